@@ -112,7 +112,7 @@ class _Both:
         shutil.rmtree(self.store, ignore_errors=True)
         took = self.own.run([*SESSGIT, "import"], whole=True, good=1 if self.real else 0)
         sizes = [_objects(self.store)]
-        while locks.is_repacking(StorePaths(self.store)) or background_repack.is_due(self.store):
+        while locks.is_repack_running(StorePaths(self.store)) or background_repack.is_due(self.store):
             time.sleep(_POLL)
         self.objects = *sizes, _objects(self.store)
         return took

@@ -70,13 +70,13 @@ def cells(rounds: int) -> Table:
     by_place = list(needs.values())
     shuffled = {key: needs[key] for key in keys}
     asked: dict[str, Callable[[], object]] = {
-        "order (goal 50 ms)": lambda: dependency_graph.order(needs),
-        "chain (goal 50 ms)": lambda: dependency_graph.chain(needs, CELLS - 1),
-        "what depends on the first": lambda: dependency_graph.following(needs, 0),
-        "order of cells in any order": lambda: dependency_graph.order(shuffled),
-        "chain of cells in any order": lambda: dependency_graph.chain(shuffled, CELLS - 1),
-        "chain by places (goal 50 ms)": lambda: dependency_graph.behind(by_place, CELLS - 1),
-        "what depends on the first, by places": lambda: dependency_graph.ahead(by_place, 0),
+        "order (goal 50 ms)": lambda: dependency_graph.topological_order(needs),
+        "chain (goal 50 ms)": lambda: dependency_graph.all_dependencies(needs, CELLS - 1),
+        "what depends on the first": lambda: dependency_graph.all_dependents(needs, 0),
+        "order of cells in any order": lambda: dependency_graph.topological_order(shuffled),
+        "chain of cells in any order": lambda: dependency_graph.all_dependencies(shuffled, CELLS - 1),
+        "chain by places (goal 50 ms)": lambda: dependency_graph.dependencies_by_number(by_place, CELLS - 1),
+        "what depends on the first, by places": lambda: dependency_graph.dependents_by_number(by_place, 0),
     }
     return questions(f"a graph of {CELLS:,} cells, in one process", asked, rounds)
 
@@ -89,23 +89,23 @@ def recorded(place: Place, session: str, scale: Scale) -> Table:
         index.sync()
         branch = index.branch(session)
         assert branch is not None
-        known = cell_cache.of_branch(index, session, 1, None)
-        found = cell_graph.read(store, index, branch)
+        known = cell_cache.branch_turns(index, session, 1, None)
+        found = cell_graph.read_graph(store, index, branch)
         last = f"{scale.turns}.6"
 
         def anew() -> None:
             index._db.execute("DELETE FROM cells")
-            cell_graph.read(store, index, branch)
+            cell_graph.read_graph(store, index, branch)
 
         asked: dict[str, Callable[[], object]] = {
-            "its graph out of the index": lambda: cell_graph.read(store, index, branch),
+            "its graph out of the index": lambda: cell_graph.read_graph(store, index, branch),
             "its graph out of the turns' folders": anew,
-            "order": lambda: dependency_graph.order(found.needs()),
-            "chain": lambda: chains.chain(found, last, down=False),
-            "what depends on the first": lambda: chains.chain(found, "1.1", down=True),
+            "order": lambda: dependency_graph.topological_order(found.needs()),
+            "chain": lambda: chains.cell_chain(found, last, down=False),
+            "what depends on the first": lambda: chains.cell_chain(found, "1.1", down=True),
         }
         told = questions(f"{len(found.nodes):,} cells of {scale.turns:,} turns, in one process", asked, scale.rounds)
-        assert cell_cache.of_branch(index, session, 1, None) == known
+        assert cell_cache.branch_turns(index, session, 1, None) == known
     return told
 
 

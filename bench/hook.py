@@ -22,7 +22,7 @@ from sessgit.agents.claude.hook_settings import stub_command
 from sessgit.record.install import install
 from sessgit.store import refs
 from sessgit.store import store as stores
-from sessgit.store.layout import head
+from sessgit.store.layout import head_ref
 from sessgit.store.recorder import stub
 
 SESSION = "b0000000-0000-4000-8000-000000000001"
@@ -40,7 +40,7 @@ def measure(scale: Scale) -> Iterator[Table]:
 
 def _wait(home: Path, scale: Scale) -> Iterator[Table]:
     quiet = home / "quiet"
-    stores.create(quiet)
+    stores.create_store(quiet)
     stub.write_stub(quiet, "/bin/true")
     payload = {"session_id": SESSION, "transcript_path": "/nowhere.jsonl", "cwd": str(home)}
     given = json.dumps(payload | {"hook_event_name": "Stop", "last_assistant_message": "done"})
@@ -80,14 +80,14 @@ def _latency(home: Path, scale: Scale) -> Table:
     chance, measured = random.Random(9), []
     for number in range(scale.rounds * 2):
         prompt, calls, answer = sessions.turn(number, chance)
-        before = refs.read(store, head(SESSION))
+        before = refs.read(store, head_ref(SESSION))
         talk.turn(prompt, calls, answer)
         written = time.perf_counter()
         payload = {"session_id": SESSION, "transcript_path": str(path), "cwd": str(project)}
         payload |= {"hook_event_name": "Stop", "last_assistant_message": answer}
         command = ["sh", str(store / "hook")]
         subprocess.run(command, input=json.dumps(payload).encode(), env=dict(place.env), check=True)
-        while refs.read(store, head(SESSION)) == before:
+        while refs.read(store, head_ref(SESSION)) == before:
             if time.perf_counter() - written > PATIENCE:
                 raise frame.BenchError("a turn was not recorded")
             time.sleep(0.001)

@@ -18,7 +18,7 @@ from timing import SESSGIT, Scale
 
 from sessgit.record.install import install
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -98,7 +98,7 @@ class Bench:
     def _record(self, path: Path, *, fsync: bool = True) -> None:
         store = Store(self.store, fsync=fsync)
         index = Index(self.store, lambda: store)
-        record(store, index, Source(path, path.stem, self.config), Rules())
+        record(store, index, TranscriptSource(path, path.stem, self.config), RecordRules())
         index.close()
 
 

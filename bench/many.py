@@ -33,13 +33,13 @@ from sessgit.agents.claude import cells
 from sessgit.agents.claude.lines import parsed
 from sessgit.branch import fork as forks
 from sessgit.history import search
-from sessgit.history.fork_point import Point
+from sessgit.history.fork_point import ForkPoint
 from sessgit.model import canonical
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as states
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
-from sessgit.model.progress import unseen
+from sessgit.model.progress import no_progress
 from sessgit.store import layout, refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index
@@ -94,7 +94,7 @@ class Texts:
 
 def make(path: Path, sessions: int, *, seed: int = 1) -> Made:
     """Makes a store of so many sessions at `path`, of 35 KB each on the average."""
-    stores.create(path)
+    stores.create_store(path)
     words = Texts(seed)
     process = subprocess.Popen(
         ["git", "-C", str(path), "fast-import", "--quiet"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
@@ -118,10 +118,10 @@ def _fork(path: Path, sessions: int) -> None:
     store = Store(path)
     for number in range(0, sessions, 40):
         ident = str(uuid.uuid5(SPACE, str(number)))
-        tip = store.repo.ref(layout.head(ident)) or ""
+        tip = store.repo.ref(layout.head_ref(ident)) or ""
         state = store.state(tip)
-        plan = forks.Plan(str(uuid.uuid5(SPACE, f"fork {number}")), "", time.time(), None)
-        forks.fork(store, state, Point(ident, state.turns, tip), plan)
+        plan = forks.ForkPlan(str(uuid.uuid5(SPACE, f"fork {number}")), "", time.time(), None)
+        forks.fork_session(store, state, ForkPoint(ident, state.turns, tip), plan)
 
 
 def _session(words: Texts, number: int, path: Path) -> Iterator[tuple[bytes, int]]:
@@ -137,12 +137,12 @@ def _session(words: Texts, number: int, path: Path) -> Iterator[tuple[bytes, int
         told = cells.describe(body)
         state = states.after_turn(state, told, turn)
         files = {
-            f"{layout.turn(turn)}/{name}": bytes(data)
+            f"{layout.turn_folder(turn)}/{name}": bytes(data)
             for name, data in turn_folder.files(agents.of_programs(), [], body, told).items()
         }
         files[layout.STATE], files[layout.FORMAT_FILE] = states.dumps(state), b"1\n"
         trailers = (("Session", ident), ("Turn", str(turn)), ("Event", "turn"), ("Prompt", told.prompt_uuid))
-        message = messages.dumps(Message(f"turn {turn}: {canonical.one_line(told.prompt, 200)}", trailers))
+        message = messages.format_message(Message(f"turn {turn}: {canonical.one_line(told.prompt, 200)}", trailers))
         when = int(canonical.seconds(told.time) or 0)
         yield _commit(ident, message, when, files), sum(len(data) + 1 for data in raws)
 
@@ -191,7 +191,7 @@ def _build(path: Path, made: Made, title: str) -> Table:
     with _opened(path) as index:
         index.sync()
         synced = time.perf_counter()
-        search.follow(index)
+        search.update_fulltext(index)
     done = time.perf_counter()
     size = StorePaths(path).text.stat().st_size
     times = {"the index, from nothing": [synced - started], "the text index, from nothing": [done - synced]}
@@ -218,7 +218,7 @@ def _questions(path: Path, made: Made, rounds: int) -> Table:
             times = []
             for _ in range(rounds):
                 started = time.perf_counter()
-                found = search.search(index, query, search.Where(), 20, 160, unseen)
+                found = search.search(index, query, search.SearchScope(), 20, 160, no_progress)
                 times.append(time.perf_counter() - started)
             figures.append(frame.figure(f"{name} (goal 50 ms)", times, turns=found.total))
     return Table(
@@ -250,7 +250,7 @@ def _archive(path: Path, place: Place, size: str) -> Table:
     copy = path.with_name("copy")
     shutil.copytree(path, copy)
     names = {oid: ref.removeprefix(layout.HEADS) for ref, oid in refs.read_all(copy, layout.HEADS).items()}
-    moves = (f"create {layout.archived(n)} {oid}\ndelete {layout.head(n)} {oid}\n" for oid, n in names.items())
+    moves = (f"create {layout.archive_ref(n)} {oid}\ndelete {layout.head_ref(n)} {oid}\n" for oid, n in names.items())
     update = ["git", "--git-dir", str(copy), "update-ref", "--stdin"]
     took: dict[str, list[Took]] = {"git update-ref of the same refs": [place.run(update, "".join(moves))]}
     for name, arguments in {

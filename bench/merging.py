@@ -18,7 +18,7 @@ from frame import Table
 from timing import PASS, PASS_COMMAND, SESSGIT, Place, Scale, Took
 
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -56,11 +56,11 @@ def _pair(folder: Path, cwd: Path, names: tuple[str, str], turns: int, *, seed: 
 
 def _record(home: Path, paths: list[Path]) -> None:
     store_path = home / ".claude" / "session-store"
-    stores.create(store_path)
+    stores.create_store(store_path)
     for path in paths:
         store = Store(store_path)
         index = Index(store_path, partial(Store, store_path))
-        record(store, index, Source(path, path.stem, home / ".claude", final=True), Rules())
+        record(store, index, TranscriptSource(path, path.stem, home / ".claude", final=True), RecordRules())
         index.close()
 
 

@@ -18,7 +18,7 @@ from frame import Table
 from timing import SESSGIT, Scale, Took
 
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -49,10 +49,10 @@ def measure(scale: Scale) -> Iterator[Table]:
 
 def _make(store_path: Path, transcript: Path, turns: int) -> None:
     sessions.write(transcript, Path("/home/ada/project"), turns)
-    stores.create(store_path)
+    stores.create_store(store_path)
     store = Store(store_path)
     index = Index(store_path, lambda: store)
-    record(store, index, Source(transcript, SESSION, transcript.parents[2]), Rules())
+    record(store, index, TranscriptSource(transcript, SESSION, transcript.parents[2]), RecordRules())
     index.close()
 
 

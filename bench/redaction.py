@@ -49,7 +49,7 @@ def measure(scale: Scale) -> Iterator[Table]:
 def _next_turn(scale: Scale) -> Table:
     with timing.folder() as plain, timing.folder() as usual:
         desks = {name: Desk(home, scale.turns // 5) for name, home in ((WITHOUT, plain), (f"redacted{_GOAL}", usual))}
-        settings.change(StorePaths(desks[WITHOUT].store), "record.redact", False)
+        settings.change_setting(StorePaths(desks[WITHOUT].store), "record.redact", False)
         for desk in desks.values():
             desk.take_in()
             desk.record()
@@ -73,9 +73,9 @@ def _recorded(place: Place, home: Path, files: Path, *, redact: bool, purged: bo
     shutil.rmtree(store, ignore_errors=True)
     install(store, home / ".claude", python=sys.executable)
     if not redact:
-        settings.change(StorePaths(store), "record.redact", False)
+        settings.change_setting(StorePaths(store), "record.redact", False)
     if purged:
-        denylist.add(StorePaths(store), _PURGED, 0)
+        denylist.deny_values(StorePaths(store), _PURGED, 0)
     command = " ".join(map(shlex.quote, [*SESSGIT, "import", str(files)]))
     return place.run(["sh", "-c", f"{command} || test $? = 1"])  # a folder may hold files that are no transcripts
 

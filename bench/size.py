@@ -28,11 +28,11 @@ from timing import Scale, Took
 
 from sessgit.agents.line import parse
 from sessgit.model import ids, long_strings
-from sessgit.model.progress import unseen
+from sessgit.model.progress import no_progress
 from sessgit.record import fork_detection
-from sessgit.record.bulk.families import File
-from sessgit.record.bulk.schedule import Work
-from sessgit.record.source import Rules
+from sessgit.record.bulk.families import TranscriptFile
+from sessgit.record.bulk.schedule import ImportRun
+from sessgit.record.source import RecordRules
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.packing import git_packs
@@ -81,7 +81,7 @@ def sizes(root: Path, source: Path, windows: list[int], scale: Scale, *, real: b
     yield frame.table("reading all turns back, seconds of the processor", reading, WHOLE)
 
 
-def _recording(root: Path, files: list[File], window: int, scale: Scale) -> Iterator[Table]:
+def _recording(root: Path, files: list[TranscriptFile], window: int, scale: Scale) -> Iterator[Table]:
     """What it takes to record the transcripts, and to pack what was recorded; leaves a store of each kind."""
     recording: dict[str, list[float]] = {WHOLE: [], _STORED: []}
     packing: dict[str, list[float]] = {WHOLE: [], _STORED: []}
@@ -98,7 +98,7 @@ def _recording(root: Path, files: list[File], window: int, scale: Scale) -> Iter
     yield frame.table("recording and packing them, seconds of all processors", packed, WHOLE)
 
 
-def _restoring(root: Path, files: list[File], scale: Scale) -> Iterator[Table]:
+def _restoring(root: Path, files: list[TranscriptFile], scale: Scale) -> Iterator[Table]:
     """What `restore -o` takes for each of the conversations, one after the other, and for the last of them alone. A
     hundredth is what rounds are apart."""
     largest = f"restore -o of the largest, {files[-1].size / 1e6:.1f} MB"
@@ -107,7 +107,7 @@ def _restoring(root: Path, files: list[File], scale: Scale) -> Iterator[Table]:
     yield timing.of(f"restore -o of {len(files)} conversations, one command each", every, WHOLE)
 
 
-def _restored(root: Path, files: list[File], rounds: int, goal: str) -> dict[str, list[Took]]:
+def _restored(root: Path, files: list[TranscriptFile], rounds: int, goal: str) -> dict[str, list[Took]]:
     """What a round takes, restored in turn from the store of whole lines and from the other one."""
     took: dict[str, list[Took]] = {WHOLE: [], f"{_STORED}{goal}": []}
     places = [timing.here(root, more={"SESSGIT_STORE": str(root / name)}) for name in ("whole", "cut")]
@@ -146,21 +146,21 @@ def _is_transcript(path: Path) -> bool:
         return any(data and isinstance(data.get("type"), str) for data in map(parse, file.read(1 << 20).split(b"\n")))
 
 
-def _file(path: Path) -> File:
+def _file(path: Path) -> TranscriptFile:
     path = path.resolve()
-    return File(path, path.stem if len(path.stem) > 30 else str(path.relative_to("/")).replace("/", "-"),
+    return TranscriptFile(path, path.stem if len(path.stem) > 30 else str(path.relative_to("/")).replace("/", "-"),
                 path.stat().st_size, fork_detection.first_prompt(path))  # fmt: skip
 
 
-def _recorded(place: Path, files: list[File], limit: int) -> float:
+def _recorded(place: Path, files: list[TranscriptFile], limit: int) -> float:
     """Records the transcripts in a store at `place`, strings cut from so many bytes on; the seconds of this process."""
-    stores.create(place)
+    stores.create_store(place)
     store = Store(place)
     index = Index(place, lambda: store)
     usual, long_strings.LIMIT = long_strings.LIMIT, limit
     began = time.process_time()
     try:
-        Work(store, index, place, Rules(), unseen, [], processes=0).run(files)
+        ImportRun(store, index, place, RecordRules(), no_progress, [], processes=0).run(files)
     finally:
         long_strings.LIMIT = usual
         index.close()
@@ -169,7 +169,7 @@ def _recorded(place: Path, files: list[File], limit: int) -> float:
 
 def _lines(place: Path, store: Store) -> None:
     """The turns of a store in another one: of each session a commit with a file of lines for each turn."""
-    stores.create(place)
+    stores.create_store(place)
     bare = Store(place).repo
     index = Index(store.path, lambda: store)
     index.sync()
@@ -183,7 +183,7 @@ def _lines(place: Path, store: Store) -> None:
 
 
 def _packed(place: Path, window: int) -> int:
-    git_packs.anew(place, search=[*git_packs.FULL, f"--window={window}"])
+    git_packs.pack_everything(place, search=[*git_packs.FULL_SEARCH, f"--window={window}"])
     return _size(place)
 
 

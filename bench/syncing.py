@@ -45,7 +45,7 @@ def _round(root: Path, number: int) -> dict[str, Took]:
         subprocess.run(["git", "init", "-q", "--bare", remote], check=True)
     here = timing.here(root, more={"SESSGIT_STORE": str(root / "store")})
     there = timing.here(root, more={"SESSGIT_STORE": str(root / f"second-{number}")})
-    stores.create(root / f"second-{number}")
+    stores.create_store(root / f"second-{number}")
     copy = root / f"copy-{number}"
     subprocess.run(["git", "init", "-q", "--bare", copy], check=True)
     origin = f"origin{number}"

@@ -65,7 +65,7 @@ class Place:
         command = group["hooks"][0]["command"]
         subprocess.run(["sh", "-c", command], env=self.env, input=json.dumps(payload), text=True, check=True)
 
-    def hold(self, talk: Conversation, turns: list[tuple[str, Any, str]]) -> None:
+    def begin_write(self, talk: Conversation, turns: list[tuple[str, Any, str]]) -> None:
         """Write each turn, call the hook, and wait until the turn is recorded."""
         before = self.turns(talk.session)
         for number, (prompt, calls, answer) in enumerate(turns, start=before + 1):
@@ -107,13 +107,13 @@ def main() -> None:
         place.show("install")
         place.lose_and_restore()
         talk = Conversation(SESSION, place.project, place.transcript(SESSION))
-        place.hold(talk, PARSER)
+        place.begin_write(talk, PARSER)
         place.show("fork", SESSION[:8], "--at", "2", "--name", "tokens as a trie")
         (fork,) = [found for found in json.loads(place.sessgit("ls", "--json"))["sessions"] if found["parent"]]
         transcript = place.transcript(fork["id"])
         last = json.loads(transcript.read_text().splitlines()[-1])["leafUuid"]
         other = Conversation(fork["id"], place.project, transcript, parent=last, clock=talk.clock)
-        place.hold(other, OTHER_WAY)
+        place.begin_write(other, OTHER_WAY)
 
         place.show("log", SESSION[:8])
         place.show("ls", "-n", "3")

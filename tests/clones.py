@@ -17,20 +17,20 @@ from transcripts import SESSION, File, Talk
 from sessgit.branch import archive, delete, edit, tag
 from sessgit.branch import undo as undoing
 from sessgit.branch.merging import merge as merges
-from sessgit.branch.merging.plan import Wish
+from sessgit.branch.merging.plan import MergeRequest
 from sessgit.check import verify
 from sessgit.history import resolve
-from sessgit.history.resolve import Target, Whereabouts
+from sessgit.history.resolve import CallerContext, ResolvedTarget
 from sessgit.model.address import Address
 from sessgit.model.merge_decisions import Choice
 from sessgit.record.privacy import Privacy
-from sessgit.record.recording import Result, record
-from sessgit.record.source import Rules, Source
+from sessgit.record.recording import RecordingResult, record
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import layout, refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.remote import remotes
-from sessgit.store.remote.remotes import Link
+from sessgit.store.remote.remotes import Connection
 from sessgit.store.store import Store
 from sessgit.sync import outcome
 from sessgit.sync import pull as pulling
@@ -58,34 +58,41 @@ class Clone:
     clock: itertools.count[int] = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
-        stores.create(self.folder / "store")
+        stores.create_store(self.folder / "store")
         self.store = Store(self.folder / "store")
         self.index = Index(self.store.path, lambda: self.store)
         self.config = self.folder / "claude"
         self.place = self.config / "projects" / f"-home-ada{self.number}-shop"
-        self.link = Link(remotes.add(self.store.path, "origin", str(self.remote)), dict(os.environ), lambda _: None)
+        self.link = Connection(
+            remotes.add_remote(self.store.path, "origin", str(self.remote)), dict(os.environ), lambda _: None
+        )
 
     # What a machine does
 
-    def record(self, talk: Talk, *, redact: bool = True, final: bool = False) -> Result:
+    def record(self, talk: Talk, *, redact: bool = True, final: bool = False) -> RecordingResult:
         path = talk.save(self.place)
-        return record(self.store, self.index, Source(path, path.stem, self.config, final=final), Rules(redact=redact))
+        return record(
+            self.store,
+            self.index,
+            TranscriptSource(path, path.stem, self.config, final=final),
+            RecordRules(redact=redact),
+        )
 
-    def record_file(self, session: str = SESSION, *, final: bool = False) -> Result:
+    def record_file(self, session: str = SESSION, *, final: bool = False) -> RecordingResult:
         """Records the client's file as it lies there."""
-        source = Source(self.place / f"{session}.jsonl", session, self.config, final=final)
-        return record(self.store, self.index, source, Rules())
+        source = TranscriptSource(self.place / f"{session}.jsonl", session, self.config, final=final)
+        return record(self.store, self.index, source, RecordRules())
 
-    def pull(self, *sessions: str, dry_run: bool = False) -> outcome.Pulled:
+    def pull(self, *sessions: str, dry_run: bool = False) -> outcome.PullResult:
         only = sessions or None
-        return pulling.pull(self.store, self.index, self.link, self.config, self.now(), only, dry_run=dry_run)
+        return pulling.pull_sessions(self.store, self.index, self.link, self.config, self.now(), only, dry_run=dry_run)
 
-    def push(self, *sessions: str, **how: bool | Collection[str]) -> outcome.Pushed:
+    def push(self, *sessions: str, **how: bool | Collection[str]) -> outcome.PushResult:
         wanted = sessions or tuple(self.sessions())
-        return pushing.push(self.store, self.index, self.link, wanted, self.now(), **how)  # type: ignore[arg-type]
+        return pushing.push_sessions(self.store, self.index, self.link, wanted, self.now(), **how)  # type: ignore[arg-type]
 
     def edit(self, session: str = SESSION, **changes: object) -> None:
-        edit.edit(self.store, self.index, session, edit.Changes(**changes), self.now())  # type: ignore[arg-type]
+        edit.edit_session(self.store, self.index, session, edit.EditChanges(**changes), self.now())  # type: ignore[arg-type]
 
     def archive(self, session: str = SESSION) -> None:
         self.index.sync()
@@ -96,21 +103,23 @@ class Clone:
 
     def tag(self, name: str, session: str = SESSION, turn: int | None = None) -> None:
         found = self.target(session, turn)
-        where = Whereabouts(self.config, "/home/ada/shop", 0)
-        tag.tag(self.store, self.index, name, found, where, self.now())
+        where = CallerContext(self.config, "/home/ada/shop", 0)
+        tag.tag_turn(self.store, self.index, name, found, where, self.now())
 
     def delete(self, session: str = SESSION) -> None:
         self.index.sync()
-        delete.delete(self.store, self.index, delete.doomed(self.index, [session], self.config), self.now())
+        delete.delete_sessions(
+            self.store, self.index, delete.plan_deletion(self.index, [session], self.config), self.now()
+        )
 
     def merge(self, theirs: str, ours: str = SESSION) -> None:
         """Brings theirs back into ours; both sides' words are ours where they contradict each other."""
-        world = merges.World(self.store, self.index, self.config, Privacy(), self.now())
-        merges.merge(world, self.target(ours), self.target(theirs), Wish(choice=Choice("ours")))
+        world = merges.MergeContext(self.store, self.index, self.config, Privacy(), self.now())
+        merges.merge_sessions(world, self.target(ours), self.target(theirs), MergeRequest(choice=Choice("ours")))
         self.index.sync()
 
-    def undo(self) -> undoing.Undone:
-        done = undoing.undo(self.store, "", self.config, self.now())
+    def undo(self) -> undoing.UndoResult:
+        done = undoing.undo_operation(self.store, "", self.config, self.now())
         self.index.sync()
         return done
 
@@ -119,13 +128,13 @@ class Clone:
 
     # What it has
 
-    def target(self, session: str, turn: int | None = None) -> Target:
+    def target(self, session: str, turn: int | None = None) -> ResolvedTarget:
         self.index.sync()
-        where = Whereabouts(self.config, "/home/ada/shop", 0)
-        return resolve.target(self.index, Address(session, turn), where)
+        where = CallerContext(self.config, "/home/ada/shop", 0)
+        return resolve.resolve_target(self.index, Address(session, turn), where)
 
     def sessions(self) -> list[str]:
-        names = {layout.parts(ref) for ref in self.refs()}
+        names = {layout.split_ref(ref) for ref in self.refs()}
         return sorted({name for space, name in names if space in SPACES[:2] and "." not in name})
 
     def refs(self) -> dict[str, str]:
@@ -137,7 +146,7 @@ class Clone:
 
     def tip(self, branch: str = SESSION) -> str:
         own = self.refs()
-        return own.get(layout.head(branch)) or own[layout.archived(branch)]
+        return own.get(layout.head_ref(branch)) or own[layout.archive_ref(branch)]
 
     def keys(self, branch: str = SESSION) -> list[str]:
         """The keys of a branch's turns."""

@@ -19,7 +19,7 @@ from transcripts import BIRTH, Talk
 from sessgit.agents.claude import home
 from sessgit.history.code import git
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -37,8 +37,8 @@ class Coded:
                 patch.setenv(f"GIT_{who}_{what}", value)
         run_git(self.project, "init", "-q", "-b", "main")
         self.commit("Start", {"README.md": "# Shop\n", "src/lexer.py": "one\ntwo\nthree\n", ".gitignore": ".env\n"})
-        if not stores.exists(shell.store):
-            stores.create(shell.store)
+        if not stores.store_exists(shell.store):
+            stores.create_store(shell.store)
 
     def git(self, *arguments: str, at: Path | None = None) -> str:
         return run_git(at or self.project, *arguments).strip()
@@ -69,8 +69,13 @@ class Coded:
         path = talk.save(home.project_folder(self.shell.config, talk.file.cwd))
         store = Store(self.shell.store)
         index = Index(store.path, lambda: store)
-        head = git.head(folder, os.environ) if live else ""
-        record(store, index, Source(path, path.stem, self.shell.config, live=live, head=head), Rules(granularity))
+        head = git.project_head(folder, os.environ) if live else ""
+        record(
+            store,
+            index,
+            TranscriptSource(path, path.stem, self.shell.config, live=live, head=head),
+            RecordRules(granularity),
+        )
         index.close()
         return path
 

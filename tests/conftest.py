@@ -18,8 +18,8 @@ from shown import parser_rewrite
 from transcripts import Talk
 
 from sessgit import Store as ProgramsStore
-from sessgit.record.recording import Result, record
-from sessgit.record.source import Rules, Source
+from sessgit.record.recording import RecordingResult, record
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -109,7 +109,7 @@ def place(seal: Path) -> Iterator[Place]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    stores.create(tmp_path / "store")
+    stores.create_store(tmp_path / "store")
     return Store(tmp_path / "store")
 
 
@@ -139,10 +139,10 @@ def keep(store: Store, index: Index, claude: Path, git: Git) -> Iterator[Keep]:
     At the end git must find the store whole.
     """
 
-    def keep(what: Talk | Path, *, granularity: str = "turn", redact: bool = True, **how: Any) -> Result:
+    def keep(what: Talk | Path, *, granularity: str = "turn", redact: bool = True, **how: Any) -> RecordingResult:
         path = what if isinstance(what, Path) else what.save(claude)
-        source = Source(path, path.stem, claude.parents[1], **how)
-        return record(store, index, source, Rules(granularity, redact))
+        source = TranscriptSource(path, path.stem, claude.parents[1], **how)
+        return record(store, index, source, RecordRules(granularity, redact))
 
     yield keep
     assert git("fsck", "--strict", "--no-dangling") == ""

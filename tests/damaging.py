@@ -16,7 +16,7 @@ from transcripts import SESSION, Talk
 from sessgit.check import verify
 from sessgit.model import canonical
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import refs
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -61,7 +61,12 @@ class Recorded:
 
     def keep(self, talk: Talk, *, final: bool = False, granularity: str = "turn") -> None:
         path = talk.save(self.folder)
-        record(self.store, self.index, Source(path, path.stem, self.folder.parents[1], final=final), Rules(granularity))
+        record(
+            self.store,
+            self.index,
+            TranscriptSource(path, path.stem, self.folder.parents[1], final=final),
+            RecordRules(granularity),
+        )
 
     def tip(self, branch: str = SESSION) -> str:
         return refs.read(self.store.path, f"refs/heads/{branch}") or ""

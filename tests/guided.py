@@ -39,7 +39,7 @@ with atheris.instrument_imports(include=["sessgit"]) if FOUND else nullcontext()
     from sessgit.model.conversation import message, session
     from sessgit.model.conversation.turn import Cell
     from sessgit.store.recorder import spool
-    from sessgit.store.recorder.spool import Event, Unreadable
+    from sessgit.store.recorder.spool import Event, UnreadableEvent
 
 from fuzzing import EVIL, dumped, lines_of, spoils, talk  # noqa: E402
 from transcripts import SESSION  # noqa: E402
@@ -67,8 +67,8 @@ class Nothing:
 def payload(data: bytes) -> None:
     """What a hook is given: an event that can be recorded, or a reason that quotes nothing of it."""
     (FOLDER / "1-0.json").write_bytes(data)
-    (event,) = spool.waiting(FOLDER, 1e9)
-    assert isinstance(event, Event | Unreadable)
+    (event,) = spool.waiting_events(FOLDER, 1e9)
+    assert isinstance(event, Event | UnreadableEvent)
     if isinstance(event, Event):
         assert event.transcript_path.startswith("/")
         os.fsencode(event.cwd)
@@ -94,8 +94,8 @@ def strings(data: bytes) -> None:
     """Long strings cut out of lines and filled in again: the very same lines."""
     rows = data.split(b"\n")
     for version in (1, 2):
-        cut, kept = long_strings.cut(rows, lambda _index, _key: ("Read", "/a.py"), version)
-        assert long_strings.fill(cut, kept) == rows
+        cut, kept = long_strings.cut_long_strings(rows, lambda _index, _key: ("Read", "/a.py"), version)
+        assert long_strings.fill_long_strings(cut, kept) == rows
     for row in rows:
         clean, count = redact_line(row)
         assert count or clean == row
@@ -122,7 +122,12 @@ def state(data: bytes) -> None:
 def shown(data: bytes) -> None:
     """Texts on their way to a terminal."""
     word = data.decode("utf-8", "surrogateescape" if data[:1] < b"\x80" else "replace")
-    for made in (text.clean(word), canonical.one_line(word, 80), humanize.shell(word), canonical.printable(word)):
+    for made in (
+        text.clean(word),
+        canonical.one_line(word, 80),
+        humanize.quote_for_shell(word),
+        canonical.printable(word),
+    ):
         assert not spoils(made), word
     assert text.width(text.fit(text.clean(word), 20)) == 20
     assert all(text.width(line) <= 30 for line in text.fold(text.clean(word).split(" "), 30, " "))
@@ -132,23 +137,23 @@ def typed(data: bytes) -> None:
     """Addresses, names, queries, globs, messages, entries and cells."""
     word = data.decode("utf-8", "replace")
     for read in (
-        address.parse,
+        address.parse_address,
         address.check_name,
         address.check_tag,
-        search_query.parse,
-        message.loads,
-        files.keepable,
+        search_query.parse_query,
+        message.parse_message,
+        files.storable_path,
     ):
         with suppress(SessgitError):
             read(word)
-    globs.fits(word, "/home/ada/x.py")
-    found = pad.parsed("insights", data)
+    globs.matches(word, "/home/ada/x.py")
+    found = pad.parse_entry("insights", data)
     assert found is None or not spoils(found.id)
     with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
         Cell.from_json(json.loads(data))
     with suppress(files.DamagedFileError):
-        files.unpacked(data, 1 << 20)
-    files.lines(data)
+        files.gunzip(data, 1 << 20)
+    files.parse_lines(data)
 
 
 TARGETS: tuple[Callable[[bytes], None], ...] = (payload, transcript, strings, state, shown, typed)

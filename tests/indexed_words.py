@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from sessgit.history import search
-from sessgit.store.fulltext.index import BITS, PLACE
+from sessgit.store.fulltext.index import LINE_BITS, LINE_MASK
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store
@@ -33,7 +33,7 @@ def _followed(path: Path) -> Words:
     store = Store(path)
     index = Index(path, lambda: store)
     index.sync()
-    assert search.follow(index) == ""
+    assert search.update_fulltext(index) == ""
     index.close()
     return of(path)
 
@@ -54,8 +54,8 @@ def of(store: Path) -> Words:
         found: Words = {}
         for name, number, turn, variant, lines in placed:
             for block, first in blocks.get((turn, variant), ()):
-                for at in range(PLACE + 1):
-                    line = first << BITS | at
-                    if line < lines and (words := rows.get(block << BITS | at)):
+                for at in range(LINE_MASK + 1):
+                    line = first << LINE_BITS | at
+                    if line < lines and (words := rows.get(block << LINE_BITS | at)):
                         found[name, number, line] = words
     return found

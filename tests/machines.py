@@ -13,7 +13,7 @@ from transcripts import SESSION, Talk
 
 from sessgit.model import ids
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -38,12 +38,12 @@ def arrived(shell: Shell, talk: Talk, first: str, *, alone: bool = False) -> str
     """
     folder = shell.home / f"machine-{next(_NUMBERS)}"
     path = talk.save(folder / "claude" / "projects" / "-home-bob-shop")
-    stores.create(folder / "store")
+    stores.create_store(folder / "store")
     there, head = Store(folder / "store"), f"refs/heads/{talk.session}"
     if not alone:
         _git(there.path, "fetch", "-q", str(shell.store), f"{head}:{head}")
     index = Index(there.path, lambda: there)
-    record(there, index, Source(path, path.stem, folder / "claude"), Rules())
+    record(there, index, TranscriptSource(path, path.stem, folder / "claude"), RecordRules())
     index.close()
     name = ids.other_name(talk.session, first)
     _git(shell.store, "fetch", "-q", str(there.path), f"{head}:refs/heads/{name}")

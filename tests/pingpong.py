@@ -11,9 +11,9 @@ from plain import run_git
 from transcripts import SESSION, Talk
 
 from sessgit.branch import restore
-from sessgit.branch.restore import Outcome
-from sessgit.record.recording import Result, record
-from sessgit.record.source import Rules, Source
+from sessgit.branch.restore import RestoreResult
+from sessgit.record.recording import RecordingResult, record
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -27,7 +27,7 @@ class Machine:
     talk: Talk
 
     def __post_init__(self) -> None:
-        stores.create(self.home / "store")
+        stores.create_store(self.home / "store")
         self.store = Store(self.home / "store", fsync=False)
 
     @property
@@ -38,7 +38,7 @@ class Machine:
     def path(self) -> Path:
         return self.config / "projects" / "-home-ada-shop" / f"{SESSION}.jsonl"
 
-    def keep(self, *, final: bool = True) -> Result:
+    def keep(self, *, final: bool = True) -> RecordingResult:
         """Records the file as the talk has it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if not self.path.exists():
@@ -50,12 +50,14 @@ class Machine:
                 file.write(self.talk.data[len(there) :])
         return self.record(final=final)
 
-    def record(self, *, final: bool = True) -> Result:
+    def record(self, *, final: bool = True) -> RecordingResult:
         with closing(Index(self.store.path, lambda: self.store)) as index:
-            return record(self.store, index, Source(self.path, SESSION, self.config, final=final), Rules())
+            return record(
+                self.store, index, TranscriptSource(self.path, SESSION, self.config, final=final), RecordRules()
+            )
 
-    def restore(self) -> Outcome:
-        return restore.restore(self.store, SESSION, self.config)
+    def restore(self) -> RestoreResult:
+        return restore.restore_session(self.store, SESSION, self.config)
 
     def adopt(self) -> None:
         """The talk goes on in the file that lies there now."""

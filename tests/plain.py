@@ -6,11 +6,11 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sessgit.record.recording import Result
+from sessgit.record.recording import RecordingResult
 from sessgit.store.backend import Repository
 
 Git = Callable[..., str]
-Keep = Callable[..., Result]
+Keep = Callable[..., RecordingResult]
 
 
 def run_git(path: Path, *arguments: str) -> str:

@@ -48,13 +48,13 @@ class Place:
         assert self.git("fsck", "--strict", "--no-dangling") == ""
         beside = StorePaths(self.store.path)
         for lock in beside.locks.glob("turn-*.lock"):
-            handle = locks.turn(beside, lock.stem.removeprefix("turn-"))
+            handle = locks.turn_lock(beside, lock.stem.removeprefix("turn-"))
             assert handle, f"{lock.stem} is held"
             locks.release(handle)
 
     def trees(self, session: str) -> list[str]:
         """The tree of each turn's folder on the session's head."""
-        found = self.git("ls-tree", "-d", "-r", "--format=%(objectname) %(path)", layout.head(session))
+        found = self.git("ls-tree", "-d", "-r", "--format=%(objectname) %(path)", layout.head_ref(session))
         turns = (line.split(" ", 1) for line in found.splitlines())
         return [oid for oid, path in turns if path.count("/") == 2 and path.startswith("turns/")]
 

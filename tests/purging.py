@@ -78,8 +78,8 @@ def purged_beside(clone: Clone, meanwhile: Callable[[Store, Index], object], val
                 others.append(pool.submit(act))
                 time.sleep(0.5)  # until it waits
 
-        watch = purge.Watch(reading=reading)
-        purge.purge(clone.store, clone.index, purge.literal(value), clone.config, clone.now(), watch)
+        watch = purge.PurgeProgress(reading=reading)
+        purge.purge_values(clone.store, clone.index, purge.literal_value(value), clone.config, clone.now(), watch)
         others[0].result()
     assert holders(clone.store.path, value) == []
 

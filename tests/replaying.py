@@ -30,7 +30,7 @@ def why_not_confined() -> str:
     """Why nothing here confines a process, or `""`."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            process_limits.check(Confinement((folder,), {"PATH": os.environ["PATH"]}))
+            process_limits.check_can_run(Confinement((folder,), {"PATH": os.environ["PATH"]}))
         except SessgitError as error:
             return f"{error}"
     return ""

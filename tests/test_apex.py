@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from sessgit.exchange.layouts.apex import sessions as apex
 from sessgit.model import canonical
-from sessgit.model.foreign_session import Foreign, SourceFile
+from sessgit.model.foreign_session import ForeignSession, SourceFile
 from sessgit.model.program_input import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
 
 A, B, C = (str(uuid.UUID(int=n)) for n in (0xA, 0xB, 0xC))
@@ -72,7 +72,7 @@ def outcomes(root: Path) -> dict[str, tuple[str, str]]:
     return {file.path: (file.outcome, file.why) for file in apex.read(root).files}
 
 
-def only(root: Path) -> Foreign:
+def only(root: Path) -> ForeignSession:
     (found,) = apex.read(root).sessions
     return found
 
@@ -85,7 +85,7 @@ def test_a_session_is_read_with_its_turns_and_calls(tmp_path: Path) -> None:
     laid(tmp_path, {f"{SESSIONS}/{A}.json": session(), f"{SESSIONS}/index.json": index})
     found = apex.read(tmp_path)
     (one,) = found.sessions
-    assert replace(one, kept={}) == Foreign(
+    assert replace(one, kept={}) == ForeignSession(
         id=A,
         name="slow lexer",
         description="Why the lexer reads twice.",
@@ -340,9 +340,9 @@ def turns(draw: st.DrawFn) -> GivenTurn:
 
 
 @st.composite
-def sessions(draw: st.DrawFn) -> Foreign:
+def sessions(draw: st.DrawFn) -> ForeignSession:
     made = draw(st.lists(turns(), min_size=1, max_size=4, unique_by=lambda turn: turn.key))
-    return Foreign(
+    return ForeignSession(
         id=str(draw(st.uuids())),
         name=draw(st.sampled_from(["", "slow lexer"])),
         description=draw(st.sampled_from(["", "One.\nTwo."])),
@@ -365,7 +365,7 @@ def sessions(draw: st.DrawFn) -> Foreign:
 
 
 @given(sessions())
-def test_what_was_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, made: Foreign) -> None:
+def test_what_was_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, made: ForeignSession) -> None:
     root = laid(tmp_path_factory.mktemp("apex"), apex.write(made))
     found = only(root)
     others = {path: data for path, data in found.kept.items() if not path.startswith("apex/")}
@@ -436,7 +436,7 @@ def test_cells_and_reasons_of_programs_are_told_as_calls_and_words() -> None:
         Reason("trace", "So it is the lexer."),
         Step(Task("tool", "sleep", id="cell_00000003")),
     )
-    made = Foreign("no uuid/../", turns=(GivenTurn("Look", parts, "", "", START, START + 1, A),))
+    made = ForeignSession("no uuid/../", turns=(GivenTurn("Look", parts, "", "", START, START + 1, A),))
     (path, document), *_ = [(k, json.loads(v)) for k, v in apex.write(made).items() if "index" not in k]
     assert path == f"{SESSIONS}/{document['id']}.json"
     assert uuid.UUID(document["id"])
@@ -452,6 +452,6 @@ def test_cells_and_reasons_of_programs_are_told_as_calls_and_words() -> None:
 
 @given(st.binary(max_size=40) | VALUES.map(lambda value: json.dumps({"session": value, "messages": value}).encode()))
 def test_what_was_kept_may_be_anything(kept: bytes) -> None:
-    made = Foreign(A, name="n", created=stamp(0), turns=(GivenTurn("hi", (), "ho", "", START, START, B),))
-    document = json.loads(apex.write(replace(made, kept={apex.KEPT: kept}))[f"{SESSIONS}/{A}.json"])
+    made = ForeignSession(A, name="n", created=stamp(0), turns=(GivenTurn("hi", (), "ho", "", START, START, B),))
+    document = json.loads(apex.write(replace(made, kept={apex.KEPT_PATH: kept}))[f"{SESSIONS}/{A}.json"])
     assert [one["content"] for one in document["messages"]] == ["hi", "ho"]

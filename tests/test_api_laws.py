@@ -19,7 +19,7 @@ from sessgit.agents.claude.writer import transcript
 from sessgit.branch import restore
 from sessgit.model import dependency_graph
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store as Objects
@@ -188,7 +188,7 @@ class Programs(RuleBasedStateMachine):
             assert states == {name: waiting if state == "running" else state for name, state in wanted.items()}
             assert [cell.id for cell in session.pending()] == model.pending
             order = session.execution_order()
-            assert dependency_graph.order({c.id: c.dependencies for c in session.cells()}) == order
+            assert dependency_graph.topological_order({c.id: c.dependencies for c in session.cells()}) == order
 
     # Inside
 
@@ -223,7 +223,7 @@ class Programs(RuleBasedStateMachine):
         tasks = list(tasks)
         assert names == [task.id for task in tasks]
         by_name = {task.id: task for task in tasks}
-        for name in dependency_graph.order({task.id: task.dependencies for task in tasks}):
+        for name in dependency_graph.topological_order({task.id: task.dependencies for task in tasks}):
             model.cells[-1][name] = Cell(by_name[name].operation, list(by_name[name].dependencies))
 
     def complete(self, model: Model, data: st.DataObject) -> None:
@@ -247,14 +247,14 @@ class Programs(RuleBasedStateMachine):
         """The same transcript, recorded anew in another store, gives the same turns, and comes back byte for byte."""
         path = self.place.transcript(model.session)
         whole = path.read_bytes()
-        assert restore.rebuild(self.place.store.world.store, model.session.id).data == whole
+        assert restore.rebuild_file(self.place.store.world.store, model.session.id).data == whole
         if model.session.state.origin is not None:
             return
         other = Path(self.folder.name) / f"other-{model.session.id}"
-        stores.create(other)
+        stores.create_store(other)
         objects = Objects(other)
         index = Index(other, lambda: objects)
-        record(objects, index, Source(path, path.stem, self.place.config), Rules())
+        record(objects, index, TranscriptSource(path, path.stem, self.place.config), RecordRules())
         index.close()
         assert Place(Store(other, self.place.config, other), self.place.project).trees(path.stem) == (
             self.place.trees(path.stem)

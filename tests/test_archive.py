@@ -18,7 +18,7 @@ from sessgit.model.conversation import session as states
 from sessgit.model.conversation.message import Message
 from sessgit.record.privacy import Privacy
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.recorder import drain
 from sessgit.store import layout, locks, refs
 from sessgit.store.backend import Repository
@@ -104,7 +104,7 @@ def test_all_that_worked_before_works_in_the_archive(sessgit: Shell) -> None:
 
 def _edited(sessgit: Shell) -> str:
     assert sessgit("edit", SESSION, "--label", "old").code == 0
-    return layout.archived(SESSION)
+    return layout.archive_ref(SESSION)
 
 
 def test_undo_takes_both_back(sessgit: Shell) -> None:
@@ -170,12 +170,12 @@ def test_one_whose_transcript_has_gone_on_unrecorded_is_no_old_one(sessgit: Shel
 
 def test_a_manager_is_archived_by_name_only(sessgit: Shell) -> None:
     store = Store(sessgit.store)
-    tip = refs.read_all(sessgit.store)[layout.head(OTHER)]
+    tip = refs.read_all(sessgit.store)[layout.head_ref(OTHER)]
     document = json.loads(states.dumps(store.state(tip)))
     document["metadata"]["role"] = "manager"
     message = Message("edit: role manager", (("Session", OTHER), ("Event", "edit")))
     commit = store.write_commit(tip, {}, states.loads(document), message, [tip], int(NOW))
-    store.repo.move(layout.head(OTHER), tip, commit)
+    store.repo.move(layout.head_ref(OTHER), tip, commit)
     store.repo.release()
     sessgit.now = LATER
     assert sessgit.json("archive", "--older-than", "30d")["skipped"] == [{"id": OTHER, "reason": "a manager"}]
@@ -242,10 +242,10 @@ def test_the_last_lines_are_recorded_before_it_is_archived(sessgit: Shell) -> No
 
 def test_a_recorder_brings_it_back_as_the_same_session(sessgit: Shell) -> None:
     sessgit.out("archive", OTHER)
-    commits = run_git(sessgit.store, "rev-list", layout.archived(OTHER))
+    commits = run_git(sessgit.store, "rev-list", layout.archive_ref(OTHER))
     path = sessgit.keep(sessgit.talk(OTHER).turns("else", "more"))
     event(sessgit.store, path)
-    drain.run(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
+    drain.drain_spool(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
     assert archived(sessgit.store) == []
     log = run_git(sessgit.store, "log", "--format=%s", OTHER).splitlines()
     assert log[0] == "turn 2: more"
@@ -264,27 +264,29 @@ def event(store: Path, path: Path, name: str = "Stop") -> None:
 def test_archiving_while_a_recorder_records(keep: Keep, store: Store, index: Index, claude: Path) -> None:
     talk = Talk().turns("one", "two")
     keep(talk)
-    tips = refs.of_session(store.path, SESSION)
+    tips = refs.session_tips(store.path, SESSION)
 
     class Rivalled(Repository):
         """Someone archives the session just before its head moves: the objects are written by then."""
 
         def move(self, name: str, old: str | None, new: str | None) -> None:
-            if name == layout.head(SESSION) and refs.read(store.path, name):
+            if name == layout.head_ref(SESSION) and refs.read(store.path, name):
                 rival = Store(store.path)
                 archive.archive(rival, Index(store.path, lambda: rival), [SESSION], claude.parents[1], off(), NOW)
             super().move(name, old, new)
 
     store.repo = Rivalled(store.path)
     path = talk.rewind(1).turns("three").save(claude)
-    done = record(store, index, Source(path, SESSION, claude.parents[1], live=True), Rules())
+    done = record(store, index, TranscriptSource(path, SESSION, claude.parents[1], live=True), RecordRules())
     assert (done.aside, done.turns) == ("archived", ())
     rewound = f"{SESSION}.r-a0000002"  # made before the head could move, and archived with it
-    assert refs.of_session(store.path, SESSION, layout.ARCHIVE) == {**tips, rewound: tips[SESSION]}
+    assert refs.session_tips(store.path, SESSION, layout.ARCHIVE) == {**tips, rewound: tips[SESSION]}
     store.repo = Repository(store.path)
     archive.bring_back(store, index, SESSION, NOW)
-    assert record(store, index, Source(path, SESSION, claude.parents[1], live=True), Rules()).turns == (2,)
-    assert sorted(refs.of_session(store.path, SESSION)) == [SESSION, f"{SESSION}.r-a0000002"]
+    assert record(store, index, TranscriptSource(path, SESSION, claude.parents[1], live=True), RecordRules()).turns == (
+        2,
+    )
+    assert sorted(refs.session_tips(store.path, SESSION)) == [SESSION, f"{SESSION}.r-a0000002"]
     assert refs.read_all(store.path, layout.ARCHIVE) == {}
 
 
@@ -294,14 +296,14 @@ def off() -> Privacy:
 
 def test_a_branch_that_is_in_both_places_is_the_live_one(sessgit: Shell) -> None:
     store = Store(sessgit.store)
-    tip = refs.read_all(sessgit.store)[layout.head(SESSION)]
+    tip = refs.read_all(sessgit.store)[layout.head_ref(SESSION)]
     older = store.commit(tip).parents[0]
-    store.repo.move(layout.archived(SESSION), None, older)
+    store.repo.move(layout.archive_ref(SESSION), None, older)
     sessgit.out("unarchive", SESSION)
-    assert refs.read(sessgit.store, layout.head(SESSION)) == tip
-    store.repo.move(layout.archived(SESSION), None, older)
+    assert refs.read(sessgit.store, layout.head_ref(SESSION)) == tip
+    store.repo.move(layout.archive_ref(SESSION), None, older)
     sessgit.out("archive", SESSION)
-    assert refs.read_all(sessgit.store, layout.ARCHIVE)[layout.archived(SESSION)] == tip
+    assert refs.read_all(sessgit.store, layout.ARCHIVE)[layout.archive_ref(SESSION)] == tip
     assert heads(sessgit.store) == [OTHER]
 
 
@@ -328,24 +330,24 @@ def test_by_itself_once_an_hour(sessgit: Shell) -> None:
     recent = path.read_text().replace("2026-03-01T", time.strftime("%Y-%m-%dT", time.gmtime(stamp)))
     path.write_text(recent)
     event(sessgit.store, path)
-    drain.run(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
+    drain.drain_spool(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
     assert heads(sessgit.store) == [THIRD]
     sessgit.now = stamp
     assert sessgit.out("ops", "-n", "1").split("  ", 2)[2:] == ["background  2 conversations archived automatically\n"]
     sessgit.out("unarchive", SESSION)
     event(sessgit.store, path)
-    drain.run(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
+    drain.drain_spool(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
     assert SESSION in heads(sessgit.store)
     os.utime(sessgit.store / "state" / "archiving", (stamp - 3700,) * 2)
     event(sessgit.store, path)
-    with locks.maintenance(layout.StorePaths(sessgit.store)) as held:
+    with locks.maintenance_lock(layout.StorePaths(sessgit.store)) as held:
         assert held
-        drain.run(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
+        drain.drain_spool(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
         assert SESSION in heads(sessgit.store)  # who packs is not waited for
     event(sessgit.store, path)
-    drain.run(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
+    drain.drain_spool(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
     assert SESSION not in heads(sessgit.store)
-    assert not spool.waiting(sessgit.store / "spool", time.time())
+    assert not spool.waiting_events(sessgit.store / "spool", time.time())
     assert not (sessgit.store / "log").exists()
 
 
@@ -356,7 +358,7 @@ def test_what_goes_wrong_by_itself_is_logged(sessgit: Shell) -> None:
     (sessgit.store / "operations.jsonl").unlink()
     (sessgit.store / "operations.jsonl").mkdir()
     event(sessgit.store, sessgit.keep(sessgit.talk(THIRD).turns("new")))
-    drain.run(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
+    drain.drain_spool(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
     assert "automatic archiving" in (sessgit.store / "log").read_text()
     assert THIRD in heads(sessgit.store)
 
@@ -368,15 +370,15 @@ def test_the_state_is_not_read_again(sessgit: Shell, monkeypatch: pytest.MonkeyP
     store = Store(sessgit.store)
     index = Index(sessgit.store, lambda: store)
     index.sync()
-    archive._moved(store, index, [SESSION, OTHER], ("archive", "archived"), NOW)
+    archive._move_sessions(store, index, [SESSION, OTHER], ("archive", "archived"), NOW)
     other = Index(sessgit.store, lambda: pytest.fail("the store was opened"))
     assert {branch.name: branch.archived for branch in other.branches()} == {
         SESSION: True,
         f"{SESSION}.r-a0000002": True,
         OTHER: True,
     }
-    run_git(sessgit.store, "update-ref", f"refs/heads/{OTHER}", layout.archived(OTHER))
-    run_git(sessgit.store, "update-ref", "-d", layout.archived(OTHER))
+    run_git(sessgit.store, "update-ref", f"refs/heads/{OTHER}", layout.archive_ref(OTHER))
+    run_git(sessgit.store, "update-ref", "-d", layout.archive_ref(OTHER))
     other.sync()
     assert [branch.name for branch in other.branches() if not branch.archived] == [OTHER]
 
@@ -384,14 +386,14 @@ def test_the_state_is_not_read_again(sessgit: Shell, monkeypatch: pytest.MonkeyP
 def test_many_at_once(store: Store, index: Index, git: Git, keep: Keep) -> None:
     """So many refs that were moved one by one are packed: no file is left for each."""
     keep(Talk().turns("one"))
-    tip = refs.of_session(store.path, SESSION)[SESSION]
+    tip = refs.session_tips(store.path, SESSION)[SESSION]
     names = [f"{number:08d}-0000-4000-8000-000000000000" for number in range(600)]
     packed = store.path / "packed-refs"
     packed.write_text("# pack-refs with: peeled fully-peeled sorted \n" + "".join(
         f"{tip} refs/heads/{name}\n" for name in names
     ))  # fmt: skip
     index.sync()
-    done = archive._moved(store, index, names, ("archive", "archived"), NOW)
+    done = archive._move_sessions(store, index, names, ("archive", "archived"), NOW)
     assert len(done.sessions) == 600
     assert not list((store.path / "refs" / "archive").glob("*"))
     assert git("for-each-ref", "--format=%(refname)", "refs/archive").splitlines() == [

@@ -23,14 +23,14 @@ from sessgit.branch import archive, delete, edit, fork, tag, undo
 from sessgit.cli.arguments import completion
 from sessgit.errors import ConflictError, MovedError, NotFoundError
 from sessgit.history import at_operation, fork_point, resolve
-from sessgit.history.resolve import Whereabouts
+from sessgit.history.resolve import CallerContext
 from sessgit.model.address import Address
 from sessgit.model.config import RecordConfig
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
 from sessgit.record.privacy import Privacy
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import operations, refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index
@@ -90,16 +90,16 @@ class World:
         talk.file.seconds = int(self.now - BIRTH.timestamp())
         path = talk.turns(f"at {talk.file.seconds}").save(self.config / "projects" / "-home-ada-shop")
         done = None
-        if session in delete.deleted(self.store.path):
+        if session in delete.deleted_sessions(self.store.path):
             operations.drop_tombstone(self.store, session, self.now + 30)
-            done = operations.listed(self.store)[0].operation
+            done = operations.list_operations(self.store)[0].operation
         elif refs.branches(self.store.path, session).get(session, ("", False))[1]:
             done = archive.bring_back(self.store, self.index, session, self.now + 30).operation
-        source = Source(path, session, self.config, final=True)
+        source = TranscriptSource(path, session, self.config, final=True)
         if done is not None and done.command == operations.BACKGROUND:
             self.after[done.id] = self.held()
             done = None
-        record(self.store, self.index, source, Rules("turn", False))
+        record(self.store, self.index, source, RecordRules("turn", False))
         return done
 
     # Operations
@@ -113,25 +113,27 @@ class World:
 
     def again(self, session: str, turn: int) -> Operation | None:
         """A conversation that was deleted is gone on with."""
-        gone = sorted(delete.deleted(self.store.path))
+        gone = sorted(delete.deleted_sessions(self.store.path))
         return self.say(gone[turn % len(gone)], -1) if gone else None
 
     def rename(self, session: str, turn: int) -> Operation | None:
-        done = edit.edit(self.store, self.index, session, edit.Changes(stage=("shaping", "")[turn % 2]), self.now)
-        return operations.listed(self.store)[0].operation if done.commit else None
+        done = edit.edit_session(
+            self.store, self.index, session, edit.EditChanges(stage=("shaping", "")[turn % 2]), self.now
+        )
+        return operations.list_operations(self.store)[0].operation if done.commit else None
 
     def tag(self, session: str, turn: int) -> Operation | None:
         found = self.target(session, turn)
-        done = tag.tag(self.store, self.index, f"t{turn % 3}", found, self.where, self.now, force=True)
-        return operations.listed(self.store)[0].operation if done.changed else None
+        done = tag.tag_turn(self.store, self.index, f"t{turn % 3}", found, self.where, self.now, force=True)
+        return operations.list_operations(self.store)[0].operation if done.changed else None
 
     def fork(self, session: str, turn: int) -> Operation:
         found = self.target(session, turn)
-        point = fork_point.point(self.store, self.index, found)
+        point = fork_point.fork_point(self.store, self.index, found)
         new = f"f{next(self.numbers):07d}-0000-4000-8000-{'f' * 12}"
-        fork.fork(self.store, found.state, point, fork.Plan(new, "", self.now, None))
+        fork.fork_session(self.store, found.state, point, fork.ForkPlan(new, "", self.now, None))
         self.index.sync()
-        return operations.listed(self.store)[0].operation
+        return operations.list_operations(self.store)[0].operation
 
     def archive(self, session: str, turn: int) -> Operation | None:
         del turn
@@ -143,30 +145,32 @@ class World:
 
     def delete(self, session: str, turn: int) -> Operation:
         del turn
-        return delete.delete(self.store, self.index, delete.doomed(self.index, [session], self.config), self.now)
+        return delete.delete_sessions(
+            self.store, self.index, delete.plan_deletion(self.index, [session], self.config), self.now
+        )
 
     def undo(self, session: str, turn: int) -> Operation | None:
         """The last operation, or one before it, taken back."""
         del session
-        every = [one for one in operations.listed(self.store) if one.standing == "done"]
+        every = [one for one in operations.list_operations(self.store) if one.standing == "done"]
         with suppress(ConflictError, NotFoundError):
             if every:
                 wanted = every[turn % min(3, len(every))].operation.id
-                return undo.undo(self.store, wanted, self.config, self.now).undo
+                return undo.undo_operation(self.store, wanted, self.config, self.now).undo
         return None
 
     @property
-    def where(self) -> Whereabouts:
-        return Whereabouts(self.config, "/home/ada/shop", 1)
+    def where(self) -> CallerContext:
+        return CallerContext(self.config, "/home/ada/shop", 1)
 
     @property
     def privacy(self) -> Privacy:
         return Privacy(RecordConfig(), "/home/ada")
 
-    def target(self, session: str, turn: int) -> resolve.Target:
+    def target(self, session: str, turn: int) -> resolve.ResolvedTarget:
         self.index.sync()
-        found = resolve.target(self.index, Address(session), self.where)
-        return resolve.target(self.index, Address(session, 1 + turn % max(1, found.state.turns)), self.where)
+        found = resolve.resolve_target(self.index, Address(session), self.where)
+        return resolve.resolve_target(self.index, Address(session, 1 + turn % max(1, found.state.turns)), self.where)
 
 
 _STEPS = [
@@ -179,7 +183,7 @@ def test_what_is_found_of_then_is_what_was_there(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]]
 ) -> None:
     folder = tmp_path_factory.mktemp("world")
-    stores.create(folder / "store")
+    stores.create_store(folder / "store")
     store = Store(folder / "store")
     world = World(store, Index(store.path, lambda: store), folder / "claude")
     for step in steps:
@@ -187,7 +191,7 @@ def test_what_is_found_of_then_is_what_was_there(
     world.index.sync()
     before = refs.read_all(store.path)
     for operation, held in world.after.items():
-        found = at_operation.as_of(store, world.index, operation)
+        found = at_operation.as_of_operation(store, world.index, operation)
         assert (found.tips, found.tags) == held, found.operation.summary
         assert found.lost == ()
     assert refs.read_all(store.path) == before
@@ -197,7 +201,7 @@ def test_what_is_found_of_then_is_what_was_there(
 def test_a_head_from_another_machine_that_was_set_apart_since(store: Store, index: Index, tmp_path: Path) -> None:
     def recorded(into: Store, seen: Index, folder: str, *words: str) -> None:
         path = Talk(SESSION).turns("one", *words).save(tmp_path / folder / "projects" / "-home-ada-shop")
-        record(into, seen, Source(path, SESSION, tmp_path / folder), Rules("turn", False))
+        record(into, seen, TranscriptSource(path, SESSION, tmp_path / folder), RecordRules("turn", False))
 
     recorded(store, index, "here")
     shutil.copytree(store.path, tmp_path / "theirs")
@@ -206,28 +210,30 @@ def test_a_head_from_another_machine_that_was_set_apart_since(store: Store, inde
     recorded(theirs, Index(theirs.path, lambda: theirs), "there", "two", "three")
     run_git(store.path, "fetch", "-q", str(theirs.path), f"refs/heads/{SESSION}:refs/fetched")
     old, new = (refs.read_all(store.path)[name] for name in (f"refs/heads/{SESSION}", "refs/fetched"))
-    done = operations.perform(store, "pull", "pull", [Move(f"refs/heads/{SESSION}", old, new)], BIRTH.timestamp() + 60)
-    tagged = operations.perform(store, "tag", "tag", [Move("refs/tags/x", None, old)], BIRTH.timestamp() + 90)
+    done = operations.perform_operation(
+        store, "pull", "pull", [Move(f"refs/heads/{SESSION}", old, new)], BIRTH.timestamp() + 60
+    )
+    tagged = operations.perform_operation(store, "tag", "tag", [Move("refs/tags/x", None, old)], BIRTH.timestamp() + 90)
     talk = Talk(SESSION).turns("one")
     talk.file.seconds, talk.file.counts["a"] = 120, 5
     path = talk.turns("other").save(tmp_path / "here" / "projects" / "-home-ada-shop")
-    record(store, index, Source(path, SESSION, tmp_path / "here"), Rules("turn", False))
+    record(store, index, TranscriptSource(path, SESSION, tmp_path / "here"), RecordRules("turn", False))
     assert sorted(refs.branches(store.path)) == [SESSION, f"{SESSION}.m-a0000002"]
     index.sync()
     for operation in (done, tagged):
-        assert at_operation.as_of(store, index, operation.id).tips == {SESSION: (new, False)}
+        assert at_operation.as_of_operation(store, index, operation.id).tips == {SESSION: (new, False)}
 
 
 def test_a_turn_that_has_grown_since(store: Store, index: Index, tmp_path: Path) -> None:
     talk, folder = Talk(SESSION).turns("one").prompt("two").tool("Read"), tmp_path / "claude"
 
     def recorded() -> str:
-        source = Source(talk.save(folder / "projects" / "-home-ada-shop"), SESSION, folder)
-        return record(store, index, source, Rules("turn", False)).head
+        source = TranscriptSource(talk.save(folder / "projects" / "-home-ada-shop"), SESSION, folder)
+        return record(store, index, source, RecordRules("turn", False)).head
 
     def tagged(name: str, tip: str) -> str:
         moves = [Move(f"refs/tags/{name}", None, tip)]
-        return operations.perform(store, "tag", "tag", moves, BIRTH.timestamp() + talk.file.seconds).id
+        return operations.perform_operation(store, "tag", "tag", moves, BIRTH.timestamp() + talk.file.seconds).id
 
     first = recorded()
     before = tagged("before", first)
@@ -237,7 +243,10 @@ def test_a_turn_that_has_grown_since(store: Store, index: Index, tmp_path: Path)
     talk.turns("three")
     recorded()
     index.sync()
-    assert [at_operation.as_of(store, index, one).tips[SESSION][0] for one in (before, after)] == [first, second]
+    assert [at_operation.as_of_operation(store, index, one).tips[SESSION][0] for one in (before, after)] == [
+        first,
+        second,
+    ]
     assert [store.state(tip).turns for tip in (first, second)] == [2, 2]
 
 
@@ -246,9 +255,9 @@ def test_an_end_that_is_no_time(store: Store, index: Index) -> None:
     message = Message("end: 0 turns", (("Session", SESSION), ("Event", "end")))
     tip = store.write_commit(None, {}, state, message, [], int(BIRTH.timestamp()))
     moves = [Move(f"refs/heads/{SESSION}", None, tip)]
-    done = operations.perform(store, "fork", "x", moves, BIRTH.timestamp() + 60)
+    done = operations.perform_operation(store, "fork", "x", moves, BIRTH.timestamp() + 60)
     index.sync()
-    assert at_operation.as_of(store, index, done.id).tips == {SESSION: (tip, False)}
+    assert at_operation.as_of_operation(store, index, done.id).tips == {SESSION: (tip, False)}
 
 
 # The pages
@@ -508,7 +517,7 @@ def test_an_operation_that_was_never_done(pair: Shell) -> None:
     store = Store(pair.store)
     tip = str(store.repo.ref(f"refs/heads/{SESSION}"))
     with pytest.raises(MovedError):
-        operations.perform(store, "edit", "x", [Move(f"refs/heads/{OTHER}", tip, tip)], NOW)
+        operations.perform_operation(store, "edit", "x", [Move(f"refs/heads/{OTHER}", tip, tip)], NOW)
     done = pair("tree", "--at-op", pair.json("ops")["operations"][0]["id"])
     assert (done.code, done.err) == (3, "Error: “x” was never completed.\nHint: `sessgit ops` lists all operations.\n")
     before = pair.json("ops")["operations"][1]["id"]

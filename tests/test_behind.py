@@ -49,11 +49,11 @@ def assert_all_is_there(machine: Machine, turns: int) -> None:
     for _ in range(2):
         assert not machine.record().changed
         assert machine.refs() == refs
-        cursors.forget(machine.store.beside, SESSION)
+        cursors.delete_cursor(machine.store.beside, SESSION)
     done = machine.restore()
     assert (done.already, done.appended, machine.path.read_bytes()) == (True, 0, data)
     assert machine.turns() == turns
-    assert uuids(restore.rebuild(machine.store, SESSION).data) == machine.uuids
+    assert uuids(restore.rebuild_file(machine.store, SESSION).data) == machine.uuids
     assert run_git(machine.store.path, "fsck", "--strict", "--no-dangling") == ""
 
 
@@ -100,7 +100,7 @@ def test_without_words_replaced_both_files_are_the_same(machines: tuple[Machine,
     talk.turns("three")
     a.keep()
     moved(a, b)
-    assert a.path.read_bytes() == b.path.read_bytes() == restore.rebuild(a.store, SESSION).data
+    assert a.path.read_bytes() == b.path.read_bytes() == restore.rebuild_file(a.store, SESSION).data
     assert "File: " not in run_git(a.store.path, "log", "--format=%B", SESSION)
 
 
@@ -238,7 +238,7 @@ def test_a_file_that_goes_on_without_them(machines: tuple[Machine, Machine]) -> 
     assert a.turns() == 2
     refs = a.refs()
     for _ in range(2):
-        cursors.forget(a.store.beside, SESSION)
+        cursors.delete_cursor(a.store.beside, SESSION)
         assert not a.record().changed
         assert (a.refs(), a.restore().appended) == (refs, 0)
     data = a.path.read_bytes()

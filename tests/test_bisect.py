@@ -385,8 +385,8 @@ def test_the_store_is_left_alone(coded: Coded) -> None:
     refs = run_git(coded.shell.store, "for-each-ref")
     bisect(coded, SESSION, "--run", CHECK)
     assert run_git(coded.shell.store, "for-each-ref") == refs
-    assert stores.exists(coded.shell.store)
-    assert layout.short(SESSION) in coded.shell.out("log", SESSION)
+    assert stores.store_exists(coded.shell.store)
+    assert layout.short_name(SESSION) in coded.shell.out("log", SESSION)
 
 
 def test_the_next_commands_work(coded: Coded) -> None:

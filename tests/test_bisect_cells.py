@@ -10,7 +10,7 @@ from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.replay import bisect
-from sessgit.replay.bisect import Span
+from sessgit.replay.bisect import TurnRange
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -166,7 +166,7 @@ def test_only_turns_that_are_asked_are_read(
     read = list[int]()
     lines = store.lines
     monkeypatch.setattr(store, "lines", lambda commit, number: read.append(number) or lines(commit, number))
-    found = bisect.by_cells(store, index, branch, Span(1, 300), "pytest")
+    found = bisect.bisect_by_cells(store, index, branch, TurnRange(1, 300), "pytest")
     assert (found.good.turn, found.bad.turn) == (200, 201)
     assert len(read) <= 2 + (298).bit_length() + 1, "the ends, the search, and the turn that it is"
 
@@ -177,8 +177,8 @@ def test_each_step_is_told(store: Store, index: Index, keep: Keep) -> None:
     branch = index.branch(OTHER)
     assert branch is not None
     told = list[tuple[int, int, str]]()
-    bisect.by_cells(
-        store, index, branch, Span(1, 6), "pytest",
+    bisect.bisect_by_cells(
+        store, index, branch, TurnRange(1, 6), "pytest",
         lambda turn, left, answer: told.append((turn, left, answer.verdict if answer else "")),
     )  # fmt: skip
     assert told == [

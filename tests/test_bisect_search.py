@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.replay.bisecting.search import Verdict, narrow
+from sessgit.replay.bisecting.search import Verdict, find_boundary
 
 SKIPS = st.lists(st.booleans(), max_size=40)
 
@@ -23,7 +23,7 @@ def searched(row: Sequence[Verdict]) -> tuple[tuple[int, int], list[int]]:
         asked.append(place)
         return row[place]
 
-    return narrow(range(len(row)), ask), asked
+    return find_boundary(range(len(row)), ask), asked
 
 
 def scanned(row: Sequence[Verdict]) -> tuple[int, int]:

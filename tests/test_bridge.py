@@ -22,7 +22,7 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude import home
 from sessgit.agents.claude.writer import program_lines
-from sessgit.api.bridge import LONGEST, Bridge
+from sessgit.api.bridge import LONGEST_REQUEST, Bridge
 from sessgit.api.state import cell_document
 from sessgit.history import show
 from sessgit.history.cells import graph
@@ -129,11 +129,13 @@ def test_all_documents_at_once_are_those_of_single_cells(
     index.sync()
     branch = index.branch(SESSION)
     assert branch is not None
-    found, told, read = graph.read(store, index, branch), list[tuple[int, int]](), list[int]()
-    single = [cell_document.document(store, index, branch, node, found) for node in found.nodes.values()]
-    show_turn = show.turn
-    monkeypatch.setattr(show, "turn", lambda *of: read.append(of[-1]) or show_turn(*of))
-    every = list(cell_document.every(store, index, branch, found, lambda done, total: told.append((done, total))))
+    found, told, read = graph.read_graph(store, index, branch), list[tuple[int, int]](), list[int]()
+    single = [cell_document.cell_document(store, index, branch, node, found) for node in found.nodes.values()]
+    show_turn = show.show_turn
+    monkeypatch.setattr(show, "show_turn", lambda *of: read.append(of[-1]) or show_turn(*of))
+    every = list(
+        cell_document.all_cell_documents(store, index, branch, found, lambda done, total: told.append((done, total)))
+    )
     assert every == single
     assert [document["cell_id"] for document in every] == [node.cell.id for node in found.nodes.values()]
     assert all(tuple(document) == cell_document.KEYS for document in every)
@@ -203,7 +205,7 @@ def test_the_cells_of_a_program(sessgit: Shell, monkeypatch: pytest.MonkeyPatch)
         ([], "a question is a JSON object with op and args"),
         (b"7", "a question is a JSON object with op and args"),
         (b"[" * 200_000, "a question is one line of JSON: it is nested too deeply"),
-        (b"x" * (3 * LONGEST), f"a question can have at most {LONGEST} bytes"),
+        (b"x" * (3 * LONGEST_REQUEST), f"a question can have at most {LONGEST_REQUEST} bytes"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_and_it_goes_on(
@@ -326,8 +328,10 @@ def test_a_session_that_nobody_recorded_is_recorded(sessgit: Shell, monkeypatch:
 
 def test_what_has_not_changed_is_read_once(lexer: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     reads = list[Branch]()
-    read = graph.read
-    monkeypatch.setattr(graph, "read", lambda store, index, branch: reads.append(branch) or read(store, index, branch))
+    read = graph.read_graph
+    monkeypatch.setattr(
+        graph, "read_graph", lambda store, index, branch: reads.append(branch) or read(store, index, branch)
+    )
     ids = [question("cell", cell_id=own) for own in ("cell_25ckcl9z", "cell_24y1b8no")]
     answers(lexer, monkeypatch, question("session"))
     assert reads == []

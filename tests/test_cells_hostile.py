@@ -29,17 +29,17 @@ CELL = {"depends": [], "id": "cell_aaaaaaaa", "lines": [2, 3], "ok": True, "oper
 def put(sessgit: Shell, turn: int, name: str, data: bytes | None) -> None:
     """Puts a commit on the session's branch in which a file of a turn holds these bytes, or is not there."""
     store = Store(sessgit.store)
-    tip = store.repo.ref(layout.head(SESSION)) or ""
+    tip = store.repo.ref(layout.head_ref(SESSION)) or ""
     blob = None if data is None else (store.repo.write_blob(data), False)
-    tree = store.repo.edit_tree(store.tree(tip), {f"{layout.turn(turn)}/{name}": blob})
+    tree = store.repo.edit_tree(store.tree(tip), {f"{layout.turn_folder(turn)}/{name}": blob})
     commit = store.repo.write_commit(tree, [tip], f"edit: x\n\nSession: {SESSION}\n", 1)
-    store.repo.move(layout.head(SESSION), tip, commit)
+    store.repo.move(layout.head_ref(SESSION), tip, commit)
 
 
 def rewrite(sessgit: Shell, turn: int, change: Callable[[list[dict[str, Any]]], list[Any]]) -> None:
     """Makes the stored cells of a turn what `change` makes of them."""
     store = Store(sessgit.store)
-    entry = store.folder(store.repo.ref(layout.head(SESSION)) or "", turn)[layout.CELLS]
+    entry = store.folder(store.repo.ref(layout.head_ref(SESSION)) or "", turn)[layout.CELLS]
     lines = [json.loads(line) for line in store.repo.blob(entry[0]).splitlines()]
     said = [line if isinstance(line, str) else json.dumps(line) for line in change(lines)]
     put(sessgit, turn, layout.CELLS, "".join(f"{line}\n" for line in said).encode())

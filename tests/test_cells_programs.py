@@ -15,7 +15,7 @@ from transcripts import SESSION
 from sessgit.agents.claude.writer import program_lines
 from sessgit.cli.pages import cells as pages
 from sessgit.history import views
-from sessgit.history.cells.details import NOTHING
+from sessgit.history.cells.details import NO_DETAIL
 from sessgit.history.cells.graph import Node
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell, Tokens
@@ -148,12 +148,12 @@ def test_a_call_of_a_model_that_a_program_made_has_an_outcome() -> None:
     """Of a message of the client's there is none to tell: it is always there."""
     for is_program, told in ((True, "ok"), (False, "")):
         cell = Cell("cell_aaaaaaaa", "llm_call", "ask", (2,), ok=True, program=is_program)
-        assert pages.outcome(cast(Node, SimpleNamespace(cell=cell)), NOTHING) == told
+        assert pages.outcome(cast(Node, SimpleNamespace(cell=cell)), NO_DETAIL) == told
 
 
 def test_what_a_program_says_that_it_cost_counts_where_that_is_more() -> None:
     said = Unified(budget=Budget(cost_usd=0.5))
     tokens = {"claude-opus-4-8": Tokens(1_000_000, 0, 0, 0)}
-    assert views.cost(Session("a", "a", unified=said), {}) == 0.5
+    assert views.session_cost(Session("a", "a", unified=said), {}) == 0.5
     used = Session("a", "a", tokens=tokens)
-    assert views.cost(replace(used, unified=said), {}) == views.cost(used, {})
+    assert views.session_cost(replace(used, unified=said), {}) == views.session_cost(used, {})

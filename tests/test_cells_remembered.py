@@ -20,7 +20,7 @@ from transcripts import OTHER, SESSION, Talk
 from sessgit.history.cells import graph
 from sessgit.history.cells.graph import KINDS, Graph
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import layout
 from sessgit.store import store as stores
 from sessgit.store.index import Index
@@ -47,7 +47,7 @@ def told(found: Graph) -> list[Any]:
 
 def asked(store: Store, index: Index) -> dict[str, list[Any]]:
     index.sync()
-    return {branch.name: told(graph.read(store, index, branch)) for branch in index.branches()}
+    return {branch.name: told(graph.read_graph(store, index, branch)) for branch in index.branches()}
 
 
 def talk() -> Talk:
@@ -66,10 +66,10 @@ def test_the_recorder_and_a_reader_remember_the_same(transcript: Transcript, gra
         path = Path(folder) / "projects" / "-p" / f"{SESSION}.jsonl"
         path.parent.mkdir(parents=True)
         path.write_bytes(transcript.data)
-        stores.create(Path(folder) / "store")
+        stores.create_store(Path(folder) / "store")
         store = Store(Path(folder) / "store")
         with closing(Index(store.path, lambda: store)) as index:
-            record(store, index, Source(path, SESSION, Path(folder)), Rules(granularity, redact=True))
+            record(store, index, TranscriptSource(path, SESSION, Path(folder)), RecordRules(granularity, redact=True))
             recorded, first = rows(index), asked(store, index)
             assert rows(index) == recorded
             change(index, "DELETE FROM cells")
@@ -112,11 +112,11 @@ def test_a_branch_with_another_folder_than_the_turns_commit(store: Store, index:
     """What it holds is told each time, and never as what the commit holds."""
     keep(talk())
     before, recorded = asked(store, index)[SESSION], rows(index)
-    tip = store.repo.ref(layout.head(SESSION)) or ""
+    tip = store.repo.ref(layout.head_ref(SESSION)) or ""
     cells = [cell.as_json() | {"operation": "Other"} for cell in store.cells(tip, 2)]
     blob = store.repo.write_blob("".join(f"{json.dumps(cell)}\n" for cell in cells).encode())
-    tree = store.repo.edit_tree(store.tree(tip), {f"{layout.turn(2)}/{layout.CELLS}": (blob, False)})
-    store.repo.move(layout.head(SESSION), tip, store.repo.write_commit(tree, [tip], "edit: x\n", 1))
+    tree = store.repo.edit_tree(store.tree(tip), {f"{layout.turn_folder(2)}/{layout.CELLS}": (blob, False)})
+    store.repo.move(layout.head_ref(SESSION), tip, store.repo.write_commit(tree, [tip], "edit: x\n", 1))
     for _ in range(2):
         found = asked(store, index)[SESSION]
         assert [cell.operation for address, cell, _ in found[0] if address[0] == "2"] == ["Other"] * 9

@@ -20,21 +20,23 @@ from sessgit.agents.claude import home
 from sessgit.agents.claude.sidecars import folders
 from sessgit.agents.claude.sidecars.sidecar_files import plan_name
 from sessgit.branch import client_folder
-from sessgit.branch.client_folder import Exported
+from sessgit.branch.client_folder import FolderExport
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
-Export = Callable[..., Exported]
+Export = Callable[..., FolderExport]
 
 
 @pytest.fixture
 def export(store: Store, index: Index, tmp_path: Path) -> Export:
     """Exports sessions, all there are if none is named, into `tmp_path / "out"`."""
 
-    def export(names: Sequence[str] = (), folder: Path = tmp_path / "out") -> Exported:
+    def export(names: Sequence[str] = (), folder: Path = tmp_path / "out") -> FolderExport:
         index.sync()
-        return client_folder.export(store, index, [b for b in index.branches() if not names or b.name in names], folder)
+        return client_folder.export_folder(
+            store, index, [b for b in index.branches() if not names or b.name in names], folder
+        )
 
     return export
 

@@ -324,8 +324,8 @@ def test_files_and_lines_are_those_of_git(a: dict[str, str], b: dict[str, str]) 
     """Names of any kind; the files that are named, and no others, are what is not the same in both."""
     with tempfile.TemporaryDirectory() as folder:
         old, new = (_commit(Path(folder), tree) for tree in (a, b))
-        found = difference._files(folder, os.environ, old, new)
-        assert difference._files(folder, os.environ, new, new) == ()
+        found = difference._changed_files(folder, os.environ, old, new)
+        assert difference._changed_files(folder, os.environ, new, new) == ()
     before = {file.old or file.path for file in found if file.status != "A"}
     after = {file.path for file in found if file.status != "D"}
     assert before == {name for name in a if b.get(name) != a[name]}

@@ -16,14 +16,14 @@ from sessgit.branch import archive, delete
 from sessgit.branch import fork as forks
 from sessgit.branch.merging import interrupted
 from sessgit.branch.merging import merge as merges
-from sessgit.branch.merging.plan import Wish
+from sessgit.branch.merging.plan import MergeRequest
 from sessgit.errors import ConflictError, NotFoundError
-from sessgit.history.fork_point import Point
+from sessgit.history.fork_point import ForkPoint
 from sessgit.record.privacy import Privacy
 from sessgit.store import layout, maintenance, refs
 from sessgit.store.index import Index
 from sessgit.store.recorder import append_intent
-from sessgit.store.recorder.append_intent import Appending
+from sessgit.store.recorder.append_intent import AppendIntent
 from sessgit.store.store import Store
 
 FORK = "5e551011-0000-4000-8000-0000000000f0"
@@ -48,11 +48,11 @@ def test_a_session_that_somebody_just_deleted_keeps_its_tombstone(sessgit: Shell
     store = Store(sessgit.store)
     index = Index(store.path, lambda: store)
     index.sync()
-    doomed = delete.doomed(index, going, sessgit.config)
+    doomed = delete.plan_deletion(index, going, sessgit.config)
     sessgit.out("delete", SESSION, "--yes")
     before = refs.read_all(sessgit.store)
     with pytest.raises(NotFoundError) as refused:
-        delete.delete(store, index, doomed, NOW)
+        delete.delete_sessions(store, index, doomed, NOW)
     assert str(refused.value) == f"{SESSION} no longer exists"
     assert refused.value.hint == "Nothing was deleted. `sessgit ls --all` lists all conversations."
     assert refs.read_all(sessgit.store) == before
@@ -72,18 +72,18 @@ def test_a_fork_that_was_asked_for_during_a_purge_stands_on_nothing_that_went(cl
     refused = list[ConflictError]()
     clone.record(Talk().turns("one", f"see {VALUE}"))
     if packed:
-        maintenance.pack(clone.store.path, full=True)
+        maintenance.pack_store(clone.store.path, full=True)
     tip = clone.tip(SESSION)
 
     def fork(store: Store, _: Index) -> None:
         head = store.state(tip)
         with pytest.raises(ConflictError) as error:
-            forks.fork(store, head, Point(SESSION, 2, tip), forks.Plan(FORK, "", clone.now(), None))
+            forks.fork_session(store, head, ForkPoint(SESSION, 2, tip), forks.ForkPlan(FORK, "", clone.now(), None))
         refused.append(error.value)
 
     _purged(clone, fork)
     assert [(str(e), e.hint) for e in refused] == [("the data was just purged or pruned", "Try again.")]
-    assert refs.read(clone.store.path, layout.head(FORK)) is None
+    assert refs.read(clone.store.path, layout.head_ref(FORK)) is None
 
 
 @pytest.mark.parametrize("picking", [False, True])
@@ -95,9 +95,11 @@ def test_a_merge_that_was_asked_for_during_a_purge_says_why_it_cannot_be(clone: 
     sides, refused = (clone.target(SESSION), clone.target(OTHER, 3)), list[ConflictError]()
 
     def merge(store: Store, index: Index) -> None:
-        world = merges.World(store, index, clone.config, Privacy(), clone.now())
+        world = merges.MergeContext(store, index, clone.config, Privacy(), clone.now())
         with pytest.raises(ConflictError) as error:
-            merges.pick(world, sides[0], [sides[1]]) if picking else merges.merge(world, *sides, Wish())
+            merges.pick_turns(world, sides[0], [sides[1]]) if picking else merges.merge_sessions(
+                world, *sides, MergeRequest()
+            )
         refused.append(error.value)
 
     before = next(clone.config.glob(f"projects/*/{SESSION}.jsonl")).read_bytes()
@@ -110,29 +112,31 @@ def test_what_comes_out_of_the_archive_waits_for_a_purge(clone: Clone) -> None:
     clone.record(Talk().turns("one", f"see {VALUE}"))
     clone.archive()
     _purged(clone, lambda store, index: archive.unarchive(store, index, [SESSION], clone.now()))
-    assert {ref for ref in refs.read_all(clone.store.path) if not ref.startswith(layout.KEEP)} == {layout.head(SESSION)}
-    assert clone.store.repo.trouble(clone.tip(SESSION)) == ""
+    assert {ref for ref in refs.read_all(clone.store.path) if not ref.startswith(layout.KEEP)} == {
+        layout.head_ref(SESSION)
+    }
+    assert clone.store.repo.read_problem(clone.tip(SESSION)) == ""
 
 
 def test_what_a_failed_command_began_is_taken_back_by_the_next_one(clone: Clone) -> None:
     clone.record(Talk().turns("one"))
     before, tip = refs.read_all(clone.store.path), clone.tip(SESSION)
-    with pytest.raises(ConflictError, match="somebody else"), interrupted.begun(clone.store, FORK):
-        plan = forks.Plan(FORK, "", clone.now(), clone.config)
-        path = forks.fork(clone.store, clone.store.state(tip), Point(SESSION, 1, tip), plan).transcript
+    with pytest.raises(ConflictError, match="somebody else"), interrupted.creation_in_progress(clone.store, FORK):
+        plan = forks.ForkPlan(FORK, "", clone.now(), clone.config)
+        path = forks.fork_session(clone.store, clone.store.state(tip), ForkPoint(SESSION, 1, tip), plan).transcript
         raise ConflictError("somebody else")
     assert path is not None and path.exists()
-    assert interrupted.left(clone.store) == [FORK]
-    assert interrupted.take_back(clone.store, clone.config, clone.now()) == 1
+    assert interrupted.unfinished_sessions(clone.store) == [FORK]
+    assert interrupted.delete_unfinished(clone.store, clone.config, clone.now()) == 1
     after = {ref: oid for ref, oid in refs.read_all(clone.store.path).items() if not ref.startswith(layout.KEEP)}
-    assert (after, path.exists(), interrupted.left(clone.store)) == (before, False, [])
+    assert (after, path.exists(), interrupted.unfinished_sessions(clone.store)) == (before, False, [])
 
 
 def test_the_note_of_a_merge_whose_session_was_deleted_meanwhile_can_be_got_rid_of(sessgit: Shell) -> None:
     path = next(sessgit.config.glob(f"projects/*/{SESSION}.jsonl"))
-    head, end = refs.read_all(sessgit.store)[layout.head(SESSION)], path.stat().st_size
-    note = Appending(str(path), end, VALUE.encode(), head, "merge", {}, {})
-    append_intent.save(layout.StorePaths(sessgit.store), SESSION, note)
+    head, end = refs.read_all(sessgit.store)[layout.head_ref(SESSION)], path.stat().st_size
+    note = AppendIntent(str(path), end, VALUE.encode(), head, "merge", {}, {})
+    append_intent.save_intent(layout.StorePaths(sessgit.store), SESSION, note)
     sessgit.out("delete", SESSION, "--yes")
     done = sessgit("purge", VALUE, "--yes")
     assert (done.code, done.err) == (

@@ -20,11 +20,11 @@ from strategies import transcripts
 from transcripts import SESSION, Talk
 
 from sessgit.branch import restore
-from sessgit.branch.restore import Restored
+from sessgit.branch.restore import RebuiltFile
 from sessgit.check import verify
-from sessgit.model.progress import unseen
+from sessgit.model.progress import no_progress
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index
@@ -48,27 +48,27 @@ class Machine:
         path = self.top / str(number) / f"{SESSION}.jsonl"
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(data)
-        source = Source(path, SESSION, self.top / "claude", final=True, imported=True)
-        record(self.store, self.index, source, Rules())
+        source = TranscriptSource(path, SESSION, self.top / "claude", final=True, imported=True)
+        record(self.store, self.index, source, RecordRules())
 
     @property
     def refs(self) -> dict[str, str]:
         return refs.read_all(self.store.path)
 
     @property
-    def restored(self) -> Restored:
-        return restore.rebuild(self.store, SESSION)
+    def restored(self) -> RebuiltFile:
+        return restore.rebuild_file(self.store, SESSION)
 
     def wrong(self) -> list[str]:
         """What `verify --deep` finds that is more than a note."""
-        done = verify.everything(Store(self.store.path), self.index, unseen, deep=True)
+        done = verify.everything(Store(self.store.path), self.index, no_progress, deep=True)
         return [f"{one.where}: {one.what}" for one in done.findings if one.severity != "note"]
 
 
 @contextmanager
 def machine(factory: pytest.TempPathFactory) -> Iterator[Machine]:
     top = factory.mktemp("machine")
-    stores.create(top / "store")
+    stores.create_store(top / "store")
     (top / "store" / "key").write_bytes(bytes(32))  # proofs of redacted lines are the same on all
     store = Store(top / "store")
     index = Index(store.path, lambda: store)

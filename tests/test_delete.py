@@ -16,7 +16,7 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.branch import delete
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.recorder import drain
 from sessgit.store import layout, locks, refs
 from sessgit.store.backend import Repository
@@ -165,7 +165,7 @@ def test_undo_brings_all_of_it_back(sessgit: Shell) -> None:
 def test_a_tombstone_holds_no_words(sessgit: Shell) -> None:
     sessgit("rename", SESSION, "parser")
     sessgit.json("delete", "--yes", SESSION)
-    ref = layout.tombstone(SESSION)
+    ref = layout.tombstone_ref(SESSION)
     assert run_git(sessgit.store, "ls-tree", "-r", ref) == ""
     subject, empty, *trailers = run_git(sessgit.store, "log", "--format=%B", ref).strip().splitlines()
     assert (subject, empty, trailers[0]) == ("deleted", "", f"Session: {SESSION}")
@@ -189,7 +189,7 @@ def test_nothing_of_it_is_recorded_again(sessgit: Shell) -> None:
     )
     payload = {"session_id": SESSION, "transcript_path": str(path), "cwd": "/", "hook_event_name": "Stop"}
     (sessgit.store / "spool" / "1-1.json").write_text(json.dumps(payload))
-    drain.run(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
+    drain.drain_spool(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
     assert not list((sessgit.store / "spool").iterdir())
     assert sessions(sessgit.store) == {OTHER}
     assert run_git(sessgit.store, "count-objects", "-v") == objects
@@ -262,7 +262,7 @@ def test_prune_makes_it_final(sessgit: Shell) -> None:
     sessgit("undo")
     sessgit("search", "walrus")
     sessgit("show", f"{SESSION}.r-a0000002@2")
-    tip = refs.read_all(sessgit.store)[layout.head(f"{SESSION}.r-a0000002")]
+    tip = refs.read_all(sessgit.store)[layout.head_ref(f"{SESSION}.r-a0000002")]
     sessgit.json("delete", "--yes", SESSION)
     assert sessgit("gc").code == 0
     run_git(sessgit.store, "cat-file", "-e", tip)
@@ -270,7 +270,7 @@ def test_prune_makes_it_final(sessgit: Shell) -> None:
     assert done.out.splitlines()[1] == "1 deleted conversation removed for good"
     with pytest.raises(AssertionError):
         run_git(sessgit.store, "cat-file", "-e", tip)
-    assert set(refs.read_all(sessgit.store)) == {layout.head(OTHER), layout.tombstone(SESSION)}
+    assert set(refs.read_all(sessgit.store)) == {layout.head_ref(OTHER), layout.tombstone_ref(SESSION)}
     for path in sessgit.store.rglob("*"):
         assert not path.is_file() or not any(w in path.read_bytes() for w in (b"walrus", b"turquoise")), path
         assert SESSION not in path.name or path.parent.name == "deleted"
@@ -314,7 +314,7 @@ def test_all_that_there_is(sessgit: Shell) -> None:
     assert sessgit("undo").code == 0
     sessgit.json("delete", "--yes", SESSION, OTHER)
     assert sessgit.json("gc", "--prune", "--yes")["final"] == [SESSION, OTHER]
-    assert set(refs.read_all(sessgit.store)) == {layout.tombstone(SESSION), layout.tombstone(OTHER)}
+    assert set(refs.read_all(sessgit.store)) == {layout.tombstone_ref(SESSION), layout.tombstone_ref(OTHER)}
 
 
 def test_an_undone_fork_of_it_does_not_keep_it(sessgit: Shell) -> None:
@@ -339,7 +339,7 @@ def test_deleting_while_a_recorder_records(keep: Keep, store: Store, index: Inde
         other = Index(store.path, lambda: rival)
         other.sync()
         started.set()
-        delete.delete(rival, other, delete.doomed(other, [SESSION], claude.parents[1]), NOW)
+        delete.delete_sessions(rival, other, delete.plan_deletion(other, [SESSION], claude.parents[1]), NOW)
         other.close()
 
     class Rivalled(Repository):
@@ -352,21 +352,21 @@ def test_deleting_while_a_recorder_records(keep: Keep, store: Store, index: Inde
             if self.thread is None:
                 self.thread = threading.Thread(target=act)
                 self.thread.start()
-                while refs.read(store.path, layout.head(SESSION)):
+                while refs.read(store.path, layout.head_ref(SESSION)):
                     started.wait(0.01)
 
     store.repo = Rivalled(store.path)
     path = talk.rewind(1).turns("three").save(claude)
-    with locks.session(store.beside, SESSION) as held:
+    with locks.session_lock(store.beside, SESSION) as held:
         assert held
-        done = record(store, index, Source(path, SESSION, claude.parents[1], live=True), Rules())
+        done = record(store, index, TranscriptSource(path, SESSION, claude.parents[1], live=True), RecordRules())
     store.repo.thread.join()
     assert (done.aside, done.turns) == ("deleted", ())
     assert sessions(store.path) == set()
 
 
 def test_what_a_recorder_left_goes_with_the_next_prune(sessgit: Shell) -> None:
-    tip = refs.read_all(sessgit.store)[layout.head(SESSION)]
+    tip = refs.read_all(sessgit.store)[layout.head_ref(SESSION)]
     sessgit.json("delete", "--yes", SESSION)
     run_git(sessgit.store, "update-ref", f"refs/heads/{SESSION}.r-deadbeef", tip)
     assert sessgit("gc", "--prune", "--yes").code == 0

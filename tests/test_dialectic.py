@@ -17,7 +17,7 @@ from sessgit.errors import NotFoundError
 from sessgit.exchange.layouts.dialectic import sessions as dialectic
 from sessgit.model import canonical, ids, pad, pad_steps
 from sessgit.model.conversation.session import STAGES
-from sessgit.model.foreign_session import Foreign, agent_id
+from sessgit.model.foreign_session import ForeignSession, agent_id
 from sessgit.model.pad import Entry
 
 OWN = "sess_1705847293"
@@ -77,20 +77,20 @@ def laid(root: Path, contents: Mapping[str, Any]) -> Path:
     return root
 
 
-def only(root: Path) -> Foreign:
+def only(root: Path) -> ForeignSession:
     (found,) = dialectic.read(root).sessions
     return found
 
 
-def entries(found: Foreign, *kinds: str) -> list[Entry]:
-    return pad.read(found.pad).of(*kinds)
+def entries(found: ForeignSession, *kinds: str) -> list[Entry]:
+    return pad.read_pad(found.pad).of(*kinds)
 
 
 def outcomes(root: Path) -> dict[str, tuple[str, str]]:
     return {file.path: (file.outcome, file.why) for file in dialectic.read(root).files}
 
 
-def written(found: Foreign) -> dict[str, Any]:
+def written(found: ForeignSession) -> dict[str, Any]:
     """What the session is told as: session.json as a value, files as bytes."""
     return {
         path: json.loads(data) if path == f"{AT}/session.json" else data
@@ -106,7 +106,7 @@ def test_what_was_noted_is_on_the_pad(tmp_path: Path) -> None:
     by_text = {entry.text: entry.id for entry in entries(found, "claim")}
     told = [
         (e.kind, e.text, e.cycle, *(x for x in (e.source, e.answer, e.form, e.version, e.value, e.turn) if x))
-        for e in pad.read(found.pad).entries
+        for e in pad.read_pad(found.pad).entries
     ]
     assert told == [
         ("insight", "one", 1), ("insight", "two", 1), ("insight", "three", 2),
@@ -123,7 +123,7 @@ def test_what_was_noted_is_on_the_pad(tmp_path: Path) -> None:
     (first, second) = entries(found, "tension")
     assert (first.between, first.is_open) == ((by_text["Debt comes in cycles"], by_text["Engineers lead"]), True)
     assert not second.is_open
-    assert {entry.session for entry in pad.read(found.pad).entries} == {HERE}
+    assert {entry.session for entry in pad.read_pad(found.pad).entries} == {HERE}
 
 
 def test_passes_are_turns_behind_one_that_says_what_it_is_about(tmp_path: Path) -> None:
@@ -139,14 +139,14 @@ def test_passes_are_turns_behind_one_that_says_what_it_is_about(tmp_path: Path) 
 
 def test_a_session_says_how_far_it_has_come(tmp_path: Path) -> None:
     found = only(laid(tmp_path, {f"{AT}/session.json": session()}))
-    assert replace(found, turns=(), pad={}, kept={}) == Foreign(
+    assert replace(found, turns=(), pad={}, kept={}) == ForeignSession(
         OWN, "Who leads in chips?", project=str(tmp_path), created=stamp(0), updated=stamp(900), stage="critiquing",
         confidence=0.6,
     )  # fmt: skip
-    known = pad.read(found.pad)
-    assert pad.history(known, HERE, found.confidence) == [0.4, 0.6, 0.6]
-    assert pad.cycle(known, HERE) == 2
-    text = pad_steps.brief(known, HERE, found.title, found.stage, found.confidence)
+    known = pad.read_pad(found.pad)
+    assert pad.confidence_history(known, HERE, found.confidence) == [0.4, 0.6, 0.6]
+    assert pad.current_cycle(known, HERE) == 2
+    text = pad_steps.pad_brief(known, HERE, found.title, found.stage, found.confidence)
     for words in (
         "We continue “Who leads in chips?”.", "Current state: stage critiquing, cycle 2, confidence 0.6.",
         "Thesis:\nInstitutions lead.", "- Debt comes in cycles\n", "Open tensions:\n- Debt against engineers\n\n",
@@ -299,7 +299,7 @@ def test_whatever_is_noted_comes_back(
     assert dialectic.write(again) == dialectic.write(found)
     for name, data in found.pad.items():
         kind = next(kind for kind, known in pad.LISTS.items() if known == name)
-        assert all(pad.parsed(kind, line) for line in pad.split(data))
+        assert all(pad.parse_entry(kind, line) for line in pad.split_list(data))
 
 
 # What is written
@@ -326,19 +326,19 @@ def noted(draw: st.DrawFn) -> Entry:
     )
     if kind in pad.RESOLVABLE and draw(st.booleans()):
         made = replace(made, resolved=stamp(9), answer=draw(st.sampled_from(["", "so"])))
-    return pad.written(made)
+    return pad.entry_with_line(made)
 
 
 @st.composite
-def sessions(draw: st.DrawFn) -> Foreign:
+def sessions(draw: st.DrawFn) -> ForeignSession:
     lists: dict[str, bytes] = {}
     for entry in draw(st.lists(noted(), max_size=8, unique_by=lambda one: one.id)):
-        lists = pad.added(lists, entry)
+        lists = pad.add_entry(lists, entry)
     if draw(st.booleans()):
-        lists = pad.added(lists, pad.written(Entry("", "thesis", "It is so.", stamp(3), HERE, version=3)))
-    for number in range(2, pad.cycle(pad.read(lists), HERE) + draw(st.integers(1, 3))):
-        lists = pad.added(lists, pad.written(Entry("", "cycle", "", stamp(number), HERE, cycle=number)))
-    return Foreign(
+        lists = pad.add_entry(lists, pad.entry_with_line(Entry("", "thesis", "It is so.", stamp(3), HERE, version=3)))
+    for number in range(2, pad.current_cycle(pad.read_pad(lists), HERE) + draw(st.integers(1, 3))):
+        lists = pad.add_entry(lists, pad.entry_with_line(Entry("", "cycle", "", stamp(number), HERE, cycle=number)))
+    return ForeignSession(
         OWN,
         title="Who leads?",
         name=draw(st.sampled_from(["", "chips"])),
@@ -355,7 +355,7 @@ def sessions(draw: st.DrawFn) -> Foreign:
 
 
 @given(sessions())
-def test_a_pad_that_was_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, made: Foreign) -> None:
+def test_a_pad_that_was_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, made: ForeignSession) -> None:
     found = only(laid(tmp_path_factory.mktemp("dialectic"), dialectic.write(made)))
     others = {path: data for path, data in found.kept.items() if not path.startswith("dialectic/")}
     assert replace(found, turns=(), kept=others, project="") == made
@@ -364,13 +364,13 @@ def test_a_pad_that_was_written_is_read_again(tmp_path_factory: pytest.TempPathF
 
 def test_what_was_noted_since_is_written_too(tmp_path: Path) -> None:
     found = only(laid(tmp_path, {f"{AT}/session.json": session(), **FILES}))
-    known = pad.read(found.pad)
+    known = pad.read_pad(found.pad)
     claim, tension = known.of("claim")[0], known.of("tension")[0]
-    lists = pad.replaced(found.pad, [
+    lists = pad.replace_entries(found.pad, [
         (claim, None),
-        (tension, pad.written(replace(tension, resolved=stamp(1000), answer="Both"))),
+        (tension, pad.entry_with_line(replace(tension, resolved=stamp(1000), answer="Both"))),
     ])  # fmt: skip
-    lists = pad.added(lists, pad.written(Entry("", "claim", "Water matters", stamp(999), HERE, cycle=2)))
+    lists = pad.add_entry(lists, pad.entry_with_line(Entry("", "claim", "Water matters", stamp(999), HERE, cycle=2)))
     out = written(replace(found, pad=lists, stage="synthesized", confidence=0.9))
     document = out[f"{AT}/session.json"]
     assert (document["status"], document["current_confidence"]) == ("synthesized", 0.9)
@@ -387,7 +387,7 @@ def test_what_was_noted_since_is_written_too(tmp_path: Path) -> None:
         "claim_003.md", "claim_004.md"
     ]  # fmt: skip
     again = only(laid(tmp_path / "again", dialectic.write(replace(found, pad=lists))))
-    assert set(entries(again, "claim", "tension")) == set(pad.read(lists).of("claim", "tension"))
+    assert set(entries(again, "claim", "tension")) == set(pad.read_pad(lists).of("claim", "tension"))
 
 
 KEPT = st.one_of(
@@ -398,14 +398,14 @@ KEPT = st.one_of(
 
 @given(st.binary(max_size=40) | KEPT.map(lambda value: json.dumps(value).encode()))
 def test_what_was_kept_may_be_anything(kept: bytes) -> None:
-    lists = pad.added({}, pad.written(Entry("", "claim", "a", stamp(0), HERE)))
-    out = written(Foreign(OWN, created=stamp(0), pad=lists, kept={"dialectic/session.json": kept}))
+    lists = pad.add_entry({}, pad.entry_with_line(Entry("", "claim", "a", stamp(0), HERE)))
+    out = written(ForeignSession(OWN, created=stamp(0), pad=lists, kept={"dialectic/session.json": kept}))
     assert [one.get("text") for one in out[f"{AT}/session.json"]["claims"] if isinstance(one, dict)][-1:] == ["a"]
 
 
 def test_whom_it_left_is_told_again(tmp_path: Path) -> None:
     """No session here says so, since passes are no turns that two share."""
-    first = dialectic.write(Foreign("f-1", title="a", name="a", parent="p-1", branch=2, created=stamp(0)))
+    first = dialectic.write(ForeignSession("f-1", title="a", name="a", parent="p-1", branch=2, created=stamp(0)))
     for path, data in first.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(data)

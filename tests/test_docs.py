@@ -27,7 +27,7 @@ from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.unified_state import Activation, Budget, Unified
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import layout
 from sessgit.store import store as stores
 from sessgit.store.index import Index
@@ -80,7 +80,7 @@ class Example:
         self.config = folder / "claude"
         self.project = self.config / "projects" / "-home-ada-calc"
         self.project.mkdir(parents=True)
-        stores.create(folder / "store")
+        stores.create_store(folder / "store")
         self.store = Store(folder / "store")
         self.store.beside.key.write_bytes(bytes(32))
         self.index = Index(self.store.path, lambda: self.store)
@@ -98,9 +98,9 @@ class Example:
         """Records a file of that text and returns the session's head."""
         path = self.project / f"{session}.jsonl"
         with path.open("ab") as file:
-            file.write(text.replace("LONG", json_scan.encode(LONG).decode()).encode()[file.tell() :])
-        source = Source(path, session, self.config, final=final, live=session == SESSION, head=PROJECT_HEAD)
-        return record(self.store, self.index, source, Rules()).head
+            file.write(text.replace("LONG", json_scan.encode_string(LONG).decode()).encode()[file.tell() :])
+        source = TranscriptSource(path, session, self.config, final=final, live=session == SESSION, head=PROJECT_HEAD)
+        return record(self.store, self.index, source, RecordRules()).head
 
     def text(self, commit: str, path: str) -> str:
         """A file of a commit, with the paths that the page has."""

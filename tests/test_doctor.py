@@ -21,7 +21,7 @@ from transcripts import SESSION
 from sessgit.store import log
 from sessgit.store.layout import StorePaths
 from sessgit.store.recorder import last_turn
-from sessgit.store.recorder.last_turn import Latest
+from sessgit.store.recorder.last_turn import LatestTurn
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def write_to_the_log(sessgit: Shell) -> None:
 
 
 def live_in_the_future(sessgit: Shell) -> None:
-    last_turn.save(StorePaths(sessgit.store), Latest("5e55", 1, sessgit.now + 9 * 86_400, None))
+    last_turn.save(StorePaths(sessgit.store), LatestTurn("5e55", 1, sessgit.now + 9 * 86_400, None))
 
 
 def lie_there_twice(sessgit: Shell) -> None:

@@ -22,12 +22,12 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.branch import edit as edits
 from sessgit.branch import restore
-from sessgit.branch.edit import Changes, edit
+from sessgit.branch.edit import EditChanges, edit_session
 from sessgit.errors import ConflictError, SessgitError, StoreError
 from sessgit.model.conversation.session import STAGES, Session
 from sessgit.record import recording
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import layout, locks
 from sessgit.store import store as stores
 from sessgit.store.index import Index
@@ -292,7 +292,7 @@ def test_words_that_are_refused(sessgit: Shell, words: Any, error: str) -> None:
 
 
 def test_a_label_named_twice_and_too_many_of_them(sessgit: Shell) -> None:
-    assert edits.labels(["a", "-a", "+b", "-c", "c "]) == (("b", "c"), ("a",))
+    assert edits.parse_labels(["a", "-a", "+b", "-c", "c "]) == (("b", "c"), ("a",))
     many = [f"--label=l{n:02}" for n in range(50)]
     assert sessgit("edit", "0b2d", *many).code == 0
     assert said(sessgit("edit", "0b2d", "--label", "one more")) == (
@@ -356,7 +356,7 @@ def test_an_archived_session_is_edited_where_it_is(keep: Keep, store: Store, ind
     tip = store.repo.ref(layout.HEADS + SESSION)
     store.repo.move(layout.ARCHIVE + SESSION, None, tip)
     store.repo.move(layout.HEADS + SESSION, tip, None)
-    edit(store, index, SESSION, Changes(name="old"), NOW)
+    edit_session(store, index, SESSION, EditChanges(name="old"), NOW)
     assert store.repo.ref(layout.HEADS + SESSION) is None
     assert state(store).name == "old"
 
@@ -365,28 +365,28 @@ def test_it_is_dated_when_it_was_made_and_never_before_its_parent(keep: Keep, st
     keep(Talk().turns("one"))
     parent = store.commit(store.repo.ref(layout.HEADS + SESSION)).time
     for now, time in ((NOW, int(NOW)), (5.0, int(NOW))):
-        made = edit(store, index, SESSION, Changes(name=f"at {now}"), now)
+        made = edit_session(store, index, SESSION, EditChanges(name=f"at {now}"), now)
         assert store.commit(made.commit).time == time > parent
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edits, "WAIT", 0.02)
+    monkeypatch.setattr(edits, "LOCK_TIMEOUT", 0.02)
 
 
-def rival(store: Store, changes: Changes) -> None:
+def rival(store: Store, changes: EditChanges) -> None:
     """Another process that edits the session."""
     theirs = Store(store.path)
     index = Index(store.path, lambda: theirs)
-    edit(theirs, index, SESSION, changes, NOW)
+    edit_session(theirs, index, SESSION, changes, NOW)
     index.close()
 
 
 @pytest.mark.usefixtures("impatient")
 def test_an_edit_that_came_in_between_stays(keep: Keep, store: Store, index: Index) -> None:
     keep(Talk().turns("one"))
-    store.repo = Rivalled(store.path, lambda: rival(store, Changes(add=("theirs",), stage="shaping")))
-    edit(store, index, SESSION, Changes(name="ours", add=("ours",)), NOW)
+    store.repo = Rivalled(store.path, lambda: rival(store, EditChanges(add=("theirs",), stage="shaping")))
+    edit_session(store, index, SESSION, EditChanges(name="ours", add=("ours",)), NOW)
     found = state(store)
     assert (found.name, found.labels, found.stage) == ("ours", ("ours", "theirs"), "shaping")
     assert log(store, SESSION)[2:] == ["edit: labels +theirs, stage shaping", "edit: name “ours”, labels +ours"]
@@ -402,11 +402,11 @@ def test_a_turn_that_came_in_between_stays(keep: Keep, store: Store, index: Inde
             file.write(talk.turns("two").data[file.tell() :])
         theirs = Store(store.path)
         other = Index(store.path, lambda: theirs)
-        record(theirs, other, Source(path, SESSION, claude.parents[1]), Rules())
+        record(theirs, other, TranscriptSource(path, SESSION, claude.parents[1]), RecordRules())
         other.close()
 
     store.repo = Rivalled(store.path, grows)
-    edit(store, index, SESSION, Changes(name="ours"), NOW)
+    edit_session(store, index, SESSION, EditChanges(name="ours"), NOW)
     assert log(store, SESSION)[1:] == ["turn 1: one", "turn 2: two", "edit: name “ours”"]
 
 
@@ -414,17 +414,17 @@ def test_a_turn_that_came_in_between_stays(keep: Keep, store: Store, index: Inde
 def test_a_head_that_keeps_moving(keep: Keep, store: Store, index: Index) -> None:
     keep(Talk().turns("one"))
     numbers = iter(range(99))
-    store.repo = Rivalled(store.path, lambda: rival(store, Changes(name=f"n{next(numbers)}")), times=99)
+    store.repo = Rivalled(store.path, lambda: rival(store, EditChanges(name=f"n{next(numbers)}")), times=99)
     with pytest.raises(StoreError, match="kept changing"):
-        edit(store, index, SESSION, Changes(name="ours"), NOW)
+        edit_session(store, index, SESSION, EditChanges(name="ours"), NOW)
 
 
 @pytest.mark.usefixtures("impatient")
 def test_a_lock_that_is_never_let_go(keep: Keep, store: Store, index: Index) -> None:
     keep(Talk().turns("one"))
-    with locks.session(store.beside, SESSION) as held:
+    with locks.session_lock(store.beside, SESSION) as held:
         assert held
-        assert edit(store, index, SESSION, Changes(name="ours"), NOW).commit
+        assert edit_session(store, index, SESSION, EditChanges(name="ours"), NOW).commit
 
 
 def _rename(path: Path, session: str, name: str, barrier: Any, told: Any) -> None:
@@ -432,7 +432,7 @@ def _rename(path: Path, session: str, name: str, barrier: Any, told: Any) -> Non
     index = Index(path, lambda: store)
     barrier.wait(20)
     try:
-        told.put(edit(store, index, session, Changes(name=name), NOW).after.name)
+        told.put(edit_session(store, index, session, EditChanges(name=name), NOW).after.name)
     except SessgitError as error:
         told.put(type(error).__name__)
     index.close()
@@ -465,7 +465,7 @@ def test_two_processes_rename_at_once(keep: Keep, store: Store) -> None:
 
 WORDS = st.sampled_from(["parser", "lexer", "ünï", "a b", "x" * 50])
 CHANGES = st.builds(
-    Changes,
+    EditChanges,
     name=st.none() | WORDS | st.just(""),
     description=st.none() | WORDS | st.just("two\nlines") | st.just(""),
     add=st.lists(WORDS, max_size=2).map(tuple),
@@ -483,7 +483,7 @@ STEP = st.one_of(
 )
 
 
-def expected(authored: dict[str, Any], changes: Changes) -> dict[str, Any]:
+def expected(authored: dict[str, Any], changes: EditChanges) -> dict[str, Any]:
     """What is said after the changes, in a dictionary's own way."""
     for key in ("name", "description", "stage"):
         if getattr(changes, key) is not None:
@@ -500,14 +500,14 @@ def watched() -> Iterator[tuple[Path, Store, Index, Callable[..., None]]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "claude" / "projects" / "-p" / f"{SESSION}.jsonl"
         path.parent.mkdir(parents=True)
-        stores.create(Path(folder) / "store")
+        stores.create_store(Path(folder) / "store")
         store = Store(Path(folder) / "store")
         index = Index(store.path, lambda: store)
 
         def keep(data: bytes, *, final: bool = False) -> None:
             with path.open("ab") as file:
                 file.write(data[file.tell() :])
-            record(store, index, Source(path, SESSION, path.parents[2], final=final), Rules())
+            record(store, index, TranscriptSource(path, SESSION, path.parents[2], final=final), RecordRules())
 
         yield path, store, index, keep
         index.close()
@@ -517,7 +517,7 @@ def held(steps: list[Any], *, edited: bool) -> tuple[Any, int]:
     """What the store holds after the steps, and how often the file was read from its beginning."""
     authored: dict[str, Any] = {"name": "", "description": "", "labels": [], "stage": "", "confidence": None}
     fresh = 0
-    original = recording.Pass.begun
+    original = recording.Recording.begun
 
     def counted(self: Any) -> Any:
         nonlocal fresh
@@ -525,13 +525,13 @@ def held(steps: list[Any], *, edited: bool) -> tuple[Any, int]:
         return original(self)
 
     with watched() as (path, store, index, keep), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recording.Pass, "begun", counted)
+        patch.setattr(recording.Recording, "begun", counted)
         talk = Talk().turns("first")
         keep(talk.data)
         for step in steps:
-            if isinstance(step, Changes):
+            if isinstance(step, EditChanges):
                 if edited:
-                    edit(store, index, SESSION, step, NOW)
+                    edit_session(store, index, SESSION, step, NOW)
                     authored = expected(authored, step)
                 continue
             if step == "answer":
@@ -546,8 +546,8 @@ def held(steps: list[Any], *, edited: bool) -> tuple[Any, int]:
         if edited:
             shown = json.loads(run_git(store.path, "cat-file", "blob", f"{SESSION}:session.json"))["authored"]
             assert shown == authored
-            assert restore.rebuild(store, SESSION).data == talk.data
-            assert restore.verify(store, SESSION, path.parents[2]).same
+            assert restore.rebuild_file(store, SESSION).data == talk.data
+            assert restore.verify_file(store, SESSION, path.parents[2]).same
             assert run_git(store.path, "fsck", "--strict", "--no-dangling") == ""
         plain = replace(found, name="", description="", labels=(), stage="", confidence=None, transcript="")
         return (conversation(store), plain), fresh
@@ -564,12 +564,12 @@ def test_an_edit_after_the_end_leaves_the_tail(keep: Keep, store: Store, index: 
     talk = Talk().turns("one").title("T")
     keep(talk, final=True)
     tail = git("show", f"{SESSION}:tail.jsonl")
-    edit(store, index, SESSION, Changes(name="ours"), NOW)
+    edit_session(store, index, SESSION, EditChanges(name="ours"), NOW)
     assert git("show", f"{SESSION}:tail.jsonl") == tail
     assert not keep(talk, final=True).changed
-    assert restore.rebuild(store, SESSION).data == talk.data
+    assert restore.rebuild_file(store, SESSION).data == talk.data
     with pytest.raises(ConflictError):
-        edits.check_free(index, "ours", "", "/home/ada/shop")
+        edits.check_name_free(index, "ours", "", "/home/ada/shop")
 
 
 def test_a_fork_of_ours_with_a_new_name_goes_on(sessgit: Shell) -> None:

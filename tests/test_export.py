@@ -19,9 +19,9 @@ from transcripts import OTHER, SESSION, Talk
 from sessgit.agents.claude.writer import transcript
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import export, show
-from sessgit.history.export import Choice
+from sessgit.history.export import ExportChoice
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -77,7 +77,7 @@ def test_the_words_alone(sessgit: Shell) -> None:
     ],
 )  # fmt: skip
 def test_numbers_of_turns(turns: str, numbers: list[int]) -> None:
-    assert export.numbers(turns, 4) == numbers
+    assert export.parse_ranges(turns, 4) == numbers
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_numbers_of_turns(turns: str, numbers: list[int]) -> None:
 )
 def test_turns_that_are_none(turns: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
-        export.numbers(turns, 4, "a41f")
+        export.parse_ranges(turns, 4, "a41f")
 
 
 def test_chosen_turns(sessgit: Shell) -> None:
@@ -262,7 +262,7 @@ def test_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(Path, "hardlink_to", refused)
-    assert export.write(tmp_path / "a", [b"one", b"two"]) == 6
+    assert export.write_export(tmp_path / "a", [b"one", b"two"]) == 6
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"onetwo")]
 
 
@@ -325,7 +325,7 @@ def told(store: Store, index: Index, name: str) -> list[Any]:
     assert branch is not None
     out = []
     for row in index.turns(name):
-        turn, pieces = show.read(store, branch, row)
+        turn, pieces = show.read_pieces(store, branch, row)
         out.append((turn.prompt_uuid, turn.prompt, turn.answer, turn.tools, [vars_of(piece) for piece in pieces]))
     return out
 
@@ -334,24 +334,24 @@ def vars_of(piece: Any) -> Any:
     return getattr(piece, "text", None) or (piece.tool, dict(piece.input), piece.output)
 
 
-def again(lines: export.Lines, folder: Path) -> tuple[Store, Index]:
+def again(lines: export.ExportedLines, folder: Path) -> tuple[Store, Index]:
     """A new store that has the exported lines."""
     path = folder / "claude" / "projects" / "-p" / f"{lines.agent_id}.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(lines.data)
-    stores.create(folder / "again")
+    stores.create_store(folder / "again")
     store = Store(folder / "again")
     index = Index(store.path, lambda: store)
-    record(store, index, Source(path, lines.agent_id, folder / "claude", final=True), Rules())
+    record(store, index, TranscriptSource(path, lines.agent_id, folder / "claude", final=True), RecordRules())
     index.sync()
     return store, index
 
 
-def exported(store: Store, index: Index, name: str, turns: str = "", *, tools: bool = True) -> export.Lines:
+def exported(store: Store, index: Index, name: str, turns: str = "", *, tools: bool = True) -> export.ExportedLines:
     branch = index.branch(name)
     assert branch is not None
-    choice = Choice(branch, None, turns, tools)
-    return export.lines(store, choice, export.chosen(index, choice))
+    choice = ExportChoice(branch, None, turns, tools)
+    return export.export_lines(store, choice, export.chosen_rows(index, choice))
 
 
 @pytest.mark.parametrize("style", ["2.0", "2.1"])
@@ -385,7 +385,7 @@ def test_words_alone_that_are_imported_again(store: Store, index: Index, keep: A
     check_chain(lines)
 
 
-def check_chain(lines: export.Lines) -> None:
+def check_chain(lines: export.ExportedLines) -> None:
     """Every parent is an earlier line, every result has its call and every call its result, ids are unique."""
     seen: set[str] = set()
     calls: set[str] = set()
@@ -463,9 +463,9 @@ def test_the_turns_are_read_one_after_another(store: Store, index: Index, keep: 
     keep(Talk().turns(*map(str, range(30))))
     branch = index.branch(SESSION)
     assert branch is not None
-    choice, reports = Choice(branch), list[tuple[int, int]]()
-    rows = export.chosen(index, choice)
-    turns = export.told(store, index, choice, rows, {}, lambda done, total: reports.append((done, total)))
+    choice, reports = ExportChoice(branch), list[tuple[int, int]]()
+    rows = export.chosen_rows(index, choice)
+    turns = export.read_story_turns(store, index, choice, rows, {}, lambda done, total: reports.append((done, total)))
     assert next(turns).number == 1
     assert reports == [(0, 30)]
     assert [turn.number for turn in turns] == list(range(2, 31))

@@ -56,7 +56,7 @@ def test_code_ends_with_its_cell_and_its_block(said: str, written: str) -> None:
 
 @pytest.mark.parametrize("said", ["a | b\n--- | ---", "x\n- | -\ny", "|a\n:-:", "a | b\n:-- | --:\nc | d"])
 def test_what_a_person_typed_is_no_table(said: str) -> None:
-    quoted = markdown.quoted(said)
+    quoted = markdown.quoted_text(said)
     assert kinds(quoted).isdisjoint(("table_open", "bullet_list_open"))
     shown = "".join(token.content if token.type == "text" else "\n" for token in every(READER.parse(quoted)))
     assert [line for line in shown.split("\n") if line] == said.split("\n")
@@ -67,7 +67,7 @@ def test_no_mixture_of_marks_holds_html_or_an_image() -> None:
     for _ in range(1500):
         said = "".join(chosen.choice(BITS) for _ in range(chosen.randint(2, 22)))
         assert kinds(markdown.answer(said)).isdisjoint(LIVE), said
-        assert kinds(markdown.quoted(said)).isdisjoint((*LIVE, "table_open")), said
+        assert kinds(markdown.quoted_text(said)).isdisjoint((*LIVE, "table_open")), said
 
 
 def test_an_export_loads_nothing_out_of_a_table(sessgit: Shell) -> None:

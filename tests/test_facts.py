@@ -11,7 +11,7 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude.facts import Facts
 from sessgit.agents.claude.lines import parsed
-from sessgit.branch.edit import Changes, edit
+from sessgit.branch.edit import EditChanges, edit_session
 from sessgit.model.conversation.session import Session
 from sessgit.store.index import Index
 from sessgit.store.recorder import cursor as cursors
@@ -75,11 +75,11 @@ def test_a_restored_title_is_recorded_as_what_it_is(keep: Keep, store: Store, in
     """Whatever names there were since, and whether or not the file is read from its beginning."""
     talk = Talk().turns("one").title("theirs", "ai-title")
     keep(talk)
-    edit(store, index, SESSION, Changes(name="ours"), NOW)
-    edit(store, index, SESSION, Changes(name="ours now"), NOW)
+    edit_session(store, index, SESSION, EditChanges(name="ours"), NOW)
+    edit_session(store, index, SESSION, EditChanges(name="ours now"), NOW)
     keep(talk.title("ours").turns("two"))
     assert (state(store).title, state(store).name) == ("theirs", "ours now")
-    cursors.forget(store.beside, SESSION)
+    cursors.delete_cursor(store.beside, SESSION)
     keep(talk.turns("three"))
     assert (state(store).title, state(store).name) == ("theirs", "ours now")
     keep(talk.title("theirs again").turns("four"))
@@ -89,10 +89,10 @@ def test_a_restored_title_is_recorded_as_what_it_is(keep: Keep, store: Store, in
 def test_a_name_that_a_rewind_left_behind_is_still_ours(keep: Keep, store: Store, index: Index) -> None:
     talk = Talk().turns("one", "two").title("theirs", "ai-title")
     keep(talk)
-    edit(store, index, SESSION, Changes(name="ours"), NOW)
+    edit_session(store, index, SESSION, EditChanges(name="ours"), NOW)
     keep(talk.title("ours").rewind(1).turns("two again"))
-    edit(store, index, SESSION, Changes(name=""), NOW)
-    cursors.forget(store.beside, SESSION)
+    edit_session(store, index, SESSION, EditChanges(name=""), NOW)
+    cursors.delete_cursor(store.beside, SESSION)
     keep(talk.turns("three"))
     assert (state(store).title, state(store).name) == ("theirs", "")
 

@@ -15,7 +15,7 @@ from shell import Shell
 from sessgit.agents.claude.lines import is_prompt, said
 from sessgit.agents.claude.lines import parsed as lines_parsed
 from sessgit.exchange import authored_state, lines
-from sessgit.model.foreign_session import Foreign, agent_id
+from sessgit.model.foreign_session import ForeignSession, agent_id
 from sessgit.model.program_input import GivenTurn
 from sessgit.record import scratch_store
 from sessgit.store import journal
@@ -412,11 +412,11 @@ def test_the_export_of_a_named_session_that_is_here_changes_nothing(
     "words", ["hi", "\u2060hi", "(no words)", "[Request interrupted]", "\u2060[Request interrupted]"]
 )
 def test_whatever_a_prompt_begins_with_comes_back(words: str) -> None:
-    made = lines.of("apex", Foreign("1", turns=(GivenTurn(words, answer="a", time=1.0),)), None)
+    made = lines.make_transcript("apex", ForeignSession("1", turns=(GivenTurn(words, answer="a", time=1.0),)), None)
     (prompt,) = [parsed for parsed in lines_parsed(made.data.splitlines()) if is_prompt(parsed)]
-    assert lines.unmarked(said(prompt)) == words
+    assert lines.without_mark(said(prompt)) == words
 
 
 def test_a_name_that_is_the_title_too_is_a_name() -> None:
-    told = authored_state._said(Foreign("1", name="parser", title="parser"), lambda data: (data, 0))
+    told = authored_state._stated_values(ForeignSession("1", name="parser", title="parser"), lambda data: (data, 0))
     assert (told["name"], told["title"]) == ("parser", "parser")

@@ -51,7 +51,7 @@ def test_the_last_turn_if_none_is_named_and_from_elsewhere(
         sessgit.out("fork", "5e55")
         == f"""\
 f0000001  3 turns, from 5e551011@3 “three”
-Continue it:  cd {humanize.shell(str(sessgit.project))} && claude --resume {FIRST}
+Continue it:  cd {humanize.quote_for_shell(str(sessgit.project))} && claude --resume {FIRST}
 """
     )
 

@@ -79,7 +79,7 @@ def assert_agreed(sessgit: Shell, *prompts: str) -> None:
 def test_the_fork_point_stays(sessgit: Shell, forked: Client, steps: str) -> None:
     def step() -> None:
         if steps == "anew":
-            cursors.forget(Store(sessgit.store).beside, NEW)
+            cursors.delete_cursor(Store(sessgit.store).beside, NEW)
         if steps == "final":
             sessgit("import")
         elif steps != "at once":
@@ -98,7 +98,7 @@ def test_the_fork_point_stays(sessgit: Shell, forked: Client, steps: str) -> Non
     assert_agreed(sessgit, "go on", "and on")
     before = git(sessgit, "show", f"{NEW}:turns/0000/000003/before.jsonl")
     assert before.count(NOTHING) == 1
-    cursors.forget(Store(sessgit.store).beside, NEW)
+    cursors.delete_cursor(Store(sessgit.store).beside, NEW)
     sessgit("import")
     assert_agreed(sessgit, "go on", "and on")
     assert sessgit.json("restore", NEW, "--verify")["same"]

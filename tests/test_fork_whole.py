@@ -15,8 +15,8 @@ from transcripts import SESSION, Talk, subagent
 from sessgit.agents.claude import home
 from sessgit.branch import fork as forks
 from sessgit.branch import restore
-from sessgit.branch.fork import Plan
-from sessgit.history.fork_point import Point
+from sessgit.branch.fork import ForkPlan
+from sessgit.history.fork_point import ForkPoint
 from sessgit.store import refs
 from sessgit.store.store import Store
 
@@ -69,9 +69,11 @@ def test_pieces_up_to_the_turn(keep: Keep, store: Store, claude: Path) -> None:
         early.prompt_id = "e0000001-0000-4000-8000-000000000001"
         subagent(claude, early, "abc", text)
         keep(talk.prompt(str(number)).answer("Well."))
-    tip = refs.of_session(store.path, SESSION)[SESSION]
+    tip = refs.session_tips(store.path, SESSION)[SESSION]
     second = next(c.id for c in store.repo.first_parents(tip) if store.message(c.id).number("Turn") == 2)
-    made = forks.fork(store, store.state(tip), Point(SESSION, 2, second), Plan(FORK, "", 0.0, claude.parents[1]))
+    made = forks.fork_session(
+        store, store.state(tip), ForkPoint(SESSION, 2, second), ForkPlan(FORK, "", 0.0, claude.parents[1])
+    )
     lines = path.read_bytes().replace(SESSION.encode(), FORK.encode()).splitlines(keepends=True)
     theirs = claude / FORK / "subagents" / path.name
     assert theirs.read_bytes() == b"".join(lines[:3])
@@ -90,8 +92,8 @@ def test_pieces_up_to_the_turn(keep: Keep, store: Store, claude: Path) -> None:
     keep(transcript, final=True)
     whole = {p: p.read_bytes() for p in (theirs, transcript, path)}
     wipe(claude.parents[1])
-    restore.restore(store, FORK, claude.parents[1])
-    restore.restore(store, SESSION, claude.parents[1])
+    restore.restore_session(store, FORK, claude.parents[1])
+    restore.restore_session(store, SESSION, claude.parents[1])
     whole[path] = b"".join(line.replace(FORK.encode(), SESSION.encode()) for line in lines)
     assert {p: p.read_bytes() for p in whole} == whole
 
@@ -152,14 +154,14 @@ def test_the_folder_of_an_older_client(keep: Keep, store: Store, claude: Path) -
     flat.write_text(json.dumps({**json.loads(nested.read_bytes()), "promptId": None, "version": "2.0.46"}) + "\n")
     nested.unlink()
     keep(talk.answer("One."), final=True)
-    tip = refs.of_session(store.path, SESSION)[SESSION]
-    point, plan = Point(SESSION, 1, tip), Plan(FORK, "", 0.0, claude.parents[1])
-    made = forks.fork(store, store.state(tip), point, plan)
+    tip = refs.session_tips(store.path, SESSION)[SESSION]
+    point, plan = ForkPoint(SESSION, 1, tip), ForkPlan(FORK, "", 0.0, claude.parents[1])
+    made = forks.fork_session(store, store.state(tip), point, plan)
     assert [(file.path, file.outcome) for file in made.files] == [(flat, "already")]
     data = flat.read_bytes()
     wipe(claude.parents[1])
-    assert restore.restore(store, FORK, claude.parents[1]).files[0].outcome == "written"
-    assert restore.restore(store, SESSION, claude.parents[1]).files[0].outcome == "already"
+    assert restore.restore_session(store, FORK, claude.parents[1]).files[0].outcome == "written"
+    assert restore.restore_session(store, SESSION, claude.parents[1]).files[0].outcome == "already"
     assert flat.read_bytes() == data
 
 

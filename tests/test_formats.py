@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from sessgit.formats import code, document, html, markdown, phrases, prose, template, texts
 from sessgit.model.conversation.content import Call, Change, Piece, Words
 from sessgit.model.conversation.session import Session
-from sessgit.model.conversation.story import Heading, Relative, Story, Told
+from sessgit.model.conversation.story import Heading, Relative, Story, StoryTurn
 from sessgit.model.conversation.turn import Cell, Tokens, Turn
 
 STATE = Session(
@@ -37,17 +37,17 @@ def story(*numbers: int, **more: object) -> Story:
     return Story("a41f9c02-5b7e", "c0ffee" * 6, "parser rewrite", STATE, headings, tokens=TOKENS, **more)  # type: ignore[arg-type]
 
 
-def told(number: int, *pieces: Piece, **more: object) -> Told:
+def told(number: int, *pieces: Piece, **more: object) -> StoryTurn:
     turn = Turn(f"p{number}", f"prompt {number}", time="2026-03-02T11:40:00.000Z", model="claude-opus-4-8")
     about = {piece.ordinal: str(piece.input.get("command", "")) for piece in pieces if isinstance(piece, Call)}
-    return Told(number, turn, pieces, about, **more)  # type: ignore[arg-type]
+    return StoryTurn(number, turn, pieces, about, **more)  # type: ignore[arg-type]
 
 
-def page(whole: Story, turns: Iterable[Told], *, full: bool = False) -> str:
+def page(whole: Story, turns: Iterable[StoryTurn], *, full: bool = False) -> str:
     return "".join(html.render(whole, turns, full=full))
 
 
-def source(whole: Story, turns: Iterable[Told], *, full: bool = False) -> str:
+def source(whole: Story, turns: Iterable[StoryTurn], *, full: bool = False) -> str:
     return "".join(markdown.render(whole, turns, full=full))
 
 
@@ -204,14 +204,14 @@ def test_a_fence_that_is_open_at_the_end_is_closed(text: str, end: str) -> None:
 def test_a_prompt_is_shown_as_it_was_typed(text: str, typed: str) -> None:
     if "'```'" in text:
         typed = typed.replace("> ```py", "> ````py").replace("> ```\n", "> ````\n")
-    assert markdown.quoted(text) == typed
+    assert markdown.quoted_text(text) == typed
 
 
 def test_code_in_markdown() -> None:
-    assert markdown.fence("a ```` b", "py") == "`````py\na ```` b\n`````"
-    assert markdown.span("a`b``c") == "```a`b``c```"
-    assert markdown.span("`a") == "`` `a ``"
-    assert MarkdownIt().renderInline(markdown.span("`a")) == "<code>`a</code>"
+    assert markdown.fenced_code("a ```` b", "py") == "`````py\na ```` b\n`````"
+    assert markdown.code_span("a`b``c") == "```a`b``c```"
+    assert markdown.code_span("`a") == "`` `a ``"
+    assert MarkdownIt().renderInline(markdown.code_span("`a")) == "<code>`a</code>"
 
 
 NASTY = st.lists(
@@ -350,11 +350,11 @@ REL = 'rel="noopener noreferrer nofollow"'
     ],
 )  # fmt: skip
 def test_prose(text: str, shown: str) -> None:
-    assert prose.answer(text) == shown
+    assert prose.markdown_html(text) == shown
 
 
 def test_a_prompt_keeps_its_lines_and_its_code() -> None:
-    assert prose.typed("a *b*\n  <c>\n```sh\nls  # x\n```\nd") == (
+    assert prose.plain_html("a *b*\n  <c>\n```sh\nls  # x\n```\nd") == (
         '<div class="typed">a *b*\n  &lt;c&gt;</div>\n'
         '<pre><code>ls  <span class="c"># x</span></code></pre>\n'
         '<div class="typed">d</div>\n'
@@ -363,8 +363,8 @@ def test_a_prompt_keeps_its_lines_and_its_code() -> None:
 
 @given(st.text(max_size=200), st.sampled_from(["py", "json", "bash", "html", "diff", "", "nothing"]))
 def test_highlighting_changes_no_character(text: str, language: str) -> None:
-    clean = texts.clean(text)
-    assert Elements(f"<pre>{code.highlighted(clean, language)}</pre>").text == clean
+    clean = texts.clean_text(text)
+    assert Elements(f"<pre>{code.highlight(clean, language)}</pre>").text == clean
 
 
 @pytest.mark.parametrize(
@@ -382,7 +382,7 @@ def test_the_language_of_a_file(path: str, language: str) -> None:
 def test_a_cut_keeps_both_ends(text: str, lines: int, chars: int) -> None:
     bound = texts.Bound(lines, chars)
     whole = text.strip("\n")
-    found = texts.cut(text, bound)
+    found = texts.cut_text(text, bound)
     assert whole.startswith(found.head)
     assert whole.endswith(found.tail)
     if found.note:
@@ -391,14 +391,14 @@ def test_a_cut_keeps_both_ends(text: str, lines: int, chars: int) -> None:
         assert len(found.head) + len(found.tail) < len(whole)
     else:
         assert found.head == whole
-    assert texts.cut(text, texts.ALL).head == whole
+    assert texts.cut_text(text, texts.NO_BOUND).head == whole
 
 
 def test_what_a_cut_says() -> None:
-    assert texts.cut("\n".join(map(str, range(100))), texts.Bound(6, 1000)) == texts.Cut(
+    assert texts.cut_text("\n".join(map(str, range(100))), texts.Bound(6, 1000)) == texts.CutText(
         "0\n1\n2\n3", "94 lines left out (277 B)", "98\n99"
     )
-    assert texts.cut("x" * 3000, texts.Bound(6, 300)) == texts.Cut("x" * 200, "2.7 kB left out", "x" * 100)
+    assert texts.cut_text("x" * 3000, texts.Bound(6, 300)) == texts.CutText("x" * 200, "2.7 kB left out", "x" * 100)
 
 
 def test_full_cuts_nothing() -> None:
@@ -411,7 +411,7 @@ def test_full_cuts_nothing() -> None:
 
 
 def test_what_steers_a_terminal_is_gone() -> None:
-    assert texts.clean("a\x1b[31mred\x1b[0m\r\nb\x1b]0;t\x07c\rd\x00\u202e") == "ared\nbc\nd\ufffd\ufffd"
+    assert texts.clean_text("a\x1b[31mred\x1b[0m\r\nb\x1b]0;t\x07c\rd\x00\u202e") == "ared\nbc\nd\ufffd\ufffd"
 
 
 # JSON
@@ -430,8 +430,8 @@ def test_the_json_has_a_line_for_each_turn() -> None:
 
 def test_the_page_asks_for_nothing() -> None:
     shown = page(story(), [told(1, Words("model", hostile.MARKDOWN))])
-    assert "url(" not in template.text("style.css")
-    assert "@import" not in template.text("style.css")
+    assert "url(" not in template.read_template_file("style.css")
+    assert "@import" not in template.read_template_file("style.css")
     policy = Elements(shown).all("meta")[1]["content"]
     assert re.fullmatch(
         r"default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='; base-uri 'none'; form-action 'none'", policy
@@ -441,7 +441,7 @@ def test_the_page_asks_for_nothing() -> None:
 
 def test_the_colours_can_be_read() -> None:
     """WCAG's contrast, 4.5 at least, in both schemes, of every colour of text on every ground that it stands on."""
-    light, dark = re.findall(r":root \{(.*?)\n *\}", template.text("style.css"), re.DOTALL)[:2]
+    light, dark = re.findall(r":root \{(.*?)\n *\}", template.read_template_file("style.css"), re.DOTALL)[:2]
     grounds = {
         "text": ("page", "raised", "prompt", "mark"), "muted": ("page", "raised", "prompt"),
         "accent": ("page", "prompt"),

@@ -36,7 +36,7 @@ from sessgit.model.conversation import message, session
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import Cell
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.recorder import drain
 from sessgit.store import journal, settings
 from sessgit.store import store as stores
@@ -59,7 +59,7 @@ EVENT = {
 def quiet(tmp_path: Path) -> Path:
     """A client's folder with a store in it."""
     (tmp_path / "claude").mkdir()
-    stores.create(tmp_path / "claude" / "session-store")
+    stores.create_store(tmp_path / "claude" / "session-store")
     return tmp_path / "claude"
 
 
@@ -81,7 +81,7 @@ def test_the_recorder_takes_any_payload_in_silence(
     store = quiet / "session-store"
     for number, payload in enumerate(payloads):
         (store / "spool" / f"{number}-0.json").write_bytes(payload.replace(THERE, there))
-    drain.run(store, quiet, {"HOME": str(quiet), "PATH": os.environ["PATH"]})
+    drain.drain_spool(store, quiet, {"HOME": str(quiet), "PATH": os.environ["PATH"]})
     said_nothing(store)
     assert capsys.readouterr() == ("", "")
     took(len(payloads))
@@ -293,8 +293,9 @@ ENTRY = {
 WORD = st.sampled_from(EVIL) | st.text(max_size=30)
 PADS = ("insights", "claims", "cycles", "passes")
 WORD_READERS: tuple[Callable[[str], Any], ...] = (
-    address.parse, address.check_name, address.check_tag, search_query.parse, lambda word: moments.since(word, 1e9),
-    lambda word: globs.fits(word, "/home/ada/x.py"), humanize.shell,
+    address.parse_address, address.check_name, address.check_tag, search_query.parse_query,
+    lambda word: moments.since(word, 1e9),
+    lambda word: globs.matches(word, "/home/ada/x.py"), humanize.quote_for_shell,
 )  # fmt: skip
 
 
@@ -304,7 +305,12 @@ def test_words_that_come_from_elsewhere(given: list[str]) -> None:
     for word in given:
         for read in WORD_READERS:
             tried(lambda read=read, word=word: read(word))  # type: ignore[misc]
-        for made in (text.clean(word), canonical.printable(word), canonical.one_line(word, 80), humanize.shell(word)):
+        for made in (
+            text.clean(word),
+            canonical.printable(word),
+            canonical.one_line(word, 80),
+            humanize.quote_for_shell(word),
+        ):
             assert not spoils(made), word
         assert text.width(text.fit(text.clean(word), 20)) == 20
     took(len(given))
@@ -314,11 +320,11 @@ def test_words_that_come_from_elsewhere(given: list[str]) -> None:
 @given(data=st.data())
 def test_values_that_come_from_elsewhere(data: st.DataObject) -> None:
     tried(lambda: session.loads(data.draw(changed([STATE or session_document()]))))
-    tried(lambda: message.loads(data.draw(broken(MESSAGE.encode())).decode("utf-8", "replace")))
-    found = pad.parsed(data.draw(st.sampled_from(PADS) | WORD), dumped(data.draw(changed([ENTRY]))))
+    tried(lambda: message.parse_message(data.draw(broken(MESSAGE.encode())).decode("utf-8", "replace")))
+    found = pad.parse_entry(data.draw(st.sampled_from(PADS) | WORD), dumped(data.draw(changed([ENTRY]))))
     assert found is None or not spoils(found.id)
     lines = [data.draw(broken(b'{"x":{"$text":"aaaaaaaa-x-y"}}'))]
-    long_strings.fill(lines, {"aaaaaaaa-x-y": b"long"})
+    long_strings.fill_long_strings(lines, {"aaaaaaaa-x-y": b"long"})
     with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
         Cell.from_json(data.draw(changed([CELL])))
     took(5)
@@ -332,16 +338,16 @@ def session_document() -> dict[str, Any]:
 NOTES: dict[str, tuple[Any, Callable[[StorePaths], Any]]] = {
     "state/x.json": ({"version": 1, "path": "/x", "inode": 1, "offset": 3, "proof": "x", "commit": "c", "current": "",
                       "uuids": ["u"], "pending": [[0, 3, 1]], "stuck": 0, "final": False,
-                      "agents": {"a": ["u", 0, 3]}, "facts": {}, "file": 1}, lambda at: cursor.load(at, "x")),
+                      "agents": {"a": ["u", 0, 3]}, "facts": {}, "file": 1}, lambda at: cursor.load_cursor(at, "x")),
     "state/x.append": ({"path": "/x", "offset": 3, "data": "eA==", "head": "h", "command": "merge",
                         "brought": {"u": ["graft", "a@1"]}, "files": {"/y": "z"}},
-                       lambda at: append_intent.load(at, "x")),
+                       lambda at: append_intent.load_intent(at, "x")),
     "latest.json": ({"version": 1, "session": "x", "turn": 1, "time": 1.5, "delay": None}, last_turn.load),
     "operations.jsonl": ({"time": "t", "command": "c", "summary": "s", "refs": {"refs/heads/x": [None, "a" * 40]},
                           "files": {"/x": "y"}, "undoes": "", "id": "12345678", "completes": "",
                           "appended": {"/x": [0, 3, "h"]}, "cut": {}}, journal.read),
     "state/forbidden": ({"version": 1, "values": [{"id": "x", "time": "t", "forms": [
-                         {"length": 9, "tail": "abc", "hash": "00ff", "base64": False}]}]}, denylist.values),
+                         {"length": 9, "tail": "abc", "hash": "00ff", "base64": False}]}]}, denylist.denied_values),
 }  # fmt: skip
 
 
@@ -378,8 +384,8 @@ def test_settings(quiet: Path, every: list[bytes]) -> None:
     beside = StorePaths(quiet / "session-store")
     for data in every:
         beside.config.write_bytes(data)
-        tried(lambda: settings.load(beside))
-        tried(lambda: settings.careful(beside))
+        tried(lambda: settings.load_settings(beside))
+        tried(lambda: settings.load_or_default(beside))
     took(len(every))
 
 
@@ -395,7 +401,7 @@ def taken(folder: Path, path: Path) -> str:
     """Records the transcript; the session's tip."""
     store = Store(folder / "session-store")
     index = Index(store.path, lambda: store)
-    tried(lambda: record(store, index, Source(path, path.stem, folder), Rules("turn", False)))
+    tried(lambda: record(store, index, TranscriptSource(path, path.stem, folder), RecordRules("turn", False)))
     index.close()
     return store.repo.ref(f"refs/heads/{SESSION}") or ""
 

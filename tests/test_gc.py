@@ -127,7 +127,7 @@ def test_what_commands_took_away_is_kept_for_a_while(sessgit: Shell) -> None:
 
 def test_never_two_at_once(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sessgit.check.gc._LOCK_WAIT", 0.1)
-    with locks.maintenance(layout.StorePaths(sessgit.store)) as held:
+    with locks.maintenance_lock(layout.StorePaths(sessgit.store)) as held:
         assert held
         done = sessgit("gc")
     assert (done.code, done.err) == (
@@ -169,9 +169,9 @@ def test_nothing_is_pruned_while_someone_writes(sessgit: Shell, monkeypatch: pyt
 
 
 def test_who_writes_waits_for_a_prune(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    with locks.pruning(store.beside) as alone:
+    with locks.prune_lock(store.beside) as alone:
         assert alone
-        monkeypatch.setattr(locks, "LONGEST_PRUNE", 0.05)
+        monkeypatch.setattr(locks, "PRUNE_TIMEOUT", 0.05)
         with pytest.raises(StoreError, match="pruning the store"):
             store.repo.write_blob(b"x")
     store.repo.write_blob(b"x")
@@ -179,7 +179,7 @@ def test_who_writes_waits_for_a_prune(store: Store, monkeypatch: pytest.MonkeyPa
 
 def test_a_recording_lets_go_in_the_end(keep: Keep, store: Store) -> None:
     keep(Talk().turns("one"))
-    with locks.pruning(store.beside) as alone:
+    with locks.prune_lock(store.beside) as alone:
         assert alone
 
 
@@ -200,7 +200,7 @@ def test_recording_while_the_store_is_packed_and_pruned(keep: Keep, store: Store
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     deadline = time.monotonic() + 20
-    with locks.maintenance(store.beside, 20) as held:
+    with locks.maintenance_lock(store.beside, 20) as held:
         assert held
     assert time.monotonic() < deadline
 
@@ -240,11 +240,11 @@ def test_killed_at_any_moment(sessgit: Shell, whole: bool) -> None:
         with suppress(ProcessLookupError):
             (os.killpg if whole else os.kill)(process.pid, signal.SIGKILL)
         process.wait()
-        with locks.maintenance(beside) as held:
+        with locks.maintenance_lock(beside) as held:
             overtaken += not held
         unfinished += whole and any(path.name.startswith(("tmp_", ".tmp-")) for path in pack.iterdir())
         fsck(sessgit.store)
-    with locks.maintenance(beside, 30) as held:
+    with locks.maintenance_lock(beside, 30) as held:
         assert held
     assert unfinished if whole else overtaken
     sessgit.now = time.time()
@@ -262,7 +262,7 @@ def test_a_packing_that_fails_takes_no_room(sessgit: Shell, tmp_path: Path, monk
     git.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     with pytest.raises(StoreError, match="git could not pack the store: it ended with -9"):
-        maintenance.pack(sessgit.store, full=True)
+        maintenance.pack_store(sessgit.store, full=True)
     assert not (pack / "tmp_pack_Half").exists()
 
 
@@ -304,9 +304,10 @@ def test_a_pack_that_another_git_is_writing_stays(sessgit: Shell) -> None:
 
 
 PARTS = (
-    "sessgit.check.gc._drop", "sessgit.store.transaction.move_all", "sessgit.store.fulltext.forget.words",
-    "sessgit.store.fulltext.forget.rows", "sessgit.store.journal.forget", "sessgit.store.maintenance.prune",
-    "sessgit.store.journal.forget_tags", "sessgit.store.recorder.cursor.forget",
+    "sessgit.check.gc._drop", "sessgit.store.transaction.move_all", "sessgit.store.fulltext.forget.forget_sessions",
+    "sessgit.store.fulltext.forget.forget_unreachable", "sessgit.store.journal.redact_sessions",
+    "sessgit.store.maintenance.prune",
+    "sessgit.store.journal.redact_tags", "sessgit.store.recorder.cursor.delete_cursor",
 )  # fmt: skip
 
 

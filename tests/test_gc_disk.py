@@ -25,7 +25,7 @@ _LOOSE, _OBJECTS = 24, 1 << 18
 @pytest.fixture
 def sessgit(sessgit: Shell) -> Shell:
     """A store with a few megabytes that are not packed, and something that a prune makes final."""
-    stores.create(sessgit.store)
+    stores.create_store(sessgit.store)
     return filled(sessgit)
 
 
@@ -109,7 +109,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         sessgit = Shell(monkeypatch, capsys)
         sessgit.store = disk / "store"
         monkeypatch.setenv("SESSGIT_STORE", str(sessgit.store))
-        stores.create(sessgit.store)
+        stores.create_store(sessgit.store)
         yield filled(sessgit)
     finally:
         subprocess.run(["umount", "--lazy", str(disk)], check=True)

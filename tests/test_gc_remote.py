@@ -81,7 +81,7 @@ def test_a_pull_goes_on_while_someone_would_prune(
     url = run_git(sessgit.store, "config", "remote.origin.url").strip()
     sessgit.store = tmp_path / "second"
     monkeypatch.setenv("SESSGIT_STORE", str(sessgit.store))
-    stores.create(sessgit.store)
+    stores.create_store(sessgit.store)
     sessgit.out("remote", "add", "origin", url)
     with stopped(sessgit, tmp_path / "bin", "fetch", when, "pull"):
         done = sessgit("gc", "--prune", "--yes")
@@ -96,12 +96,12 @@ def test_a_pull_goes_on_while_someone_would_prune(
 def test_a_push_goes_on_while_someone_would_prune(sessgit: Shell, tmp_path: Path) -> None:
     """What was deleted while it is being sent is pruned when it was sent."""
     sessgit.out("rename", SESSION, "parser")
-    tip = refs.read(sessgit.store, layout.head(SESSION))
+    tip = refs.read(sessgit.store, layout.head_ref(SESSION))
     url = Path(run_git(sessgit.store, "config", "remote.origin.url").strip())
     with stopped(sessgit, tmp_path / "bin", "push", "before", "push", SESSION):
         sessgit.out("delete", SESSION, "--yes")
         assert (done := sessgit("gc", "--prune", "--yes")).code == 3, done
-    assert refs.read(url, layout.head(SESSION)) == tip
+    assert refs.read(url, layout.head_ref(SESSION)) == tip
     assert run_git(url, "fsck", "--strict", "--no-dangling") == ""
     assert sessgit.json("gc", "--prune", "--yes")["final"] == [SESSION]
     assert run_git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""

@@ -40,7 +40,7 @@ from sessgit.store import project
     ],
 )
 def test_what_a_glob_fits(glob: str, path: str, fits: bool) -> None:
-    assert globs.fits(glob, path) == fits
+    assert globs.matches(glob, path) == fits
 
 
 paths = st.lists(st.text("ab*?[]!-. é", min_size=1, max_size=4).filter(lambda part: part != "."), max_size=3).map(
@@ -51,9 +51,9 @@ paths = st.lists(st.text("ab*?[]!-. é", min_size=1, max_size=4).filter(lambda p
 @given(paths, paths)
 def test_an_escaped_path_fits_itself_and_what_is_below_alone(one: str, other: str) -> None:
     glob = globs.escape(one)
-    assert globs.literal(glob) == one
-    assert globs.is_whole(glob)
-    assert globs.fits(glob, other) == (one in ("/", other) or other.startswith(f"{one}/"))
+    assert globs.literal_path(glob) == one
+    assert globs.is_valid_glob(glob)
+    assert globs.matches(glob, other) == (one in ("/", other) or other.startswith(f"{one}/"))
 
 
 def rules(*exclude: str, include: tuple[str, ...] = (), home: str = "/home/ada") -> Privacy:
@@ -109,19 +109,19 @@ def test_a_repository_is_one_project(repository: Path, tmp_path: Path) -> None:
     (tree / "deep").mkdir()
     (repository.parent / "link").symlink_to(repository / "sub")
     for folder in (repository, repository / "sub" / "folder", tree, tree / "deep", repository.parent / "link"):
-        assert project.root(str(folder)) == str(repository)
+        assert project.project_root(str(folder)) == str(repository)
         assert not privacy.verdict(rules(str(repository)), str(folder)).recorded
     assert privacy.verdict(rules(str(tree)), str(repository)).recorded
     assert not privacy.verdict(rules(str(tree)), str(tree / "deep")).recorded
-    assert project.root(str(repository / "part")) == str(repository / "part")
-    assert project.root(str(tmp_path)) == str(tmp_path)
+    assert project.project_root(str(repository / "part")) == str(repository / "part")
+    assert project.project_root(str(tmp_path)) == str(tmp_path)
 
 
 def test_the_worktrees_of_a_bare_repository_are_one_project(repository: Path, tmp_path: Path) -> None:
     bare = tmp_path / "calc.git"
     run_git(tmp_path, "clone", "-q", "--bare", str(repository), str(bare))
     run_git(bare, "worktree", "add", "-q", str(tmp_path / "w1"))
-    assert project.root(str(tmp_path / "w1")) == str(bare)
+    assert project.project_root(str(tmp_path / "w1")) == str(bare)
     assert not privacy.verdict(rules(str(bare)), str(tmp_path / "w1")).recorded
 
 

@@ -130,7 +130,7 @@ def test_a_line_that_is_none_goes_and_is_kept_aside(packed: Shell) -> None:
     path.write_bytes(b"".join([*lines[:2], b"rubbish\n", *lines[2:tag], b"more " + lines[tag], *lines[tag + 1 :]]))
     damaged = path.read_bytes()
     packed("doctor", "--fix")
-    assert packed_refs.faults(packed.store) == []
+    assert packed_refs.invalid_lines(packed.store) == []
     (aside,) = list((StorePaths(packed.store).state / "damaged").glob("packed-refs.*"))
     assert aside.read_bytes() == damaged
     assert run_git(packed.store, "rev-parse", "good^{commit}")

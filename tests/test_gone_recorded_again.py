@@ -56,7 +56,7 @@ def test_a_branch_that_a_command_took_back_and_that_got_another_name(sessgit: Sh
     ref = run_git(sessgit.store, "for-each-ref", "--format=%(refname)", f"refs/heads/{SESSION}.r-*").strip()
     tip, before = (run_git(sessgit.store, "rev-parse", name).strip() for name in (ref, f"{ref}^"))
     sessgit.out("gc")  # notes what refs there are
-    operations.perform(Store(sessgit.store), "undo", "undo: x", [Move(ref, tip, before)], sessgit.now)
+    operations.perform_operation(Store(sessgit.store), "undo", "undo: x", [Move(ref, tip, before)], sessgit.now)
     run_git(sessgit.store, "update-ref", f"{ref}0", before)
     run_git(sessgit.store, "update-ref", "-d", ref)
     assert "it is gone" not in sessgit("verify").out

@@ -41,7 +41,7 @@ def closure(needs: Needs, start: str) -> set[str]:
 
 @given(dags())
 def test_the_order_respects_each_edge(needs: Needs) -> None:
-    order = dependency_graph.order(needs)
+    order = dependency_graph.topological_order(needs)
     assert sorted(order) == sorted(needs)
     place = {key: number for number, key in enumerate(order)}
     assert all(place[other] < place[key] for key, other in edges(needs))
@@ -50,7 +50,7 @@ def test_the_order_respects_each_edge(needs: Needs) -> None:
 @given(dags())
 def test_of_those_that_are_ready_the_first_goes_first(needs: Needs) -> None:
     keys, done = list(needs), list[str]()
-    for key in dependency_graph.order(needs):
+    for key in dependency_graph.topological_order(needs):
         ready = [k for k in keys if k not in done and {o for o in needs[k] if o in needs} <= set(done)]
         assert key == ready[0]
         done.append(key)
@@ -58,7 +58,7 @@ def test_of_those_that_are_ready_the_first_goes_first(needs: Needs) -> None:
 
 @given(dags(shuffled=False))
 def test_what_is_in_order_stays_so(needs: Needs) -> None:
-    assert dependency_graph.order(needs) == list(needs)
+    assert dependency_graph.topological_order(needs) == list(needs)
 
 
 @given(dags())
@@ -78,18 +78,20 @@ def test_roots_and_leaves(needs: Needs) -> None:
 @given(dags(), st.data())
 def test_a_chain_is_closed_minimal_and_in_order(needs: Needs, data: st.DataObject) -> None:
     start = data.draw(st.sampled_from(list(needs)))
-    chain = dependency_graph.chain(needs, start)
+    chain = dependency_graph.all_dependencies(needs, start)
     assert set(chain) == closure(needs, start)
     assert len(set(chain)) == len(chain)
     assert chain == [
-        key for key in dependency_graph.order({k: needs[k] for k in needs if k in {*chain, start}}) if key != start
+        key
+        for key in dependency_graph.topological_order({k: needs[k] for k in needs if k in {*chain, start}})
+        if key != start
     ]
 
 
 @given(dags(), st.data())
 def test_following_is_the_chain_turned_round(needs: Needs, data: st.DataObject) -> None:
     start = data.draw(st.sampled_from(list(needs)))
-    following = dependency_graph.following(needs, start)
+    following = dependency_graph.all_dependents(needs, start)
     assert set(following) == {key for key in needs if start in closure(needs, key)}
     place = {key: number for number, key in enumerate(following)}
     assert all(place[other] < place[key] for key, other in edges(needs) if key in place and other in place)
@@ -97,35 +99,35 @@ def test_following_is_the_chain_turned_round(needs: Needs, data: st.DataObject) 
 
 @given(dags())
 def test_without_a_cycle_none_is_found(needs: Needs) -> None:
-    assert dependency_graph.cycle(needs) == []
+    assert dependency_graph.find_cycle(needs) == []
 
 
 @given(dags(), st.data())
 def test_an_edge_back_makes_a_cycle_that_is_one(needs: Needs, data: st.DataObject) -> None:
     """From a key to itself, or to one that depends on it."""
     below = data.draw(st.sampled_from(list(needs)))
-    above = data.draw(st.sampled_from([below, *dependency_graph.following(needs, below)]))
+    above = data.draw(st.sampled_from([below, *dependency_graph.all_dependents(needs, below)]))
     round_trip = {**needs, below: [*needs[below], above]}
-    way = dependency_graph.cycle(round_trip)
+    way = dependency_graph.find_cycle(round_trip)
     assert way[0] == way[-1]
     assert len(set(way)) == len(way) - 1
     assert all(other in round_trip[key] for key, other in itertools.pairwise(way))
     with pytest.raises(DamageError, match=" → ".join(way)):
-        dependency_graph.order(round_trip)
+        dependency_graph.topological_order(round_trip)
     with pytest.raises(DamageError):
-        dependency_graph.chain(round_trip, below)
+        dependency_graph.all_dependencies(round_trip, below)
 
 
 @given(dags())
 def test_unknown_dependencies_are_found_and_passed_over(needs: Needs) -> None:
-    found = dependency_graph.unknown(needs)
+    found = dependency_graph.unknown_dependencies(needs)
     assert set(found) == {(key, other) for key, wanted in needs.items() for other in wanted if other not in needs}
     known = {key: [other for other in wanted if other in needs] for key, wanted in needs.items()}
-    assert dependency_graph.order(known) == dependency_graph.order(needs)
+    assert dependency_graph.topological_order(known) == dependency_graph.topological_order(needs)
 
 
 def test_a_key_that_is_not_there() -> None:
-    for ask in (dependency_graph.chain, dependency_graph.following):
+    for ask in (dependency_graph.all_dependencies, dependency_graph.all_dependents):
         with pytest.raises(NotFoundError, match="there is no 7"):
             ask({"1": []}, "7")
 
@@ -133,8 +135,8 @@ def test_a_key_that_is_not_there() -> None:
 def test_nothing() -> None:
     empty: Needs = {}
     assert (
-        dependency_graph.order(empty),
-        dependency_graph.cycle(empty),
+        dependency_graph.topological_order(empty),
+        dependency_graph.find_cycle(empty),
         dependency_graph.roots(empty),
         dependency_graph.leaves(empty),
     ) == ([], [], [], [])
@@ -142,11 +144,11 @@ def test_nothing() -> None:
 
 def test_no_depth_is_too_deep() -> None:
     needs = {number: [number - 1] if number else [] for number in reversed(range(20_000))}
-    assert dependency_graph.order(needs) == list(range(20_000))
-    assert dependency_graph.chain(needs, 19_999) == list(range(19_999))
-    assert dependency_graph.following(needs, 0) == list(range(1, 20_000))
+    assert dependency_graph.topological_order(needs) == list(range(20_000))
+    assert dependency_graph.all_dependencies(needs, 19_999) == list(range(19_999))
+    assert dependency_graph.all_dependents(needs, 0) == list(range(1, 20_000))
     needs[0] = [19_999]
-    assert len(dependency_graph.cycle(needs)) == 20_001
+    assert len(dependency_graph.find_cycle(needs)) == 20_001
 
 
 # Work
@@ -182,13 +184,13 @@ def work(count: int, ask: Callable[[dict[Key, list[Key]]], object], *, backwards
 @pytest.mark.parametrize(
     "ask",
     [
-        dependency_graph.order,
-        dependency_graph.cycle,
+        dependency_graph.topological_order,
+        dependency_graph.find_cycle,
         dependency_graph.dependents,
         dependency_graph.roots,
         dependency_graph.leaves,
-        lambda needs: dependency_graph.chain(needs, max(needs)),
-        lambda needs: dependency_graph.following(needs, min(needs)),
+        lambda needs: dependency_graph.all_dependencies(needs, max(needs)),
+        lambda needs: dependency_graph.all_dependents(needs, min(needs)),
     ],
 )
 def test_the_work_grows_with_the_graph(ask: Callable[[dict[Key, list[Key]]], object], backwards: bool) -> None:

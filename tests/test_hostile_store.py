@@ -42,12 +42,12 @@ def two(sessgit: Shell) -> Shell:
 def rewritten(store: Path, change: Changed) -> None:
     """Puts a commit on the first session's branch whose state says what `change` makes of it."""
     repo = Store(store).repo
-    tip = repo.ref(layout.head(SESSION)) or ""
+    tip = repo.ref(layout.head_ref(SESSION)) or ""
     tree = repo.commit(tip).tree
     state = json.loads(repo.blob((repo.entry(tree, layout.STATE) or ("", False))[0]))
     change(state)
     new = repo.edit_tree(tree, {layout.STATE: (repo.write_blob(json.dumps(state).encode()), False)})
-    repo.move(layout.head(SESSION), tip, repo.write_commit(new, [tip], f"edit: x\n\nSession: {SESSION}\n", 1))
+    repo.move(layout.head_ref(SESSION), tip, repo.write_commit(new, [tip], f"edit: x\n\nSession: {SESSION}\n", 1))
 
 
 def says(part: str, key: str, value: object) -> Changed:
@@ -122,7 +122,7 @@ def test_cells_that_are_none(keep: Keep, store: Store, index: Index, line: bytes
     keep(Talk().turns("one"))
     index.sync()
     tip = index.branch(SESSION).tip  # type: ignore[union-attr]
-    cells = {f"{layout.turn(1)}/cells.jsonl": (store.repo.write_blob(line + b"\n"), False)}
+    cells = {f"{layout.turn_folder(1)}/cells.jsonl": (store.repo.write_blob(line + b"\n"), False)}
     commit = store.repo.write_commit(store.repo.edit_tree(store.tree(tip), cells), [tip], "x", 1)
     with pytest.raises(DamageError, match=r"cells\.jsonl of turn 1 is damaged"):
         store.cells(commit, 1)
@@ -130,7 +130,7 @@ def test_cells_that_are_none(keep: Keep, store: Store, index: Index, line: bytes
 
 def test_a_format_of_thousands_of_digits(keep: Keep, store: Store) -> None:
     keep(Talk().turns("one"))
-    tree = store.tree(store.repo.ref(layout.head(SESSION)) or "")
+    tree = store.tree(store.repo.ref(layout.head_ref(SESSION)) or "")
     changed = store.repo.edit_tree(tree, {layout.FORMAT_FILE: (store.repo.write_blob(b"9" * 5_000), False)})
     with pytest.raises(DamageError, match="has no known format"):
         store.state(store.repo.write_commit(changed, [], "x", 1))
@@ -146,7 +146,7 @@ def test_refs_that_cannot_be_shown_are_none_of_ours(
         git("update-ref", f"refs/tags/{name}", SESSION)
     if packed:
         git("pack-refs", "--all")
-    (store.path / "refs" / "heads" / "\udcff").write_text(store.repo.ref(layout.head(SESSION)) or "")
+    (store.path / "refs" / "heads" / "\udcff").write_text(store.repo.ref(layout.head_ref(SESSION)) or "")
     index.sync()
     assert [branch.name for branch in index.branches()] == [SESSION]
     assert refs.tags(store.path) == {}
@@ -162,7 +162,7 @@ def test_half_a_character_in_a_file_name(keep: Keep, index: Index) -> None:
     talk = Talk(OTHER).prompt("one").tool("Read", {"file_path": "/s/a.py"}).answer("a")
     talk.lines[:] = [line.replace(b"/s/a.py", b"/s/\\ud800.py") for line in talk.lines]
     keep(talk)
-    assert len(index.touching("/s")) == 1
+    assert len(index.commits_touching("/s")) == 1
 
 
 def test_the_end_of_time(keep: Keep, index: Index) -> None:
@@ -182,7 +182,7 @@ def test_the_end_of_time(keep: Keep, index: Index) -> None:
 def test_a_folder_of_thousands_of_folders_is_not_looked_through() -> None:
     tracemalloc.start()
     try:
-        assert project.key(DEEP) == DEEP
+        assert project.project_key(DEEP) == DEEP
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
@@ -196,11 +196,11 @@ def test_what_a_state_says_is_no_place(tmp_path: Path, said: str) -> None:
 # What a killed process leaves
 
 
-@pytest.mark.parametrize("name", [layout.head(SESSION), "packed-refs"])
+@pytest.mark.parametrize("name", [layout.head_ref(SESSION), "packed-refs"])
 @pytest.mark.parametrize("moves", ["one", "all"])
 def test_a_lock_that_a_killed_process_left(keep: Keep, store: Store, name: str, moves: str) -> None:
     keep(Talk().turns("one"))
-    head = layout.head(SESSION)
+    head = layout.head_ref(SESSION)
     tip = store.repo.ref(head)
     assert tip
     run_git(store.path, "pack-refs", "--all")
@@ -217,9 +217,9 @@ def test_a_lock_that_a_killed_process_left(keep: Keep, store: Store, name: str, 
 
 def test_a_young_lock_is_left(keep: Keep, store: Store) -> None:
     keep(Talk().turns("one"))
-    lock = store.path / f"{layout.head(SESSION)}.lock"
+    lock = store.path / f"{layout.head_ref(SESSION)}.lock"
     lock.write_bytes(b"")
-    refs.take_stale_locks(store.path, [layout.head(SESSION), "refs/heads/none"])
+    refs.delete_stale_locks(store.path, [layout.head_ref(SESSION), "refs/heads/none"])
     assert lock.exists()
     lock.unlink()
 
@@ -234,6 +234,6 @@ def test_a_store_that_someone_else_is_making(tmp_path: Path, killed: bool) -> No
         os.utime(lock, (1, 1))
     timer = threading.Timer(0.1, lambda: lock.unlink(missing_ok=True))
     timer.start()
-    stores.create(path)
+    stores.create_store(path)
     timer.join()
     assert run_git(path, "config", "gc.auto") == "0\n"

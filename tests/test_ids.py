@@ -43,7 +43,7 @@ def test_what_a_branch_can_be_called() -> None:
 def test_shapes(a: str, b: str) -> None:
     assert ids.SESSION_ID.fullmatch(ids.session_id(a))
     assert re.fullmatch("cell_[a-z0-9]{8}", ids.cell_id(a, b))
-    assert re.fullmatch(r"[0-9a-f]{8}", ids.short(a))
+    assert re.fullmatch(r"[0-9a-f]{8}", ids.short_id(a))
     assert ids.is_branch(ids.other_name(ids.session_id(a), b)) and ids.is_branch(ids.rewound_name(ids.session_id(a), b))
 
 
@@ -67,4 +67,4 @@ def test_a_place_tells_equal_lines_apart() -> None:
     ],
 )
 def test_as_much_of_an_id_as_tells_it_from_others(others: list[str], told: str) -> None:
-    assert ids.telling("abcdefgh", others, 4) == told
+    assert ids.shortest_unique("abcdefgh", others, 4) == told

@@ -100,16 +100,16 @@ def test_links_and_empty_files_are_counted(sessgit: Shell, tmp_path: Path) -> No
 
 def test_what_came_in_is_told_when_a_person_ends_it(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     sessgit.keep(sessgit.talk().turns("one"))
-    pack = imports.pack
+    pack = imports.pack_import
 
     def interrupted(*_: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(imports, "pack", interrupted)
+    monkeypatch.setattr(imports, "pack_import", interrupted)
     done = sessgit("import")
     assert (done.code, done.out) == (130, "")
     assert done.err == "Interrupted: 1 conversation imported. Run import again to continue.\n"
-    monkeypatch.setattr(imports, "pack", pack)
+    monkeypatch.setattr(imports, "pack_import", pack)
     assert sessgit.out("import") == "0 conversations, 0 turns imported; 1 was already imported\n"
 
 
@@ -117,8 +117,8 @@ def test_what_grows_by_an_import_is_on_the_disk(sessgit: Shell, monkeypatch: pyt
     talk = sessgit.talk().turns("one")
     sessgit.recorded(talk)
     synced = list[str]()
-    settle = durable_write.Aside.settle
-    monkeypatch.setattr(durable_write.Aside, "settle", lambda self: (synced.append("now"), settle(self))[1])
+    settle = durable_write.PendingObjects.flush
+    monkeypatch.setattr(durable_write.PendingObjects, "flush", lambda self: (synced.append("now"), settle(self))[1])
     sessgit.recorded(talk.turns("two"))
     assert synced
     synced.clear()

@@ -28,16 +28,16 @@ from sessgit.agents.claude.lines import ClaudeLine
 from sessgit.errors import StoreError
 from sessgit.history.fulltext_update import TurnTexts
 from sessgit.model.conversation.message import Extent
-from sessgit.model.progress import unseen
+from sessgit.model.progress import no_progress
 from sessgit.record import fork_detection
 from sessgit.record.bulk import families
 from sessgit.record.bulk import word_list as spoken_words
-from sessgit.record.bulk.families import Failure, File
-from sessgit.record.bulk.gathering import Task, gather
-from sessgit.record.bulk.schedule import Work
-from sessgit.record.bulk.word_list import Spoken, Writer
+from sessgit.record.bulk.families import ImportFailure, TranscriptFile
+from sessgit.record.bulk.gathering import RecordTask, record_families
+from sessgit.record.bulk.schedule import ImportRun
+from sessgit.record.bulk.word_list import WordLists, WordWriter
 from sessgit.record.recording import record
-from sessgit.record.source import Rules
+from sessgit.record.source import RecordRules
 from sessgit.store import maintenance, refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index
@@ -47,12 +47,12 @@ from sessgit.store.store import Store
 
 THIRD = "5e551011-0000-4000-8000-000000000003"
 KEY = b"k" * 32
-RULES = Rules()
+RULES = RecordRules()
 
 
-def _files(folder: Path) -> list[File]:
+def _files(folder: Path) -> list[TranscriptFile]:
     paths = sorted(folder.rglob("*.jsonl"))
-    return [File(path, path.stem, path.stat().st_size, fork_detection.first_prompt(path)) for path in paths]
+    return [TranscriptFile(path, path.stem, path.stat().st_size, fork_detection.first_prompt(path)) for path in paths]
 
 
 def _own(data: bytes, number: int) -> bytes:
@@ -64,28 +64,30 @@ class _Place:
     """A store with a key that is known, so that two of them can be alike."""
 
     def __init__(self, path: Path, config: Path) -> None:
-        stores.create(path)
+        stores.create_store(path)
         stores.write_private(path / "key", KEY)
         self.store, self.config = Store(path), config
         self.index = Index(path, lambda: self.store)
-        self.errors: list[Failure] = []
+        self.errors: list[ImportFailure] = []
 
-    def one_by_one(self, files: Sequence[File], rules: Rules = RULES) -> _Place:
+    def one_by_one(self, files: Sequence[TranscriptFile], rules: RecordRules = RULES) -> _Place:
         self.index.sync()
-        for members in families.families(files):
-            for file in families.parents_first(members, self.errors):
+        for members in families.group_by_prompt(files):
+            for file in families.sort_parents_first(members, self.errors):
                 record(self.store, self.index, file.source(self.config, ()), rules)
         return self
 
     def at_once(
         self,
-        files: Sequence[File],
-        rules: Rules = RULES,
+        files: Sequence[TranscriptFile],
+        rules: RecordRules = RULES,
         *,
         chunk: int = 1,
         processes: int = 0,
     ) -> _Place:
-        work = Work(self.store, self.index, self.config, rules, lambda done, total: None, self.errors, chunk, processes)
+        work = ImportRun(
+            self.store, self.index, self.config, rules, lambda done, total: None, self.errors, chunk, processes
+        )
         with work.recorded(files) as spoken:
             self.aside = [self._is_at_hand(spoken, row) for row in self.turns()]
         self.work = work
@@ -96,7 +98,7 @@ class _Place:
         self.index.sync()
         return [row for branch in self.index.branches() for row in self.index.turns(branch.name)]
 
-    def _is_at_hand(self, spoken: Spoken, row: Row) -> bool:
+    def _is_at_hand(self, spoken: WordLists, row: Row) -> bool:
         """Whether the words of a turn were put aside; then they are those that the store has of it."""
         turn, stored = (
             spoken.at(row.commit),
@@ -139,7 +141,7 @@ def both(tmp_path: Path) -> Both:
 def test_the_same_as_one_by_one(data: st.DataObject) -> None:
     every = data.draw(st.lists(transcripts(secrets=True, most=10), min_size=1, max_size=3))
     copied = data.draw(st.booleans())
-    rules = Rules(data.draw(st.sampled_from(["turn", "turn", "cell"])), data.draw(st.booleans()))
+    rules = RecordRules(data.draw(st.sampled_from(["turn", "turn", "cell"])), data.draw(st.booleans()))
     chunk = data.draw(st.sampled_from([1, 4_000, 1 << 20]))
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -172,7 +174,7 @@ def test_the_words_are_at_hand(tmp_path: Path, processes: int) -> None:
 
 def test_without_words_at_hand_they_are_read(tmp_path: Path) -> None:
     path = tmp_path / "none" / "words"
-    writer, spoken = Writer(path), Spoken()
+    writer, spoken = WordWriter(path), WordLists()
     writer.put(agents.of_programs(), "a" * 40, "b" * 40, [])
     writer.close()
     assert not writer.places
@@ -189,7 +191,7 @@ def test_a_full_disk_leaves_its_room_to_the_turns(tmp_path: Path) -> None:
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("mount is not allowed here")
     try:
-        writer = Writer(tmp_path / "words")
+        writer = WordWriter(tmp_path / "words")
         body = [ClaudeLine(b"", Extent(0, 0), {"type": "user", "message": {"content": "word " * 4_000}})] * 2
         for number in range(10):
             writer.put(agents.of_programs(), f"{number:040}", "b" * 40, body)
@@ -200,10 +202,10 @@ def test_a_full_disk_leaves_its_room_to_the_turns(tmp_path: Path) -> None:
 
 
 def test_no_more_is_put_aside_than_there_is_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spoken_words, "_MOST", 100)
-    spoken, paths = Spoken(), [tmp_path / "one", tmp_path / "two"]
+    monkeypatch.setattr(spoken_words, "_MOST_BYTES", 100)
+    spoken, paths = WordLists(), [tmp_path / "one", tmp_path / "two"]
     for number, path in enumerate(paths):
-        writer = Writer(path)
+        writer = WordWriter(path)
         writer.put(agents.of_programs(), f"{number:040}", "b" * 40, [])
         writer.close()
         spoken.take(path, writer.places)
@@ -220,7 +222,7 @@ def test_what_was_there_stays_packed_as_it_is(tmp_path: Path) -> None:
         path.write_bytes(_own(path.read_bytes(), number))
         place.at_once(_files(claude), chunk=1 << 20)
         place.store.repo.write_blob(f"loose {number}".encode())
-        maintenance.pack_arrived(place.store.path, place.work.packs, 0, unseen)
+        maintenance.pack_arrived(place.store.path, place.work.packs, 0, no_progress)
         run_git(place.store.path, "fsck", "--strict")
         assert "count: 0" in run_git(place.store.path, "count-objects", "-v")
         held.append({path.name for path in packs.glob("*.pack")})
@@ -235,7 +237,7 @@ def test_deltas_are_found_for_what_came_in(tmp_path: Path) -> None:
     claude = tmp_path / "claude"
     Talk(SESSION).turns(*(f"turn {turn}" for turn in range(40))).save(claude)
     place = _Place(tmp_path / "store", claude).at_once(_files(claude))
-    maintenance.pack_arrived(place.store.path, place.work.packs, 0, unseen)
+    maintenance.pack_arrived(place.store.path, place.work.packs, 0, no_progress)
     (index,) = (tmp_path / "store" / "objects" / "pack").glob("*.idx")
     objects = [line.split() for line in run_git(place.store.path, "verify-pack", "-v", str(index)).splitlines()]
     assert sum(len(told) == 7 for told in objects) > 80  # a delta's line names its depth and its base
@@ -275,7 +277,7 @@ def test_one_that_takes_long_holds_nobody_up_for_good(tmp_path: Path, claude: Pa
 
 
 def test_a_large_object_is_written_piece_by_piece(tmp_path: Path) -> None:
-    stores.create(tmp_path / "store")
+    stores.create_store(tmp_path / "store")
     data = random.Random(1).randbytes(1 << 19).hex().encode() * 9
     made = pack_file.Pack(tmp_path / "gathered.pack")
     small, large = made.add(pack_file.BLOB, b"small"), made.add(pack_file.BLOB, data)
@@ -348,7 +350,7 @@ def test_who_records_one_of_them_meanwhile_is_no_loss(tmp_path: Path, claude: Pa
         if done == total and not refs.read_all(place.store.path):
             other.one_by_one(files[:1])
 
-    work = Work(place.store, place.index, place.config, Rules(), meanwhile, [], 1 << 20, 0)
+    work = ImportRun(place.store, place.index, place.config, RecordRules(), meanwhile, [], 1 << 20, 0)
     work.run(files)
     slow = _Place(tmp_path / "slow", tmp_path / "claude").one_by_one(files)
     assert refs.read_all(place.store.path) == refs.read_all(slow.store.path)
@@ -463,11 +465,11 @@ def test_killed_and_begun_again(tmp_path: Path, claude: Path, seed: int) -> None
 
 
 def test_what_a_killed_one_left_is_swept(store: Store) -> None:
-    with quarantine.opened(store.beside) as alive:
+    with quarantine.quarantine_folder(store.beside) as alive:
         left = store.beside.state / "importing-0123456789ab"
         left.mkdir()
         (left / "gathered.pack").write_bytes(b"PACK")
-        assert quarantine.sweep(store.beside) == 1
+        assert quarantine.delete_stale_folders(store.beside) == 1
         assert alive.is_dir()
         assert not left.exists()
     assert not alive.exists()
@@ -476,22 +478,22 @@ def test_what_a_killed_one_left_is_swept(store: Store) -> None:
 def test_a_folder_that_is_a_link_is_not_swept(store: Store, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (store.beside.state / "importing-0123456789ab").symlink_to(tmp_path / "mine")
-    assert quarantine.sweep(store.beside) == 0
+    assert quarantine.delete_stale_folders(store.beside) == 0
     assert (tmp_path / "mine").is_dir()
 
 
 def test_a_place_that_cannot_be_written(store: Store, tmp_path: Path, claude: Path) -> None:
     Talk().turns("one").save(claude)
     (tmp_path / "file").touch()
-    task = Task(store.path, tmp_path / "file" / "0", [_files(tmp_path / "claude")], tmp_path, Rules())
+    task = RecordTask(store.path, tmp_path / "file" / "0", [_files(tmp_path / "claude")], tmp_path, RecordRules())
     with pytest.raises(StoreError, match="cannot create a store"):
-        gather(task, lambda size: None)
+        record_families(task, lambda size: None)
 
 
 def test_nothing_is_in_the_store_before_its_refs_move(store: Store, tmp_path: Path, claude: Path) -> None:
     Talk().turns("one").save(claude)
-    task = Task(store.path, tmp_path / "apart", [_files(tmp_path / "claude")], tmp_path / "claude", Rules())
-    (tip,) = gather(task, lambda size: None).refs.values()
+    task = RecordTask(store.path, tmp_path / "apart", [_files(tmp_path / "claude")], tmp_path / "claude", RecordRules())
+    (tip,) = record_families(task, lambda size: None).refs.values()
     assert (refs.read_all(store.path), store.repo.has(tip)) == ({}, False)
     assert not list((store.path / "objects").rglob("*.pack"))
 
@@ -501,14 +503,14 @@ def test_the_proof_of_a_redacted_line_needs_the_key_of_the_store(
     store: Store, tmp_path: Path, claude: Path, is_there: bool
 ) -> None:
     Talk().prompt(f"with {SECRET}").answer("So.").save(claude)
-    task = Task(store.path, tmp_path / "apart", [_files(tmp_path / "claude")], tmp_path / "claude", Rules())
+    task = RecordTask(store.path, tmp_path / "apart", [_files(tmp_path / "claude")], tmp_path / "claude", RecordRules())
     if is_there:
-        gather(task, lambda size: None)
+        record_families(task, lambda size: None)
         assert (tmp_path / "apart" / "key").read_bytes() == store.beside.key.read_bytes()
     else:
         store.beside.key.unlink()
         with pytest.raises(StoreError, match=r"^cannot read the store's key: No such file or directory$"):
-            gather(task, lambda size: None)
+            record_families(task, lambda size: None)
 
 
 def test_without_the_index_it_is_read_again(both: Both, claude: Path) -> None:

@@ -9,10 +9,10 @@ from plain import run_git
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.record.bulk.families import File
-from sessgit.record.bulk.gathering import Task, gather
+from sessgit.record.bulk.families import TranscriptFile
+from sessgit.record.bulk.gathering import RecordTask, record_families
 from sessgit.record.fork_detection import first_prompt
-from sessgit.record.source import Rules
+from sessgit.record.source import RecordRules
 from sessgit.store import refs
 from sessgit.store import store as stores
 
@@ -20,10 +20,12 @@ from sessgit.store import store as stores
 @pytest.mark.parametrize("half", ["index", "damaged index"])
 def test_half_a_pack(sessgit: Shell, tmp_path: Path, half: str) -> None:
     path = sessgit.keep(sessgit.talk().turns("one", "two"))
-    stores.create(sessgit.store)
-    file = File(path, path.stem, path.stat().st_size, first_prompt(path))
-    rules = Rules()
-    found = gather(Task(sessgit.store, tmp_path / "gathered", [[file]], sessgit.config, rules), lambda size: None)
+    stores.create_store(sessgit.store)
+    file = TranscriptFile(path, path.stem, path.stat().st_size, first_prompt(path))
+    rules = RecordRules()
+    found = record_families(
+        RecordTask(sessgit.store, tmp_path / "gathered", [[file]], sessgit.config, rules), lambda size: None
+    )
     data, index = ((found.folder / f"gathered{end}").read_bytes() for end in (".pack", ".idx"))
     there = sessgit.store / "objects" / "pack" / f"pack-{found.pack}.pack"
     there.with_suffix(".idx").write_bytes(index[:-1] if half == "damaged index" else index)

@@ -16,11 +16,11 @@ from plain import Git, Keep
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.errors import NewerStoreError
-from sessgit.history.resolve import Whereabouts, target
+from sessgit.history.resolve import CallerContext, resolve_target
 from sessgit.model.address import Address
 from sessgit.model.conversation.turn import Gist, Tokens
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.sqlite import ancestry
@@ -81,8 +81,8 @@ def test_rows(index: Index, store: Store, rich: Talk) -> None:
     assert held[left] == branches(store)[left]
     assert SESSION not in held
     assert index.with_prompt("none") == []
-    assert index.holding(rows[1].commit) == (SESSION, 2)
-    assert index.holding("0" * 40) is None
+    assert index.turn_of_commit(rows[1].commit) == (SESSION, 2)
+    assert index.turn_of_commit("0" * 40) is None
     assert index.counts() == (2, 6)
     assert index.left_behind(f"{SESSION}.r-a0000002", SESSION) == (1, 2)
     assert [branch.name for branch in index.branches(SESSION)] == [SESSION, f"{SESSION}.r-a0000002"]
@@ -102,7 +102,7 @@ def test_followed_step_by_step(store: Store, index: Index, claude: Path, tmp_pat
     for number, (start, end) in enumerate(zip([0, *places], places, strict=False)):
         with path.open("ab") as file:
             file.write(data[start:end])
-        record(store, index, Source(path, SESSION, tmp_path, final=number % 7 == 6), Rules("cell"))
+        record(store, index, TranscriptSource(path, SESSION, tmp_path, final=number % 7 == 6), RecordRules("cell"))
         if number % 4 == 3:
             assert picture(index) == made_anew(store, tmp_path)
     for name, tip in branches(store).items():
@@ -206,13 +206,13 @@ def test_names_that_are_damaged(store: Store, reopened: Any, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("state", [b"{", b"", b"\xa5" * 9])
 def test_values_that_are_damaged(store: Store, reopened: Any, tmp_path: Path, state: bytes) -> None:
-    told = ancestry.transcripts(reopened(), [SESSION])
+    told = ancestry.session_transcripts(reopened(), [SESSION])
     db = sqlite3.connect(store.beside.index)
     with db:
         db.execute("UPDATE branches SET state = ?", (state,))
     db.close()
     index = reopened()
-    assert ancestry.transcripts(index, [SESSION]) == told
+    assert ancestry.session_transcripts(index, [SESSION]) == told
     assert picture(index) == made_anew(store, tmp_path)
 
 
@@ -296,9 +296,14 @@ def test_which_turns_touched_a_file(keep: Keep, index: Index) -> None:
     talk.prompt("two").tool("Edit", {"file_path": "/s/a.py"}).tool("Write", {"file_path": "/s/b/c.py"}).answer("b")
     keep(talk)
     first, second = (row.commit for row in index.turns(SESSION))
-    assert index.touching("/s/a.py") == {first: False, second: True}
-    assert index.touching("/s/b") == index.touching("/s/b/") == index.touching("*/c.py") == {second: True}
-    assert index.touching("/s/a") == index.touching("/s/a.p") == {}
+    assert index.commits_touching("/s/a.py") == {first: False, second: True}
+    assert (
+        index.commits_touching("/s/b")
+        == index.commits_touching("/s/b/")
+        == index.commits_touching("*/c.py")
+        == {second: True}
+    )
+    assert index.commits_touching("/s/a") == index.commits_touching("/s/a.p") == {}
     assert index.sessions_holding([second, "0" * 40]) == {SESSION}
     assert index.without_gist() == index.without_gist(SESSION) == []
 
@@ -334,7 +339,7 @@ def test_a_session_of_a_newer_format_leaves_the_others_usable(store: Store, inde
     git("update-ref", f"refs/heads/{OTHER}", store.repo.write_commit(tree, [], "x", 1))
     index.sync()
     assert [branch.name for branch in index.branches()] == [SESSION]
-    where = Whereabouts(store.path, "/", 1)
-    assert target(index, Address(SESSION), where).branch.name == SESSION
+    where = CallerContext(store.path, "/", 1)
+    assert resolve_target(index, Address(SESSION), where).branch.name == SESSION
     with pytest.raises(NewerStoreError, match="in format 2"):
-        target(index, Address(OTHER), where)
+        resolve_target(index, Address(OTHER), where)

@@ -14,7 +14,7 @@ import pytest
 
 from sessgit.agents.claude import hook_settings
 from sessgit.errors import ConflictError, UsageError
-from sessgit.record.install import Installed, Uninstalled, install, uninstall
+from sessgit.record.install import InstallResult, UninstallResult, install, uninstall
 
 HOOKS_FILE = Path(__file__).parents[1] / "hooks" / "hooks.json"
 
@@ -31,7 +31,7 @@ def store(config: Path) -> Path:
     return config / "session-store"
 
 
-def run(store: Path, config: Path, **more: object) -> Installed:
+def run(store: Path, config: Path, **more: object) -> InstallResult:
     return install(store, config, python=sys.executable, **more)  # type: ignore[arg-type]
 
 
@@ -42,7 +42,7 @@ def document(config: Path) -> dict[str, object]:
 
 
 def test_the_first_time(store: Path, config: Path) -> None:
-    assert run(store, config) == Installed(
+    assert run(store, config) == InstallResult(
         store=store,
         stub=store / "hook",
         settings=config / "settings.json",
@@ -111,7 +111,7 @@ def test_what_a_person_should_know(store: Path, config: Path) -> None:
 def test_uninstalling_leaves_the_store_and_nothing_else(store: Path, config: Path) -> None:
     run(store, config)
     (store / "spool" / "1-0.json").write_text("{}")
-    assert uninstall(store, config) == Uninstalled(
+    assert uninstall(store, config) == UninstallResult(
         store=store,
         settings=config / "settings.json",
         removed=hook_settings.HOOK_EVENTS,

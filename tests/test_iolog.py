@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from sessgit.exchange.layouts import iolog
 from sessgit.model import canonical
 from sessgit.model import pad as pads
-from sessgit.model.foreign_session import Foreign, SourceFile
+from sessgit.model.foreign_session import ForeignSession, SourceFile
 from sessgit.model.program_input import GivenTurn, Part, Saying, ToolCall
 
 AT = ".claude-man/sessions"
 
 
-def only(folder: Path) -> Foreign:
+def only(folder: Path) -> ForeignSession:
     (session,) = iolog.read(folder).sessions
     return session
 
@@ -54,7 +54,7 @@ def test_a_whole_session(tmp_path: Path) -> None:
     assert (found.created, found.ended) == ("2025-11-03T10:15:00.000Z", "2025-11-03T10:16:00.000Z")
     assert (found.labels, found.project) == (("architect",), str(tmp_path))
     assert found.unified == {"metadata": {"role": "architect"}}
-    assert [entry.text for entry in pads.read(found.pad).of("file")] == ["docs/spec.md"]
+    assert [entry.text for entry in pads.read_pad(found.pad).of("file")] == ["docs/spec.md"]
     assert found.kept["io-log/artifacts/a.md"] == b"# a\n"
     assert json.loads(found.kept["io-log/metadata.json"]) == {
         "status": "failed", "created_at": "2025-11-03T10:15:00Z", "completed_at": "2025-11-03T10:16:00Z",
@@ -119,7 +119,7 @@ def test_a_packed_log_and_what_came_out_first(tmp_path: Path) -> None:
     folder = log(tmp_path, "a")
     (folder / "io.log").unlink()
     put(folder / "io.log.gz", gzip.compress(b'{"direction":"out","content":"hello"}\n'))
-    assert only(tmp_path).turns == (GivenTurn(iolog.WITHOUT, answer="hello"),)
+    assert only(tmp_path).turns == (GivenTurn(iolog.NO_INPUT_PROMPT, answer="hello"),)
 
 
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -128,9 +128,10 @@ times = st.none() | st.integers(1_000_000_000_000, 2_000_000_000_000).map(lambda
 names = st.text(string.ascii_lowercase, min_size=1, max_size=8)
 artifacts = st.builds(
     lambda path, action, ident, time: ToolCall(
-        "Write" if action in iolog.CHANGING else "artifact", {"file_path": path, "action": action}, id=ident, time=time
+        "Write" if action in iolog.CHANGING_KEYS else "artifact", {"file_path": path, "action": action}, id=ident,
+        time=time
     ),
-    said, st.sampled_from([*iolog.CHANGING, "deleted", "moved"]), names, times,
+    said, st.sampled_from([*iolog.CHANGING_KEYS, "deleted", "moved"]), names, times,
 )  # fmt: skip
 parts: st.SearchStrategy[Part] = artifacts | st.builds(Saying, said, time=times)
 
@@ -147,7 +148,7 @@ def turns(draw: st.DrawFn) -> GivenTurn:
 
 moments = times.map(lambda at: "" if at is None else canonical.rfc3339(at))
 sessions = st.builds(
-    Foreign, names, title=said.map(lambda text: canonical.one_line(text, 200)), name=names | st.just(""),
+    ForeignSession, names, title=said.map(lambda text: canonical.one_line(text, 200)), name=names | st.just(""),
     description=said.map(str.strip) | st.just(""), project=st.just("/p"), created=moments.filter(bool), updated=moments,
     ended=moments, state=st.sampled_from(["active", "ended", "interrupted"]),
     labels=st.lists(names, max_size=3, unique=True).map(tuple), stage=st.sampled_from(["", "gathering", "shaping"]),
@@ -159,7 +160,7 @@ sessions = st.builds(
 
 
 @given(sessions)
-def test_reading_what_was_written_gives_the_same(session: Foreign) -> None:
+def test_reading_what_was_written_gives_the_same(session: ForeignSession) -> None:
     with TemporaryDirectory() as folder:
         for path, data in iolog.write(session).items():
             put(Path(folder) / path, data)

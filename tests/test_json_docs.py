@@ -32,14 +32,14 @@ from test_verify import loose, unpack
 from transcripts import MODEL, OTHER, SESSION
 
 from sessgit.api.state import session_state
-from sessgit.api.state.session_state import Wanted
+from sessgit.api.state.session_state import StateRequest
 from sessgit.cli import app
 from sessgit.model.foreign_session import agent_id
 from sessgit.store import locks, log
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
 from sessgit.store.recorder import last_turn
-from sessgit.store.recorder.last_turn import Latest
+from sessgit.store.recorder.last_turn import LatestTurn
 from sessgit.store.store import Store
 
 pytestmark = pytest.mark.xdist_group("json")  # what all commands print is made once in a process
@@ -156,8 +156,8 @@ def look(world: Printer) -> None:
     sessgit = world.sessgit
     store = Store(sessgit.store)
     with closing(Index(store.path, lambda: store)) as index:
-        wanted = Wanted({"activation": {"max_depth": 2}, "budget": {"max_recursive_calls": 9}})
-        session_state.change(store, index, OTHER, wanted, sessgit.now)
+        wanted = StateRequest({"activation": {"max_depth": 2}, "budget": {"max_recursive_calls": 9}})
+        session_state.change_state(store, index, OTHER, wanted, sessgit.now)
     by_turn = world("fork", SESSION, "--at", "2", "--name", "by hand ☃")["id"]
     by_cell = world("fork", SESSION, "--at", "2.3", "--no-restore")["id"]
     world("fork", OTHER)
@@ -165,7 +165,7 @@ def look(world: Printer) -> None:
     log.write(beside.log, sessgit.now, "something went wrong")
     with beside.log.open("a") as file:
         file.write("yesterday 0.1 it went wrong as well\n")
-    last_turn.save(beside, Latest(SESSION, 4, sessgit.now, 84))
+    last_turn.save(beside, LatestTurn(SESSION, 4, sessgit.now, 84))
     sessgit.out("tag", "here", f"{OTHER}@1")
     sessgit.out("tag", "start", f"{OTHER}@0")
     run_git(sessgit.store, "tag", "nowhere", f"{SESSION}^{{tree}}")
@@ -379,7 +379,7 @@ def left(world: Printer) -> None:
     hooked(world.sessgit, talk)
     hooked(world.sessgit, world.sessgit.talk(WATCHED).turns("one"))
     hooked(world.sessgit, world.sessgit.talk(SILENT, style="2.0").turns("one"))
-    with locks.session(StorePaths(world.sessgit.store), WATCHED) as held:
+    with locks.session_lock(StorePaths(world.sessgit.store), WATCHED) as held:
         assert held
         world("recover", "--all")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sessgit.model.json_scan import decode, encode, escaped, string_tokens, string_values
+from sessgit.model.json_scan import decode_string, encode_string, escape_text, string_tokens, string_values
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from('\\"\x00\x1f\x7f\u2028\ud800\udc00/🙂'))
 JSON = st.recursive(
@@ -35,7 +35,7 @@ def strings_of(value: object, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def found(raw: bytes, **options: int) -> list[tuple[str, str | None]]:
-    return [(token.key, decode(raw[token.start : token.end])) for token in string_values(raw, **options)]
+    return [(token.key, decode_string(raw[token.start : token.end])) for token in string_values(raw, **options)]
 
 
 @given(JSON, st.booleans())
@@ -104,31 +104,33 @@ def test_a_hostile_line_takes_linear_time(line: bytes) -> None:
     ],
 )
 def test_encode_writes_what_the_client_writes(text: str, token: bytes) -> None:
-    assert encode(text) == token
+    assert encode_string(text) == token
 
 
 @given(st.text(st.characters(codec="utf-8") | st.sampled_from('\\"\x00\x1f\n\t')))
 @example("".join(map(chr, range(0x100))))
 def test_a_text_in_utf_8_is_escaped_as_json_does_it(text: str) -> None:
     every = json.dumps(text, ensure_ascii=False)[1:-1]
-    assert escaped(text.encode()) == every.encode()
+    assert escape_text(text.encode()) == every.encode()
     # A newline that was left is found by splitting: no other escape has one in it.
-    assert escaped(text.encode(), but=b"\n").split(b"\n") == [escaped(each.encode()) for each in text.split("\n")]
+    assert escape_text(text.encode(), but=b"\n").split(b"\n") == [
+        escape_text(each.encode()) for each in text.split("\n")
+    ]
 
 
 @given(TEXT)
 def test_decode_undoes_encode(text: str) -> None:
     joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-    assert decode(encode(text)) == joined
+    assert decode_string(encode_string(text)) == joined
 
 
 @given(TEXT)
 def test_encode_is_the_one_form_of_a_text(text: str) -> None:
-    ours = encode(text)
-    again = decode(ours)
+    ours = encode_string(text)
+    again = decode_string(ours)
     assert again is not None
-    assert encode(again) == ours
-    assert decode(json.dumps(again).encode()) == again
+    assert encode_string(again) == ours
+    assert decode_string(json.dumps(again).encode()) == again
 
 
 @pytest.mark.parametrize(
@@ -150,8 +152,8 @@ def test_encode_is_the_one_form_of_a_text(text: str) -> None:
     ],
 )
 def test_decode_refuses_what_is_no_string_token(raw: bytes) -> None:
-    assert decode(raw) is None
+    assert decode_string(raw) is None
 
 
 def test_decode_keeps_lone_surrogates() -> None:
-    assert decode(b'"\\ud800"') == "\ud800"
+    assert decode_string(b'"\\ud800"') == "\ud800"

@@ -21,18 +21,18 @@ from sessgit.store.store import Store
 
 def kept(store: Store, session: str, **files: str) -> str:
     """The session keeps these files from now on; its tip."""
-    tip = str(refs.read(store.path, layout.head(session)))
+    tip = str(refs.read(store.path, layout.head_ref(session)))
     changes: dict[str, tuple[str, bool] | None] = {
         f"kept/{path.replace('__', '/')}": (store.repo.write_blob(text.encode()), False) for path, text in files.items()
     }
     message = Message("edit: kept", (("Session", session), ("Event", "edit")))
     commit = store.write_commit(tip, changes, store.state(tip), message, [tip], store.commit(tip).time)
-    store.repo.move(layout.head(session), tip, commit)
+    store.repo.move(layout.head_ref(session), tip, commit)
     return commit
 
 
 def names(store: Store, session: str) -> list[str]:
-    return sorted(session_files.files(store, str(refs.read(store.path, layout.head(session)))))
+    return sorted(session_files.kept_files(store, str(refs.read(store.path, layout.head_ref(session)))))
 
 
 def test_turns_rewinds_and_the_clients_forks_take_them_along(store: Store, keep: Keep, git: Git) -> None:
@@ -47,24 +47,24 @@ def test_turns_rewinds_and_the_clients_forks_take_them_along(store: Store, keep:
     assert names(store, talk.session) == ["a", "b/c"]
     keep(fork)
     assert names(store, OTHER) == ["a", "b/c"]
-    assert session_files.sizes(store, str(refs.read(store.path, layout.head(OTHER)))) == {"a": 1, "b/c": 1}
+    assert session_files.file_sizes(store, str(refs.read(store.path, layout.head_ref(OTHER)))) == {"a": 1, "b/c": 1}
 
 
 def test_where_two_sides_come_together_nothing_is_lost(store: Store, keep: Keep) -> None:
     talk = Talk().turns("one")
     keep(talk)
-    base = str(refs.read(store.path, layout.head(talk.session)))
+    base = str(refs.read(store.path, layout.head_ref(talk.session)))
     ours = kept(store, talk.session, a="ours", b__c="c", **{"source.json": "mine"})
-    store.repo.move(layout.head(talk.session), ours, base)
+    store.repo.move(layout.head_ref(talk.session), ours, base)
     theirs = kept(store, talk.session, a="theirs", b="a file", d="d", **{"source.json": "yours"})
     for one, other in ((ours, theirs), (theirs, ours)):
-        done = tip_join.reconcile(store, one, other)
+        done = tip_join.reconcile_tips(store, one, other)
         assert done.outcome == "joined"
-        found = {path: store.repo.blob(oid) for path, (oid, _) in session_files.files(store, done.tip).items()}
+        found = {path: store.repo.blob(oid) for path, (oid, _) in session_files.kept_files(store, done.tip).items()}
         assert found["d"] == b"d"
         assert found["a"] in (b"ours", b"theirs")
         assert ("b" in found) != ("b/c" in found)  # one path cannot be a file and a folder
-    assert session_files.joined(store, base, ours).keys() == {"kept"}
+    assert session_files.joined_changes(store, base, ours).keys() == {"kept"}
 
 
 def test_a_merge_brings_what_only_theirs_keeps(sessgit: Shell, tmp_path: Path) -> None:

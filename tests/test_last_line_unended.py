@@ -47,7 +47,7 @@ def answered(sessgit: Shell) -> Talk:
 @pytest.fixture(autouse=True)
 def made(sessgit: Shell) -> None:
     """A store is there, so that commands record what they are asked about."""
-    stores.create(sessgit.store)
+    stores.create_store(sessgit.store)
 
 
 def refs(sessgit: Shell) -> str:
@@ -164,7 +164,7 @@ def test_its_newline_comes(keep: Keep, store: Store, claude: Path, lose: bool, f
     for more, ends in ((b"", False), (b"\n", False), (title, True), (b"\n", True), (rest, True), (b"\n", True)):
         append(path, more)
         keep(path, final=final or ends)
-        restored = restore.rebuild(store, SESSION)
+        restored = restore.rebuild_file(store, SESSION)
         assert restored.data == path.read_bytes().replace(SECRET.encode(), REDACTED.encode())
         assert restored.missing == 0
         if lose:
@@ -293,7 +293,7 @@ def test_it_is_known_to_another_machine(tmp_path: Path) -> None:
         here.record_file()
         here.push()
         there.pull()
-        assert restore.rebuild(there.store, SESSION).data == path.read_bytes()
+        assert restore.rebuild_file(there.store, SESSION).data == path.read_bytes()
 
 
 # What lies beside

@@ -97,7 +97,7 @@ def test_of_what_is_packed_the_name_of_the_pack_is(repo: Repository, synced: Syn
     other = Repository(repo.path)
     other.move(REF, None, commit(other, "a", "b"))
     run_git(repo.path, "repack", "-adq")
-    repo.reopen()
+    repo.refresh_packs()
     repo.move(f"{REF}.r-a0000001", None, commit(repo, "a", "b"))
     assert synced.paths == [str(repo.path / "objects" / "pack")]
 
@@ -131,7 +131,7 @@ def test_what_a_killed_process_left_goes_and_what_a_living_one_has_stays(repo: R
     repo.write_blob(b"y")
     (mine,) = aside(repo)
     assert len(left) == 1 and mine not in left
-    assert (durable_write.sweep(repo.path), aside(repo)) == (0, [mine])
+    assert (durable_write.delete_stale_folders(repo.path), aside(repo)) == (0, [mine])
     other = Repository(repo.path, fsync=True)
     assert other.write_blob(b"y") and mine in aside(repo)  # it is nobody else's before it is on the disk
     assert len(aside(repo)) == 2

@@ -22,7 +22,7 @@ from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
-HEAD = layout.head(SESSION)
+HEAD = layout.head_ref(SESSION)
 
 
 def aged(path: Path, seconds: float) -> Path:
@@ -87,13 +87,13 @@ def test_killed_between_the_branches_of_a_fork(
 
 def recorded_at_once(tmp_path: Path, *talks: Talk) -> object:
     from sessgit.record.recording import record
-    from sessgit.record.source import Rules, Source
+    from sessgit.record.source import RecordRules, TranscriptSource
 
-    stores.create(tmp_path / "alone")
+    stores.create_store(tmp_path / "alone")
     alone = Store(tmp_path / "alone")
     index = Index(alone.path, lambda: alone)
     for talk in talks:
-        record(alone, index, Source(talk.save(tmp_path / "files"), talk.session, tmp_path), Rules())
+        record(alone, index, TranscriptSource(talk.save(tmp_path / "files"), talk.session, tmp_path), RecordRules())
     index.close()
     return conversation(alone)
 
@@ -113,10 +113,10 @@ def test_how_long_the_lock_of_a_ref_stays(keep: Keep, store: Store, age: float, 
         path.write_bytes(b"")
         aged(path, age)
     if moving:
-        with locks.moving(store.beside):
-            refs.take_stale_locks(store.path, [HEAD])
+        with locks.ref_move_lock(store.beside):
+            refs.delete_stale_locks(store.path, [HEAD])
     else:
-        refs.take_stale_locks(store.path, [HEAD])
+        refs.delete_stale_locks(store.path, [HEAD])
     assert [path.exists() for path in left] == [not goes] * 3
     for path in left:
         path.unlink(missing_ok=True)
@@ -169,7 +169,7 @@ def test_packed_refs_that_are_cut_are_named(keep: Keep, store: Store) -> None:
 @pytest.mark.parametrize("folder", ["/home/ada", "/home/ada/my stories", "/home/åda"])
 def test_they_are_named_wherever_the_store_is(folder: str) -> None:
     said = f"unterminated line in {folder}/store/packed-refs: 1f0c refs/hea"
-    assert refs.hint(said, "else").startswith("packed-refs in the store is damaged")
+    assert refs.move_error_hint(said, "else").startswith("packed-refs in the store is damaged")
 
 
 # Operations
@@ -198,18 +198,18 @@ def test_who_moves_a_ref_of_an_operation_that_was_done_in_part_goes_by_what_it_h
     sessgit.out("archive", SESSION)
     run_git(sessgit.store, "update-ref", HEAD, tip)
     before = store.commit(tip).parents[0]
-    operations.perform(store, "edit", "back", [Move(HEAD, tip, before)], NOW)
+    operations.perform_operation(store, "edit", "back", [Move(HEAD, tip, before)], NOW)
     assert refs.read(sessgit.store, HEAD) == before
 
 
 def test_an_operation_that_others_went_on_from_is_left(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two").rewind(1).turns("other"), sessgit.talk(OTHER).turns("else"))
     sessgit.out("archive", SESSION)
-    archived, other = layout.archived(SESSION), refs.read(sessgit.store, layout.head(OTHER))
-    run_git(sessgit.store, "update-ref", layout.head(SESSION), str(refs.read(sessgit.store, archived)))
+    archived, other = layout.archive_ref(SESSION), refs.read(sessgit.store, layout.head_ref(OTHER))
+    run_git(sessgit.store, "update-ref", layout.head_ref(SESSION), str(refs.read(sessgit.store, archived)))
     run_git(sessgit.store, "update-ref", archived, str(other))
-    assert not operations.finish(Store(sessgit.store))
-    assert refs.read(sessgit.store, layout.head(SESSION)) is not None
+    assert not operations.finish_interrupted(Store(sessgit.store))
+    assert refs.read(sessgit.store, layout.head_ref(SESSION)) is not None
 
 
 @pytest.mark.parametrize("size", [10, 3 << 20])
@@ -238,12 +238,12 @@ def test_what_was_being_written_beside_the_repository(sessgit: Shell) -> None:
     for name in names:
         (sessgit.store / name).write_bytes(b"half")
     now = time.time()
-    assert maintenance.sweep(sessgit.store, now) == 0
+    assert maintenance.delete_leftovers(sessgit.store, now) == 0
     for name in names[:5]:
         aged(sessgit.store / name, 700)
     for name in names[5:]:
         aged(sessgit.store / name, -700)
-    assert maintenance.sweep(sessgit.store, now) == len(names)
+    assert maintenance.delete_leftovers(sessgit.store, now) == len(names)
     assert not any((sessgit.store / name).exists() for name in names)
 
 
@@ -251,9 +251,9 @@ def test_a_note_of_what_was_appended_and_written_down(sessgit: Shell, monkeypatc
     ours = sessgit.talk().turns("one", "two")
     theirs = ours.branch(OTHER).turns("theirs")
     sessgit.recorded(ours.turns("ours"), theirs)
-    note = StorePaths(sessgit.store).appending(SESSION)
+    note = StorePaths(sessgit.store).append_intent(SESSION)
     with monkeypatch.context() as patch:
-        patch.setattr("sessgit.store.recorder.append_intent.forget", lambda *_: None)
+        patch.setattr("sessgit.store.recorder.append_intent.delete_intent", lambda *_: None)
         sessgit.out("merge", OTHER, "--into", SESSION)
     assert note.exists()
     sessgit.now = time.time()
@@ -299,4 +299,4 @@ def test_an_import_goes_on_after_a_session_that_cannot_be_read(sessgit: Shell, g
     sessgit.keep(sessgit.talk(third).turns("third"))
     done = sessgit("import")
     assert done.code == 1 and f"the store lacks the object {tip}" in done.err + done.out
-    assert refs.read(sessgit.store, layout.head(third)) is not None
+    assert refs.read(sessgit.store, layout.head_ref(third)) is not None

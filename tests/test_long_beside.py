@@ -27,7 +27,7 @@ from sessgit.agents.values import SUBAGENT, SideFile
 from sessgit.branch import restore, sidecars
 from sessgit.model import long_strings
 from sessgit.model.conversation.message import Extent
-from sessgit.model.line_list import Unjoined
+from sessgit.model.line_list import LineFile
 from sessgit.store import layout
 from sessgit.store.files import large
 from sessgit.store.recorder import cursor as cursors
@@ -40,7 +40,7 @@ import sys
 from pathlib import Path
 from sessgit.branch import restore
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -50,16 +50,16 @@ def peak():
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024
 
 path, folder = Path(sys.argv[1]), Path(sys.argv[2])
-stores.create(folder / "store")
+stores.create_store(folder / "store")
 store = Store(folder / "store", fsync=True)
 index = Index(store.path, lambda: store)
 print(peak())
-assert record(store, index, Source(path, path.stem, path.parents[2]), Rules()).turns == (1,)
+assert record(store, index, TranscriptSource(path, path.stem, path.parents[2]), RecordRules()).turns == (1,)
 print(peak())
-assert [file.outcome for file in restore.restore(store, path.stem, path.parents[2]).files] == ["already"]
+assert [file.outcome for file in restore.restore_session(store, path.stem, path.parents[2]).files] == ["already"]
 print(peak())
 next((path.parent / path.stem / "subagents").iterdir()).unlink()
-assert [file.outcome for file in restore.restore(store, path.stem, path.parents[2]).files] == ["written"]
+assert [file.outcome for file in restore.restore_session(store, path.stem, path.parents[2]).files] == ["written"]
 print(peak())
 """
 
@@ -100,14 +100,14 @@ def test_a_long_line_of_a_subagent_and_what_follows_it(
     keep(talk.prompt("two").answer("Two."))
     add(path, SHORT % b"c")
     if lose_cursor:
-        cursors.forget(store.beside, SESSION)
+        cursors.delete_cursor(store.beside, SESSION)
     keep(talk.prompt("three").answer("Three."), final=True)
     found = agents(store)
     assert sorted(found) == [1, 2, 3]
     assert (found[1], found[2] == [long, SHORT % b"b"], found[3]) == ([first], True, [SHORT % b"c"])
     whole = path.read_bytes()
     path.unlink()
-    restored = restore.restore(store, SESSION, claude.parents[1])
+    restored = restore.restore_session(store, SESSION, claude.parents[1])
     assert [(file.path, file.outcome) for file in restored.files] == [(path, "written")]
     assert path.read_bytes() == whole
 
@@ -151,8 +151,8 @@ def test_a_file_that_begins_with_a_long_line(sessgit: Shell, long: bytes) -> Non
 def shorter(monkeypatch: pytest.MonkeyPatch) -> bytes:
     """A line that is too long, where others are, too, than they are."""
     monkeypatch.setattr(long_strings, "LONGEST_LINE", 1500)
-    monkeypatch.setattr("sessgit.model.line_list._LARGE", 1000)
-    monkeypatch.setattr(large, "LEAST", 1000)
+    monkeypatch.setattr("sessgit.model.line_list._LARGE_SIZE", 1000)
+    monkeypatch.setattr(large, "LARGE_SIZE", 1000)
     return SHORT % (b"words and more words " * 100)
 
 
@@ -250,9 +250,9 @@ def test_what_a_subagent_wrote_after_the_last_turn_is_recorded_at_the_end(
         file.write(b'{"torn":')  # no line yet
     for lose_cursor in (False, True):
         if lose_cursor:
-            cursors.forget(store.beside, SESSION)
+            cursors.delete_cursor(store.beside, SESSION)
         assert (keep(talk, final=True).turns, store.branches(SESSION)[SESSION]) == ((), head)
-    verified = restore.verify(store, SESSION, claude.parents[1])
+    verified = restore.verify_file(store, SESSION, claude.parents[1])
     assert verified.same and verified.restored.exact
 
 
@@ -342,16 +342,16 @@ def test_pieces_are_one_file(pieces: list[list[bytes]], unended: bool) -> None:
     files[0] += b"{}" * unended
     for kinds in pairwise([*files, *files]):
         parts = [SideFile(SUBAGENT, "agent-a.jsonl", kinds[0])]
-        parts += [SideFile(SUBAGENT, "agent-a.jsonl", Unjoined(kinds[1].split(b"\n"), unended=True))]
-        joined = sidecars._joined_parts([(part, False) for part in parts])
+        parts += [SideFile(SUBAGENT, "agent-a.jsonl", LineFile(kinds[1].split(b"\n"), unended=True))]
+        joined = sidecars._join_pieces([(part, False) for part in parts])
         came = b"\n" if kinds[0].endswith(b"}") and kinds[1] else b""
         assert bytes(joined.data) == kinds[0] + came + kinds[1]
 
 
 def test_a_file_that_is_longer_is_another_one(tmp_path: Path) -> None:
     path = tmp_path / "agent-a.jsonl"
-    assert sidecars.put(path, Unjoined([b"a", b"b"])) == "written"
-    assert [sidecars.put(path, data) for data in (b"a\nb\n", b"a\n", Unjoined([b"a", b"b", b""]))] == [
+    assert sidecars.put_file(path, LineFile([b"a", b"b"])) == "written"
+    assert [sidecars.put_file(path, data) for data in (b"a\nb\n", b"a\n", LineFile([b"a", b"b", b""]))] == [
         "already", "left", "left",
     ]  # fmt: skip
     assert path.read_bytes() == b"a\nb\n"

@@ -19,7 +19,7 @@ from sessgit.agents.reader import Reader, no_redaction, opened
 from sessgit.branch import restore
 from sessgit.model import long_strings
 from sessgit.model.conversation.message import Extent
-from sessgit.model.line_list import Unjoined, lines_of, of_lines, pieces
+from sessgit.model.line_list import LineFile, file_of_lines, file_pieces, split_lines
 from sessgit.store.files import large
 from sessgit.store.store import Store
 
@@ -32,7 +32,7 @@ from sessgit import agents
 from sessgit.branch import restore
 from sessgit.history.fulltext_update import TurnTexts
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -42,20 +42,20 @@ def peak():
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024
 
 path, more = Path(sys.argv[1]), Path(sys.argv[2])
-stores.create(more.parent / "store")
+stores.create_store(more.parent / "store")
 store = Store(more.parent / "store", fsync=True)
 index = Index(store.path, lambda: store)
 print(peak())
-done = [record(store, index, Source(path, path.stem, path.parents[2]), Rules())]
+done = [record(store, index, TranscriptSource(path, path.stem, path.parents[2]), RecordRules())]
 print(peak())
 with path.open("ab") as file:
     file.write(more.read_bytes())
-done.append(record(store, index, Source(path, path.stem, path.parents[2]), Rules()))
+done.append(record(store, index, TranscriptSource(path, path.stem, path.parents[2]), RecordRules()))
 print(peak())
 assert [one.turns for one in done] == [(1, 2), (2,)]
 TurnTexts(agents.of_programs(), store, done[1].head, 2).words()
 print(peak())
-assert restore.verify(store, path.stem, path.parents[2]).same
+assert restore.verify_file(store, path.stem, path.parents[2]).same
 print(peak())
 """
 
@@ -82,9 +82,9 @@ def test_there_is_one_copy_of_a_long_line(claude: Path, tmp_path: Path) -> None:
 
 
 def test_a_large_file_is_an_object_like_any_other(store: Store, git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large, "LEAST", 1000)
+    monkeypatch.setattr(large, "LARGE_SIZE", 1000)
     lines = [b"a", b"x" * 2000, b"", b"end"]
-    for data in (Unjoined(lines), b"\n".join([*lines, b""])):
+    for data in (LineFile(lines), b"\n".join([*lines, b""])):
         oid = store.repo.write_blob(data)
         assert store.repo.blob(oid) == bytes(data)
         assert store.repo.lines(oid) == [*lines, b""]
@@ -92,7 +92,7 @@ def test_a_large_file_is_an_object_like_any_other(store: Store, git: Git, monkey
         assert store.repo.lines(oid, 2000) == [*lines, b""]
     assert git("cat-file", "-p", oid).encode() == bytes(data)
     assert git("count-objects").startswith("1 objects")
-    torn = store.repo.write_blob(of_lines(lines, unended=True))
+    torn = store.repo.write_blob(file_of_lines(lines, unended=True))
     assert store.repo.lines(torn) == lines
     assert [path.name for path in (store.path / "objects").glob("tmp_*")] == []
 
@@ -100,7 +100,7 @@ def test_a_large_file_is_an_object_like_any_other(store: Store, git: Git, monkey
 def test_a_large_file_that_is_damaged_is_told(keep: Keep, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     from sessgit.errors import UnreadableError
 
-    monkeypatch.setattr(large, "LEAST", 1000)
+    monkeypatch.setattr(large, "LARGE_SIZE", 1000)
     oid = store.repo.write_blob(b"x" * 2000)
     path = store.path / "objects" / oid[:2] / oid[2:]
     whole = path.read_bytes()
@@ -113,13 +113,13 @@ def test_a_large_file_that_is_damaged_is_told(keep: Keep, store: Store, monkeypa
 
 @given(lines=LINES, unended=st.booleans(), chunk=st.integers(1, 9))
 def test_a_file_of_lines_is_its_bytes(lines: list[bytes], unended: bool, chunk: int) -> None:
-    file = Unjoined(lines, unended=unended)
+    file = LineFile(lines, unended=unended)
     data = b"\n".join(lines) + b"\n" * (not unended)
-    assert (bytes(file), len(file), b"".join(pieces(file))) == (data, len(data), data)
-    assert bytes(of_lines(lines, unended=unended)) == data
-    assert lines_of(file) == lines_of(data) == data.split(b"\n")
+    assert (bytes(file), len(file), b"".join(file_pieces(file))) == (data, len(data), data)
+    assert bytes(file_of_lines(lines, unended=unended)) == data
+    assert split_lines(file) == split_lines(data) == data.split(b"\n")
     assert large.object_id("blob", file) == hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
-    found = large._Lines(float("inf"))
+    found = large._LineSplitter(float("inf"))
     for start in range(0, len(data), chunk):
         found.take(data[start : start + chunk])
     assert found.end() == data.split(b"\n")
@@ -149,8 +149,8 @@ def test_what_is_laid_out_of_large_turns_is_the_file(
     keep: Keep, store: Store, claude: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With long lines before a prompt, in a body, and behind the last turn, where one is torn."""
-    monkeypatch.setattr(large, "LEAST", 1000)
-    monkeypatch.setattr("sessgit.model.line_list._LARGE", 1000)
+    monkeypatch.setattr(large, "LARGE_SIZE", 1000)
+    monkeypatch.setattr("sessgit.model.line_list._LARGE_SIZE", 1000)
     monkeypatch.setattr(long_strings, "LONGEST_LINE", 1500)
     talk, long = Talk().turns("one"), b'{"type":"queue-operation","operation":"%s"}' % (b"x" * 2000)
     talk.lines.insert(1, long.replace(b"x", b"y"))
@@ -160,7 +160,7 @@ def test_what_is_laid_out_of_large_turns_is_the_file(
     assert keep(path, final=True).turns == (1, 2)
     path.write_bytes(talk.data + long + b"\n" + long[:1700])
     keep(path, final=True)
-    verified = restore.verify(store, SESSION, claude.parents[1])
+    verified = restore.verify_file(store, SESSION, claude.parents[1])
     assert verified.same and verified.restored.exact
     assert verified.restored.data == path.read_bytes()
     head = store.branches(SESSION)[SESSION]

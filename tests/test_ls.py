@@ -294,7 +294,7 @@ def test_a_search_that_may_lack_something_says_so(sessgit: Shell, monkeypatch: p
         raise sqlite3.OperationalError("database or disk is full")
 
     (sessgit.store / "text.sqlite3").unlink()
-    monkeypatch.setattr(fulltext_update, "follow", refuse)
+    monkeypatch.setattr(fulltext_update, "update_fulltext", refuse)
     done = sessgit("ls", "--search", "tokenizer")
     assert done.out == "0 of 3 conversations match. All projects: --all\n"
     assert done.err == "(the full-text index is behind: database or disk is full)\n"
@@ -305,8 +305,8 @@ _RANGES = st.builds(range, st.integers(0, 9), st.integers(0, 12))
 
 @given(st.lists(_RANGES, max_size=5), st.builds(range, st.integers(0, 5), st.integers(5, 10)))
 def test_what_several_ranges_cover(parts: list[range], whole: range) -> None:
-    assert ls.covers(parts, whole) == all(any(number in part for part in parts) for number in whole)
+    assert ls.covers_range(parts, whole) == all(any(number in part for part in parts) for number in whole)
 
 
 def test_a_range_that_no_session_has_is_no_work() -> None:
-    assert ls.covers([range(1, 10**15)], range(1, 10**14))
+    assert ls.covers_range([range(1, 10**15)], range(1, 10**14))

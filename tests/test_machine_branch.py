@@ -235,7 +235,7 @@ def test_it_is_no_conversation_that_the_client_lost(apart: Shell) -> None:
     transcript(apart).unlink()
     index = Index(apart.store, lambda: Store(apart.store))
     index.sync()
-    assert lost_sessions.sessions(index, apart.config) == [SESSION]
+    assert lost_sessions.lost_sessions(index, apart.config) == [SESSION]
     index.close()
     apart.out("restore", SESSION)
     assert_whole(apart)

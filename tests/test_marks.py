@@ -201,7 +201,7 @@ def test_hostile_marks(said: list[tuple[bool, Any, str]]) -> None:
     for piece in pieces:
         if isinstance(piece, Call):
             assert told.cells[piece.ordinal - 1] == piece.cell
-    turns.given(agents.of_programs(), 1, told.cells, {})
+    turns.turn_cells(agents.of_programs(), 1, told.cells, {})
 
 
 def test_the_end_of_a_file_and_its_cells_agree(tmp_path: Any) -> None:

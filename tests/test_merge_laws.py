@@ -23,18 +23,18 @@ from unifying import PARTS
 from sessgit.branch import restore
 from sessgit.branch import undo as undoing
 from sessgit.branch.merging import merge as merges
-from sessgit.branch.merging.merge import Merged, World
-from sessgit.branch.merging.plan import Wish
+from sessgit.branch.merging.merge import MergeContext, MergeResult
+from sessgit.branch.merging.plan import MergeRequest
 from sessgit.errors import ConflictError, SessgitError, UsageError
 from sessgit.history import reassemble
-from sessgit.history.resolve import Target
+from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical, edit_script, merge_decisions, unified_state
 from sessgit.model.config import RecordConfig
 from sessgit.model.conversation.session import Session
 from sessgit.model.merge_decisions import Base, Choice
 from sessgit.record.privacy import Privacy
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -63,19 +63,21 @@ class Place:
         return self.folder / f"{SESSION}.jsonl"
 
     def record(self, path: Path) -> tuple[int, ...]:
-        return record(self.store, self.index, Source(path, path.stem, self.config), Rules(self.granularity)).turns
+        return record(
+            self.store, self.index, TranscriptSource(path, path.stem, self.config), RecordRules(self.granularity)
+        ).turns
 
-    def target(self, session: str) -> Target:
+    def target(self, session: str) -> ResolvedTarget:
         self.index.sync()
         branch = self.index.branch(session)
         assume(branch is not None and branch.state.turns)
         assert branch is not None
-        return Target(branch)
+        return ResolvedTarget(branch)
 
-    def merge(self, mode: Any, ours: str = SESSION, theirs: str = OTHER) -> Merged:
+    def merge(self, mode: Any, ours: str = SESSION, theirs: str = OTHER) -> MergeResult:
         privacy = Privacy(RecordConfig(granularity=self.granularity))
-        world = World(self.store, self.index, self.config, privacy, NOW)
-        return merges.merge(world, self.target(ours), self.target(theirs), Wish(mode))
+        world = MergeContext(self.store, self.index, self.config, privacy, NOW)
+        return merges.merge_sessions(world, self.target(ours), self.target(theirs), MergeRequest(mode))
 
     def keys(self, session: str) -> list[str]:
         self.index.sync()
@@ -85,7 +87,7 @@ class Place:
 @contextmanager
 def place(*talks: Talk, granularity: Literal["turn", "cell"] = "turn") -> Iterator[Place]:
     with TemporaryDirectory() as folder:
-        stores.create(Path(folder) / "store")
+        stores.create_store(Path(folder) / "store")
         store = Store(Path(folder) / "store")
         index = Index(store.path, lambda: store)
         found = Place(store, index, Path(folder) / "claude", granularity)
@@ -116,7 +118,7 @@ def parsed(data: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in data.split(b"\n")[:-1]]
 
 
-def try_merge(found: Place, mode: Any) -> Merged | None:
+def try_merge(found: Place, mode: Any) -> MergeResult | None:
     """The merge, or None where it is refused, which changes nothing."""
     before = found.ours.read_bytes() if found.ours.exists() else b""
     try:
@@ -179,7 +181,7 @@ def test_a_merge(broken: bool, data: st.DataObject) -> None:
         assert now[: len(keys)] == keys
         assert len(now) == len(keys) + len(done.turns)
         assert edit_script.patch(keys, edit_script.diff(keys, now, str, eq)) == now
-        assert restore.rebuild(found.store, SESSION).data == after
+        assert restore.rebuild_file(found.store, SESSION).data == after
         # The recorder finds nothing that is not recorded, with its cursor or without.
         assert found.record(found.ours) == ()
         (found.store.beside.cursor(SESSION)).unlink()
@@ -212,7 +214,7 @@ def test_what_goes_on_is_recorded_behind_it(sides: tuple[Talk, Talk], mode: Any)
         ours.prompt("and on").answer("Yes.").save(found.folder)
         count = len(found.keys(SESSION))
         assert found.record(found.ours) == (count + 1,)
-        assert restore.rebuild(found.store, SESSION).data == ours.data
+        assert restore.rebuild_file(found.store, SESSION).data == ours.data
         assert done is not None
         assert any(
             commit.id == done.commit for commit in found.store.repo.first_parents(found.target(SESSION).branch.tip)
@@ -225,7 +227,7 @@ def test_a_file_that_is_gone_gets_the_same_lines(sides: tuple[Talk, Talk], mode:
     ours, theirs = sides
     with place(ours, theirs) as there:
         # The agent has let go of it: a file that goes before that takes its last lines along.
-        record(there.store, there.index, Source(there.ours, SESSION, there.config, final=True), Rules())
+        record(there.store, there.index, TranscriptSource(there.ours, SESSION, there.config, final=True), RecordRules())
         copy = shutil.copytree(there.store.path, there.store.path.with_name("copy"))
         done = try_merge(there, mode)
         assume(done is not None and done.commit)
@@ -237,7 +239,7 @@ def test_a_file_that_is_gone_gets_the_same_lines(sides: tuple[Talk, Talk], mode:
         same = try_merge(gone, mode)
         assert same is not None
         assert same.commit == done.commit
-        assert restore.rebuild(gone.store, SESSION).data == after
+        assert restore.rebuild_file(gone.store, SESSION).data == after
         gone.ours.write_bytes(after)
         assert gone.record(gone.ours) == ()
         assert gone.target(SESSION).branch.tip == same.commit
@@ -254,16 +256,16 @@ def test_undone_it_is_as_before_and_done_again_the_same(sides: tuple[Talk, Talk]
         assume(done is not None and done.commit)
         after = found.ours.read_bytes(), found.target(SESSION).branch.tip, found.keys(SESSION)
         for _ in range(2):
-            undo = undoing.undo(found.store, "", found.config, NOW).undo
+            undo = undoing.undo_operation(found.store, "", found.config, NOW).undo
             assert undo is not None
             assert (found.ours.read_bytes(), found.target(SESSION).branch.tip, found.keys(SESSION)) == before
             assert found.record(found.ours) == ()
             assert found.target(SESSION).branch.tip == before[1]
-            undoing.undo(found.store, undo.id, found.config, NOW)
+            undoing.undo_operation(found.store, undo.id, found.config, NOW)
             assert (found.ours.read_bytes(), found.target(SESSION).branch.tip, found.keys(SESSION)) == after
             assert found.record(found.ours) == ()
             assert found.target(SESSION).branch.tip == after[1]
-            assert restore.rebuild(found.store, SESSION).data == after[0]
+            assert restore.rebuild_file(found.store, SESSION).data == after[0]
 
 
 @FEWER
@@ -278,7 +280,7 @@ def test_what_a_rewind_left_behind_is_one_side_too(data: st.DataObject) -> None:
         data.draw(st.sampled_from(HELD))(stage)
     with place(ours) as found:
         before, keys = found.ours.read_bytes(), found.keys(SESSION)
-        tips = reassemble.branches(found.store, SESSION)
+        tips = reassemble.session_branches(found.store, SESSION)
         side = data.draw(st.sampled_from(sorted(set(tips) - {SESSION})))
         theirs = found.keys(side)
         done = found.merge(data.draw(MODES), theirs=side)
@@ -287,18 +289,18 @@ def test_what_a_rewind_left_behind_is_one_side_too(data: st.DataObject) -> None:
         check_appended(before, after[len(before) :])
         now = found.keys(SESSION)
         assert now[: len(keys)] == keys
-        assert reassemble.branches(found.store, SESSION) == {**tips, SESSION: done.commit}
+        assert reassemble.session_branches(found.store, SESSION) == {**tips, SESSION: done.commit}
         assert found.keys(side) == theirs
-        assert restore.rebuild(found.store, SESSION).data == after
+        assert restore.rebuild_file(found.store, SESSION).data == after
         assert found.record(found.ours) == ()
         (found.store.beside.cursor(SESSION)).unlink()
         assert found.record(found.ours) == ()
-        assert reassemble.branches(found.store, SESSION) == {**tips, SESSION: done.commit}
+        assert reassemble.session_branches(found.store, SESSION) == {**tips, SESSION: done.commit}
         assert found.merge(None, theirs=side).commit == ""
-        undoing.undo(found.store, "", found.config, NOW)
+        undoing.undo_operation(found.store, "", found.config, NOW)
         assert (found.ours.read_bytes(), found.keys(SESSION)) == (before, keys)
         assert found.record(found.ours) == ()
-        assert reassemble.branches(found.store, SESSION) == tips
+        assert reassemble.session_branches(found.store, SESSION) == tips
 
 
 @settings(max_examples=3)
@@ -311,7 +313,7 @@ def test_a_compaction_of_what_was_left_behind_is_none_of_the_heads(mode: Any) ->
     other.answer("One.", "Two.").compact()
     with place(ours) as found:
         keys = found.keys(SESSION)
-        side = next(name for name in reassemble.branches(found.store, SESSION) if name != SESSION)
+        side = next(name for name in reassemble.session_branches(found.store, SESSION) if name != SESSION)
         assert found.merge(mode, theirs=side).commit
         assert found.keys(SESSION)[: len(keys)] == keys
 
@@ -349,28 +351,30 @@ _STATES = _SCALARS.map(lambda said: Session("s", "s", **said))
 
 @given(_STATES, _STATES, _STATES)
 def test_swapped_sides_swap_conflicts(base: Session, ours: Session, theirs: Session) -> None:
-    there = merge_decisions.decide(Base(base, base), ours, theirs, Choice())
-    back = merge_decisions.decide(Base(base, base), theirs, ours, Choice())
+    there = merge_decisions.decide_all(Base(base, base), ours, theirs, Choice())
+    back = merge_decisions.decide_all(Base(base, base), theirs, ours, Choice())
     assert [(d.path, d.ours, d.theirs) for d in there if d.conflict] == [
         (d.path, d.theirs, d.ours) for d in back if d.conflict
     ]
     if not any(d.conflict for d in there):
-        left, right = merge_decisions.resolved(ours, there), merge_decisions.resolved(theirs, back)
+        left, right = merge_decisions.resolve_state(ours, there), merge_decisions.resolve_state(theirs, back)
         assert (left.description, left.stage, left.confidence, left.labels) == (
             right.description, right.stage, right.confidence, right.labels,
         )  # fmt: skip
-        own = unified_state.of_session(right.unified, left.unified)
-        assert unified_state.same(unified_state.document(own), unified_state.document(right.unified))
+        own = unified_state.decided_state(right.unified, left.unified)
+        assert unified_state.is_same_json(
+            unified_state.state_document(own), unified_state.state_document(right.unified)
+        )
 
 
 @given(_STATES, _STATES, _STATES)
 def test_only_what_both_changed_is_a_conflict(base: Session, ours: Session, theirs: Session) -> None:
-    found = {d.path for d in merge_decisions.decide(Base(base, base), ours, theirs, Choice()) if d.conflict}
+    found = {d.path for d in merge_decisions.decide_all(Base(base, base), ours, theirs, Choice()) if d.conflict}
     for path in merge_decisions.SCALARS:
         values = getattr(base, path), getattr(ours, path), getattr(theirs, path)
         assert (path in found) == (len(set(values)) == 3)
     for path in unified_state.SCALARS:
-        values = tuple(unified_state.value(one.unified, path) for one in (base, ours, theirs))
+        values = tuple(unified_state.value_at(one.unified, path) for one in (base, ours, theirs))
         assert (path in found) == (len(set(values)) == 3)
     memories = [one.unified.working_memory for one in (base, ours, theirs)]
     for key in {key for memory in memories for key in memory}:
@@ -380,11 +384,13 @@ def test_only_what_both_changed_is_a_conflict(base: Session, ours: Session, thei
 
 @given(_STATES, _STATES)
 def test_a_state_merged_with_itself_or_its_base_stays(base: Session, state: Session) -> None:
-    same = {path: unified_state.value(state.unified, path) for path in unified_state.COUNTERS}
+    same = {path: unified_state.value_at(state.unified, path) for path in unified_state.COUNTERS}
     counted = replace(base, unified=unified_state.with_values(base.unified, same))
     for began, theirs in ((counted, state), (base, base)):
         assert (
-            merge_decisions.resolved(state, merge_decisions.decide(Base(began, began), state, theirs, Choice()))
+            merge_decisions.resolve_state(
+                state, merge_decisions.decide_all(Base(began, began), state, theirs, Choice())
+            )
             == state
         )
 
@@ -393,27 +399,27 @@ def test_a_state_merged_with_itself_or_its_base_stays(base: Session, state: Sess
 def test_a_side_decides_every_conflict(
     base: Session, ours: Session, theirs: Session, side: merge_decisions.Side
 ) -> None:
-    open_ = {d.path for d in merge_decisions.decide(Base(base, base), ours, theirs, Choice()) if d.conflict}
-    found = merge_decisions.decide(Base(base, base), ours, theirs, Choice(side))
+    open_ = {d.path for d in merge_decisions.decide_all(Base(base, base), ours, theirs, Choice()) if d.conflict}
+    found = merge_decisions.decide_all(Base(base, base), ours, theirs, Choice(side))
     assert not any(d.conflict for d in found)
     assert {d.path for d in found if d.action == side} >= open_
-    after, chosen = merge_decisions.resolved(ours, found), ours if side == "ours" else theirs
+    after, chosen = merge_decisions.resolve_state(ours, found), ours if side == "ours" else theirs
     for path in open_ & set(unified_state.SCALARS):
-        assert unified_state.value(after.unified, path) == unified_state.value(chosen.unified, path)
+        assert unified_state.value_at(after.unified, path) == unified_state.value_at(chosen.unified, path)
     memory, wanted = after.unified.working_memory, chosen.unified.working_memory
     for key in (
         path.removeprefix(f"{unified_state.MEMORY}.") for path in open_ if path.startswith(f"{unified_state.MEMORY}.")
     ):
         assert (key in memory) == (key in wanted)
-        assert key not in memory or unified_state.same(memory[key], wanted[key])
+        assert key not in memory or unified_state.is_same_json(memory[key], wanted[key])
 
 
 @given(_STATES, _STATES, _STATES)
 def test_counters_add_up_what_both_counted(base: Session, ours: Session, theirs: Session) -> None:
     """Where neither side began anew, the result is what was there, and what each added to it."""
-    after = merge_decisions.resolved(ours, merge_decisions.decide(Base(base, base), ours, theirs, Choice()))
+    after = merge_decisions.resolve_state(ours, merge_decisions.decide_all(Base(base, base), ours, theirs, Choice()))
     for path in unified_state.COUNTERS:
-        b, o, t, found = (unified_state.value(one.unified, path) or 0 for one in (base, ours, theirs, after))
+        b, o, t, found = (unified_state.value_at(one.unified, path) or 0 for one in (base, ours, theirs, after))
         if o >= b and t >= b:
             assert found == pytest.approx(b + (o - b) + (t - b))
         assert found >= 0

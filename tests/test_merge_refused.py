@@ -161,7 +161,7 @@ def later(sessgit: Shell, session: str) -> None:
     store, head = Store(sessgit.store), tip(sessgit, session)
     tree = store.repo.edit_tree(store.tree(head), {"format": (store.repo.write_blob(b"2\n"), False)})
     commit = store.repo.write_commit(tree, [head], f"later\n\nSession: {session}\nEvent: edit\n", 1)
-    store.repo.move(layout.head(session), head, commit)
+    store.repo.move(layout.head_ref(session), head, commit)
 
 
 def test_theirs_of_another_project_comes_too(sessgit: Shell) -> None:
@@ -210,7 +210,7 @@ def test_a_command_that_hangs_holds_nobody_up_and_is_interrupted(sessgit: Shell)
     while not begun.exists():
         assert running.poll() is None
         time.sleep(0.02)
-    with locks.session(StorePaths(sessgit.store), SESSION) as held:
+    with locks.session_lock(StorePaths(sessgit.store), SESSION) as held:
         assert held
     os.killpg(running.pid, signal.SIGINT)
     assert running.wait(60) == 130
@@ -253,14 +253,14 @@ def test_a_full_disk(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, mode: tupl
 
 
 STEPS = [
-    "store.recorder.append_intent.save",
+    "store.recorder.append_intent.save_intent",
     "agents.file_end.append",
     "branch.merging.writing.record",
-    "branch.merging.merge.writing.began",
-    "store.operations.perform",
+    "branch.merging.merge.writing.is_only_intent",
+    "store.operations.perform_operation",
     "store.journal.append",
     "store.backend.Repository.move",
-    "store.recorder.append_intent.forget",
+    "store.recorder.append_intent.delete_intent",
 ]
 """What a merge calls one after the other."""
 

@@ -101,7 +101,7 @@ def test_a_line_on_the_pad_comes_without_a_turn(sessgit: Shell) -> None:
     head, entry = tip(sessgit, made), (store.repo.write_blob(b'"a"\n'), False)
     message = Message("edit: pad", (("Session", made), ("Event", "edit")))
     commit = store.write_commit(head, {"pad/insights.jsonl": entry}, store.state(head), message, [head], 1)
-    store.repo.move(layout.head(made), head, commit)
+    store.repo.move(layout.head_ref(made), head, commit)
     assert sessgit.out("merge", made, "--into", SESSION, "--dry-run").splitlines()[1:] == [
         "  union        insights 0 + 1 → 1"
     ]

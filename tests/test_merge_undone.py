@@ -13,7 +13,7 @@ from shell import Shell
 from transcripts import SESSION
 
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import journal, locks, refs
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
@@ -166,7 +166,7 @@ def let_go(sessgit: Shell) -> None:
     """The agent says that the session has ended."""
     store = Store(sessgit.store)
     index = Index(sessgit.store, lambda: store)
-    record(store, index, Source(transcript(sessgit), SESSION, sessgit.config, final=True), Rules())
+    record(store, index, TranscriptSource(transcript(sessgit), SESSION, sessgit.config, final=True), RecordRules())
     index.close()
 
 
@@ -271,12 +271,12 @@ def test_a_new_conversation_that_was_never_finished_is_a_fork(sessgit: Shell, mo
 
 STEPS = [
     "agents.file_end.cut",
-    "record.divergence.read_anew",
-    "branch.undo.perform",
+    "record.divergence.reset_cursor",
+    "branch.undo.perform_operation",
     "store.journal.append",
     "store.backend.Repository.move",
     "store.transaction.move_all",
-    "branch.append_undo.done",
+    "branch.append_undo.delete_notes",
 ]
 
 
@@ -304,7 +304,7 @@ def test_killed_at_any_step_a_second_undo_completes_it(
     assert_whole(sessgit)
 
 
-@pytest.mark.parametrize("step", ["agents.file_end.append", "record.divergence.read_anew", "store.journal.append"])
+@pytest.mark.parametrize("step", ["agents.file_end.append", "record.divergence.reset_cursor", "store.journal.append"])
 def test_killed_while_it_is_brought_back_it_is_merged_again(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -328,7 +328,7 @@ def test_what_a_person_said_after_an_interrupted_merge_is_not_taken_back(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("sessgit.store.operations.perform", _killed)
+        patch.setattr("sessgit.store.operations.perform_operation", _killed)
         assert sessgit("merge", "e90c", "--into", "5e55", "--mode", "graft").code == 70
     say(sessgit, "and on")
     sessgit.out("merge", "e90c", "--into", "5e55", "--mode", "graft")
@@ -346,7 +346,7 @@ def test_another_merge_takes_back_nothing_of_one_that_was_interrupted(
     fork = sessgit.json("fork", SESSION)["id"]
     sessgit.out("edit", fork, "--label", "fast")
     with monkeypatch.context() as patch:
-        patch.setattr("sessgit.store.operations.perform", _killed)
+        patch.setattr("sessgit.store.operations.perform_operation", _killed)
         assert sessgit("merge", "e90c", "--into", "5e55", "--mode", "graft").code == 70
     interrupted = now(sessgit)
     sessgit.out("merge", fork, "--into", SESSION)
@@ -359,7 +359,7 @@ def test_while_a_recorder_is_at_work_nothing_is_taken_back(sessgit: Shell, monke
     sessgit.out("merge", "e90c", "--into", "5e55")
     after = now(sessgit)
     monkeypatch.setattr("sessgit.branch.undo._LOCK_WAIT", 0.01)
-    with locks.session(StorePaths(sessgit.store), SESSION):
+    with locks.session_lock(StorePaths(sessgit.store), SESSION):
         done = sessgit("undo")
     assert (done.code, done.err) == (7, "Error: a recorder is writing 5e551011.\nHint: Try again.\n")
     assert now(sessgit) == after

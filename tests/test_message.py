@@ -16,8 +16,8 @@ def test_a_message() -> None:
         "turn 7: Write it", (("Session", "a41f"), ("Model", ""), ("Extent", "0+9/1"), ("Extent", "20+5/2"))
     )
     text = "turn 7: Write it\n\nSession: a41f\nExtent: 0+9/1\nExtent: 20+5/2\n"
-    assert messages.dumps(message) == text
-    found = messages.loads(text)
+    assert messages.format_message(message) == text
+    found = messages.parse_message(text)
     assert found == Message("turn 7: Write it", (("Session", "a41f"), ("Extent", "0+9/1"), ("Extent", "20+5/2")))
     assert (found.get("Extent"), found.get("Model"), found.all("Session")) == ("20+5/2", "", ["a41f"])
     assert found.extents == [Extent(0, 9), Extent(20, 5, 2)]
@@ -37,26 +37,28 @@ def test_a_message() -> None:
     ],
 )
 def test_subjects(subject: str, written: str) -> None:
-    assert messages.dumps(Message(subject)) == f"{written}\n\n"
+    assert messages.format_message(Message(subject)) == f"{written}\n\n"
 
 
 def test_no_value_breaks_out_of_its_line() -> None:
-    text = messages.dumps(Message("x", (("Model", "a\nTurn: 9"), ("Tools", "b\u2028Turn: 9"), ("Prompt", "\rTurn: 9"))))
-    assert messages.loads(text).get("Turn") == ""
+    text = messages.format_message(
+        Message("x", (("Model", "a\nTurn: 9"), ("Tools", "b\u2028Turn: 9"), ("Prompt", "\rTurn: 9")))
+    )
+    assert messages.parse_message(text).get("Turn") == ""
 
 
 @pytest.mark.parametrize("value", ["", " ", "\u00a0\t", "\n\u202e"])
 def test_a_value_in_which_nothing_can_be_seen_is_none(value: str) -> None:
     message = Message("x", (("Model", value), ("Turn", "9")))
-    assert messages.dumps(message) == "x\n\nTurn: 9\n"
+    assert messages.format_message(message) == "x\n\nTurn: 9\n"
 
 
 def test_lines_that_are_no_trailers_are_passed_over() -> None:
-    assert messages.loads("subject\nTurn: 3\n\nno trailer\nlower: x\nTurn : 4\nA-1: b\n").trailers == (
+    assert messages.parse_message("subject\nTurn: 3\n\nno trailer\nlower: x\nTurn : 4\nA-1: b\n").trailers == (
         ("Turn", "3"),
         ("A-1", "b"),
     )
-    assert messages.loads("") == Message("")
+    assert messages.parse_message("") == Message("")
 
 
 @pytest.mark.parametrize(
@@ -88,8 +90,8 @@ def test_an_extent_comes_back(extent: Extent) -> None:
 
 def test_neighbours_become_one() -> None:
     lines = [Extent(10, 5), Extent(15, 5), Extent(0, 10), Extent(10, 1), Extent(30, 1)]
-    assert messages.join(lines) == [Extent(10, 10, 2), Extent(0, 11, 2), Extent(30, 1)]
-    assert messages.join([]) == []
+    assert messages.join_extents(lines) == [Extent(10, 10, 2), Extent(0, 11, 2), Extent(30, 1)]
+    assert messages.join_extents([]) == []
 
 
 @given(st.lists(st.builds(Extent, st.integers(0, 30), st.integers(1, 5))))
@@ -97,7 +99,7 @@ def test_joined_extents_say_the_same(extents: list[Extent]) -> None:
     def places(found: list[Extent]) -> list[int]:
         return [place for extent in found for place in range(extent.offset, extent.end)]
 
-    joined = messages.join(extents)
+    joined = messages.join_extents(extents)
     assert places(joined) == places(extents)
     assert sum(extent.lines for extent in joined) == len(extents)
 
@@ -112,8 +114,8 @@ def test_tools() -> None:
 
 @given(st.text(), st.lists(st.tuples(st.from_regex(r"\A[A-Z][A-Za-z0-9-]{0,9}\Z"), st.text(min_size=1)), max_size=4))
 def test_what_is_written_is_read(subject: str, trailers: list[tuple[str, str]]) -> None:
-    text = messages.dumps(Message(subject, tuple(trailers)))
-    once = messages.loads(text)
+    text = messages.format_message(Message(subject, tuple(trailers)))
+    once = messages.parse_message(text)
     assert [key for key, _ in once.trailers] == [key for key, value in trailers if canonical.one_line(value, 500)]
-    assert messages.dumps(once) == text
+    assert messages.format_message(once) == text
     text.encode()

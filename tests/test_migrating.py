@@ -478,7 +478,9 @@ def test_nothing_of_flat_files_is_lost(
     ((own,),) = [[one["id"] for one in json.loads(done.out)["conversations"]]]
     sessgit.out("export", "rlm", own, "--output", str(folder / "out"))
     here = json.loads((folder / "out" / "rlm-sessions" / name / "session.json").read_text())
-    assert [what for what in lacking(flat.migrated(name, state, said, meta), here) if not what.endswith(NOTHING)] == []
+    assert [
+        what for what in lacking(flat.migrated_state(name, state, said, meta), here) if not what.endswith(NOTHING)
+    ] == []
 
 
 NOTHING = (" for None", " for ''", " for []", " for {}")

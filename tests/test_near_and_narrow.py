@@ -10,7 +10,7 @@ from transcripts import SESSION
 
 from sessgit.cli import invocation, text
 from sessgit.cli.pages import watch
-from sessgit.history.watch import Change
+from sessgit.history.watch import WatchEvent
 
 LEXER, UPLOAD = "0b2d7f10-0000-4000-8000-00000000000b", "c13d6a5e-0000-4000-8000-00000000000c"
 
@@ -74,10 +74,10 @@ def test_a_call_with_a_long_name_at_40_columns(sessgit: Shell, monkeypatch: pyte
 def test_watch_keeps_its_columns() -> None:
     time = "2026-03-01T12:59:00.000Z"
     changes = [
-        Change("turn", SESSION, time=time, turn=12, text="go on"),
-        Change("turn", f"{SESSION}.r-a0000002", time=time, turn=3, text="another way"),
-        Change("tag", f"{SESSION}.r-a0000002", time=time, turn=3, text="good"),
-        Change("rewind", f"{SESSION}.r-a0000002", time=time, turn=1, text="2"),
+        WatchEvent("turn", SESSION, time=time, turn=12, text="go on"),
+        WatchEvent("turn", f"{SESSION}.r-a0000002", time=time, turn=3, text="another way"),
+        WatchEvent("tag", f"{SESSION}.r-a0000002", time=time, turn=3, text="good"),
+        WatchEvent("rewind", f"{SESSION}.r-a0000002", time=time, turn=1, text="2"),
     ]
     lines = [line.rstrip() for line in watch.full(invocation.read(), changes, NOW)]
     assert [line[line.index("5e55") :] for line in lines] == [

@@ -145,11 +145,11 @@ def test_a_command_that_was_killed_before_the_ref_moved(sessgit: Shell, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(type(store.repo), "move", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            operations.perform(store, "edit", "x", [Move(f"refs/heads/{SESSION}", tip, tip)], NOW)
-    operations.perform(store, "edit", "y", [Move("refs/tags/y", None, parent)], NOW)
+            operations.perform_operation(store, "edit", "x", [Move(f"refs/heads/{SESSION}", tip, tip)], NOW)
+    operations.perform_operation(store, "edit", "y", [Move("refs/tags/y", None, parent)], NOW)
     with pytest.raises(MovedError):
-        operations.perform(store, "edit", "z", [Move("refs/tags/z", parent, tip)], NOW)
-    assert [(one.operation.summary, one.standing) for one in operations.listed(store)] == [
+        operations.perform_operation(store, "edit", "z", [Move("refs/tags/z", parent, tip)], NOW)
+    assert [(one.operation.summary, one.standing) for one in operations.list_operations(store)] == [
         ("z", "not done"),
         ("y", "done"),
         ("x", "done"),
@@ -161,7 +161,7 @@ def test_a_file_elsewhere_is_never_deleted(sessgit: Shell, tmp_path: Path) -> No
     mine.write_bytes(b"mine")
     store = Store(sessgit.store)
     tip = str(store.repo.ref(f"refs/heads/{SESSION}"))
-    operations.perform(store, "tag", "x", [Move("refs/tags/x", None, tip)], NOW, {str(mine): b"mine"})
+    operations.perform_operation(store, "tag", "x", [Move("refs/tags/x", None, tip)], NOW, {str(mine): b"mine"})
     assert sessgit("undo").code == 0
     assert mine.exists()
 

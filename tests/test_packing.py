@@ -16,7 +16,7 @@ from transcripts import SESSION, Talk
 
 from sessgit.errors import StoreError
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import maintenance
 from sessgit.store import store as stores
 from sessgit.store.backend import Repository
@@ -113,8 +113,8 @@ def test_it_is_time_to_pack_before_the_store_outgrows_the_files(
     for number in range(30):
         talk.prompt(f"turn {number}").tool("Read", {"file_path": f"/p/{number}"}, _text(number, length)).answer("So.")
         talk.save(transcript.parent)
-        record(store, index, Source(transcript, SESSION, tmp_path), Rules())
-        packed += maintenance.pack(store.path)
+        record(store, index, TranscriptSource(transcript, SESSION, tmp_path), RecordRules())
+        packed += maintenance.pack_store(store.path)
         size = sum(path.stat().st_blocks * 512 for path in (store.path / "objects").rglob("*") if path.is_file())
         assert size < 1.5 * max(len(talk.data), 160 << 10)
     assert 1 <= packed <= 8
@@ -123,9 +123,9 @@ def test_it_is_time_to_pack_before_the_store_outgrows_the_files(
 def test_what_no_ref_leads_to_is_not_packed_again_and_again(store: Store) -> None:
     for number in range(400):
         store.repo.write_blob(b"%d" % number)
-    assert maintenance.pack(store.path)
-    assert not maintenance.pack(store.path)
-    assert schedule.loose(store.path).objects > 200
+    assert maintenance.pack_store(store.path)
+    assert not maintenance.pack_store(store.path)
+    assert schedule.count_loose(store.path).objects > 200
 
 
 def test_many_packs_are_made_few(store: Store) -> None:
@@ -133,14 +133,14 @@ def test_many_packs_are_made_few(store: Store) -> None:
         tree = store.repo.edit_tree(None, {"a": (store.repo.write_blob(b"%d" % number), False)})
         store.repo.move(f"refs/heads/{number}", None, store.repo.write_commit(tree, [], "x", 1))
         run_git(store.path, "repack", "-d", "-q")
-    assert schedule.packs(store.path) == schedule.MOST_PACKS
-    assert maintenance.pack(store.path)
-    assert schedule.packs(store.path) == 1
+    assert schedule.count_packs(store.path) == schedule.MOST_PACKS
+    assert maintenance.pack_store(store.path)
+    assert schedule.count_packs(store.path) == 1
     run_git(store.path, "fsck", "--strict")
 
 
 def _repository(path: Path, pack: Pack | None = None) -> Repository:
-    stores.create(path)
+    stores.create_store(path)
     return Repository(path, pack=pack)
 
 

@@ -50,7 +50,7 @@ def _deltas(store: Path) -> Counter[str]:
 
 def test_a_folder_meets_the_one_that_it_grew_from_however_many_sessions_there_are(store: Store, tmp_path: Path) -> None:
     pack = Pack(tmp_path / "one.pack")
-    stores.create(tmp_path / "packing")
+    stores.create_store(tmp_path / "packing")
     packing = Repository(tmp_path / "packing", pack=pack)
     for session in range(SESSIONS):
         _grow(packing, f"s{session}", TURNS)
@@ -61,7 +61,7 @@ def test_a_folder_meets_the_one_that_it_grew_from_however_many_sessions_there_ar
         store.repo.move(ref, None, tip)
     run_git(store.path, "repack", "-a", "-d", "-f", "-F", "-q")
     assert _deltas(store.path)["tree"] == 0
-    assert maintenance.pack(store.path, full=True)
+    assert maintenance.pack_store(store.path, full=True)
     # Where a folder has but few turns, the difference is no smaller than half of it, which git does not take.
     assert _deltas(store.path)["tree"] > SESSIONS * TURNS * 0.8
     assert run_git(store.path, "fsck", "--strict", "--no-dangling") == ""
@@ -79,7 +79,7 @@ def test_all_is_packed_once_whether_a_ref_leads_to_it_or_not(store: Store) -> No
     before = _held(store.path)
     assert alone in before
     for _ in range(2):  # the second time it makes the same pack
-        assert maintenance.pack(store.path, full=True)
+        assert maintenance.pack_store(store.path, full=True)
         assert _held(store.path) == before
         packs = list((store.path / "objects" / "pack").iterdir())
         assert sorted(path.suffix for path in packs) == [".idx", ".pack"]
@@ -89,7 +89,7 @@ def test_all_is_packed_once_whether_a_ref_leads_to_it_or_not(store: Store) -> No
 
 
 def test_a_store_without_objects_is_packed(store: Store) -> None:
-    assert maintenance.pack(store.path, full=True)
+    assert maintenance.pack_store(store.path, full=True)
     assert not _held(store.path)
 
 
@@ -99,7 +99,7 @@ def test_what_a_fetch_keeps_stays(store: Store) -> None:
     kept = next((store.path / "objects" / "pack").glob("*.pack"))
     kept.with_suffix(".keep").touch()
     _grow(store.repo, "two", 2)
-    assert maintenance.pack(store.path, full=True)
+    assert maintenance.pack_store(store.path, full=True)
     assert kept.exists()
     assert run_git(store.path, "fsck", "--strict", "--no-dangling") == ""
 
@@ -110,12 +110,12 @@ def test_packs_that_a_killed_packing_had_replaced_go_with_the_next(store: Store)
     run_git(store.path, "repack", "-a", "-d", "-q")
     old = next((store.path / "objects" / "pack").glob("*.pack"))
     _grow(store.repo, "two", 2)
-    assert maintenance.pack(store.path, full=True)
+    assert maintenance.pack_store(store.path, full=True)
     old.write_bytes(b"what is left of it")
     other = old.with_name(f"pack-{'0' * 40}.pack")
     other.write_bytes(b"another one")
     StorePaths(store.path).packing.write_text(f"{old.stem}\n../../HEAD\n{other.stem}")
-    assert maintenance.sweep(store.path, 2e9) == 1
+    assert maintenance.delete_leftovers(store.path, 2e9) == 1
     assert (old.exists(), other.exists()) == (False, True)
     assert (store.path / "HEAD").exists()
 
@@ -130,9 +130,9 @@ def test_a_pack_that_has_not_got_its_last_name_is_a_pack_all_the_same(store: Sto
     for path in list(folder.glob("pack-*")):
         path.rename(path.with_name(f".tmp-17-{path.name}"))
     run_git(store.path, "prune-packed", "-q")
-    assert maintenance.sweep(store.path, 2e9) == 0
+    assert maintenance.delete_leftovers(store.path, 2e9) == 0
     assert _held(store.path) == before
-    assert maintenance.pack(store.path, full=True)
+    assert maintenance.pack_store(store.path, full=True)
     assert _held(store.path) == before
     assert not list(folder.glob(".tmp-*"))
 
@@ -147,7 +147,7 @@ def test_a_pack_that_cannot_be_read_stays(store: Store, damage: str) -> None:
     alone.write_bytes(alone.read_bytes()[:-30])
     run_git(store.path, "update-ref", "-d", "refs/heads/one")
     with suppress(StoreError):
-        maintenance.pack(store.path, full=True)
+        maintenance.pack_store(store.path, full=True)
     assert {".pack", ".idx"} <= {path.suffix for path in packs.glob(f"{alone.stem}.*")}
 
 
@@ -164,7 +164,7 @@ def test_each_object_is_named_once_in_its_place(
     for (arrow, commit, parents), held in listed:
         lines.append(arrow + b" ".join([commit, *parents]) + b"\n")
         lines += [b" ".join(entry) + b"\n" for entry in held]
-    named = list(delta_order.named(lines))
+    named = list(delta_order.pack_objects_lines(lines))
     wanted = [oid for (_, commit, _), held in listed for oid in (commit, *(oid for oid, _ in held))]
     assert [line.rstrip(b"\n").partition(b" ")[0] for line in named] == wanted
     assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in named)
@@ -175,14 +175,16 @@ def test_a_line_of_history_has_one_number_and_texts_have_none() -> None:
     deep = tree + b" turns/0000/000001/texts/x.py\n"
     listed = [b">" + c + b" " + a + b"\n", tree + b" \n", b">" + b + b" " + a + b"\n", tree + b" turns/0000\n", deep,
               b">" + a + b"\n", tree + b" session.json\n"]  # fmt: skip
-    assert list(delta_order.named(listed)) == [
+    assert list(delta_order.pack_objects_lines(listed)) == [
         c + b"\n", tree + b" .1\n", b + b"\n", tree + b" 0000.2\n", deep, a + b"\n", tree + b" session.json.1\n",
     ]  # fmt: skip
 
 
 def test_git_lists_commits_before_what_they_brought(store: Store) -> None:
     tip = _grow(store.repo, "one", 2)
-    out = subprocess.run(["git", "--git-dir", store.path, *delta_order.LISTING], capture_output=True, check=True).stdout
+    out = subprocess.run(
+        ["git", "--git-dir", store.path, *delta_order.REV_LIST], capture_output=True, check=True
+    ).stdout
     first = out.splitlines()[0]
     assert first[:1] in b"<>"
     assert first[1:41].decode() == tip

@@ -16,7 +16,7 @@ from strategies import REDACTED, SECRET
 from transcripts import SESSION, Talk
 
 from sessgit.branch import pad_changes
-from sessgit.branch.pad_changes import Place
+from sessgit.branch.pad_changes import EntryPlace
 from sessgit.errors import MovedError, UsageError
 from sessgit.history import pad_lists
 from sessgit.model import pad as pads
@@ -308,8 +308,8 @@ def test_doubles_become_one_and_old_passes_go(talked: Shell) -> None:
     noted(talked, "pass", "critique", "little")
     first = noted(talked, "claim", "A trie is faster")
     tip = run_git(talked.store, "rev-parse", SESSION).strip()
-    (one,) = pad_lists.pad(store, tip).of("claim")
-    other = pads.written(
+    (one,) = pad_lists.read_pad(store, tip).of("claim")
+    other = pads.entry_with_line(
         pads.Entry("", "claim", "A  trie\nis faster", "2026-03-01T13:30:00.000Z", "e90c55aa", source="bench.py")
     )
     put(store, tip, "claims", one.line + b"\n" + other.line + b"\n" + b'"no entry"\n' + one.line + b"\n")
@@ -317,7 +317,7 @@ def test_doubles_become_one_and_old_passes_go(talked: Shell) -> None:
     assert talked.out("pad", "compact", "5e55") == (
         "5e551011  1 duplicate merged, 1 pass removed\n"
         f"  {other.id[:4]}  claim  A  trie\n"
-        f"  {pad_lists.pad(store, tip).of('pass')[0].id[:4]}  expansion  much\n"
+        f"  {pad_lists.read_pad(store, tip).of('pass')[0].id[:4]}  expansion  much\n"
     )
     assert subject(talked) == "edit: pad compacted: 1 double and 1 pass"
     found = talked.json("pad")
@@ -340,7 +340,7 @@ def put(store: Store, tip: str, name: str, data: bytes, *, head: str = SESSION) 
     message = Message("edit: pad", (("Session", head), ("Event", "edit")))
     changes: Any = {f"pad/{name}.jsonl": (store.repo.write_blob(data), False)}
     store.repo.move(
-        layout.head(head), tip, store.write_commit(tip, changes, store.state(tip), message, [tip], int(NOW))
+        layout.head_ref(head), tip, store.write_commit(tip, changes, store.state(tip), message, [tip], int(NOW))
     )
 
 
@@ -491,23 +491,28 @@ def test_a_list_has_an_end(keep: Keep, store: Store, index: Index, monkeypatch: 
     keep(Talk().turns("one"))
     monkeypatch.setattr(pads, "MOST", 2)
     for number in range(2):
-        pad_changes.perform(store, index, SESSION, pad_changes.add("claim", f"c{number}", Place()), NOW + number)
+        pad_changes.perform_change(
+            store, index, SESSION, pad_changes.add_entry("claim", f"c{number}", EntryPlace()), NOW + number
+        )
     with pytest.raises(UsageError, match="the list “claims” already has 2 entries") as refused:
-        pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "c2", Place()), NOW + 2)
+        pad_changes.perform_change(store, index, SESSION, pad_changes.add_entry("claim", "c2", EntryPlace()), NOW + 2)
     assert "sessgit pad compact" in refused.value.hint
-    pad_changes.perform(store, index, SESSION, pad_changes.add("risk", "r", Place()), NOW + 3)
+    pad_changes.perform_change(store, index, SESSION, pad_changes.add_entry("risk", "r", EntryPlace()), NOW + 3)
 
 
 def test_a_pad_has_an_end_and_can_be_made_smaller(
     keep: Keep, store: Store, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(Talk().turns("one"))
-    made = pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "c", Place()), NOW)
+    made = pad_changes.perform_change(store, index, SESSION, pad_changes.add_entry("claim", "c", EntryPlace()), NOW)
     monkeypatch.setattr(pads, "LARGEST", 10)
     with pytest.raises(UsageError, match="at most 10 B are allowed"):
-        pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "d", Place()), NOW + 1)
+        pad_changes.perform_change(store, index, SESSION, pad_changes.add_entry("claim", "d", EntryPlace()), NOW + 1)
     (entry,) = made.pad.entries
-    assert pad_changes.perform(store, index, SESSION, pad_changes.drop([entry.id]), NOW + 2).pad.entries == ()
+    assert (
+        pad_changes.perform_change(store, index, SESSION, pad_changes.drop_entries([entry.id]), NOW + 2).pad.entries
+        == ()
+    )
 
 
 # In nobody's way
@@ -518,12 +523,12 @@ def test_recording_goes_on_over_it_and_a_rewind_carries_it_along(
 ) -> None:
     talk = Talk().turns("one", "two")
     keep(talk)
-    pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "a", Place()), NOW)
+    pad_changes.perform_change(store, index, SESSION, pad_changes.add_entry("claim", "a", EntryPlace()), NOW)
     keep(talk.turns("three"))
-    pad_changes.perform(store, index, SESSION, pad_changes.confidence(0.5, "", Place()), NOW + 1)
+    pad_changes.perform_change(store, index, SESSION, pad_changes.change_confidence(0.5, "", EntryPlace()), NOW + 1)
     keep(talk.rewind(1).turns("two again"))
     tip = git("rev-parse", SESSION).strip()
-    assert [one.kind for one in pad_lists.pad(store, tip).entries] == ["claim", "confidence"]
+    assert [one.kind for one in pad_lists.read_pad(store, tip).entries] == ["claim", "confidence"]
     assert (store.state(tip).turns, store.state(tip).confidence) == (2, 0.5)
 
 
@@ -532,7 +537,7 @@ def test_a_branch_that_moves_meanwhile_is_read_anew(
 ) -> None:
     """Another machine's process, which holds no lock here, was faster."""
     keep(Talk().turns("one"))
-    pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "a", Place()), NOW)
+    pad_changes.perform_change(store, index, SESSION, pad_changes.add_entry("claim", "a", EntryPlace()), NOW)
     move, raced = Repository.move, list[str]()
 
     def late(self: Repository, name: str, old: str | None, new: str | None) -> None:
@@ -542,7 +547,7 @@ def test_a_branch_that_moves_meanwhile_is_read_anew(
             from sessgit.model.conversation.message import Message
 
             message = Message("edit: other", (("Session", SESSION), ("Event", "edit")))
-            data = pad_lists.read(store, old)["claims"] + pads.written(
+            data = pad_lists.read_lists(store, old)["claims"] + pads.entry_with_line(
                 pads.Entry("", "claim", "raced", "2026-03-01T13:00:00.000Z", "other")
             ).line + b"\n"  # fmt: skip
             changes: Any = {"pad/claims.jsonl": (store.repo.write_blob(data), False)}
@@ -551,7 +556,7 @@ def test_a_branch_that_moves_meanwhile_is_read_anew(
         move(self, name, old, new)
 
     monkeypatch.setattr(Repository, "move", late)
-    done = pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "b", Place()), NOW + 1)
+    done = pad_changes.perform_change(store, index, SESSION, pad_changes.add_entry("claim", "b", EntryPlace()), NOW + 1)
     assert [one.text for one in done.pad.entries] == ["a", "raced", "b"]
 
 

@@ -13,7 +13,7 @@ from shell import Shell
 from transcripts import SESSION, Talk
 
 from sessgit.branch import pad_changes
-from sessgit.branch.pad_changes import Place
+from sessgit.branch.pad_changes import EntryPlace
 from sessgit.history import pad_lists
 from sessgit.model import canonical, pad
 from sessgit.model.conversation.message import Message
@@ -58,7 +58,7 @@ def tree(shell: Shell, session: str, changes: dict[str, bytes | dict[str, bytes]
         made = {layout.PAD: made[layout.PAD]}
     message = Message("edit: pad", (("Session", session), ("Event", "edit")))
     commit = store.write_commit(tip, made, store.state(tip), message, [tip], int(shell.now))
-    store.repo.move(layout.head(session), tip, commit)
+    store.repo.move(layout.head_ref(session), tip, commit)
 
 
 # Children
@@ -210,18 +210,24 @@ def test_doubles_of_a_merge_become_one(sides: Shell) -> None:
 
 def test_two_machines_that_note_something_each_have_both(keep: Keep, store: Store, index: Index) -> None:
     keep(Talk().turns("one"))
-    ref = layout.head(SESSION)
+    ref = layout.head_ref(SESSION)
     for number, text in enumerate(("stays", "goes")):
-        pad_changes.perform(store, index, SESSION, pad_changes.add("claim", text, Place()), NOW + number)
+        pad_changes.perform_change(
+            store, index, SESSION, pad_changes.add_entry("claim", text, EntryPlace()), NOW + number
+        )
     base = store.repo.ref(ref) or ""
-    drop = next(one.id for one in pad_lists.pad(store, base).entries if one.text == "goes")
-    here = pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "here", Place()), NOW + 9).commit
+    drop = next(one.id for one in pad_lists.read_pad(store, base).entries if one.text == "goes")
+    here = pad_changes.perform_change(
+        store, index, SESSION, pad_changes.add_entry("claim", "here", EntryPlace()), NOW + 9
+    ).commit
     store.repo.move(ref, here, base)
-    pad_changes.perform(store, index, SESSION, pad_changes.drop([drop]), NOW + 10)
-    there = pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "there", Place()), NOW + 11).commit
-    joined = tip_join.reconcile(store, here, there)
-    assert joined == tip_join.reconcile(store, there, here)
-    assert {one.text for one in pad_lists.pad(store, joined.tip).entries} == {"stays", "here", "there"}
+    pad_changes.perform_change(store, index, SESSION, pad_changes.drop_entries([drop]), NOW + 10)
+    there = pad_changes.perform_change(
+        store, index, SESSION, pad_changes.add_entry("claim", "there", EntryPlace()), NOW + 11
+    ).commit
+    joined = tip_join.reconcile_tips(store, here, there)
+    assert joined == tip_join.reconcile_tips(store, there, here)
+    assert {one.text for one in pad_lists.read_pad(store, joined.tip).entries} == {"stays", "here", "there"}
 
 
 # Elsewhere
@@ -236,7 +242,8 @@ def _line(kind: str, ident: str, **more: object) -> bytes:
 
 
 HOSTILE: dict[str, bytes | dict[str, bytes]] = {
-    "pad/claims.jsonl": pad.written(Entry("", "claim", FOREIGN, MOMENT, "evil")).line + b"\n{\n\xff\xfe\x00\n[[[[\n",
+    "pad/claims.jsonl": pad.entry_with_line(Entry("", "claim", FOREIGN, MOMENT,
+        "evil")).line + b"\n{\n\xff\xfe\x00\n[[[[\n",
     "pad/insights.jsonl": b"[" * 100_000,
     "pad/risks.jsonl": {"inside": b"a folder"},
     "pad/patterns.jsonl": b"\0" * 10_000,
@@ -245,7 +252,7 @@ HOSTILE: dict[str, bytes | dict[str, bytes]] = {
         resolved=7, source=["a"], value=True,
     ),
     "pad/questions.jsonl": b"\n".join(
-        pad.written(Entry(f"{n:08x}", "question", "z" * 30, MOMENT, "evil")).line for n in range(3000)
+        pad.entry_with_line(Entry(f"{n:08x}", "question", "z" * 30, MOMENT, "evil")).line for n in range(3000)
     ),
     "pad/confidence.jsonl": _line("confidence", "a0000001", value=1e999),
     "pad/cycles.jsonl": _line("cycle", "a0000002", session=SESSION, cycle=9999),
@@ -272,9 +279,9 @@ def test_whatever_lies_there_goes_on_and_stays(sides: Shell) -> None:
     say(sides, SESSION, "claim", "ours")
     assert git(sides, "rev-parse", f"{SESSION}:pad/insights.jsonl") == before
     strange = b"\n{\n\xff\xfe\x00\n[[[[\n"
-    assert strange in pad_lists.read(Store(sides.store), git(sides, "rev-parse", SESSION))["claims"]
+    assert strange in pad_lists.read_lists(Store(sides.store), git(sides, "rev-parse", SESSION))["claims"]
     sides.out("pad", "compact", SESSION)
-    assert strange in pad_lists.read(Store(sides.store), git(sides, "rev-parse", SESSION))["claims"]
+    assert strange in pad_lists.read_lists(Store(sides.store), git(sides, "rev-parse", SESSION))["claims"]
     assert sides("pad", "cycle", "--into", SESSION).code == 2
     done = sides("pad", "risk", "r", "--into", SESSION)
     assert (done.code, done.err) == (

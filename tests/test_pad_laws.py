@@ -39,7 +39,7 @@ def entries(draw: st.DrawFn) -> Entry:
     )
     if kind in pad.RESOLVABLE and draw(st.booleans()):
         made = replace(made, resolved=canonical.rfc3339(TIME + 9), answer=draw(st.sampled_from(["", "so"])))
-    return pad.written(made)
+    return pad.entry_with_line(made)
 
 
 STRANGE = st.sampled_from(
@@ -57,31 +57,31 @@ STRANGE = st.sampled_from(
 def lists(draw: st.DrawFn) -> dict[str, bytes]:
     out: dict[str, bytes] = {}
     for entry in draw(st.lists(entries(), max_size=12)):
-        out = pad.added(out, entry)
+        out = pad.add_entry(out, entry)
     for name in draw(st.lists(st.sampled_from(sorted(LISTS.values())), max_size=3)):
         out[name] = out.get(name, b"") + draw(STRANGE) + b"\n"
     return out
 
 
 def texts(found: dict[str, bytes], *kinds: str) -> set[tuple[str, str]]:
-    return {(one.kind, pad.same(one.text)) for one in pad.read(found).of(*kinds)}
+    return {(one.kind, pad.text_key(one.text)) for one in pad.read_pad(found).of(*kinds)}
 
 
 @given(entries())
 def test_an_entry_is_read_as_it_was_written(entry: Entry) -> None:
-    assert pad.parsed(entry.kind, entry.line) == entry
-    assert pad.written(entry) == entry
+    assert pad.parse_entry(entry.kind, entry.line) == entry
+    assert pad.entry_with_line(entry) == entry
     assert json.loads(entry.line)["kind"] == entry.kind
-    assert all(pad.parsed(kind, entry.line) is None for kind in LISTS if kind != entry.kind)
+    assert all(pad.parse_entry(kind, entry.line) is None for kind in LISTS if kind != entry.kind)
 
 
 def test_what_a_later_version_wrote_in_an_entry_is_kept() -> None:
     line = (
         b'{"id":"00000000","kind":"question","mood":["dim"],"session":"a","text":"why?","time":"2026-03-01T10:00:00Z"}'
     )
-    entry = pad.parsed("question", line)
+    entry = pad.parse_entry("question", line)
     assert entry is not None
-    after = pad.written(replace(entry, resolved="2026-03-01T11:00:00.000Z", answer="so"))
+    after = pad.entry_with_line(replace(entry, resolved="2026-03-01T11:00:00.000Z", answer="so"))
     assert json.loads(after.line) == json.loads(line) | {
         "cycle": 1, "resolved": {"time": "2026-03-01T11:00:00.000Z", "text": "so"}
     }  # fmt: skip
@@ -89,17 +89,17 @@ def test_what_a_later_version_wrote_in_an_entry_is_kept() -> None:
 
 @given(lists())
 def test_making_it_few_twice_is_making_it_few_once(found: dict[str, bytes]) -> None:
-    once = pad.compact(found)
-    twice = pad.compact(once.lists)
+    once = pad.compact_lists(found)
+    twice = pad.compact_lists(once.lists)
     assert (twice.lists, twice.doubles) == (once.lists, ())
 
 
 @given(lists())
 def test_making_it_few_loses_no_text(found: dict[str, bytes]) -> None:
-    less = pad.compact(found)
+    less = pad.compact_lists(found)
     assert texts(less.lists, *pad.DOUBLED) == texts(found, *pad.DOUBLED)
     assert texts(less.lists, "thesis", "confidence", "cycle") == texts(found, "thesis", "confidence", "cycle")
-    before, after = pad.read(found), pad.read(less.lists)
+    before, after = pad.read_pad(found), pad.read_pad(less.lists)
     passes = {one.id for one in before.of("pass")}
     assert passes - {one.id for one in after.of("pass")} == {one.id for one in less.passes}
     assert len(texts(less.lists, *pad.DOUBLED)) == len(after.of(*pad.DOUBLED))
@@ -109,9 +109,9 @@ def test_making_it_few_loses_no_text(found: dict[str, bytes]) -> None:
 @given(lists())
 def test_making_it_few_keeps_what_is_said_of_the_doubles(found: dict[str, bytes]) -> None:
     def settled(lists: dict[str, bytes]) -> set[tuple[str, str]]:
-        return {(one.kind, pad.same(one.text)) for one in pad.read(lists).entries if one.resolved}
+        return {(one.kind, pad.text_key(one.text)) for one in pad.read_pad(lists).entries if one.resolved}
 
-    assert settled(pad.compact(found).lists) == settled(found)
+    assert settled(pad.compact_lists(found).lists) == settled(found)
 
 
 @given(lists(), lists(), lists())
@@ -119,56 +119,56 @@ def test_both_ways_of_uniting_have_the_same_lines(
     base: dict[str, bytes], ours: dict[str, bytes], theirs: dict[str, bytes]
 ) -> None:
     for name in LISTS.values():
-        b, o, t = (pad.split(one.get(name, b"")) for one in (base, ours, theirs))
-        both = pad.unite(name, b, b, o, t)
-        assert set(both) == set(pad.unite(name, b, b, t, o))
-        assert pad.unite(name, b, b, o, o) == list(dict.fromkeys(o))
-        assert pad.unite(name, b, b, o, b) == list(dict.fromkeys(o))
-        assert set(pad.unite(name, [], [], o, t)) == {*o, *t}
+        b, o, t = (pad.split_list(one.get(name, b"")) for one in (base, ours, theirs))
+        both = pad.merge_lists(name, b, b, o, t)
+        assert set(both) == set(pad.merge_lists(name, b, b, t, o))
+        assert pad.merge_lists(name, b, b, o, o) == list(dict.fromkeys(o))
+        assert pad.merge_lists(name, b, b, o, b) == list(dict.fromkeys(o))
+        assert set(pad.merge_lists(name, [], [], o, t)) == {*o, *t}
         assert len(both) == len(set(both))
 
 
 @given(lists())
 def test_a_child_has_no_other_entries_than_it_inherits(found: dict[str, bytes]) -> None:
-    before, after = pad.read(found), pad.read(pad.inherited(found))
+    before, after = pad.read_pad(found), pad.read_pad(pad.inherited_lists(found))
     assert list(after.entries) == [one for one in before.entries if one.kind in pad.INHERITED and not one.resolved]
-    assert pad.inherited(pad.inherited(found)) == pad.inherited(found)
+    assert pad.inherited_lists(pad.inherited_lists(found)) == pad.inherited_lists(found)
 
 
 @given(lists())
 def test_whatever_is_on_it_has_a_next_step_and_a_brief(found: dict[str, bytes]) -> None:
-    read = pad.read(found)
+    read = pad.read_pad(found)
     for stage in ("", "nonsense", *STAGES):
         for sure in (None, 0.0, 1.0):
             assert pad_steps.next_step(read, OWN, stage, sure).what
-            brief = pad_steps.brief(read, OWN, "title", stage, sure)
+            brief = pad_steps.pad_brief(read, OWN, "title", stage, sure)
             assert bool(brief) == bool(read.entries)
             assert len(brief) <= pad_steps.LONGEST_BRIEF + 100
             assert canonical.is_printable(brief.replace("\n", ""))
             brief.encode()
-    assert len(pad.gained(read, OWN)) == pad.cycle(read, OWN)
-    assert sum(pad.gained(read, OWN)) == len({
-        (one.kind, pad.same(one.text)) for one in read.of(*pad.COUNTED) if one.session == OWN
+    assert len(pad.gains_by_cycle(read, OWN)) == pad.current_cycle(read, OWN)
+    assert sum(pad.gains_by_cycle(read, OWN)) == len({
+        (one.kind, pad.text_key(one.text)) for one in read.of(*pad.COUNTED) if one.session == OWN
     })  # fmt: skip
 
 
 @given(lists())
 def test_a_short_id_names_one_entry(found: dict[str, bytes]) -> None:
-    read = pad.read(found)
+    read = pad.read_pad(found)
     shown = pad.shown_ids(read)
-    assert [pad.find(read, shown[one.id]) for one in read.entries] == list(read.entries)
+    assert [pad.find_entry(read, shown[one.id]) for one in read.entries] == list(read.entries)
     assert all(len(short) >= 4 for short in shown.values())
 
 
 def test_an_id_that_names_none_or_several() -> None:
-    lines = [pad.written(Entry("0" * 7 + end, "claim", end, canonical.rfc3339(TIME), OWN)).line for end in "12"]
-    read = pad.read({"claims": pad.joined(lines)})
+    lines = [pad.entry_with_line(Entry("0" * 7 + end, "claim", end, canonical.rfc3339(TIME), OWN)).line for end in "12"]
+    read = pad.read_pad({"claims": pad.join_list(lines)})
     assert pad.shown_ids(read) == {"00000001": "00000001", "00000002": "00000002"}
     with pytest.raises(AmbiguousError, match="could be any of 00000001, 00000002"):
-        pad.find(read, "0000")
+        pad.find_entry(read, "0000")
     for nothing in ("1", ""):
         with pytest.raises(NotFoundError):
-            pad.find(read, nothing)
+            pad.find_entry(read, nothing)
 
 
 # Rules
@@ -202,12 +202,12 @@ def noted(*numbers: int, passed: bool = True) -> pad.Pad:
     ],
 )
 def test_returns_diminish(numbers: tuple[int, ...], little: bool) -> None:
-    assert pad.is_little(noted(*numbers), OWN) is little
+    assert pad.has_diminishing_returns(noted(*numbers), OWN) is little
 
 
 def test_a_cycle_without_a_pass_is_not_over() -> None:
-    assert pad.finished(noted(8, 2, 0, passed=False), OWN) == [8, 2]
-    assert not pad.is_little(noted(8, 2, 0, passed=False), OWN)
+    assert pad.finished_gains(noted(8, 2, 0, passed=False), OWN) == [8, 2]
+    assert not pad.has_diminishing_returns(noted(8, 2, 0, passed=False), OWN)
 
 
 def test_what_was_known_is_not_new_and_what_others_found_is_not_ours() -> None:
@@ -215,8 +215,8 @@ def test_what_was_known_is_not_new_and_what_others_found_is_not_ours() -> None:
         return Entry("", "insight", text, "", session, None, cycle)
 
     found = pad.Pad((insight("a", 2), insight(" a ", 1), insight("b", 2), insight("c", 3, OTHER)))
-    assert pad.gained(found, OWN) == [1, 1]
-    assert pad.gained(found, OTHER) == [0, 0, 1]
+    assert pad.gains_by_cycle(found, OWN) == [1, 1]
+    assert pad.gains_by_cycle(found, OTHER) == [0, 0, 1]
 
 
 def test_the_next_step_from_the_beginning_to_the_end() -> None:
@@ -226,7 +226,7 @@ def test_the_next_step_from_the_beginning_to_the_end() -> None:
     def note(kind: str, **more: object) -> None:
         nonlocal read
         ident = f"{len(read.entries):08x}"
-        entry = Entry(ident, kind, ident, canonical.rfc3339(TIME), OWN, None, pad.cycle(read, OWN))
+        entry = Entry(ident, kind, ident, canonical.rfc3339(TIME), OWN, None, pad.current_cycle(read, OWN))
         read = pad.Pad((*read.entries, replace(entry, **more)))  # type: ignore[arg-type]
 
     while len(told) < 30:
@@ -244,7 +244,7 @@ def test_the_next_step_from_the_beginning_to_the_end() -> None:
             )
         elif words[0] == "cycle":
             note("pass")
-            note("cycle", cycle=pad.cycle(read, OWN) + 1)
+            note("cycle", cycle=pad.current_cycle(read, OWN) + 1)
         else:
             note(words[-2])
         if told[-1:] == ["sessgit pad stage shaping"]:
@@ -283,7 +283,7 @@ def test_stages_are_in_order() -> None:
 
 
 def test_no_file_is_named_as_the_client_reads_it() -> None:
-    line = pad.written(Entry("", "claim", "see @/etc/passwd", canonical.rfc3339(TIME), OTHER)).line
-    brief = pad_steps.brief(pad.read({"claims": line}), OWN, "@~/.ssh/id", "", None)
+    line = pad.entry_with_line(Entry("", "claim", "see @/etc/passwd", canonical.rfc3339(TIME), OTHER)).line
+    brief = pad_steps.pad_brief(pad.read_pad({"claims": line}), OWN, "@~/.ssh/id", "", None)
     assert "@/" not in brief
     assert "@~" not in brief

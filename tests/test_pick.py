@@ -88,7 +88,7 @@ def test_it_is_an_operation_and_undone(sessgit: Shell) -> None:
     assert prompts(sessgit) == ["one", "ours", "away", "two"]
 
 
-@pytest.mark.parametrize("step", ["append_intent.forget", "began"])
+@pytest.mark.parametrize("step", ["append_intent.delete_intent", "is_only_intent"])
 def test_killed_before_it_was_written_down_a_second_run_completes_it(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

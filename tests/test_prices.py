@@ -11,21 +11,21 @@ from sessgit.model.conversation.turn import Tokens
 
 def test_the_cost_of_a_conversation_as_the_client_computed_it() -> None:
     tokens = {"claude-opus-5-5": Tokens(132, 391, 24_000, 3_786)}
-    assert prices.cost(tokens, {}) == pytest.approx(0.032078)
+    assert prices.token_cost(tokens, {}) == pytest.approx(0.032078)
 
 
 def test_models_add_up_and_an_unknown_one_cannot_be_told() -> None:
     tokens = {"claude-sonnet-4-5-20250929": Tokens(1_000_000), "claude-haiku-4-5-20251001": Tokens(0, 1_000_000)}
-    assert prices.cost(tokens, {}) == pytest.approx(8.0)
-    assert prices.cost({**tokens, "gpt-of-nobody": Tokens(1)}, {}) is None
-    assert prices.cost({}, {}) == 0
+    assert prices.token_cost(tokens, {}) == pytest.approx(8.0)
+    assert prices.token_cost({**tokens, "gpt-of-nobody": Tokens(1)}, {}) is None
+    assert prices.token_cost({}, {}) == 0
 
 
 @pytest.mark.parametrize("name", ["my-model", "my-"])
 def test_an_override_wins_by_its_whole_name_or_its_beginning(name: str) -> None:
-    assert prices.cost({"my-model": Tokens(500_000)}, {name: Price(4, 0, 0, 0), "m": Price(9, 9, 9, 9)}) == 2.0
+    assert prices.token_cost({"my-model": Tokens(500_000)}, {name: Price(4, 0, 0, 0), "m": Price(9, 9, 9, 9)}) == 2.0
 
 
 def test_the_longest_override_wins() -> None:
     overrides = {"claude-": Price(1, 1, 1, 1), "claude-opus-": Price(2, 2, 2, 2)}
-    assert prices.of_model("claude-opus-5-5", overrides) == Price(2, 2, 2, 2)
+    assert prices.model_price("claude-opus-5-5", overrides) == Price(2, 2, 2, 2)

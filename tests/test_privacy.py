@@ -148,7 +148,9 @@ def test_a_folder_with_the_signs_of_a_glob(sessgit: Shell) -> None:
     assert sessgit.json("off", str(odd))["project"] == str(odd)
     assert sessgit.out("config", "record.exclude") == f'["{sessgit.home}/a[[]b][*]"]\n'
     assert sessgit.json("off", str(odd))["changed"] is False
-    assert privacy.verdict(Privacy(settings.load(StorePaths(sessgit.store)).record), f"{sessgit.home}/abc").recorded
+    assert privacy.verdict(
+        Privacy(settings.load_settings(StorePaths(sessgit.store)).record), f"{sessgit.home}/abc"
+    ).recorded
     assert sessgit.json("on", str(odd))["changed"]
 
 
@@ -259,11 +261,11 @@ def test_what_was_moved_is_off_with_its_new_project(sessgit: Shell) -> None:
     sessgit.out("restore", SESSION, "--project", str(there))
     sessgit.out("off", str(there))
     beside = StorePaths(sessgit.store)
-    cache_file.remove(beside.index)
+    cache_file.remove_file(beside.index)
     path = talk.turns("zebra").save(home.project_folder(sessgit.config, str(there)))
     event = {"session_id": SESSION, "transcript_path": str(path), "cwd": str(there), "hook_event_name": "SessionEnd"}
     (beside.spool / "1-1.json").write_text(json.dumps(event))
-    drain.run(sessgit.store, sessgit.config, {"HOME": str(sessgit.home)})
+    drain.drain_spool(sessgit.store, sessgit.config, {"HOME": str(sessgit.home)})
     assert b"zebra" not in held(sessgit)
     assert not list(beside.spool.glob("*.json"))
 
@@ -313,11 +315,11 @@ def test_who_moved_on_to_another_folder_stays_in_the_project(sessgit: Shell) -> 
     away = Privacy(RecordConfig(exclude=("/elsewhere",)))
     talk.file.cwd = "/elsewhere"
     sessgit.keep(talk.turns("two"))
-    assert privacy.of_transcript(away, path, told="/elsewhere").recorded
-    assert privacy.of_transcript(away, path, recorded="/elsewhere") == Verdict(False, "/elsewhere")
+    assert privacy.transcript_verdict(away, path, told="/elsewhere").recorded
+    assert privacy.transcript_verdict(away, path, recorded="/elsewhere") == Verdict(False, "/elsewhere")
     path.write_text(json.dumps({"type": "mode"}) + "\n")
-    assert privacy.of_transcript(away, path, told="/elsewhere") == Verdict(False, "/elsewhere")
-    assert privacy.of_transcript(away, path.with_name("missing.jsonl")).recorded
+    assert privacy.transcript_verdict(away, path, told="/elsewhere") == Verdict(False, "/elsewhere")
+    assert privacy.transcript_verdict(away, path.with_name("missing.jsonl")).recorded
 
 
 # What the settings say when they are wrong
@@ -335,7 +337,7 @@ def test_who_moved_on_to_another_folder_stays_in_the_project(sessgit: Shell) -> 
 def test_a_mistake_elsewhere_costs_no_privacy(sessgit: Shell, text: str, exclude: tuple[str, ...]) -> None:
     sessgit.out("install")
     (sessgit.store / "config.toml").write_text(text)
-    found, mistake = settings.careful(StorePaths(sessgit.store))
+    found, mistake = settings.load_or_default(StorePaths(sessgit.store))
     assert found.record == RecordConfig(exclude=exclude)
     assert mistake.startswith(f"{sessgit.store}/config.toml: ")
 
@@ -351,7 +353,7 @@ def test_a_mistake_that_may_be_about_privacy(sessgit: Shell, text: str) -> None:
     sessgit.out("install")
     (sessgit.store / "config.toml").write_text(text)
     with pytest.raises(SessgitError):
-        settings.careful(StorePaths(sessgit.store))
+        settings.load_or_default(StorePaths(sessgit.store))
 
 
 def test_the_transcripts_of_the_client_are_where_the_shell_puts_them(sessgit: Shell) -> None:

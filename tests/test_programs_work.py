@@ -17,7 +17,7 @@ from sessgit.errors import UsageError
 from sessgit.history.cells import turns
 from sessgit.history.code import git
 from sessgit.store.index import Index
-from sessgit.store.layout import head
+from sessgit.store.layout import head_ref
 from sessgit.store.store import Store as Objects
 
 
@@ -155,20 +155,20 @@ def test_some_turns_are_read_as_all_are(store: Objects, index: Index, keep: Keep
     index.sync()
     branch = index.branch(SESSION)
     assert branch is not None
-    every = [(turn.number, turn.cells) for turn in turns.read(store, index, branch)]
+    every = [(turn.number, turn.cells) for turn in turns.read_turns(store, index, branch)]
     assert len(every) == 231
-    told = turns.told(store, index, branch)
+    told = turns.read_cached_turns(store, index, branch)
     assert [(number, [cell[0] for cell in found]) for number, found in told] == [
         (number, [cell.id for cell in found]) for number, found in every
     ]
     for first, last in [(1, 1), (98, 101), (99, 99), (100, 100), (199, 200), (200, None), (231, 231), (232, None)]:
-        found = turns.read(store, index, branch, first, last)
+        found = turns.read_turns(store, index, branch, first, last)
         assert [(turn.number, turn.cells) for turn in found] == every[first - 1 : last]
-        assert turns.told(store, index, branch, first) == told[first - 1 :]
+        assert turns.read_cached_turns(store, index, branch, first) == told[first - 1 :]
     with index._db as db:
         db.execute("DELETE FROM cells")
-    assert turns.told(store, index, branch, 150) == told[149:]
-    assert turns.told(store, index, branch) == told
+    assert turns.read_cached_turns(store, index, branch, 150) == told[149:]
+    assert turns.read_cached_turns(store, index, branch) == told
 
 
 # The project's commit
@@ -184,7 +184,7 @@ def repository(project: Path) -> Path:
 
 
 def noted(library: Store, session: Session) -> str:
-    return library.world.store.message(library.world.store.repo.ref(head(session.id)) or "").get("Project-Head")
+    return library.world.store.message(library.world.store.repo.ref(head_ref(session.id)) or "").get("Project-Head")
 
 
 def test_a_cell_notes_what_the_project_is_at(library: Store, repository: Path) -> None:
@@ -206,11 +206,11 @@ def test_git_that_does_not_answer(repository: Path, tmp_path: Path, monkeypatch:
     slow.chmod(0o755)
     env = {"PATH": f"{slow.parent}:/usr/bin:/bin"}
     monkeypatch.setenv("PATH", env["PATH"])
-    monkeypatch.setattr(git, "_PATIENCE", 0.05)
+    monkeypatch.setattr(git, "_TIMEOUT", 0.05)
     started = time.monotonic()
-    assert git.head(str(repository), env) == ""
-    with git.asking(str(repository), env):
+    assert git.project_head(str(repository), env) == ""
+    with git.project_head_in_background(str(repository), env):
         pass
     assert time.monotonic() - started < 30
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert git.head(str(repository), {"PATH": str(tmp_path)}) == git.head("/nowhere", env) == ""
+    assert git.project_head(str(repository), {"PATH": str(tmp_path)}) == git.project_head("/nowhere", env) == ""

@@ -66,11 +66,11 @@ def place(sessgit: Shell, folder: Path) -> Path:
 )
 def test_the_longest_whole_prefix_counts(folder: str, found: str) -> None:
     mapping = {"/u/src/": "/h/code", "/u/src/big": "/b/", "~/there": "~/here", "/usr": "/nowhere", "/none": "/h/none"}
-    assert client_files.here({**mapping, "/usr/x.y": "/usr/x.y"}, "/home/me")(folder) == found
+    assert client_files.local_path_map({**mapping, "/usr/x.y": "/usr/x.y"}, "/home/me")(folder) == found
 
 
 def test_a_folder_that_is_here_stays(tmp_path: Path) -> None:
-    here = client_files.here({str(tmp_path): "/elsewhere"}, "/home/me")
+    here = client_files.local_path_map({str(tmp_path): "/elsewhere"}, "/home/me")
     assert here(str(tmp_path)) == str(tmp_path)
     assert here(f"{tmp_path}/gone") == "/elsewhere/gone"
 
@@ -78,7 +78,7 @@ def test_a_folder_that_is_here_stays(tmp_path: Path) -> None:
 @given(st.dictionaries(st.text(max_size=6), st.text(max_size=6)), st.text(max_size=9))
 def test_any_text_has_a_folder(mapping: dict[str, str], folder: str) -> None:
     known = {left: right for left, right in mapping.items() if config.is_folder(left) and config.is_folder(right)}
-    assert isinstance(client_files.here(known, "/home/me")(folder), str)
+    assert isinstance(client_files.local_path_map(known, "/home/me")(folder), str)
 
 
 # What commands do
@@ -161,7 +161,7 @@ def test_what_goes_on_here_keeps_the_project_of_its_origin(mapped: Shell, tmp_pa
     # Back on the machine of its origin its own file is meant, wherever the state says that it was.
     other = Store(tmp_path / "other" / "store")
     run_git(other.path, "fetch", "-q", str(mapped.store), f"+refs/heads/{SESSION}:refs/heads/{SESSION}")
-    done = restore.restore(other, SESSION, tmp_path / "other" / "claude")
+    done = restore.restore_session(other, SESSION, tmp_path / "other" / "claude")
     assert (done.appended, done.path.parent.name) == (1, "-home-ada-shop")
 
 

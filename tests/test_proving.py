@@ -30,7 +30,7 @@ def loose(objects: Path, data: bytes, oid: str = OID) -> Path:
 def test_it_reads_what_git_writes(tmp_path_factory: pytest.TempPathFactory, data: bytes, level: int) -> None:
     objects = tmp_path_factory.getbasetemp() / "objects"
     loose(objects, zlib.compress(b"blob %d\0" % len(data) + data, level))
-    assert object_verify.loose(objects)(OID) == (_BLOB, data)
+    assert object_verify.loose_source(objects)(OID) == (_BLOB, data)
 
 
 @pytest.mark.parametrize(
@@ -52,16 +52,16 @@ def test_it_reads_what_git_writes(tmp_path_factory: pytest.TempPathFactory, data
 def test_what_is_damaged_is_told(tmp_path: Path, held: bytes) -> None:
     loose(tmp_path, held)
     with pytest.raises(ValueError, match=r"."):
-        object_verify.loose(tmp_path)(OID)
-    assert object_verify.file([object_verify.loose(tmp_path)], OID, (ValueError,)) is None
+        object_verify.loose_source(tmp_path)(OID)
+    assert object_verify.verified_file([object_verify.loose_source(tmp_path)], OID, (ValueError,)) is None
 
 
 def test_what_is_not_there_may_be_elsewhere(tmp_path: Path) -> None:
     with pytest.raises(KeyError):
-        object_verify.loose(tmp_path)(OID)
+        object_verify.loose_source(tmp_path)(OID)
     (tmp_path / OID[:2]).write_bytes(b"no folder")
     with pytest.raises(KeyError):
-        object_verify.loose(tmp_path)(OID)
+        object_verify.loose_source(tmp_path)(OID)
 
 
 def test_only_what_has_its_name_is_believed(store: Store, git: Git) -> None:

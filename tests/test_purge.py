@@ -88,7 +88,7 @@ def test_forks_stay_forks(sessgit: Shell) -> None:
 
 @pytest.mark.parametrize("granularity", ["turn", "cell"])
 def test_recording_the_clients_files_anew_changes_nothing(sessgit: Shell, granularity: str) -> None:
-    stores.create(sessgit.store)
+    stores.create_store(sessgit.store)
     assert sessgit("config", "record.granularity", granularity).code == 0
     told(sessgit)
     purge(sessgit)
@@ -110,7 +110,7 @@ def test_a_store_that_knew_it_from_the_start_has_the_very_same_trees(sessgit: Sh
     purged = told_by_commits(sessgit.store)
     known, key = (sessgit.store / "state" / "forbidden").read_bytes(), (sessgit.store / "key").read_bytes()
     shutil.rmtree(sessgit.store)
-    stores.create(sessgit.store)
+    stores.create_store(sessgit.store)
     (sessgit.store / "state" / "forbidden").write_bytes(known)
     (sessgit.store / "key").write_bytes(key)
     sessgit.out("import")
@@ -261,7 +261,7 @@ def test_what_cannot_be_purged_changes_nothing(sessgit: Shell, words: tuple[str,
     done = sessgit("purge", *words)
     assert (done.code, done.out) == (code, ""), done
     assert refs(sessgit.store) == before
-    assert denylist.values(StorePaths(sessgit.store)) == []
+    assert denylist.denied_values(StorePaths(sessgit.store)) == []
 
 
 def test_a_value_in_the_settings_is_a_persons_to_take_out(sessgit: Shell) -> None:
@@ -281,7 +281,7 @@ def test_a_value_that_nothing_holds_is_kept_out(sessgit: Shell) -> None:
 
 def test_likely_secrets_are_found_and_named_by_an_id(sessgit: Shell) -> None:
     secret = "ghp" + "_" + "a1B2" * 9
-    stores.create(sessgit.store)
+    stores.create_store(sessgit.store)
     assert sessgit("config", "record.redact", "false").code == 0
     sessgit.recorded(sessgit.talk().turns(f"the token {secret} is mine", "and nothing"))
     (found,) = likely(sessgit)

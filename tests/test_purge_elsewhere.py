@@ -16,7 +16,7 @@ from shell import Shell
 from transcripts import SESSION, Talk
 
 from sessgit.store.index import Index
-from sessgit.store.remote.remotes import Link
+from sessgit.store.remote.remotes import Connection
 from sessgit.store.store import Store
 from sessgit.sync import push as pushing
 
@@ -185,8 +185,8 @@ def test_a_push_waits_for_a_purge(tmp_path: Path) -> None:
     said = list[str]()
 
     def push(store: Store, index: Index) -> None:
-        link = Link(clone.link.remote, dict(os.environ), lambda _: None)
-        done = pushing.push(store, index, link, [SESSION], clone.now())
+        link = Connection(clone.link.remote, dict(os.environ), lambda _: None)
+        done = pushing.push_sessions(store, index, link, [SESSION], clone.now())
         said.extend(change.what for change in done.changes)
 
     purged_beside(clone, push, VALUE)

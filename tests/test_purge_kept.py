@@ -110,7 +110,7 @@ def test_a_key_that_a_tool_numbered_is_redacted_or_goes_as_a_whole(
     key = pem("OPENSSH PRIVATE KEY")
     rows = key.split("\n")
     text = "\n".join(before.format(n) + row for n, row in enumerate(rows, 1))
-    stores.create(sessgit.store)
+    stores.create_store(sessgit.store)
     sessgit("config", "record.redact", redact)
     one = sessgit.talk().prompt("read").tool("Read", {"file_path": "/k2"}, f"{text}\n").answer("ok").stop_lines()
     sessgit.recorded(one)
@@ -132,7 +132,7 @@ def test_lines_of_a_key_that_stand_apart_are_told(sessgit: Shell, monkeypatch: p
 
 
 def test_likely_secrets_have_addresses(sessgit: Shell) -> None:
-    stores.create(sessgit.store)
+    stores.create_store(sessgit.store)
     sessgit("config", "record.redact", "false")
     sessgit.recorded(sessgit.talk().turns("none", f"see {SECRET}", "nothing", f"and {SECRET}"))
     sessgit.out("archive", SESSION)
@@ -179,7 +179,7 @@ def test_what_stays_is_named_before_anybody_is_asked(sessgit: Shell, monkeypatch
     ],
 )
 def test_arguments_are_looked_at_before_anybody_is_asked(sessgit: Shell, arguments: list[str], said: str) -> None:
-    stores.create(sessgit.store)
+    stores.create_store(sessgit.store)
     done = sessgit("purge", *arguments)
     assert done.code == 2
     assert done.err.startswith(f"Error: {said}")

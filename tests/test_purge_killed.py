@@ -83,7 +83,7 @@ def test_another_purge_brings_the_killed_one_to_its_end(sessgit: Shell, held: Pa
     ended = set()
     for point in (steps // 4, steps // 2, steps * 3 // 4):
         assert _killed(sessgit, held, point) < 0, point
-        is_known = bool(denylist.values(layout.StorePaths(sessgit.store)))
+        is_known = bool(denylist.denied_values(layout.StorePaths(sessgit.store)))
         done = sessgit("purge", "some other value", "--yes")
         assert done.code == 0, done
         assert (done.out.startswith("Finished an interrupted purge\n")) == is_known
@@ -128,7 +128,7 @@ def test_one_that_nothing_holds_is_killed(sessgit: Shell, tmp_path: Path) -> Non
         assert _killed(sessgit, tmp_path / "held", point) < 0, point
         assert sessgit("purge", VALUE, "--yes").code == 0
         assert [one["command"] for one in sessgit.json("ops")["operations"]] == ["purge"], point
-        assert len(denylist.values(layout.StorePaths(sessgit.store))) == 1
+        assert len(denylist.denied_values(layout.StorePaths(sessgit.store))) == 1
     assert sessgit.json("verify")["findings"] == []
 
 
@@ -183,4 +183,4 @@ def _counted(sessgit: Shell, point: int) -> int:
 def _purge(sessgit: Shell) -> None:
     store = Store(sessgit.store)
     index = Index(sessgit.store, lambda: store)
-    purges.purge(store, index, purges.literal(VALUE), sessgit.config, NOW, purges.Watch())
+    purges.purge_values(store, index, purges.literal_value(VALUE), sessgit.config, NOW, purges.PurgeProgress())

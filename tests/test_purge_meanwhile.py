@@ -13,8 +13,8 @@ from transcripts import OTHER, Talk
 from sessgit.branch import edit, tag
 from sessgit.branch import fork as forks
 from sessgit.errors import UsageError
-from sessgit.history.fork_point import Point
-from sessgit.history.resolve import Target, Whereabouts
+from sessgit.history.fork_point import ForkPoint
+from sessgit.history.resolve import CallerContext, ResolvedTarget
 from sessgit.store import refs
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -32,15 +32,17 @@ def clone(tmp_path: Path) -> Iterator[Clone]:
 
 
 def test_an_edit_waits_for_a_purge(clone: Clone) -> None:
-    changes = edit.Changes(description=f"once {VALUE}")
-    purged_beside(clone, lambda store, index: edit.edit(store, index, OTHER, changes, clone.now()))
+    changes = edit.EditChanges(description=f"once {VALUE}")
+    purged_beside(clone, lambda store, index: edit.edit_session(store, index, OTHER, changes, clone.now()))
     assert clone.store.state(clone.tip(OTHER)).description == "once [redacted:purged]"
 
 
 def test_a_fork_waits_for_a_purge(clone: Clone) -> None:
     def make(store: Store, _: Index) -> None:
         tip = clone.tip(OTHER)
-        forks.fork(store, store.state(tip), Point(OTHER, 1, tip), forks.Plan(FORK, VALUE, clone.now(), None))
+        forks.fork_session(
+            store, store.state(tip), ForkPoint(OTHER, 1, tip), forks.ForkPlan(FORK, VALUE, clone.now(), None)
+        )
 
     purged_beside(clone, make)
     assert clone.store.state(clone.tip(FORK)).name == "[redacted:purged]"
@@ -51,10 +53,10 @@ def test_a_tag_waits_for_a_purge(clone: Clone) -> None:
     clone.record(Talk().turns("one", f"see {VALUE}", f"and {value}"))
 
     def give(store: Store, index: Index) -> None:
-        found, where = index.branch(OTHER), Whereabouts(clone.config, "/home/ada/shop", 0)
+        found, where = index.branch(OTHER), CallerContext(clone.config, "/home/ada/shop", 0)
         assert found is not None
         with pytest.raises(UsageError) as refused:
-            tag.tag(store, index, value, Target(found, 1), where, clone.now())
+            tag.tag_turn(store, index, value, ResolvedTarget(found, 1), where, clone.now())
         said.append(refused.value)
 
     purged_beside(clone, give, value)

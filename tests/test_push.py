@@ -421,7 +421,7 @@ def test_a_setting_that_chooses_nothing(pair: Desks, value: str) -> None:
 def test_a_mistake_elsewhere_in_the_settings_costs_no_recording(pair: Desks) -> None:
     beside = StorePaths(pair.here.shell.store)
     beside.config.write_text('[sync]\ninclude = ["~/*"]\n[archive]\nafter = "soon"\n')
-    found, problem = settings.careful(beside)
+    found, problem = settings.load_or_default(beside)
     assert found.sync.include == ()
     assert "archive.after" in problem
 

@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 
 from sessgit.errors import UsageError
 from sessgit.model import canonical
-from sessgit.model.search_query import MOST_TERMS, Query, Snippet, Term, fold, parse, snippet, spaced
+from sessgit.model.search_query import (
+    MOST_TERMS,
+    Query,
+    Snippet,
+    Term,
+    fold_text,
+    make_snippet,
+    parse_query,
+    space_single_char_words,
+)
 
 
 def terms(*words: str) -> tuple[tuple[Term, ...], ...]:
@@ -35,7 +44,7 @@ def terms(*words: str) -> tuple[tuple[Term, ...], ...]:
     ],
 )
 def test_queries(text: str, expected: Query) -> None:
-    assert parse(text) == expected
+    assert parse_query(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -50,7 +59,7 @@ def test_queries(text: str, expected: Query) -> None:
 )
 def test_what_is_no_query(text: str, wrong: str) -> None:
     with pytest.raises(UsageError) as refused:
-        parse(text)
+        parse_query(text)
     assert str(refused.value) == wrong
     assert refused.value.hint
 
@@ -73,18 +82,18 @@ def test_what_is_no_query(text: str, wrong: str) -> None:
     ],
 )
 def test_what_is_found(query: str, text: str, found: list[str]) -> None:
-    assert [text[a:b] for a, b in parse(query).found(text)] == found
+    assert [text[a:b] for a, b in parse_query(query).found(text)] == found
 
 
 @given(st.text())
 def test_folding_keeps_places(text: str) -> None:
-    assert len(fold(text)) == len(text)
-    assert fold(fold(text)) == fold(text)
+    assert len(fold_text(text)) == len(text)
+    assert fold_text(fold_text(text)) == fold_text(text)
 
 
 def test_characters_that_are_words_are_set_apart() -> None:
-    assert spaced("a设定b") == "a 设  定 b"
-    assert spaced("plain") == "plain"
+    assert space_single_char_words("a设定b") == "a 设  定 b"
+    assert space_single_char_words("plain") == "plain"
 
 
 @pytest.mark.parametrize(
@@ -100,17 +109,17 @@ def test_characters_that_are_words_are_set_apart() -> None:
     ],
 )
 def test_snippets(text: str, length: int, expected: Snippet) -> None:
-    assert snippet(text, parse("lexer"), length) == expected
+    assert make_snippet(text, parse_query("lexer"), length) == expected
 
 
 def test_a_snippet_shows_where_most_words_meet() -> None:
     text = "lexer " + "x " * 200 + "the trie and the lexer " + "x " * 200
-    assert "trie and the lexer" in snippet(text, parse("lexer trie"), 60).text
+    assert "trie and the lexer" in make_snippet(text, parse_query("lexer trie"), 60).text
 
 
 @given(st.text(max_size=300), st.integers(1, 80), st.sampled_from(["a", "0 a*", "é OR 设", "the"]))
 def test_any_text_has_a_snippet(text: str, length: int, query: str) -> None:
-    found = snippet(text, parse(query), length)
+    found = make_snippet(text, parse_query(query), length)
     assert len(found.text) <= length + 2
     assert canonical.printable(found.text) == found.text
     assert found.text.split() == found.text.split(" ") or not found.text

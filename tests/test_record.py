@@ -14,8 +14,8 @@ from transcripts import SESSION, Talk
 from sessgit.check import verify
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.record import file_hash
-from sessgit.record.recording import Result, record
-from sessgit.record.source import Rules, Source
+from sessgit.record.recording import RecordingResult, record
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store.index import Index
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
@@ -56,11 +56,11 @@ def test_a_plain_turn(keep: Keep, store: Store, git: Git) -> None:
         "Tokens-Cache-Write: 100\n"
         f"Extent: 0+{len(joined(body).encode())}/5\n"
         f"Lines-SHA256: {sha256(body)}\n"
-        f"File-Hash: {file_hash.of(line for line in body)}\n"
+        f"File-Hash: {file_hash.hash_lines(line for line in body)}\n"
         "sessgit <sessgit@localhost> 1772359201\n"
     )
     tip = branches(store)[SESSION]
-    assert result == Result(SESSION, (1,), True, tip)
+    assert result == RecordingResult(SESSION, (1,), True, tip)
     assert tree(store, tip) == ["format", "session.json", f"{TURN_1}/cells.jsonl", f"{TURN_1}/transcript.jsonl"]
     assert text(store, tip, "format") == "1\n"
     assert text(store, tip, f"{TURN_1}/transcript.jsonl") == joined(body)
@@ -157,7 +157,7 @@ def test_an_id_that_can_be_no_ref_becomes_a_uuid(keep: Keep, store: Store) -> No
 
 def test_a_file_without_a_prompt_is_recorded_when_it_ends(keep: Keep, store: Store) -> None:
     talk = Talk().bare("mode", mode="normal").title("Nothing yet")
-    assert keep(talk) == Result(SESSION)
+    assert keep(talk) == RecordingResult(SESSION)
     assert branches(store) == {}
     keep(talk, final=True)
     assert log(store, SESSION) == [f"start: {SESSION}", "end: 0 turns"]
@@ -332,14 +332,14 @@ def test_a_cursor_that_cannot_be_read(keep: Keep, store: Store, damage: bytes) -
     keep(talk)
     store.beside.cursor(SESSION).write_bytes(damage)
     assert not keep(talk).changed
-    assert cursors.load(store.beside, SESSION) is not None
+    assert cursors.load_cursor(store.beside, SESSION) is not None
     keep(talk.turns("three"))
     assert log(store, SESSION)[1:] == ["turn 1: one", "turn 2: two", "turn 3: three"]
 
 
 def test_no_file_and_no_regular_file(store: Store, index: Index, tmp_path: Path) -> None:
     def try_(path: Path) -> None:
-        record(store, index, Source(path, SESSION, tmp_path), Rules())
+        record(store, index, TranscriptSource(path, SESSION, tmp_path), RecordRules())
 
     with pytest.raises(NotFoundError, match="there is no file"):
         try_(tmp_path / "none.jsonl")

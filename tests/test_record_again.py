@@ -7,7 +7,7 @@ from plain import Keep
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.store.recorder import cursor as cursors
-from sessgit.store.store import Store, hash_of
+from sessgit.store.store import Store, lines_hash
 
 
 def test_a_prompt_that_comes_again_in_a_later_pass_opens_no_turn(keep: Keep, store: Store) -> None:
@@ -27,13 +27,13 @@ def test_a_turn_that_grew_says_of_all_its_lines_where_they_stand(keep: Keep, sto
     (extent,) = message.extents
     first = len(b"".join(line + b"\n" for line in talk.lines[:3]))
     assert (extent.offset, extent.end, extent.lines) == (first, len(talk.data), len(talk.lines) - 3)
-    assert message.get("Lines-SHA256") == hash_of(talk.lines[3:])
+    assert message.get("Lines-SHA256") == lines_hash(talk.lines[3:])
 
 
 def test_a_session_whose_cursor_is_lost_ends_all_the_same(keep: Keep, store: Store) -> None:
     talk = Talk().turns("one", "two")
     keep(talk)
-    cursors.forget(store.beside, SESSION)
+    cursors.delete_cursor(store.beside, SESSION)
     keep(talk, final=True)
     assert list(branches(store)) == [SESSION]
     assert log(store, SESSION)[1:] == ["turn 1: one", "turn 2: two", "end: 2 turns"]
@@ -44,7 +44,7 @@ def test_a_fork_that_nobody_went_on_with_is_known_again_without_its_cursor(keep:
     keep(talk)
     copy = talk.fork_session()
     keep(copy)
-    cursors.forget(store.beside, OTHER)
+    cursors.delete_cursor(store.beside, OTHER)
     before = branches(store)
     assert not keep(copy).changed
     keep(copy.turns("three"))

@@ -112,7 +112,7 @@ def put_pad(store: Store, words: str) -> None:
         [tip],
         1772359300,
     )
-    store.repo.move(layout.head(SESSION), tip, commit)
+    store.repo.move(layout.head_ref(SESSION), tip, commit)
 
 
 def test_two_writers_give_two_branches_however_often_they_alternate(keep: Keep, store: Store) -> None:

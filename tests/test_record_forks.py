@@ -11,7 +11,7 @@ from strategies import SECRET
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.branch import fork, restore
-from sessgit.history.fork_point import Point
+from sessgit.history.fork_point import ForkPoint
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -20,7 +20,7 @@ BODY_1 = "turns/0000/000001/transcript.jsonl"
 
 
 def rebuilt(store: Store, session: str) -> bytes:
-    return restore.rebuild(store, session).data
+    return restore.rebuild_file(store, session).data
 
 
 # --fork-session
@@ -236,8 +236,8 @@ def test_a_fork_of_our_own_is_level_from_the_start(keep: Keep, store: Store, ind
     keep(talk.turns("three"))
     row = index.turn(SESSION, 2)
     assert row is not None
-    plan = fork.Plan(OTHER, "other way", 1772380000.0, claude.parents[1])
-    made = fork.fork(store, store.state(branches(store)[SESSION]), Point(SESSION, 2, row.commit), plan)
+    plan = fork.ForkPlan(OTHER, "other way", 1772380000.0, claude.parents[1])
+    made = fork.fork_session(store, store.state(branches(store)[SESSION]), ForkPoint(SESSION, 2, row.commit), plan)
     assert made.transcript == claude / f"{OTHER}.jsonl"
     before = branches(store)
     assert not keep(made.transcript).changed

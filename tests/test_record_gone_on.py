@@ -61,7 +61,7 @@ def test_a_turn_that_another_machine_has_gone_on_from(machines: tuple[Clone, Clo
     assert here.store.state(here.tip()).name == "lexers"
     here.record(talk.turns("three here"), final=True)
     assert prompts(here.store, here.tip()) == talk.prompts
-    assert restore.rebuild(here.store, SESSION).data == talk.data
+    assert restore.rebuild_file(here.store, SESSION).data == talk.data
     here.push()
     there.pull()
     assert {name: answers(there.store, name) for name in branches(there.store)} == {

@@ -15,7 +15,7 @@ from transcripts import SESSION, Talk
 
 from sessgit.branch import restore
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.backend import Repository
 from sessgit.store.index import Index
@@ -40,7 +40,7 @@ class _KilledError(Exception):
 
 def recorded(store: Store, path: Path, index: Index | None = None) -> None:
     own = index or Index(store.path, lambda: store)
-    record(store, own, Source(path, SESSION, path.parents[2]), Rules())
+    record(store, own, TranscriptSource(path, SESSION, path.parents[2]), RecordRules())
     if index is None:
         own.close()
 
@@ -70,12 +70,12 @@ def test_a_prompt_that_somebody_records_between_the_refs_and_the_index(
     recorded(store, path, index)
     index.close()
 
-    stores.create(tmp_path / "alone")
+    stores.create_store(tmp_path / "alone")
     alone = Store(tmp_path / "alone")
     recorded(alone, path)
     assert conversation(store) == conversation(alone)
     keep(talk, final=True)
-    assert restore.rebuild(store, SESSION).data == talk.data
+    assert restore.rebuild_file(store, SESSION).data == talk.data
 
 
 @pytest.fixture
@@ -106,4 +106,4 @@ def test_turns_from_elsewhere_that_are_pulled_while_the_file_is_recorded(machine
         f"{SESSION}.m-a0000003": ["turn 1: one", "turn 2: two", "turn 3: three there"],
     }
     here.record(talk, final=True)
-    assert restore.rebuild(here.store, SESSION).data == talk.data
+    assert restore.rebuild_file(here.store, SESSION).data == talk.data

@@ -14,7 +14,7 @@ from sessgit.branch import restore
 from sessgit.errors import StoreError
 from sessgit.model.conversation.message import Message
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import layout
 from sessgit.store import store as stores
 from sessgit.store.backend import Repository
@@ -33,7 +33,7 @@ def edit(store: Store, note: str) -> str:
     message = Message(f"edit: {note}", (("Session", SESSION), ("Event", "edit")))
     commit = store.write_commit(tip, {"pad/note.md": (store.repo.write_blob(note.encode()), False)}, store.state(tip),
                                 message, [tip], 1772359300)  # fmt: skip
-    Repository(store.path).move(layout.head(SESSION), tip, commit)
+    Repository(store.path).move(layout.head_ref(SESSION), tip, commit)
     return commit
 
 
@@ -53,7 +53,7 @@ def test_a_branch_that_someone_made_meanwhile(keep: Keep, store: Store, tmp_path
     def rival() -> None:
         theirs = Store(store.path)
         index = Index(store.path, lambda: theirs)
-        record(theirs, index, Source(path, SESSION, tmp_path), Rules())
+        record(theirs, index, TranscriptSource(path, SESSION, tmp_path), RecordRules())
         index.close()
 
     store.repo = Rivalled(store.path, rival)
@@ -134,9 +134,9 @@ def test_what_another_machine_wrote_stays(keep: Keep, store: Store, keep_cursor:
     talk = Talk().turns("one", "two")
     keep(talk)
     theirs = f"{SESSION}.m-laptop"
-    store.repo.move(layout.head(theirs), None, branches(store)[SESSION])
+    store.repo.move(layout.head_ref(theirs), None, branches(store)[SESSION])
     if not keep_cursor:
-        cursors.forget(store.beside, SESSION)
+        cursors.delete_cursor(store.beside, SESSION)
     keep(talk.rewind(1).turns("two again"))
     assert log(store, theirs)[1:] == ["turn 1: one", "turn 2: two"]
     assert log(store, SESSION)[1:] == ["turn 1: one", "turn 2: two again"]
@@ -154,7 +154,7 @@ def _record_growing(store_path: Path, path: Path, barrier: object) -> None:
     index = Index(store_path, lambda: store)
     for _ in range(12):
         barrier.wait(20)  # type: ignore[attr-defined]
-        record(store, index, Source(path, SESSION, path.parent), Rules())
+        record(store, index, TranscriptSource(path, SESSION, path.parent), RecordRules())
         barrier.wait(20)  # type: ignore[attr-defined]
     index.close()
 
@@ -167,7 +167,7 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
     ends = [round(len(talk.lines) * n / 12) for n in range(1, 13)]
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(b"")
-    stores.create(tmp_path / "store")
+    stores.create_store(tmp_path / "store")
     spawn = multiprocessing.get_context("spawn")
     barrier = spawn.Barrier(3)
     workers = [spawn.Process(target=_record_growing, args=(tmp_path / "store", path, barrier)) for _ in range(2)]
@@ -184,11 +184,11 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
 
     store = Store(tmp_path / "store")
     alone = tmp_path / "alone"
-    stores.create(alone)
+    stores.create_store(alone)
     other = Store(alone)
     for each in (store, other):
         index = Index(each.path, lambda each=each: each)  # type: ignore[misc]
-        record(each, index, Source(path, SESSION, tmp_path, final=True), Rules())
+        record(each, index, TranscriptSource(path, SESSION, tmp_path, final=True), RecordRules())
         index.close()
     assert conversation(store) == conversation(other)
-    assert restore.rebuild(store, SESSION).data == talk.data
+    assert restore.rebuild_file(store, SESSION).data == talk.data

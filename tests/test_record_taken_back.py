@@ -11,8 +11,8 @@ from plain import Git
 from transcripts import Talk
 
 from sessgit.record import catch_up
-from sessgit.record.recording import Result, record
-from sessgit.record.source import Rules, Source
+from sessgit.record.recording import RecordingResult, record
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -36,10 +36,10 @@ def test_the_next_pass_reads_what_came_in_their_place(
     last["uuid"] = "b9999999" + last["uuid"][8:]
     last["message"]["content"][0]["text"] = "another one" + "!" * longer
     after = before + json.dumps(last, separators=(",", ":")).encode() + b"\n"
-    source = Source(path, talk.session, claude.parents[1])
+    source = TranscriptSource(path, talk.session, claude.parents[1])
 
-    def once(heard: Callable[..., None] | None = None) -> Result:
-        return record(store, index, source, Rules(), heard)
+    def once(heard: Callable[..., None] | None = None) -> RecordingResult:
+        return record(store, index, source, RecordRules(), heard)
 
     once(lambda *_: write(path, after))
     assert not catch_up.is_level(store.beside, talk.session, path)

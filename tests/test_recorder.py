@@ -184,7 +184,7 @@ def test_what_is_killed_in_the_middle_is_recorded_by_the_next_event(place: Place
 
 def test_a_session_that_someone_else_records_is_left_to_them(place: Place) -> None:
     path = talk(SESSIONS[0], "one").save(place.projects)
-    with locks.session(StorePaths(place.store), SESSIONS[0]) as held:
+    with locks.session_lock(StorePaths(place.store), SESSIONS[0]) as held:
         assert held
         place.event("SessionStart", path)
         until(lambda: len(place.recorders()) == 1)

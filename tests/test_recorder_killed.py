@@ -149,7 +149,7 @@ def test_status_tells_what_waits(place: Place) -> None:
             "no recorder was running: SESSGIT_OFF=1 prevents one from starting",
         ]
         shutil.copy(event, event.with_name("1-1.json"))
-        held = locks.recording(StorePaths(place.store))
+        held = locks.recorder_lock(StorePaths(place.store))
         assert attention(**off)[:2] == [
             "2 events are waiting to be recorded, the first from 5m ago",
             "a recorder is running",
@@ -183,7 +183,7 @@ def test_doctor_tells_what_waits(place: Place, age: float, is_running: bool, sai
         event.write_text(json.dumps(payload))
         event.chmod(0o600)
         os.utime(event, (moment,) * 2)
-    held = locks.recording(StorePaths(place.store)) if is_running else 0
+    held = locks.recorder_lock(StorePaths(place.store)) if is_running else 0
     (found,) = (one for one in doctor(place)["findings"] if one["kind"] == "spool")
     assert found["severity"] == severity
     what = re.sub(r"\b([89]|1\d) seconds", "7 seconds", found["message"])

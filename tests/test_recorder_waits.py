@@ -32,7 +32,7 @@ def place(tmp_path: Path) -> Place:
 def waited_for(place: Place, session: str) -> Iterator[Opens]:
     """Holds a session's lock, and counts how often others try to get it."""
     beside = StorePaths(place.store)
-    with locks.session(beside, session) as held, opens(beside.lock(f"session-{session}")) as tries:
+    with locks.session_lock(beside, session) as held, opens(beside.lock(f"session-{session}")) as tries:
         assert held
         yield tries
 

@@ -165,9 +165,9 @@ def test_one_that_is_written_all_the_time_is_not_waited_for_twice(
 
 def test_a_client_that_does_not_tell_is_given_longer(sessgit: Shell) -> None:
     path = hooked(sessgit, sessgit.talk(style="2.0").turns("one"))
-    lie(path, catch_up.QUIET / 2)
+    lie(path, catch_up.QUIET_SECONDS / 2)
     assert sessgit.out("recover") == ("5e551011  its file was just written: run sessgit recover again in 30 seconds\n")
-    lie(path, catch_up.QUIET * 2)
+    lie(path, catch_up.QUIET_SECONDS * 2)
     assert "fully recorded" in sessgit.out("recover")
 
 
@@ -182,7 +182,7 @@ def test_what_nobody_left_is_not_recovered(sessgit: Shell) -> None:
     hooked(sessgit, sessgit.talk(OTHER).turns("two"))
     sessgit.out("archive", OTHER)
     hooked(sessgit, sessgit.talk(THIRD).turns("three")).unlink()
-    cursors.forget(layout.StorePaths(sessgit.store), THIRD)
+    cursors.delete_cursor(layout.StorePaths(sessgit.store), THIRD)
     assert sessgit.out("recover", "--all") == NOTHING
     sessgit.out("restore", THIRD)
     lie(next(sessgit.config.glob(f"projects/*/{THIRD}.jsonl")), 3600)
@@ -240,10 +240,10 @@ def test_projects_that_are_off_stay_as_they_are(sessgit: Shell, monkeypatch: pyt
 
 
 def test_one_that_cannot_be_recorded_does_not_stop_the_others(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catch_up, "WAIT", 0.01)
+    monkeypatch.setattr(catch_up, "LOCK_TIMEOUT", 0.01)
     hooked(sessgit, sessgit.talk().turns("one"))
     hooked(sessgit, sessgit.talk(OTHER).turns("two"))
-    with locks.session(layout.StorePaths(sessgit.store), SESSION) as held:
+    with locks.session_lock(layout.StorePaths(sessgit.store), SESSION) as held:
         assert held
         done = sessgit("recover")
     assert done.code == 0

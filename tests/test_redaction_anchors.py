@@ -180,6 +180,6 @@ def test_where_re2_finds_not_even_the_end_every_rule_is_tried(monkeypatch: pytes
     mute = re2.Set.SearchSet()
     mute.Add(r"[^\s\S]")
     mute.Compile()
-    monkeypatch.setattr(engine, "_anchors", lambda: mute)
+    monkeypatch.setattr(engine, "_compiled_anchors", lambda: mute)
     assert scan(b"x") == Hits(tuple(range(len(RULES))), names=True, key_lines=True, options=True)
     assert redact_text(b"ghp_" + b"a1B2" * 9 + b" DB_PASSWORD=" + b"s3cr3t-Pa!w0rd")[1] == 2

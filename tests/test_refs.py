@@ -46,8 +46,8 @@ def test_loose_and_packed(store: Store, git: Git, commits: list[str]) -> None:
         "refs/heads/a41f.r-9c02d7e1": one,
         "refs/heads/a41f.m-laptop": one,
     }
-    assert refs.of_session(store.path, "a41f") == {"a41f": three, "a41f.r-9c02d7e1": one, "a41f.m-laptop": one}
-    assert refs.of_session(store.path, "none") == {}
+    assert refs.session_tips(store.path, "a41f") == {"a41f": three, "a41f.r-9c02d7e1": one, "a41f.m-laptop": one}
+    assert refs.session_tips(store.path, "none") == {}
     assert refs.read(store.path, "refs/heads/a41f") == three
     assert refs.read(store.path, "refs/heads/a4") == one
     assert refs.read(store.path, "refs/heads/none") is None
@@ -94,7 +94,7 @@ STEPS = st.tuples(st.sampled_from(["set", "del", "pack"]), st.sampled_from(IDS),
 def test_as_git_sees_them(steps: list[tuple[str, str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store"
-        stores.create(path)
+        stores.create_store(path)
         store = Store(path)
         tree = store.repo.edit_tree(None, {})
         made = [store.repo.write_commit(tree, [], str(number), number) for number in range(3)]

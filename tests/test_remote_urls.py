@@ -22,7 +22,7 @@ from sessgit.store.remote.remotes import Remote
 )
 def test_all_of_it_is_hidden(url: str, shown: str, secrets: tuple[str, ...]) -> None:
     assert Remote("origin", url).shown == shown
-    assert transport.secrets_of(url) == secrets
+    assert transport.url_secrets(url) == secrets
 
 
 def test_nothing_of_it_is_printed(sessgit: Shell) -> None:

@@ -24,7 +24,7 @@ from sessgit.store import layout, refs
 from sessgit.store import store as stores
 from sessgit.store.layout import StorePaths
 from sessgit.store.remote import incoming, outgoing, remotes, transport
-from sessgit.store.remote.remotes import Link, Remote
+from sessgit.store.remote.remotes import Connection, Remote
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move, move_all
 
@@ -42,13 +42,13 @@ def hub(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def link(store: Store, hub: Path) -> Link:
+def link(store: Store, hub: Path) -> Connection:
     return linked(store.path, str(hub))
 
 
-def linked(path: Path, url: str, name: str = "origin", **env: str) -> Link:
-    remotes.add(path, name, url)
-    return Link(remotes.find(path, name), {**os.environ, **env}, lambda piece: None)
+def linked(path: Path, url: str, name: str = "origin", **env: str) -> Connection:
+    remotes.add_remote(path, name, url)
+    return Connection(remotes.find_remote(path, name), {**os.environ, **env}, lambda piece: None)
 
 
 def commits(store: Store, count: int) -> list[str]:
@@ -69,16 +69,18 @@ def at(remote: Path) -> dict[str, str]:
 
 
 def test_a_remote_is_gits_own(store: Store, git: Git, hub: Path) -> None:
-    assert remotes.listed(store.path) == []
-    assert remotes.add(store.path, "origin", str(hub)) == Remote("origin", str(hub))
-    assert remotes.listed(store.path) == [Remote("origin", str(hub))]
+    assert remotes.list_remotes(store.path) == []
+    assert remotes.add_remote(store.path, "origin", str(hub)) == Remote("origin", str(hub))
+    assert remotes.list_remotes(store.path) == [Remote("origin", str(hub))]
     assert git("remote", "-v") == f"origin\t{hub} (fetch)\norigin\t{hub} (push)\n"
     first = commits(store, 1)[0]
     git(
         "push", "-q", "origin", f"{first}:{HEAD}", f"{first}:refs/archive/{OTHER}", f"{first}:{STONE}", f"{first}:{TAG}"
     )
     git("fetch", "-q", "origin")
-    assert remotes.tracked(store.path, "origin") == dict.fromkeys([HEAD, f"refs/archive/{OTHER}", STONE, TAG], first)
+    assert remotes.tracked_refs(store.path, "origin") == dict.fromkeys(
+        [HEAD, f"refs/archive/{OTHER}", STONE, TAG], first
+    )
     assert git("tag") == ""
 
 
@@ -87,8 +89,8 @@ def test_a_remote_is_gits_own(store: Store, git: Git, hub: Path) -> None:
 )
 def test_a_name_that_git_takes_for_no_remote(store: Store, name: str) -> None:
     with pytest.raises(UsageError):
-        remotes.add(store.path, name, "/srv/hub")
-    assert remotes.listed(store.path) == []
+        remotes.add_remote(store.path, name, "/srv/hub")
+    assert remotes.list_remotes(store.path) == []
 
 
 @pytest.mark.parametrize(
@@ -97,8 +99,8 @@ def test_a_name_that_git_takes_for_no_remote(store: Store, name: str) -> None:
 )
 def test_a_url_that_is_none(store: Store, url: str) -> None:
     with pytest.raises(UsageError):
-        remotes.add(store.path, "origin", url)
-    assert remotes.listed(store.path) == []
+        remotes.add_remote(store.path, "origin", url)
+    assert remotes.list_remotes(store.path) == []
 
 
 @pytest.mark.parametrize(
@@ -106,16 +108,16 @@ def test_a_url_that_is_none(store: Store, url: str) -> None:
     ["/srv/hub", "host:hub", "ada@host:code/hub", "ssh://host/hub", "https://host/hub.git", '/srv/a "b" \\ c # d ; é '],
 )
 def test_a_url_stays_as_it_is(store: Store, url: str) -> None:
-    remotes.add(store.path, "origin", url)
-    assert remotes.find(store.path, "").url == url
+    remotes.add_remote(store.path, "origin", url)
+    assert remotes.find_remote(store.path, "").url == url
 
 
 def test_settings_of_a_remote_without_a_url_are_replaced(store: Store, git: Git) -> None:
     git("config", "remote.origin.fetch", "+refs/heads/*:refs/theirs/*")
     with (store.path / "config").open("a") as file:
         file.write("[core]\n\tbare = true")  # no newline at the end
-    remotes.add(store.path, "origin", "/srv/hub")
-    fetch = [f"+{space}*:{layout.tracking('origin', space)}*" for space in layout.SPACES]
+    remotes.add_remote(store.path, "origin", "/srv/hub")
+    fetch = [f"+{space}*:{layout.tracking_ref('origin', space)}*" for space in layout.REF_SPACES]
     assert git("config", "--get-all", "remote.origin.fetch").splitlines() == fetch
     assert git("config", "remote.origin.tagOpt") == "--no-tags\n"
     assert git("rev-parse", "--is-bare-repository") == "true\n"
@@ -126,122 +128,122 @@ def test_a_config_that_git_has_locked_stays(store: Store) -> None:
     lock, before = store.path / "config.lock", (store.path / "config").read_bytes()
     lock.touch()
     with pytest.raises(StoreError, match="cannot change the store's git config: File exists"):
-        remotes.add(store.path, "origin", "/srv/hub")
+        remotes.add_remote(store.path, "origin", "/srv/hub")
     assert lock.exists() and (store.path / "config").read_bytes() == before
 
 
 def test_a_name_is_taken_once(store: Store) -> None:
-    remotes.add(store.path, "origin", "https://ada:pass@host/hub")
+    remotes.add_remote(store.path, "origin", "https://ada:pass@host/hub")
     with pytest.raises(ConflictError, match=r"https://ada:\*\*\*@host/hub"):
-        remotes.add(store.path, "origin", "/srv/other")
-    assert [remote.url for remote in remotes.listed(store.path)] == ["https://ada:pass@host/hub"]
+        remotes.add_remote(store.path, "origin", "/srv/other")
+    assert [remote.url for remote in remotes.list_remotes(store.path)] == ["https://ada:pass@host/hub"]
 
 
 def test_which_one_is_meant(store: Store) -> None:
     with pytest.raises(NotFoundError, match=r"there is no remote$"):
-        remotes.find(store.path, "")
-    remotes.add(store.path, "laptop", "/srv/a")
-    assert remotes.find(store.path, "").name == "laptop"
+        remotes.find_remote(store.path, "")
+    remotes.add_remote(store.path, "laptop", "/srv/a")
+    assert remotes.find_remote(store.path, "").name == "laptop"
     with pytest.raises(NotFoundError, match="there is no remote origin"):
-        remotes.find(store.path, "origin")
-    remotes.add(store.path, "desk", "/srv/b")
+        remotes.find_remote(store.path, "origin")
+    remotes.add_remote(store.path, "desk", "/srv/b")
     with pytest.raises(UsageError, match="2 remotes: desk, laptop"):
-        remotes.find(store.path, "")
+        remotes.find_remote(store.path, "")
 
 
 def test_one_that_plain_git_made_would_take_other_refs(store: Store, git: Git) -> None:
     git("remote", "add", "mine", "/srv/hub")
-    assert [remote.name for remote in remotes.listed(store.path)] == ["mine"]
+    assert [remote.name for remote in remotes.list_remotes(store.path)] == ["mine"]
     with pytest.raises(ConflictError, match="not set up"):
-        remotes.find(store.path, "mine")
-    remotes.remove(store.path, "mine")
-    remotes.add(store.path, "mine", "/srv/hub")
+        remotes.find_remote(store.path, "mine")
+    remotes.remove_remote(store.path, "mine")
+    remotes.add_remote(store.path, "mine", "/srv/hub")
     git("config", "remote.mine.push", "refs/heads/*")
     with pytest.raises(ConflictError, match="not set up"):
-        remotes.find(store.path, "mine")
+        remotes.find_remote(store.path, "mine")
 
 
-def test_removed_with_all_that_was_remembered(store: Store, link: Link, git: Git) -> None:
+def test_removed_with_all_that_was_remembered(store: Store, link: Connection, git: Git) -> None:
     first = commits(store, 1)[0]
-    remotes.push(store.path, link, [Move(HEAD, None, first)])
-    before = remotes.tracked(store.path, "origin")
-    assert remotes.remove(store.path, "origin") == link.remote
-    assert (before, remotes.tracked(store.path, "origin")) == ({HEAD: first}, {})
+    remotes.push_refs(store.path, link, [Move(HEAD, None, first)])
+    before = remotes.tracked_refs(store.path, "origin")
+    assert remotes.remove_remote(store.path, "origin") == link.remote
+    assert (before, remotes.tracked_refs(store.path, "origin")) == ({HEAD: first}, {})
     assert refs.read_all(store.path) == {}
     assert "remote" not in git("config", "--local", "--list")
     with pytest.raises(NotFoundError):
-        remotes.remove(store.path, "origin")
+        remotes.remove_remote(store.path, "origin")
 
 
 # There and back
 
 
-def test_there_and_back(store: Store, link: Link, hub: Path, tmp_path: Path) -> None:
+def test_there_and_back(store: Store, link: Connection, hub: Path, tmp_path: Path) -> None:
     one, two, three = commits(store, 3)
     moves = [Move(HEAD, None, two), Move(SIDE, None, three), Move(STONE, None, one), Move(TAG, None, one)]
-    remotes.push(store.path, link, moves)
+    remotes.push_refs(store.path, link, moves)
     there = {HEAD: two, SIDE: three, STONE: one, TAG: one}
-    assert at(hub) == remotes.held(store.path, link) == remotes.tracked(store.path, "origin") == there
-    stores.create(tmp_path / "other")
+    assert at(hub) == remotes.remote_refs(store.path, link) == remotes.tracked_refs(store.path, "origin") == there
+    stores.create_store(tmp_path / "other")
     other = linked(tmp_path / "other", str(hub), "hub")
-    remotes.fetch(tmp_path / "other", other, [HEAD, TAG])
-    assert remotes.tracked(tmp_path / "other", "hub") == {HEAD: two, TAG: one}
+    remotes.fetch_refs(tmp_path / "other", other, [HEAD, TAG])
+    assert remotes.tracked_refs(tmp_path / "other", "hub") == {HEAD: two, TAG: one}
     assert sorted(refs.read_all(tmp_path / "other")) == [
         f"refs/remotes/hub/heads/{SESSION}",
         "refs/remotes/hub/tags/release",
     ]
     assert not (tmp_path / "other" / "FETCH_HEAD").exists()
-    remotes.push(store.path, link, [Move(HEAD, two, one), Move(SIDE, three, None), Move(STONE, one, two)])
+    remotes.push_refs(store.path, link, [Move(HEAD, two, one), Move(SIDE, three, None), Move(STONE, one, two)])
     assert at(hub) == {HEAD: one, STONE: two, TAG: one}
-    remotes.fetch(tmp_path / "other", other, [HEAD, SIDE])
-    assert remotes.tracked(tmp_path / "other", "hub") == {HEAD: one, TAG: one}
-    remotes.push(store.path, link, [Move(HEAD, one, None)])
-    remotes.fetch(tmp_path / "other", other, [HEAD, STONE])
-    assert remotes.tracked(tmp_path / "other", "hub") == {STONE: two, TAG: one}
+    remotes.fetch_refs(tmp_path / "other", other, [HEAD, SIDE])
+    assert remotes.tracked_refs(tmp_path / "other", "hub") == {HEAD: one, TAG: one}
+    remotes.push_refs(store.path, link, [Move(HEAD, one, None)])
+    remotes.fetch_refs(tmp_path / "other", other, [HEAD, STONE])
+    assert remotes.tracked_refs(tmp_path / "other", "hub") == {STONE: two, TAG: one}
 
 
-def test_nothing_to_do(store: Store, link: Link) -> None:
-    remotes.push(store.path, link, [])
-    remotes.fetch(store.path, link, [])
-    remotes.fetch(store.path, link, [HEAD])
-    assert remotes.held(store.path, link) == remotes.tracked(store.path, "origin") == {}
+def test_nothing_to_do(store: Store, link: Connection) -> None:
+    remotes.push_refs(store.path, link, [])
+    remotes.fetch_refs(store.path, link, [])
+    remotes.fetch_refs(store.path, link, [HEAD])
+    assert remotes.remote_refs(store.path, link) == remotes.tracked_refs(store.path, "origin") == {}
 
 
-def test_refs_of_others_are_not_seen(store: Store, link: Link, hub: Path) -> None:
+def test_refs_of_others_are_not_seen(store: Store, link: Connection, hub: Path) -> None:
     one = commits(store, 1)[0]
     names = ["refs/heads/Main", f"{HEAD}.x-1", f"{HEAD}/deep", "refs/notes/a", f"{STONE}.r-a0000001", "refs/keep/a-1",
              "refs/tags/a/b", "refs/pull/1/head", "refs/tags/v\u202e1"]  # fmt: skip
     run_git(store.path, "push", "-q", str(hub), *(f"{one}:{name}" for name in names))
     assert len(at(hub)) == len(names)
-    assert remotes.held(store.path, link) == {}
-    remotes.fetch(store.path, link, names)
+    assert remotes.remote_refs(store.path, link) == {}
+    remotes.fetch_refs(store.path, link, names)
     assert refs.read_all(store.path) == {}
     with pytest.raises(UsageError):
-        remotes.push(store.path, link, [Move("refs/keep/a-1", one, None)])
+        remotes.push_refs(store.path, link, [Move("refs/keep/a-1", one, None)])
 
 
-def test_a_tag_object_stands_for_its_commit(store: Store, link: Link, hub: Path) -> None:
+def test_a_tag_object_stands_for_its_commit(store: Store, link: Connection, hub: Path) -> None:
     one, two = commits(store, 2)
-    remotes.push(store.path, link, [Move(HEAD, None, two)])
+    remotes.push_refs(store.path, link, [Move(HEAD, None, two)])
     run_git(hub, "-c", "user.name=a", "-c", "user.email=a@b", "tag", "-a", "-m", "x", "release", one)
     assert at(hub)[TAG] != one
-    assert remotes.held(store.path, link)[TAG] == one
+    assert remotes.remote_refs(store.path, link)[TAG] == one
     with pytest.raises(MovedError):
-        remotes.push(store.path, link, [Move(TAG, two, None)])
-    remotes.fetch(store.path, link, [TAG])
-    assert remotes.tracked(store.path, "origin")[TAG] == one
-    remotes.push(store.path, link, [Move(TAG, one, two)])
+        remotes.push_refs(store.path, link, [Move(TAG, two, None)])
+    remotes.fetch_refs(store.path, link, [TAG])
+    assert remotes.tracked_refs(store.path, "origin")[TAG] == one
+    remotes.push_refs(store.path, link, [Move(TAG, one, two)])
     assert at(hub)[TAG] == two
 
 
-def test_what_is_here_no_more_can_be_deleted_there(store: Store, link: Link, hub: Path, tmp_path: Path) -> None:
-    stores.create(tmp_path / "other")
+def test_what_is_here_no_more_can_be_deleted_there(store: Store, link: Connection, hub: Path, tmp_path: Path) -> None:
+    stores.create_store(tmp_path / "other")
     other = Store(tmp_path / "other")
     last = commits(other, 7)[-1]
-    remotes.push(other.path, linked(other.path, str(hub)), [Move(HEAD, None, last)])
+    remotes.push_refs(other.path, linked(other.path, str(hub)), [Move(HEAD, None, last)])
     with pytest.raises(MovedError):
-        remotes.push(store.path, link, [Move(HEAD, "1" * 40, None)])
-    remotes.push(store.path, link, [Move(HEAD, last, None)])
+        remotes.push_refs(store.path, link, [Move(HEAD, "1" * 40, None)])
+    remotes.push_refs(store.path, link, [Move(HEAD, last, None)])
     assert at(hub) == {}
 
 
@@ -257,7 +259,7 @@ def test_all_or_none(there: list[int | None], moves: list[tuple[int | None, int 
     folder = Path(tempfile.mkdtemp(prefix="remotes-"))
     try:
         hub = bare(folder / "hub")
-        stores.create(folder / "store")
+        stores.create_store(folder / "store")
         store = Store(folder / "store")
         chain = commits(store, 2)
         oids = [*chain, store.repo.write_commit(store.repo.edit_tree(None, {}), chain[:1], "aside\n", 1_700_000_009)]
@@ -272,7 +274,7 @@ def test_all_or_none(there: list[int | None], moves: list[tuple[int | None, int 
         fits = all(before.get(move.ref) == move.old for move in moving)
         done = all(before.get(move.ref) in (move.old, move.new) for move in moving)
         try:
-            remotes.push(store.path, link, wanted)
+            remotes.push_refs(store.path, link, wanted)
         except MovedError:
             assert not fits
             assert at(hub) == before
@@ -284,29 +286,29 @@ def test_all_or_none(there: list[int | None], moves: list[tuple[int | None, int 
         shutil.rmtree(folder)
 
 
-def test_three_thousand_refs_in_one_push(store: Store, link: Link, hub: Path) -> None:
+def test_three_thousand_refs_in_one_push(store: Store, link: Connection, hub: Path) -> None:
     one = commits(store, 1)[0]
     run_git(hub, "config", "core.fsync", "none")
     names = [f"refs/heads/{number:08x}-0000-4000-8000-000000000000" for number in range(3000)]
-    remotes.push(store.path, link, [Move(name, None, one) for name in names])
-    assert remotes.tracked(store.path, "origin") == at(hub) == dict.fromkeys(names, one)
+    remotes.push_refs(store.path, link, [Move(name, None, one) for name in names])
+    assert remotes.tracked_refs(store.path, "origin") == at(hub) == dict.fromkeys(names, one)
 
 
-def test_many_come_by_a_pattern_and_nothing_else_does(store: Store, link: Link, hub: Path) -> None:
+def test_many_come_by_a_pattern_and_nothing_else_does(store: Store, link: Connection, hub: Path) -> None:
     one, two, three = commits(store, 3)
-    names = [f"refs/heads/{number:08x}-0000-4000-8000-000000000000" for number in range(remotes._FEW + 3)]
+    names = [f"refs/heads/{number:08x}-0000-4000-8000-000000000000" for number in range(remotes._FEW_REFS + 3)]
     *wanted, aside, same, gone = names
     others = ["refs/heads/Main", f"{wanted[0]}.x-1", f"{wanted[0]}-2/deep", "refs/notes/a", "refs/keep/a-1", STONE, TAG]
     seen = {wanted[0]: one, same: one, aside: one, gone: one, STONE: one}
-    move_all(store.path, [Move(layout.tracking("origin", ref), None, oid) for ref, oid in seen.items()])
+    move_all(store.path, [Move(layout.tracking_ref("origin", ref), None, oid) for ref, oid in seen.items()])
     held = {**dict.fromkeys([*wanted, aside, *others], two), same: one}
     (hub / "packed-refs").write_text("".join(f"{oid} {ref}\n" for ref, oid in sorted(held.items())))
     (hub / "objects" / "info" / "alternates").write_text(f"{store.path / 'objects'}\n")
     run_git(hub, "update-ref", f"refs/archive/{OTHER}", three)
-    remotes.fetch(store.path, link, [*wanted, gone, "refs/heads/Main"])
+    remotes.fetch_refs(store.path, link, [*wanted, gone, "refs/heads/Main"])
     came = {**dict.fromkeys(wanted, two), same: one, aside: one, STONE: one}
-    assert remotes.tracked(store.path, "origin") == came
-    assert refs.read_all(store.path) == {layout.tracking("origin", ref): oid for ref, oid in came.items()}
+    assert remotes.tracked_refs(store.path, "origin") == came
+    assert refs.read_all(store.path) == {layout.tracking_ref("origin", ref): oid for ref, oid in came.items()}
 
 
 PLACES = ["heads", "archive", "deleted"]
@@ -329,11 +331,11 @@ def test_a_pattern_brings_what_names_bring(
     rows: list[tuple[str, int | None, int | None, bool]], others: set[str]
 ) -> None:
     """Whichever refs are there, were here before and are wanted, both ways end with the same tracking refs."""
-    folder, few = Path(tempfile.mkdtemp(prefix="remotes-")), remotes._FEW
+    folder, few = Path(tempfile.mkdtemp(prefix="remotes-")), remotes._FEW_REFS
     try:
         hub, found = bare(folder / "hub"), list[dict[str, str]]()
         for way, limit in enumerate((few, -1)):
-            stores.create(folder / f"store-{way}")
+            stores.create_store(folder / f"store-{way}")
             store = Store(folder / f"store-{way}")
             oids = commits(store, 3)
             link = linked(store.path, str(hub))
@@ -344,13 +346,13 @@ def test_a_pattern_brings_what_names_bring(
                 if there:
                     run_git(store.path, "push", "-q", str(hub), *(f"{oid}:{ref}" for ref, oid in there.items()))
             seen = {name: oids[row[2]] for name, row in zip(names, rows, strict=True) if row[2] is not None}
-            move_all(store.path, [Move(layout.tracking("origin", ref), None, oid) for ref, oid in seen.items()])
-            remotes._FEW = limit
-            remotes.fetch(store.path, link, [name for name, row in zip(names, rows, strict=True) if row[3]])
+            move_all(store.path, [Move(layout.tracking_ref("origin", ref), None, oid) for ref, oid in seen.items()])
+            remotes._FEW_REFS = limit
+            remotes.fetch_refs(store.path, link, [name for name, row in zip(names, rows, strict=True) if row[3]])
             found.append(refs.read_all(store.path))
         assert found[0] == found[1]
     finally:
-        remotes._FEW = few
+        remotes._FEW_REFS = few
         shutil.rmtree(folder)
 
 
@@ -359,10 +361,10 @@ def test_ten_thousand_refs_are_one_pattern_to_git(store: Store) -> None:
     oid = "1" * 40
     there = dict.fromkeys([*names, "refs/heads/Main", "refs/tags/v1", "refs/tags/v1^{}"], oid)
     pattern = "+refs/heads/*:refs/remotes/origin/heads/*"
-    assert incoming.by_pattern("origin", names, there, {}) == [pattern, "^refs/heads/Main"]
-    known = {layout.tracking("origin", name): oid for name in names[1:]}
-    assert incoming.by_pattern("origin", names[:1], there, known) == [pattern, "^refs/heads/Main"]
-    with outgoing.repository(
+    assert incoming.pattern_refspecs("origin", names, there, {}) == [pattern, "^refs/heads/Main"]
+    known = {layout.tracking_ref("origin", name): oid for name in names[1:]}
+    assert incoming.pattern_refspecs("origin", names[:1], there, known) == [pattern, "^refs/heads/Main"]
+    with outgoing.push_repository(
         store.path, "origin", "/srv/hub", {}, [Move(name, None, oid) for name in names], {}
     ) as folder:
         assert run_git(folder, "config", "--get-all", f"remote.{folder.name}.push") == "refs/heads/*:refs/heads/*\n"
@@ -372,105 +374,107 @@ def test_ten_thousand_refs_are_one_pattern_to_git(store: Store) -> None:
     "name", ["refs/heads/ä", "refs/heads/a..b", "refs/heads/a.lock", "refs/heads/.a", "refs/heads/^a"]
 )
 def test_what_git_might_not_take_is_never_said_to_it(name: str) -> None:
-    assert incoming.by_pattern("o", [HEAD], {HEAD: "1" * 40, name: "1" * 40}, {}) == incoming.named("o", [HEAD])
+    assert incoming.pattern_refspecs("o", [HEAD], {HEAD: "1" * 40, name: "1" * 40}, {}) == incoming.refspecs_for(
+        "o", [HEAD]
+    )
 
 
-def test_only_what_is_named_goes(store: Store, link: Link, hub: Path) -> None:
+def test_only_what_is_named_goes(store: Store, link: Connection, hub: Path) -> None:
     one, two = commits(store, 2)
     move_all(store.path, [Move(HEAD, None, one), Move(SIDE, None, two), Move(TAG, None, one), Move(STONE, None, one)])
-    remotes.push(store.path, link, [Move(HEAD, None, one)])
+    remotes.push_refs(store.path, link, [Move(HEAD, None, one)])
     assert at(hub) == {HEAD: one}
     move_all(store.path, [Move(HEAD, one, two)])
-    remotes.push(store.path, link, [Move(SIDE, None, one)])
-    assert at(hub) == remotes.tracked(store.path, "origin") == {HEAD: one, SIDE: one}
+    remotes.push_refs(store.path, link, [Move(SIDE, None, one)])
+    assert at(hub) == remotes.tracked_refs(store.path, "origin") == {HEAD: one, SIDE: one}
 
 
-def test_a_push_leaves_nothing_beside_the_store(store: Store, link: Link, hub: Path) -> None:
+def test_a_push_leaves_nothing_beside_the_store(store: Store, link: Connection, hub: Path) -> None:
     state = StorePaths(store.path).state
     before = sorted(state.iterdir())
     left = state / "push-killed"
     left.mkdir()
     os.utime(left, (0, 0))
     one, two = commits(store, 2)
-    remotes.push(store.path, link, [Move(HEAD, None, one)])
+    remotes.push_refs(store.path, link, [Move(HEAD, None, one)])
     with pytest.raises(MovedError):
-        remotes.push(store.path, link, [Move(HEAD, two, None), Move(SIDE, None, one)])
+        remotes.push_refs(store.path, link, [Move(HEAD, two, None), Move(SIDE, None, one)])
     assert sorted(state.iterdir()) == before
 
 
-def test_what_the_stores_own_config_says_counts_in_a_push(store: Store, link: Link, hub: Path) -> None:
+def test_what_the_stores_own_config_says_counts_in_a_push(store: Store, link: Connection, hub: Path) -> None:
     run_git(store.path, "config", "remote.origin.receivepack", "echo not today >&2; false")
     with pytest.raises(StoreError, match="not today"):
-        remotes.push(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
+        remotes.push_refs(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
 
 
-def test_a_tracking_ref_that_cannot_be_moved_undoes_no_push(store: Store, link: Link, hub: Path) -> None:
+def test_a_tracking_ref_that_cannot_be_moved_undoes_no_push(store: Store, link: Connection, hub: Path) -> None:
     one = commits(store, 1)[0]
-    move_all(store.path, [Move(f"{layout.tracking('origin', HEAD)}/deep", None, one)])
-    remotes.push(store.path, link, [Move(HEAD, None, one)])
+    move_all(store.path, [Move(f"{layout.tracking_ref('origin', HEAD)}/deep", None, one)])
+    remotes.push_refs(store.path, link, [Move(HEAD, None, one)])
     assert at(hub) == {HEAD: one}
-    assert remotes.tracked(store.path, "origin") == {}
+    assert remotes.tracked_refs(store.path, "origin") == {}
 
 
 # What a remote says no to, and what goes wrong on the way
 
 
-def test_a_remote_that_deletes_nothing(store: Store, link: Link, hub: Path) -> None:
+def test_a_remote_that_deletes_nothing(store: Store, link: Connection, hub: Path) -> None:
     one, two = commits(store, 2)
-    remotes.push(store.path, link, [Move(HEAD, None, one)])
+    remotes.push_refs(store.path, link, [Move(HEAD, None, one)])
     run_git(hub, "config", "receive.denyDeletes", "true")
     with pytest.raises(RefusedError, match="deletion prohibited") as refused:
-        remotes.push(store.path, link, [Move(HEAD, one, None), Move(SIDE, None, two)])
+        remotes.push_refs(store.path, link, [Move(HEAD, one, None), Move(SIDE, None, two)])
     assert (refused.value.exit_code, "Nothing was changed" in refused.value.hint) == (3, True)
-    assert at(hub) == remotes.tracked(store.path, "origin") == {HEAD: one}
+    assert at(hub) == remotes.tracked_refs(store.path, "origin") == {HEAD: one}
 
 
-def test_a_hook_there_says_no(store: Store, link: Link, hub: Path) -> None:
+def test_a_hook_there_says_no(store: Store, link: Connection, hub: Path) -> None:
     hook(hub, "echo 'not on a Sunday'; printf '\\033[31mred\\033]0;title\\007\\n'; exit 1")
     with pytest.raises(RefusedError, match=r"hook declined \(not on a Sunday; red\)$"):
-        remotes.push(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
-    assert at(hub) == remotes.tracked(store.path, "origin") == {}
+        remotes.push_refs(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
+    assert at(hub) == remotes.tracked_refs(store.path, "origin") == {}
 
 
 @pytest.mark.parametrize("script", ["kill -9 $PPID", "kill -TERM $PPID; sleep 1"])
-def test_a_remote_that_dies_in_the_middle(store: Store, link: Link, hub: Path, script: str) -> None:
+def test_a_remote_that_dies_in_the_middle(store: Store, link: Connection, hub: Path, script: str) -> None:
     one, two = commits(store, 2)
-    remotes.push(store.path, link, [Move(HEAD, None, one)])
+    remotes.push_refs(store.path, link, [Move(HEAD, None, one)])
     hook(hub, script)
     here, there = refs.read_all(store.path), at(hub)
     with pytest.raises(StoreError, match="cannot reach origin: ") as died:
-        remotes.push(store.path, link, [Move(HEAD, one, two)])
+        remotes.push_refs(store.path, link, [Move(HEAD, one, two)])
     assert (died.value.exit_code, died.value.hint) == (
         7,
         "Try again: nothing was changed here, and what arrived is not sent twice.",
     )
     assert (refs.read_all(store.path), at(hub)) == (here, there)
     (hub / "hooks" / "pre-receive").unlink()
-    remotes.push(store.path, link, [Move(HEAD, one, two)])
+    remotes.push_refs(store.path, link, [Move(HEAD, one, two)])
     assert at(hub) == {HEAD: two}
 
 
-def test_a_remote_that_cannot_be_written(store: Store, link: Link, hub: Path) -> None:
+def test_a_remote_that_cannot_be_written(store: Store, link: Connection, hub: Path) -> None:
     shutil.rmtree(hub / "objects")
     (hub / "objects").write_text("no folder")
     with pytest.raises(StoreError, match="cannot reach"):
-        remotes.push(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
-    assert remotes.tracked(store.path, "origin") == {}
+        remotes.push_refs(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
+    assert remotes.tracked_refs(store.path, "origin") == {}
 
 
 @pytest.mark.parametrize("url", ["/nowhere/at/all", "file:///nowhere/at/all"])
 def test_no_repository(store: Store, url: str) -> None:
     with pytest.raises(StoreError, match=r"does not (appear to be a git repository|exist)") as failed:
-        remotes.held(store.path, linked(store.path, url))
+        remotes.remote_refs(store.path, linked(store.path, url))
     assert failed.value.hint == f"Is {url} a git repository? `git init --bare` creates one."
 
 
 def test_nobody_answers(store: Store) -> None:
     with pytest.raises(StoreError, match="Connection refused"):
-        remotes.held(store.path, linked(store.path, "git://127.0.0.1:1/hub"))
+        remotes.remote_refs(store.path, linked(store.path, "git://127.0.0.1:1/hub"))
 
 
-def test_broken_objects_do_not_come_in(store: Store, link: Link, hub: Path) -> None:
+def test_broken_objects_do_not_come_in(store: Store, link: Connection, hub: Path) -> None:
     tree = store.repo.edit_tree(None, {})
     raw = f"tree {tree}\nauthor a <a@b> 1 +0000\nauthor a <a@b> 1 +0000\ncommitter a <a@b> 1 +0000\n\nx\n"
     (hub / "raw").write_text(raw)
@@ -478,27 +482,27 @@ def test_broken_objects_do_not_come_in(store: Store, link: Link, hub: Path) -> N
     oid = run_git(hub, "hash-object", "-w", "--literally", "-t", "commit", str(hub / "raw")).strip()
     run_git(hub, "update-ref", HEAD, oid)
     with pytest.raises(StoreError, match="multipleAuthors"):
-        remotes.fetch(store.path, link, [HEAD])
-    assert remotes.tracked(store.path, "origin") == {}
+        remotes.fetch_refs(store.path, link, [HEAD])
+    assert remotes.tracked_refs(store.path, "origin") == {}
 
 
 # Ways to get there
 
 
-def both_ways(store: Store, link: Link, hub: Path) -> None:
+def both_ways(store: Store, link: Connection, hub: Path) -> None:
     one, two = commits(store, 2)
-    remotes.push(store.path, link, [Move(HEAD, None, one), Move(STONE, None, one)])
-    assert at(hub) == remotes.held(store.path, link) == {HEAD: one, STONE: one}
-    move_all(store.path, [Move(layout.tracking("origin", HEAD), one, None)])
-    remotes.fetch(store.path, link, [HEAD])
-    assert remotes.tracked(store.path, "origin") == {HEAD: one, STONE: one}
-    remotes.push(store.path, link, [Move(HEAD, one, two), Move(STONE, one, None)])
+    remotes.push_refs(store.path, link, [Move(HEAD, None, one), Move(STONE, None, one)])
+    assert at(hub) == remotes.remote_refs(store.path, link) == {HEAD: one, STONE: one}
+    move_all(store.path, [Move(layout.tracking_ref("origin", HEAD), one, None)])
+    remotes.fetch_refs(store.path, link, [HEAD])
+    assert remotes.tracked_refs(store.path, "origin") == {HEAD: one, STONE: one}
+    remotes.push_refs(store.path, link, [Move(HEAD, one, two), Move(STONE, one, None)])
     assert at(hub) == {HEAD: two}
     with pytest.raises(MovedError):
-        remotes.push(store.path, link, [Move(HEAD, one, None)])
+        remotes.push_refs(store.path, link, [Move(HEAD, one, None)])
     run_git(hub, "config", "receive.denyDeletes", "true")
     with pytest.raises(RefusedError):
-        remotes.push(store.path, link, [Move(HEAD, two, None)])
+        remotes.push_refs(store.path, link, [Move(HEAD, two, None)])
 
 
 def test_by_gits_daemon(store: Store, hub: Path, tmp_path: Path) -> None:
@@ -509,11 +513,11 @@ def test_by_gits_daemon(store: Store, hub: Path, tmp_path: Path) -> None:
 def test_a_daemon_that_only_reads(store: Store, hub: Path, tmp_path: Path) -> None:
     with daemon(tmp_path, writable=False) as url:
         link = linked(store.path, f"{url}/hub")
-        assert remotes.held(store.path, link) == {}
+        assert remotes.remote_refs(store.path, link) == {}
         with pytest.raises(StoreError, match="service not enabled"):
-            remotes.push(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
+            remotes.push_refs(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
         with pytest.raises(StoreError, match="no such repository"):
-            remotes.held(store.path, linked(store.path, f"{url}/other", "other"))
+            remotes.remote_refs(store.path, linked(store.path, f"{url}/other", "other"))
 
 
 def test_by_ssh(store: Store, hub: Path, tmp_path: Path) -> None:
@@ -526,7 +530,7 @@ def test_ssh_that_is_not_let_in(store: Store, tmp_path: Path) -> None:
     (tmp_path / "ssh").chmod(0o755)
     link = linked(store.path, "ada@desk:hub", GIT_SSH=str(tmp_path / "ssh"), GIT_SSH_VARIANT="ssh")
     with pytest.raises(StoreError, match=r"ada@desk: Permission denied \(publickey\)") as failed:
-        remotes.held(store.path, link)
+        remotes.remote_refs(store.path, link)
     assert failed.value.hint == "Check that git has access: `git ls-remote ada@desk:hub`"
 
 
@@ -539,11 +543,11 @@ def test_by_http_with_a_password(store: Store, hub: Path, tmp_path: Path) -> Non
         assert heard
         assert not any(word in piece for piece in heard for word in (PASSWORD, "s3cret"))
         for url in (f"http://{USER}:wr0ng-one@{host}/hub", f"http://wr0ng-one@{host}/hub"):
-            remotes.remove(store.path, "origin")
+            remotes.remove_remote(store.path, "origin")
             wrong = linked(store.path, url, GIT_TERMINAL_PROMPT="0", GIT_ASKPASS="/bin/false")
             with pytest.raises(StoreError) as failed:
-                remotes.held(store.path, wrong)
-            assert "wr0ng-one" not in f"{failed.value} {failed.value.hint} {wrong!r} {remotes.listed(store.path)}"
+                remotes.remote_refs(store.path, wrong)
+            assert "wr0ng-one" not in f"{failed.value} {failed.value.hint} {wrong!r} {remotes.list_remotes(store.path)}"
             assert "`git ls-remote" in failed.value.hint
 
 
@@ -588,19 +592,19 @@ def test_the_users_git_runs_nothing_and_adds_nothing(
         f'[gc]\n\tauto = 1\n[url "ext::sh -c touch% {seal}/ext% "]\n\tinsteadOf = evil:\n',
     )
     one, two = commits(store, 2)
-    remotes.add(store.path, "origin", str(hub))
+    remotes.add_remote(store.path, "origin", str(hub))
     run_git(hub, "config", "core.hooksPath", str(hub / "hooks"))
     move_all(store.path, [Move("refs/tags/mine", None, one)])
-    link = Link(remotes.find(store.path, ""), os.environ, lambda piece: None)
-    remotes.push(store.path, link, [Move(HEAD, None, one), Move(SIDE, None, two)])
+    link = Connection(remotes.find_remote(store.path, ""), os.environ, lambda piece: None)
+    remotes.push_refs(store.path, link, [Move(HEAD, None, one), Move(SIDE, None, two)])
     assert at(hub) == {HEAD: one, SIDE: two}
     run_git(hub, "update-ref", "-d", SIDE)
-    remotes.fetch(store.path, link, [HEAD])
-    assert remotes.tracked(store.path, "origin") == {HEAD: one, SIDE: two}
-    remotes.push(store.path, link, [Move(HEAD, one, two)])
-    remotes.push(store.path, link, [Move(HEAD, two, one)])
+    remotes.fetch_refs(store.path, link, [HEAD])
+    assert remotes.tracked_refs(store.path, "origin") == {HEAD: one, SIDE: two}
+    remotes.push_refs(store.path, link, [Move(HEAD, one, two)])
+    remotes.push_refs(store.path, link, [Move(HEAD, two, one)])
     with pytest.raises(StoreError, match="ext"):
-        remotes.held(store.path, linked(store.path, "evil:x", "evil"))
+        remotes.remote_refs(store.path, linked(store.path, "evil:x", "evil"))
     assert [path.name for path in seal.iterdir() if path.name.startswith(("ran-", "ext"))] == []
 
 
@@ -617,13 +621,13 @@ REACHED_BY_NAME = {
 @pytest.mark.parametrize("scope", ["global", "command", "store"])
 @pytest.mark.parametrize("setting", REACHED_BY_NAME)
 def test_what_the_users_git_says_of_any_remote_of_that_name_sends_and_deletes_no_more(
-    store: Store, link: Link, hub: Path, seal: Path, setting: str, scope: str
+    store: Store, link: Connection, hub: Path, seal: Path, setting: str, scope: str
 ) -> None:
     one, two, three = commits(store, 3)
     others = {f"refs/heads/{OTHER}": one, "refs/heads/main": one, TAG: one}
     for ref, oid in others.items():
         run_git(store.path, "push", "-q", str(hub), f"{oid}:{ref}")
-    remotes.push(store.path, link, [Move(HEAD, None, one), Move(SIDE, None, one)])
+    remotes.push_refs(store.path, link, [Move(HEAD, None, one), Move(SIDE, None, one)])
     move_all(store.path, [Move("refs/tags/mine", None, one)])
     more = seal / "more"
     more.write_text(f'[remote "origin"]\n\t{REACHED_BY_NAME[setting]}\n')
@@ -635,36 +639,36 @@ def test_what_the_users_git_says_of_any_remote_of_that_name_sends_and_deletes_no
     if scope == "store":
         run_git(store.path, "config", "include.path", str(more))
     link = dataclasses.replace(link, env={**os.environ, **said[scope]})
-    remotes.push(store.path, link, [Move(HEAD, one, two)])
+    remotes.push_refs(store.path, link, [Move(HEAD, one, two)])
     assert at(hub) == {**others, HEAD: two, SIDE: one}
-    remotes.push(store.path, link, [Move(HEAD, two, three), Move(SIDE, one, None)])
+    remotes.push_refs(store.path, link, [Move(HEAD, two, three), Move(SIDE, one, None)])
     assert at(hub) == {**others, HEAD: three}
     run_git(store.path, "push", "-q", str(hub), f"+{two}:{HEAD}")
-    remotes.fetch(store.path, link, [HEAD])
-    assert remotes.tracked(store.path, "origin") == {HEAD: two}
-    assert refs.read_all(store.path) == {layout.tracking("origin", HEAD): two, "refs/tags/mine": one}
+    remotes.fetch_refs(store.path, link, [HEAD])
+    assert remotes.tracked_refs(store.path, "origin") == {HEAD: two}
+    assert refs.read_all(store.path) == {layout.tracking_ref("origin", HEAD): two, "refs/tags/mine": one}
 
 
 def test_how_the_users_git_reaches_a_remote_of_that_name_counts(
-    store: Store, link: Link, hub: Path, seal: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, link: Connection, hub: Path, seal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configured(seal, monkeypatch, '[remote "origin"]\n\treceivepack = "echo \\"not today\\" >&2; false"\n')
     link = dataclasses.replace(link, env=os.environ)
     with pytest.raises(StoreError, match="not today"):
-        remotes.push(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
+        remotes.push_refs(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
     assert at(hub) == {}
 
 
 def test_a_second_url_of_that_name_leads_nowhere(
-    store: Store, link: Link, hub: Path, seal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, link: Connection, hub: Path, seal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = bare(tmp_path / "elsewhere")
     configured(seal, monkeypatch, f'[remote "origin"]\n\turl = {elsewhere}\n')
     link = dataclasses.replace(link, env=os.environ)
     with pytest.raises(ConflictError, match="more than one URL for the remote origin"):
-        remotes.push(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
+        remotes.push_refs(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
     with pytest.raises(ConflictError, match="more than one URL for the remote origin"):
-        remotes.held(store.path, link)
+        remotes.remote_refs(store.path, link)
     assert at(hub) == at(elsewhere) == {}
 
 
@@ -673,54 +677,56 @@ def test_a_second_url_of_that_name_leads_nowhere(
 
 @pytest.mark.parametrize("few", [5, 300])
 def test_several_fetch_what_the_others_fetch(
-    store: Store, link: Link, hub: Path, monkeypatch: pytest.MonkeyPatch, few: int
+    store: Store, link: Connection, hub: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(remotes, "_FEW", few)
+    monkeypatch.setattr(remotes, "_FEW_REFS", few)
     names = [f"refs/heads/{number:08x}-0000-4000-8000-000000000000" for number in range(40)]
     for oid in commits(store, 4):
         was = at(hub)
         run_git(store.path, "push", "-q", "--force", str(hub), *(f"{oid}:{name}" for name in names))
         assert at(hub) != was
         with ThreadPoolExecutor(4) as pool:
-            for done in [pool.submit(remotes.fetch, store.path, link, names) for _ in range(4)]:
+            for done in [pool.submit(remotes.fetch_refs, store.path, link, names) for _ in range(4)]:
                 done.result()
-        assert remotes.tracked(store.path, "origin") == dict.fromkeys(names, oid)
+        assert remotes.tracked_refs(store.path, "origin") == dict.fromkeys(names, oid)
     run_git(hub, "update-ref", "-d", names[0])
     with ThreadPoolExecutor(4) as pool:
-        for done in [pool.submit(remotes.fetch, store.path, link, names[:2]) for _ in range(4)]:
+        for done in [pool.submit(remotes.fetch_refs, store.path, link, names[:2]) for _ in range(4)]:
             done.result()
-    assert sorted(remotes.tracked(store.path, "origin")) == names[1:]
+    assert sorted(remotes.tracked_refs(store.path, "origin")) == names[1:]
 
 
-def test_a_fetch_beside_a_push(store: Store, link: Link, hub: Path) -> None:
+def test_a_fetch_beside_a_push(store: Store, link: Connection, hub: Path) -> None:
     names = [f"refs/heads/{number:08x}-0000-4000-8000-000000000000" for number in range(20)]
     chain = commits(store, 6)
-    remotes.push(store.path, link, [Move(name, None, chain[0]) for name in names])
+    remotes.push_refs(store.path, link, [Move(name, None, chain[0]) for name in names])
     with ThreadPoolExecutor(3) as pool:
         for old, new in itertools.pairwise(chain):
             moves = [Move(name, old, new) for name in names]
-            jobs = [pool.submit(remotes.push, store.path, link, moves)]
-            jobs += [pool.submit(remotes.fetch, store.path, link, names) for _ in range(2)]
+            jobs = [pool.submit(remotes.push_refs, store.path, link, moves)]
+            jobs += [pool.submit(remotes.fetch_refs, store.path, link, names) for _ in range(2)]
             for job in jobs:
                 job.result()
     assert at(hub) == dict.fromkeys(names, chain[-1])
-    remotes.fetch(store.path, link, names)
-    assert remotes.tracked(store.path, "origin") == dict.fromkeys(names, chain[-1])
+    remotes.fetch_refs(store.path, link, names)
+    assert remotes.tracked_refs(store.path, "origin") == dict.fromkeys(names, chain[-1])
 
 
-def test_a_tracking_ref_that_stays_locked(store: Store, link: Link, hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refs, "_STALE_ALONE", 3600.0)  # a busy machine can take longer than two seconds to try
+def test_a_tracking_ref_that_stays_locked(
+    store: Store, link: Connection, hub: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refs, "_STALE_SECONDS_ALONE", 3600.0)  # a busy machine can take longer than two seconds to try
     one, two = commits(store, 2)
-    remotes.push(store.path, link, [Move(HEAD, None, one), Move(SIDE, None, one)])
+    remotes.push_refs(store.path, link, [Move(HEAD, None, one), Move(SIDE, None, one)])
     run_git(store.path, "push", "-q", str(hub), f"{two}:{HEAD}", f"{two}:{SIDE}")
-    lock = store.path / f"{layout.tracking('origin', HEAD)}.lock"
+    lock = store.path / f"{layout.tracking_ref('origin', HEAD)}.lock"
     lock.touch()
     with pytest.raises(StoreError, match="cannot record what came from origin: cannot lock ref"):
-        remotes.fetch(store.path, link, [HEAD, SIDE])
-    assert remotes.tracked(store.path, "origin") == {HEAD: one, SIDE: two}
+        remotes.fetch_refs(store.path, link, [HEAD, SIDE])
+    assert remotes.tracked_refs(store.path, "origin") == {HEAD: one, SIDE: two}
     os.utime(lock, (0, 0))
-    remotes.fetch(store.path, link, [HEAD, SIDE])
-    assert remotes.tracked(store.path, "origin") == {HEAD: two, SIDE: two}
+    remotes.fetch_refs(store.path, link, [HEAD, SIDE])
+    assert remotes.tracked_refs(store.path, "origin") == {HEAD: two, SIDE: two}
 
 
 # Passwords in URLs
@@ -752,4 +758,4 @@ LOGIN = st.text(
 def test_no_password_is_ever_shown(user: str, password: str, scheme: str) -> None:
     url = f"{scheme}://{user}:{password}@host/hub"
     assert f":{password}@" not in transport.shown_url(f"fatal: unable to access '{url}/': no")
-    assert password in transport.secrets_of(url)
+    assert password in transport.url_secrets(url)

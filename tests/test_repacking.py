@@ -30,7 +30,7 @@ FILES = 6
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_repack, "LEAST", 1)
+    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def packs(store: Path) -> set[str]:
 
 
 def is_done(store: Path) -> bool:
-    return not StorePaths(store).repacking.exists() and not locks.is_repacking(StorePaths(store))
+    return not StorePaths(store).repacking.exists() and not locks.is_repack_running(StorePaths(store))
 
 
 def whole(store: Path) -> None:
@@ -81,13 +81,13 @@ def size(store: Path) -> int:
 
 def test_an_import_is_packed_once_more_in_the_background(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     versions(sessgit)
-    monkeypatch.setattr(background_repack, "LEAST", 1 << 30)
+    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1 << 30)
     sessgit.out("import")
     before, held, quick = packs(sessgit.store), refs.read_all(sessgit.store), size(sessgit.store)
-    assert background_repack.names(sessgit.store) == {Path(name).stem for name in before}
-    assert not background_repack.start(sessgit.store, os.environ)  # so little is left until there is more
+    assert background_repack.noted_packs(sessgit.store) == {Path(name).stem for name in before}
+    assert not background_repack.start_repack(sessgit.store, os.environ)  # so little is left until there is more
     versions(sessgit, OTHER)
-    monkeypatch.setattr(background_repack, "LEAST", 1)
+    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1)
     sessgit.out("import")
     until(lambda: is_done(sessgit.store))
     assert not before & packs(sessgit.store)
@@ -101,7 +101,7 @@ def test_an_import_is_packed_once_more_in_the_background(sessgit: Shell, monkeyp
 def test_status_says_that_it_runs(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
     until(lambda: is_done(sessgit.store))
-    with locks.repacking(StorePaths(sessgit.store)) as held:
+    with locks.repack_lock(StorePaths(sessgit.store)) as held:
         assert held
         assert sessgit.json("status")["packing"] is True
         assert "the store is being packed in the background, and gets smaller" in sessgit.out("status")
@@ -112,18 +112,18 @@ def test_a_command_that_needs_the_store_ends_it(
     sessgit: Shell, slow_git: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], tmp_path: Path
 ) -> None:
     versions(sessgit)
-    monkeypatch.setattr(background_repack, "LEAST", 1 << 30)
+    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1 << 30)
     sessgit.out("import")
     versions(sessgit, OTHER)
-    monkeypatch.setattr(background_repack, "LEAST", 1)
-    assert background_repack.start(sessgit.store, {**os.environ, "PATH": f"{slow_git}:{os.environ['PATH']}"})
+    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1)
+    assert background_repack.start_repack(sessgit.store, {**os.environ, "PATH": f"{slow_git}:{os.environ['PATH']}"})
     until((tmp_path / "packs").exists)
     assert sessgit.json("status")["packing"] is True
-    monkeypatch.setattr(background_repack, "LEAST", 1 << 30)
+    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1 << 30)
     began = time.monotonic()
     assert sessgit(*command).code == 0
     assert time.monotonic() - began < 9  # a command waits for ten seconds, and gives up
-    assert not locks.is_repacking(StorePaths(sessgit.store))
+    assert not locks.is_repack_running(StorePaths(sessgit.store))
     whole(sessgit.store)
 
 
@@ -131,20 +131,20 @@ def test_one_that_was_killed_is_begun_again_by_the_next_recorder(
     sessgit: Shell, slow_git: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     versions(sessgit)
-    monkeypatch.setattr(background_repack, "LEAST", 1 << 30)
+    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1 << 30)
     sessgit.out("import")
-    monkeypatch.setattr(background_repack, "LEAST", 1)
+    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1)
     command = [sys.executable, "-m", "sessgit.recorder.packer", str(sessgit.store)]
     env = {**os.environ, "PATH": f"{slow_git}:{os.environ['PATH']}"}
     packer = subprocess.Popen(command, env=env, start_new_session=True)
     until((tmp_path / "packs").exists)
-    assert locks.is_repacking(StorePaths(sessgit.store))
+    assert locks.is_repack_running(StorePaths(sessgit.store))
     os.killpg(packer.pid, signal.SIGKILL)
     packer.wait()
     assert StorePaths(sessgit.store).repacking.exists()
     before = packs(sessgit.store)
     whole(sessgit.store)
-    drain.run(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
+    drain.drain_spool(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
     until(lambda: is_done(sessgit.store))
     assert not before & packs(sessgit.store)
     whole(sessgit.store)
@@ -152,13 +152,13 @@ def test_one_that_was_killed_is_begun_again_by_the_next_recorder(
 
 def test_killed_at_any_moment(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     versions(sessgit)
-    monkeypatch.setattr(background_repack, "LEAST", 1 << 30)
+    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1 << 30)
     sessgit.out("import")
     held = refs.read_all(sessgit.store)
     chance, command = random.Random(1), [sys.executable, "-m", "sessgit.recorder.packer", str(sessgit.store)]
     for _ in range(6):
         packer = subprocess.Popen(command, start_new_session=True)
-        until(lambda running=packer: locks.is_repacking(StorePaths(sessgit.store)) or running.poll() is not None)
+        until(lambda running=packer: locks.is_repack_running(StorePaths(sessgit.store)) or running.poll() is not None)
         time.sleep(chance.random() * 0.2)
         os.killpg(packer.pid, signal.SIGKILL) if packer.poll() is None else None
         packer.wait()
@@ -171,18 +171,18 @@ def test_killed_at_any_moment(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_second_one_leaves_the_work_to_the_first(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_repack, "LEAST", 1 << 30)
+    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1 << 30)
     versions(sessgit)
     sessgit.out("import")
     before = packs(sessgit.store)
-    with locks.repacking(StorePaths(sessgit.store)):
+    with locks.repack_lock(StorePaths(sessgit.store)):
         command = [sys.executable, "-m", "sessgit.recorder.packer", str(sessgit.store)]
         subprocess.run(command, check=True, timeout=60)
     assert (packs(sessgit.store), StorePaths(sessgit.store).repacking.exists()) == (before, True)
 
 
 def test_after_a_full_packing_nothing_is_left_to_do(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_repack, "LEAST", 1 << 30)
+    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1 << 30)
     versions(sessgit)
     sessgit.out("import")
     assert StorePaths(sessgit.store).repacking.exists()

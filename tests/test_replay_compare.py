@@ -14,7 +14,7 @@ from sessgit.model.conversation.content import Call, Change
 from sessgit.model.conversation.turn import Cell
 from sessgit.model.program_input import Outcome
 from sessgit.replay import compare
-from sessgit.replay.sandbox.workspace import below, replacing
+from sessgit.replay.sandbox.workspace import is_below, path_replacer
 
 ANY = st.text(st.sampled_from("ab\n \t→1:/.-\0é\u202e"), max_size=30)
 JSON = st.recursive(
@@ -30,15 +30,15 @@ def call(output: str, tool: str = "Bash", *, ok: bool = True, **more: Any) -> Ca
 
 @given(ANY)
 def test_a_text_is_equal_to_itself(text: str) -> None:
-    found = compare.texts(text, text + "\n")
+    found = compare.compare_texts(text, text + "\n")
     assert found.equal and found.diff == ()
-    assert compare.shell(call(text, exit_code=0), 0, text).equal
-    assert compare.search(call(text, "Glob"), text, ("/x",)).equal
+    assert compare.compare_shell(call(text, exit_code=0), 0, text).equal
+    assert compare.compare_search(call(text, "Glob"), text, ("/x",)).equal
 
 
 @given(ANY, ANY)
 def test_texts_that_differ_say_how(a: str, b: str) -> None:
-    found = compare.texts(a, b)
+    found = compare.compare_texts(a, b)
     assert found.equal == (a.rstrip() == b.rstrip())
     assert bool(found.diff) == (not found.equal)
 
@@ -46,9 +46,9 @@ def test_texts_that_differ_say_how(a: str, b: str) -> None:
 @given(JSON, JSON)
 def test_values_are_equal_as_json(a: Any, b: Any) -> None:
     recorded = call("", outcome=Outcome(a))
-    assert compare.value(recorded, a, (repr(a),), is_value=True).equal
+    assert compare.compare_values(recorded, a, (repr(a),), is_value=True).equal
     if type(a) is not str and compare.as_text(a) != compare.as_text(b):
-        assert not compare.value(recorded, b, (repr(b),), is_value=True).equal
+        assert not compare.compare_values(recorded, b, (repr(b),), is_value=True).equal
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_values_are_equal_as_json(a: Any, b: Any) -> None:
     ],
 )  # fmt: skip
 def test_commands(recorded: str, code: int, now: str, exit_code: int | None, equal: bool) -> None:
-    found = compare.shell(call(recorded, ok=code == 0, exit_code=exit_code), code, now)
+    found = compare.compare_shell(call(recorded, ok=code == 0, exit_code=exit_code), code, now)
     assert found.equal is equal, found
 
 
@@ -85,44 +85,44 @@ def test_lines_of_files_in_either_form_of_the_client() -> None:
     lines = [(7, "a"), (8, ""), (9, "\tb → c")]
     old = "     7→a\n     8→\n     9→\tb → c\n    10→\n\n<system-reminder>\nWhenever\n</system-reminder>\n"
     for recorded in (old, "7\ta\n8\t\n9\t\tb → c\n10\t"):
-        assert compare.read(call(recorded, "Read"), lines).equal
-    assert not compare.read(call(old, "Read"), [(8, "a"), (9, ""), (10, "\tb → c")]).equal
+        assert compare.compare_read(call(recorded, "Read"), lines).equal
+    assert not compare.compare_read(call(old, "Read"), [(8, "a"), (9, ""), (10, "\tb → c")]).equal
     empty = "<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>"
-    assert compare.read(call(empty, "Read"), []).equal
+    assert compare.compare_read(call(empty, "Read"), []).equal
 
 
 def test_what_is_found_counts_in_any_order_and_from_any_folder() -> None:
     found = "Found 2 files\n/p/src/a.py\n/p/b.py"
-    assert compare.search(call(found, "Grep"), "b.py\nsrc/a.py", ("/p",)).equal
-    assert compare.search(call("No files found", "Glob"), "No matches found", ("/p",)).equal
-    assert not compare.search(call(found, "Grep"), "b.py", ("/p",)).equal
+    assert compare.compare_search(call(found, "Grep"), "b.py\nsrc/a.py", ("/p",)).equal
+    assert compare.compare_search(call("No files found", "Glob"), "No matches found", ("/p",)).equal
+    assert not compare.compare_search(call(found, "Grep"), "b.py", ("/p",)).equal
 
 
 def test_files_that_were_written() -> None:
     known = call("ok", "Edit", result={"originalFile": "a\nb\n"}, file="/p/x")
     edit = Call(known.cell, 1, {"old_string": "b", "new_string": "c"}, "ok", {"originalFile": "a\nb\n"}, "/p/x")
-    assert compare.written(agents.of_programs(), edit, "a\nb\n", "a\nc\n").equal
-    assert not compare.written(agents.of_programs(), edit, "x\nb\n", "x\nc\n").equal
+    assert compare.compare_written(agents.of_programs(), edit, "a\nb\n", "a\nc\n").equal
+    assert not compare.compare_written(agents.of_programs(), edit, "x\nb\n", "x\nc\n").equal
     patch = {"structuredPatch": [{"lines": ["-b", "+c"]}]}
     noted = call("ok", "Edit", result=patch, changes=(Change("/p/x", ("@@ -2 +2 @@", " a", "-b", "+c")),))
-    assert compare.written(agents.of_programs(), noted, "x\nb\n", "x\nc\n").equal
-    assert not compare.written(agents.of_programs(), noted, "x\nb\n", "x\nd\n").equal
-    assert compare.written(agents.of_programs(), call("ok", "Edit"), "x", "y").equal
+    assert compare.compare_written(agents.of_programs(), noted, "x\nb\n", "x\nc\n").equal
+    assert not compare.compare_written(agents.of_programs(), noted, "x\nb\n", "x\nd\n").equal
+    assert compare.compare_written(agents.of_programs(), call("ok", "Edit"), "x", "y").equal
 
 
 def test_errors_are_equal_by_their_last_line() -> None:
     then = call("Traceback\n  x\nKeyError: 'a'", ok=False)
-    assert compare.error(then, "KeyError: 'a'").equal
-    assert not compare.error(then, "KeyError: 'b'").equal
-    assert not compare.error(then, "").equal
+    assert compare.compare_errors(then, "KeyError: 'a'").equal
+    assert not compare.compare_errors(then, "KeyError: 'b'").equal
+    assert not compare.compare_errors(then, "").equal
 
 
 def test_what_is_kept_is_bounded_and_without_secrets() -> None:
-    assert len(compare.bounded("x" * 1_000_000)) < compare.LONGEST + 100
-    assert SECRET not in compare.bounded(f"token {SECRET}")
-    many = compare.texts("\n".join(map(str, range(100_000))), "\n".join(map(str, range(1, 100_001))))
+    assert len(compare.bounded_text("x" * 1_000_000)) < compare.LONGEST_TEXT + 100
+    assert SECRET not in compare.bounded_text(f"token {SECRET}")
+    many = compare.compare_texts("\n".join(map(str, range(100_000))), "\n".join(map(str, range(1, 100_001))))
     assert not many.equal and len(many.diff) <= 41
-    far = compare.texts("x\n" * 5000 + "a", "x\n" * 5000 + "b")
+    far = compare.compare_texts("x\n" * 5000 + "a", "x\n" * 5000 + "b")
     assert far.diff == ("… they differ further on",)
 
 
@@ -143,11 +143,11 @@ def test_what_is_kept_is_bounded_and_without_secrets() -> None:
     ],
 )
 def test_the_sandbox_stands_for_the_project(text: str, inside: str) -> None:
-    inward, outward = replacing("/home/ada/shop", "/S"), replacing("/S", "/home/ada/shop")
+    inward, outward = path_replacer("/home/ada/shop", "/S"), path_replacer("/S", "/home/ada/shop")
     assert inward(text) == inside
     assert outward(inside) == text
 
 
 def test_nothing_lies_in_a_folder_that_is_not_known() -> None:
-    assert below("/a/b", "/a") and below("/a", "/a") and below("/a/b", "/a/")
-    assert not below("/ab", "/a") and not below("/a", "") and not below("/a", "/")
+    assert is_below("/a/b", "/a") and is_below("/a", "/a") and is_below("/a/b", "/a/")
+    assert not is_below("/ab", "/a") and not is_below("/a", "") and not is_below("/a", "/")

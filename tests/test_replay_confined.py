@@ -34,7 +34,7 @@ from sessgit.replay import files
 from sessgit.replay import plan as plans
 from sessgit.replay import run as runs
 from sessgit.replay.sandbox import isolation, process_limits, workspace
-from sessgit.replay.sandbox.process_limits import Confinement, Ended, Limits
+from sessgit.replay.sandbox.process_limits import Confinement, Limits, ProcessResult
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -65,8 +65,8 @@ def box(tmp_path: Path) -> Confinement:
     )
 
 
-def shell(box: Confinement, command: str) -> Ended:
-    return process_limits.run(["/bin/bash", "-c", command], box.writable[0], box)
+def shell(box: Confinement, command: str) -> ProcessResult:
+    return process_limits.run_process(["/bin/bash", "-c", command], box.writable[0], box)
 
 
 # The cage
@@ -118,7 +118,7 @@ def test_inside_all_can_be_done(box: Confinement) -> None:
         'cat hard && echo y > "$TMPDIR/y" && cat <<< z && rm -r d && mkfifo p && git init -q . && '
         "touch -d 2001-01-01 hard && echo gone > /dev/null && echo $HOME | sed 's,.*/,,'"
     )
-    assert shell(box, command) == Ended(0, b"x\nz\nbox\n", ms=pytest.approx(0, abs=20_000))
+    assert shell(box, command) == ProcessResult(0, b"x\nz\nbox\n", ms=pytest.approx(0, abs=20_000))
 
 
 @LINUX
@@ -162,7 +162,7 @@ def test_the_home_folder_is_not_visible(box: Confinement, monkeypatch: pytest.Mo
         (home / ".ssh/id").write_text("private")
         (home / "bin").mkdir()
         if is_system:
-            monkeypatch.setattr(isolation, "_SYSTEM", (*isolation._SYSTEM, top))
+            monkeypatch.setattr(isolation, "_SYSTEM_FOLDERS", (*isolation._SYSTEM_FOLDERS, top))
         path = f"{home}/bin:{top}:{home}/.ssh:{os.environ['PATH']}"
         box = replace(box, env={**box.env, "PATH": path}, hidden=(str(home),))
         done = shell(box, f"cat {home}/.ssh/id; ls -A {home}; find / -name id -path '*ssh*' 2>/dev/null; cd ~ && pwd")
@@ -338,8 +338,8 @@ def test_git_works_in_the_copy_of_a_project(coded: Coded) -> None:
 
 def test_the_profile_for_macos_hides_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(isolation, "tool", lambda path: "/usr/bin/sandbox-exec")
-    command = isolation.isolated(
+    monkeypatch.setattr(isolation, "isolation_tool", lambda path: "/usr/bin/sandbox-exec")
+    command = isolation.isolated_command(
         ["true"], "/", {"PATH": "/usr/bin"}, writable=["/box"], readable=["/home/ada/code/.git/objects"],
         hidden=["/home/ada"], network=False,
     )  # fmt: skip
@@ -552,10 +552,10 @@ def test_a_function_of_a_program_is_called_with_the_arguments(sessgit: Shell) ->
     index.sync()
     branch = index.branch(SESSION)
     assert branch is not None
-    plan = plans.plan(store, index, branch, plans.Choice(functions=functions))
+    plan = plans.plan_replay(store, index, branch, plans.ReplayChoice(functions=functions))
     assert [item.kind for item in plan.items] == ["function"] * 5
-    with workspace.made(workspace.Origin(str(sessgit.project), str(sessgit.project)), os.environ) as made:
-        results = runs.run(plan, made, runs.How(functions=functions))
+    with workspace.make_sandbox(workspace.CodeOrigin(str(sessgit.project), str(sessgit.project)), os.environ) as made:
+        results = runs.run_plan(plan, made, runs.RunOptions(functions=functions))
     index.close()
     assert [one.outcome for one in results] == ["equal", "equal", "equal", "differs", "equal"]
     assert results[3].compared is not None and "unexpected keyword argument 'why'" in results[3].compared.now
@@ -582,7 +582,7 @@ def test_no_path_leads_out(tmp_path_factory: pytest.TempPathFactory, parts: list
         (root / name).symlink_to(target)
     path = os.path.join(root, *parts)  # noqa: PTH118 - as a tool gives it
     with suppress(DeclinedError, OSError):
-        files.write(str(root), path, lambda before: "x")
+        files.apply_write(str(root), path, lambda before: "x")
     assert [one.name for one in (top / "outside").iterdir()] == ["file"]
     assert (top / "outside/file").read_text() == "mine"
     assert sorted(one.name for one in top.iterdir()) == ["outside", "root"]

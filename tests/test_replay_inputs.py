@@ -139,10 +139,10 @@ def test_the_clients_own_way(talked: Shell, tmp_path: Path) -> None:
 
 
 def test_which_way_is_meant() -> None:
-    assert model_runner.protocol("claude -p") == "stream-json"
-    assert model_runner.protocol("A=1 /usr/bin/claude") == "stream-json"
-    assert model_runner.protocol("python claude") == "each"
-    assert model_runner.protocol("") == "each"
+    assert model_runner.guess_protocol("claude -p") == "stream-json"
+    assert model_runner.guess_protocol("A=1 /usr/bin/claude") == "stream-json"
+    assert model_runner.guess_protocol("python claude") == "each"
+    assert model_runner.guess_protocol("") == "each"
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def test_a_ref_of_which_nothing_is_known(held: Shell) -> None:
     assert "records its file again" in " ".join(held("doctor").out.split())
     assert repaired(held)["rerecorded"]
     assert len(held.json("log", SESSION)["turns"]) == 3
-    assert packed_refs.hollow(held.store) == []
+    assert packed_refs.refs_without_id(held.store) == []
 
 
 @pytest.mark.parametrize("known", ["the note", "the journal"])

@@ -11,7 +11,7 @@ from plain import run_git
 from shell import Shell
 
 from sessgit.errors import UsageError
-from sessgit.model.address import Address, check_name, parse
+from sessgit.model.address import Address, check_name, parse_address
 
 PARSER, LEXER, UPLOAD = (f"{c}-0000-4000-8000-{c}0000" for c in ("a41f9c02", "a41fd00d", "0b2d7f10"))
 
@@ -41,13 +41,13 @@ def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     ],
 )
 def test_words_and_what_they_mean(text: str, at: str | None, address: Address) -> None:
-    assert parse(text, at) == address
+    assert parse_address(text, at) == address
 
 
 @pytest.mark.parametrize("text", ["a@x", "a@1.", "a@1.2.3", "a@@1", "a@1@2", "a@ 1", "a@99999999999", "a@-"])
 def test_words_that_mean_nothing(text: str) -> None:
     with pytest.raises(UsageError):
-        parse(text)
+        parse_address(text)
 
 
 @pytest.mark.parametrize("name", ["", " ", "-x", "a/b", "a@b", "a\nb", "a\x1bb", "x" * 101])
@@ -287,9 +287,9 @@ def test_a_view_that_is_older_is_told(sessgit: Shell, monkeypatch: pytest.Monkey
     from sessgit.store import locks
     from sessgit.store.layout import StorePaths
 
-    monkeypatch.setattr(catch_up, "WAIT", 0.05)
+    monkeypatch.setattr(catch_up, "LOCK_TIMEOUT", 0.05)
     path = sessgit.keep(sessgit.talk(UPLOAD).turns("fix flaky upload", "again"))
-    with locks.session(StorePaths(sessgit.store), UPLOAD) as held:
+    with locks.session_lock(StorePaths(sessgit.store), UPLOAD) as held:
         assert held
         done = sessgit("log", "0b2d", "--oneline")
     assert (done.out, done.err) == (

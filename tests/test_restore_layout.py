@@ -20,7 +20,7 @@ from sessgit.branch import restore
 from sessgit.history import reassemble
 from sessgit.history.reassemble import Piece
 from sessgit.model.conversation.message import Extent
-from sessgit.model.line_list import Unjoined
+from sessgit.model.line_list import LineFile
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
 
@@ -42,7 +42,7 @@ def back(store: Store, claude: Path) -> Path:
     """The transcript deleted and restored."""
     path = claude / f"{SESSION}.jsonl"
     path.unlink()
-    restore.restore(store, SESSION, claude.parents[1])
+    restore.restore_session(store, SESSION, claude.parents[1])
     return path
 
 
@@ -85,7 +85,7 @@ def test_a_rewind_in_the_restored_file(keep: Keep, store: Store, claude: Path, g
     path = back(store, claude)
     assert uuids(path.read_bytes()) == of_talk(talk)
     refs = git("for-each-ref")
-    cursors.forget(store.beside, SESSION)
+    cursors.delete_cursor(store.beside, SESSION)
     assert not keep(path, final=True).changed
     assert git("for-each-ref") == refs
 
@@ -124,7 +124,7 @@ def test_a_copy_by_the_client_with_words_replaced_goes_on(keep: Keep, store: Sto
     path = claude / f"{OTHER}.jsonl"
     for number in range(3):
         path.unlink()
-        restore.restore(store, OTHER, claude.parents[1])
+        restore.restore_session(store, OTHER, claude.parents[1])
         assert uuids(path.read_bytes()) == of_talk(copy)
         adopt(copy, path)
         keep(copy.turns(f"{number} {LONG}"), final=True)
@@ -180,10 +180,10 @@ def test_no_line_is_ever_lost(data: st.DataObject) -> None:
                 here.adopt()
         here.keep()
         refs = here.refs()
-        cursors.forget(here.store.beside, SESSION)
+        cursors.delete_cursor(here.store.beside, SESSION)
         assert not here.record().changed
         assert here.refs() == refs
-        assert uuids(restore.rebuild(here.store, SESSION).data) == of_talk(talk)
+        assert uuids(restore.rebuild_file(here.store, SESSION).data) == of_talk(talk)
         assert run_git(here.store.path, "fsck", "--strict", "--no-dangling") == ""
 
 
@@ -199,7 +199,7 @@ def test_bytes_between_pieces_are_missing_but_for_those_before_the_first_of_a_la
     laid = reassemble.lay_out(
         [piece(24, b"two"), piece(10, b"one"), piece(7, b"three", file=2), piece(20, b"4", file=2)]
     )
-    assert laid.data == Unjoined([b"one", b"two", b"three", b"4"], False)
+    assert laid.data == LineFile([b"one", b"two", b"three", b"4"], False)
     assert (laid.missing, laid.file, laid.end) == (10 + 10 + 7, 2, 22)
 
 
@@ -214,5 +214,5 @@ def test_bytes_between_pieces_are_missing_but_for_those_before_the_first_of_a_la
 )
 def test_lines_that_stand_there_already_are_not_laid_again(second: Piece, there: list[bytes]) -> None:
     laid = reassemble.lay_out([second, piece(0, b"one", b"two", b"six")])
-    assert laid.data == Unjoined(there, False)
+    assert laid.data == LineFile(there, False)
     assert laid.missing == 0

@@ -22,7 +22,7 @@ def test_a_line_with_a_name_that_is_not_recorded_yet_is_nothing_else(sessgit: Sh
     path = sessgit.recorded(sessgit.talk().turns("one"))
     path.unlink()
     sessgit.out("rename", "5e55", "parser rewrite")
-    first, again = (restore.restore(Store(sessgit.store), SESSION, sessgit.config) for _ in range(2))
+    first, again = (restore.restore_session(Store(sessgit.store), SESSION, sessgit.config) for _ in range(2))
     assert (first.already, first.named) == (False, True)
     assert (again.already, again.named, again.restored.missing) == (True, True, 0)
 

@@ -10,11 +10,11 @@ from transcripts import SESSION, Talk
 
 from sessgit.branch import restore
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 
 
 def read(clone: Clone, path: Path) -> None:
-    record(clone.store, clone.index, Source(path, SESSION, clone.config), Rules())
+    record(clone.store, clone.index, TranscriptSource(path, SESSION, clone.config), RecordRules())
 
 
 def writer(talk: Talk) -> Talk:
@@ -37,7 +37,7 @@ def test_a_file_is_restored_so_that_the_client_goes_on_where_the_head_is(tmp_pat
         read(clone, path)
     head = clone.keys()
     assert head == here.prompts
-    laid = restore.rebuild(clone.store, SESSION).data.splitlines()
+    laid = restore.rebuild_file(clone.store, SESSION).data.splitlines()
     waiting = {*here.lines[-5:-2], *there.lines[-5:-2]}  # for a prompt; the last two stand behind earlier turns as well
     assert set(laid) == {*here.lines, *there.lines} - waiting
     assert laid[-1] == here.lines[-6]
@@ -46,7 +46,7 @@ def test_a_file_is_restored_so_that_the_client_goes_on_where_the_head_is(tmp_pat
         path.unlink()
     (clone.store.path / "state" / f"{SESSION}.json").unlink()
     restored = clone.place / f"{SESSION}.jsonl"
-    restored.write_bytes(restore.rebuild(clone.store, SESSION).data)
+    restored.write_bytes(restore.rebuild_file(clone.store, SESSION).data)
     read(clone, restored)
     assert clone.refs() == before
     clone.close()

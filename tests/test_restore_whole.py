@@ -25,7 +25,7 @@ from sessgit.errors import ConflictError
 from sessgit.history import client_files
 from sessgit.model.conversation.session import Session
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.recorder import cursor as cursors
@@ -129,17 +129,17 @@ def test_a_subagent_in_pieces_and_one_that_a_rewind_left(keep: Keep, store: Stor
     config = claude.parents[1]
     whole = {p: p.read_bytes() for p in (path, gone, claude / f"{SESSION}.jsonl")}
     wipe(config)
-    done = restore.restore(store, SESSION, config)
+    done = restore.restore_session(store, SESSION, config)
     assert {p: p.read_bytes() for p in whole} == whole
     assert [(file.path, file.outcome) for file in done.files] == [(path, "written"), (gone, "written")]
     # Recorded once more from its beginning, nothing is new and nothing comes twice.
-    cursors.forget(store.beside, SESSION)
+    cursors.delete_cursor(store.beside, SESSION)
     assert not keep(claude / f"{SESSION}.jsonl", final=True).changed
     subagent(claude, later, "abc", "e")
     keep(Talk(file=talk.file).rewind(3).prompt("three").answer("Three."), final=True)
     data = path.read_bytes()
     path.unlink()
-    restore.restore(store, SESSION, config)
+    restore.restore_session(store, SESSION, config)
     assert path.read_bytes() == data
 
 
@@ -154,7 +154,7 @@ def test_the_folder_of_an_older_client(keep: Keep, store: Store, claude: Path) -
     keep(talk.answer("One."), final=True)
     data = flat.read_bytes()
     wipe(claude.parents[1])
-    restore.restore(store, SESSION, claude.parents[1])
+    restore.restore_session(store, SESSION, claude.parents[1])
     assert (flat.read_bytes(), nested.exists()) == (data, False)
 
 
@@ -165,10 +165,10 @@ def test_notes_on_a_subagent_are_the_last_ones(keep: Keep, store: Store, claude:
     keep(talk.answer("One."))
     notes.write_text('{"agentType":"general-purpose","finished":true}')
     keep(talk.turns("two"), final=True)
-    cursors.forget(store.beside, SESSION)
+    cursors.delete_cursor(store.beside, SESSION)
     assert not keep(claude / f"{SESSION}.jsonl", final=True).changed
     wipe(claude.parents[1])
-    restore.restore(store, SESSION, claude.parents[1])
+    restore.restore_session(store, SESSION, claude.parents[1])
     assert notes.read_text() == '{"agentType":"general-purpose","finished":true}'
 
 
@@ -328,8 +328,8 @@ def test_what_cannot_come_back_is_named_and_the_others_go_on(sessgit: Shell, tmp
 def test_a_place_that_is_not_known(store: Store, keep: Keep, claude: Path, tmp_path: Path) -> None:
     keep(Talk(cwd="").turns("one").save(tmp_path), final=True)
     with pytest.raises(Exception, match="the place of"):
-        restore.restore(store, SESSION, claude.parents[1])
-    assert client_files.place_of(tmp_path, Session(SESSION, SESSION)) is None
+        restore.restore_session(store, SESSION, claude.parents[1])
+    assert client_files.transcript_place(tmp_path, Session(SESSION, SESSION)) is None
 
 
 def test_a_file_that_comes_meanwhile_is_not_written_over(tmp_path: Path) -> None:
@@ -337,7 +337,7 @@ def test_a_file_that_comes_meanwhile_is_not_written_over(tmp_path: Path) -> None
     path.write_text("theirs")
     with pytest.raises(ConflictError):
         new_file.write(path, b"ours")
-    assert (sidecars.put(path, b"ours"), sidecars.put(path, b"theirs")) == ("left", "already")
+    assert (sidecars.put_file(path, b"ours"), sidecars.put_file(path, b"theirs")) == ("left", "already")
 
 
 STEPS = st.lists(st.sampled_from(("say", "say other", "turn", "rewind", "keep", "lose")), max_size=14)
@@ -347,7 +347,7 @@ STEPS = st.lists(st.sampled_from(("say", "say other", "turn", "rewind", "keep", 
 def test_subagents_come_back_however_they_grew(tmp_path_factory: pytest.TempPathFactory, steps: list[str]) -> None:
     """A file that grew over turns, rewinds and lost cursors is laid out again as it was, as far as it is recorded."""
     top = tmp_path_factory.mktemp("grown")
-    stores.create(top / "store")
+    stores.create_store(top / "store")
     store = Store(top / "store")
     index = Index(store.path, lambda: store)
     folder = top / "claude" / "projects" / "-home-ada-shop"
@@ -356,8 +356,8 @@ def test_subagents_come_back_however_they_grew(tmp_path_factory: pytest.TempPath
     first.prompt_id = talk.prompt_id
 
     def keep() -> None:
-        source = Source(talk.save(folder), SESSION, top / "claude", final=True)
-        record(store, index, source, Rules())
+        source = TranscriptSource(talk.save(folder), SESSION, top / "claude", final=True)
+        record(store, index, source, RecordRules())
 
     for number, step in enumerate([*steps, "turn", "keep"]):
         if step in ("say", "say other"):
@@ -369,9 +369,9 @@ def test_subagents_come_back_however_they_grew(tmp_path_factory: pytest.TempPath
         elif step == "keep":
             keep()
         else:
-            cursors.forget(store.beside, SESSION)
+            cursors.delete_cursor(store.beside, SESSION)
     whole = {path: path.read_bytes() for path in (folder / SESSION).glob("subagents/*")}
     wipe(top / "claude")
-    restore.restore(store, SESSION, top / "claude")
+    restore.restore_session(store, SESSION, top / "claude")
     assert {path: path.read_bytes() for path in whole} == whole
     index.close()

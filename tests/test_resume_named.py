@@ -53,6 +53,6 @@ def test_it_is_started_as_it_is_printed(sessgit: Shell, ran: list[list[str]], ch
 def test_no_option_of_the_clients_comes_out_of_a_state() -> None:
     uuid = "5e551011-0000-4000-8000-000000000001"
     state = Session("s", NAMED, transcript="--dangerously-skip-permissions")
-    assert fork.resumed_by(state) == NAMED
-    assert fork.resumed_by(replace(state, transcript="/a b/my-session.jsonl")) == "/a b/my-session.jsonl"
-    assert fork.resumed_by(replace(state, agent_id=uuid, transcript="/a/b.jsonl")) == uuid
+    assert fork.resume_id(state) == NAMED
+    assert fork.resume_id(replace(state, transcript="/a b/my-session.jsonl")) == "/a b/my-session.jsonl"
+    assert fork.resume_id(replace(state, agent_id=uuid, transcript="/a/b.jsonl")) == uuid

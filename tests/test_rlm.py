@@ -21,13 +21,13 @@ from shell import Shell
 from sessgit.errors import NotFoundError
 from sessgit.exchange.layouts.rlm import sessions as layout
 from sessgit.exchange.layouts.rlm import turns
-from sessgit.model.foreign_session import Foreign
+from sessgit.model.foreign_session import ForeignSession
 from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Reason, Step, Task, ToolCall
 
 A, B = "cell_a1b2c3d4", "cell_e5f6g7h8"
 
 
-def only(folder: Path) -> Foreign:
+def only(folder: Path) -> ForeignSession:
     (session,) = layout.read(folder).sessions
     return session
 
@@ -175,7 +175,7 @@ def test_cells_without_a_conversation_have_a_turn_of_their_own(tmp_path: Path) -
     put(folder / "cells" / f"{B}.json", {**cell(B, 5), "dependencies": [A]})
     put(folder / "cells" / f"{A}.json", cell(A, 1))
     (turn,) = only(tmp_path).turns
-    assert (turn.prompt, turn.time) == (turns.CELLS, BORN + 1)
+    assert (turn.prompt, turn.time) == (turns.CELLS_PROMPT, BORN + 1)
     assert [part.task.id for part in turn.parts if isinstance(part, Step)] == [A, B]
 
 
@@ -212,7 +212,7 @@ def test_nothing_of_rlm(tmp_path: Path) -> None:
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 names = st.text(string.ascii_lowercase, min_size=1, max_size=8)
 sessions = st.builds(
-    Foreign, names, title=words, name=words, description=words, project=words, created=words, updated=words,
+    ForeignSession, names, title=words, name=words, description=words, project=words, created=words, updated=words,
     ended=words, state=st.sampled_from(["active", "ended", "interrupted"]),
     labels=st.lists(names, max_size=3).map(tuple), stage=st.sampled_from(["", "gathering"]),
     confidence=st.none() | st.floats(0, 1), archived=st.booleans(), parent=names | st.just(""),
@@ -227,7 +227,7 @@ sessions = st.builds(
 
 
 @given(sessions)
-def test_reading_what_was_written_gives_the_same(session: Foreign) -> None:
+def test_reading_what_was_written_gives_the_same(session: ForeignSession) -> None:
     with TemporaryDirectory() as folder:
         for path, data in layout.write(session).items():
             put(Path(folder) / path, data)

@@ -21,7 +21,7 @@ from unifying import EVERYTHING
 from sessgit.agents.claude.writer.program_lines import Chain
 from sessgit.api.state import session_state
 from sessgit.api.state import unified as programs
-from sessgit.api.state.session_state import Wanted
+from sessgit.api.state.session_state import StateRequest
 from sessgit.history.cells import graph as cell_graph
 from sessgit.history.cells import index as cell_index
 from sessgit.model import canonical, unified_state
@@ -33,8 +33,8 @@ from sessgit.model.schema import documents, exchanged, parts, stored
 from sessgit.store import layout, refs
 from sessgit.store.index import Index
 from sessgit.store.recorder import append_intent, last_turn
-from sessgit.store.recorder.append_intent import Appending
-from sessgit.store.recorder.last_turn import Latest
+from sessgit.store.recorder.append_intent import AppendIntent
+from sessgit.store.recorder.last_turn import LatestTurn
 from sessgit.store.store import Store
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
@@ -149,7 +149,7 @@ def test_the_shapes_have_the_keys_of_the_values() -> None:
 
 
 def test_the_shape_of_a_state_has_every_key_that_is_written() -> None:
-    whole = Session("a", "a", tokens={"m": Tokens(1, 2, 3, 4)}, unified=unified_state.of(EVERYTHING))
+    whole = Session("a", "a", tokens={"m": Tokens(1, 2, 3, 4)}, unified=unified_state.parse_state(EVERYTHING))
     document = json.loads(sessions.dumps(whole))
     shapes = {
         "metadata": stored.Metadata, "budget": stored.Used, "cells": stored.CellCount, "authored": stored.Authored,
@@ -174,7 +174,7 @@ def test_what_is_recorded_fits(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, 
     index = Index(store.path, lambda: store)
     index.sync()
     if has_program:
-        session_state.change(store, index, SESSION, Wanted(EVERYTHING), 1.8e9)
+        session_state.change_state(store, index, SESSION, StateRequest(EVERYTHING), 1.8e9)
     counts = dict.fromkeys(("session", "cell", "pad-entry"), 0)
     for tip in refs.read_all(store.path).values():
         for commit in store.repo.first_parents(tip):
@@ -187,10 +187,10 @@ def test_what_is_recorded_fits(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, 
                     counts[name] += 1
     assert all(counts.values()), counts
     for branch in index.branches():
-        document = json.loads(json.dumps(programs.document(store, index, branch, {})))
+        document = json.loads(json.dumps(programs.unified_document(store, index, branch, {})))
         check("unified-session", document)
         Draft202012Validator(OTHERS_SESSION).validate(document)
-        check("unified-index", cell_index.document(branch.name, cell_graph.read(store, index, branch)))
+        check("unified-index", cell_index.index_document(branch.name, cell_graph.read_graph(store, index, branch)))
     index.close()
 
 
@@ -213,11 +213,11 @@ def kept_and_local(sessgit: Shell, at: Path) -> Iterator[tuple[str, dict[str, An
     yield "purged-values", json.loads(beside.forbidden.read_bytes())
     (remote,) = beside.state.glob("remote-*.json")
     yield "remote-state", json.loads(remote.read_bytes())
-    append_intent.save(
-        beside, "s", Appending("/s.jsonl", 9, b"{}", "c", "merge", {"k": ("graft", "o@1")}, {"/f": "0" * 64})
+    append_intent.save_intent(
+        beside, "s", AppendIntent("/s.jsonl", 9, b"{}", "c", "merge", {"k": ("graft", "o@1")}, {"/f": "0" * 64})
     )
-    yield "append-note", json.loads(beside.appending("s").read_bytes())
-    last_turn.save(beside, Latest(SESSION, 1, 1.8e9, 40))
+    yield "append-note", json.loads(beside.append_intent("s").read_bytes())
+    last_turn.save(beside, LatestTurn(SESSION, 1, 1.8e9, 40))
     yield "latest", json.loads(beside.latest.read_bytes())
 
 

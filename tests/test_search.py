@@ -18,9 +18,9 @@ from transcripts import SESSION, Talk
 
 from sessgit.errors import UsageError
 from sessgit.history import fulltext_update, search
-from sessgit.history.search import Where
+from sessgit.history.search import SearchScope
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.recorder import drain
 from sessgit.store import store as stores
 from sessgit.store.fulltext.index import TextIndex
@@ -247,7 +247,7 @@ def test_what_a_tool_printed_in_colours_is_found(sessgit: Shell) -> None:
 def test_an_import_leaves_nothing_to_index(sessgit: Shell) -> None:
     store = Store(sessgit.store)
     index, text = Index(sessgit.store, lambda: store), TextIndex(sessgit.store)
-    assert fulltext_update.is_level(index, text)
+    assert fulltext_update.is_up_to_date(index, text)
     index.close()
     text.close()
 
@@ -256,11 +256,11 @@ def test_the_recorder_leaves_nothing_to_index(sessgit: Shell) -> None:
     path = sessgit.keep(sessgit.talk(ELSEWHERE).turns("alpha"))
     payload = {"session_id": ELSEWHERE, "transcript_path": str(path), "cwd": "/", "hook_event_name": "SessionEnd"}
     (sessgit.store / "spool" / "1.json").write_text(json.dumps(payload))
-    drain.run(sessgit.store, sessgit.config, {})
+    drain.drain_spool(sessgit.store, sessgit.config, {})
     text = TextIndex(sessgit.store)
     store = Store(sessgit.store)
     index = Index(sessgit.store, lambda: store)
-    assert fulltext_update.is_level(index, text)
+    assert fulltext_update.is_up_to_date(index, text)
     index.close()
     text.close()
     assert addresses(sessgit, "alpha") == ["c@1"]
@@ -281,20 +281,20 @@ def test_characters_without_spaces_between_words(sessgit: Shell) -> None:
 
 
 def recorded(folder: Path, data: bytes) -> Index:
-    stores.create(folder / "store")
+    stores.create_store(folder / "store")
     store = Store(folder / "store")
     path = folder / "claude" / "projects" / "p" / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(data)
     index = Index(store.path, lambda: store)
-    record(store, index, Source(path, SESSION, folder / "claude"), Rules())
+    record(store, index, TranscriptSource(path, SESSION, folder / "claude"), RecordRules())
     index.sync()
     return index
 
 
 def asked(index: Index, query: str, **where: Any) -> set[tuple[str, int, str]]:
     """The branches, turns and prompts in which something is found."""
-    results = search.search(index, query, Where(**where), 10_000, 80, lambda done, all_: None)
+    results = search.search(index, query, SearchScope(**where), 10_000, 80, lambda done, all_: None)
     assert results.total == len(results.found)
     return {(result.branch.name, result.row.turn, result.row.prompt) for result in results.found}
 
@@ -334,10 +334,10 @@ def test_no_query_is_too_odd(
 def test_frequent_words(keep: Keep, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where all words are in more lines than are ranked, the newest turns come first and the rest is not counted."""
     keep(Talk().turns(*("alpha gamma" if n < 15 else "alpha beta" for n in range(29)), "alpha 7"))
-    monkeypatch.setattr("sessgit.store.fulltext.lookup._MOST", 10)
+    monkeypatch.setattr("sessgit.store.fulltext.lookup._MOST_ROWS", 10)
 
     def turns(query: str, limit: int, **where: Any) -> tuple[list[int], int | None]:
-        results = search.search(index, query, Where(**where), limit, 80, lambda done, all_: None)
+        results = search.search(index, query, SearchScope(**where), limit, 80, lambda done, all_: None)
         return [result.row.turn for result in results.found], results.total if results.exact else None
 
     assert turns("alpha about", 3) == ([30, 29, 28], None)

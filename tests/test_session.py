@@ -14,7 +14,7 @@ from unifying import PARTS
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import STATES, Origin, Session
 from sessgit.model.conversation.turn import Tokens, Turn
-from sessgit.model.unified_state import NOTHING, Activation, Budget, Unified
+from sessgit.model.unified_state import NO_STATE, Activation, Budget, Unified
 
 COUNT = st.integers(0, 2**53 - 1)
 TEXT = st.text(max_size=8)
@@ -139,7 +139,7 @@ def test_a_rewind_carries_over_what_was_authored() -> None:
         unified=Unified(working_memory={"plan": 1}),
     )  # fmt: skip
     past = Session("a", "a", title="old", turns=2, name="other", unified=Unified(rlm_version="1"))
-    carried = sessions.carry(head, past)
+    carried = sessions.carry_over(head, past)
     assert (carried.title, carried.created, carried.name, carried.labels) == ("T", "then", "n", ("x",))
     assert (carried.stage, carried.confidence, carried.turns) == ("shaping", 0.5, 2)
     assert carried.unified == Unified(working_memory={"plan": 1})
@@ -193,14 +193,14 @@ def test_what_no_program_can_have_set_is_missing_and_kept(part: str, key: str, v
     document = json.loads(sessions.dumps(Session("a", "a")))
     document.setdefault(part, {})[key] = value
     state = sessions.loads(document)
-    assert state.unified == NOTHING
+    assert state.unified == NO_STATE
     assert json.loads(sessions.dumps(state)) == document
 
 
 def test_what_is_no_number_is_missing() -> None:
     for text in ("NaN", "Infinity", "-Infinity"):
         found = sessions.loads(json.loads(f'{{"activation": {{"complexity_score": {text}}}}}'))
-        assert found.unified == NOTHING
+        assert found.unified == NO_STATE
 
 
 def test_a_memory_nested_as_deeply_as_json_is_read() -> None:

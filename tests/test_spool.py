@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessgit.store.recorder import spool
-from sessgit.store.recorder.spool import Event, Unreadable, discard, waiting
+from sessgit.store.recorder.spool import Event, UnreadableEvent, discard_event, waiting_events
 
 NOW = 1_800_000_000.0
 STOP: dict[str, object] = {
@@ -31,14 +31,14 @@ def put(folder: Path, name: str, content: object = STOP, age: float = 1) -> Path
     return path
 
 
-def only(folder: Path) -> Event | Unreadable:
-    (event,) = waiting(folder, NOW)
+def only(folder: Path) -> Event | UnreadableEvent:
+    (event,) = waiting_events(folder, NOW)
     return event
 
 
 def why(folder: Path) -> str:
     event = only(folder)
-    assert isinstance(event, Unreadable)
+    assert isinstance(event, UnreadableEvent)
     return event.why
 
 
@@ -79,7 +79,7 @@ def test_what_an_event_lacks_is_empty(tmp_path: Path) -> None:
 
 
 def test_no_spool_no_events(tmp_path: Path) -> None:
-    assert waiting(tmp_path / "spool", NOW) == []
+    assert waiting_events(tmp_path / "spool", NOW) == []
 
 
 def test_the_order_is_that_of_arrival(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_the_order_is_that_of_arrival(tmp_path: Path) -> None:
     put(tmp_path, "3.json", age=3)
     put(tmp_path, "22.json", age=2)
     put(tmp_path, "20.json", age=2)
-    assert [event.path.name for event in waiting(tmp_path, NOW)] == ["3.json", "20.json", "22.json", "1.json"]
+    assert [event.path.name for event in waiting_events(tmp_path, NOW)] == ["3.json", "20.json", "22.json", "1.json"]
 
 
 def test_only_old_halves_are_removed(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_only_old_halves_are_removed(tmp_path: Path) -> None:
     put(tmp_path, "2-0.tmp", b"{", age=601)
     put(tmp_path, "waiting", b"1", age=9999)
     (tmp_path / "folder.json").mkdir()
-    assert waiting(tmp_path, NOW) == []
+    assert waiting_events(tmp_path, NOW) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1-0.tmp", "folder.json", "waiting"]
 
 
@@ -136,8 +136,8 @@ def test_what_is_no_event_is_unreadable(tmp_path: Path, content: object, reason:
 def test_no_bytes_do_harm(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     folder = tmp_path_factory.mktemp("spool")
     put(folder, "1.json", content)
-    assert discard(only(folder))
-    assert waiting(folder, NOW) == []
+    assert discard_event(only(folder))
+    assert waiting_events(folder, NOW) == []
 
 
 def test_no_link_and_no_pipe_is_followed(tmp_path: Path) -> None:
@@ -146,8 +146,8 @@ def test_no_link_and_no_pipe_is_followed(tmp_path: Path) -> None:
     link = tmp_path / "spool" / "1.json"
     link.symlink_to(secret)
     found = only(tmp_path / "spool")
-    assert isinstance(found, Unreadable)
-    assert discard(found)
+    assert isinstance(found, UnreadableEvent)
+    assert discard_event(found)
     assert secret.exists()
     os.mkfifo(link)
     assert why(tmp_path / "spool") == "not a regular file"
@@ -156,10 +156,10 @@ def test_no_link_and_no_pipe_is_followed(tmp_path: Path) -> None:
 def test_discard_says_whether_it_is_gone(tmp_path: Path) -> None:
     put(tmp_path, "1.json")
     event = only(tmp_path)
-    assert discard(event)
-    assert discard(event)
+    assert discard_event(event)
+    assert discard_event(event)
     event.path.mkdir()
-    assert not discard(event)
+    assert not discard_event(event)
 
 
 def test_no_heavy_module_is_loaded() -> None:

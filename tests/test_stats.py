@@ -22,7 +22,7 @@ from transcripts import MODEL, OTHER, SESSION, Talk, subagent
 from sessgit.agents.claude import home
 from sessgit.history import stats
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -311,13 +311,13 @@ def test_what_was_read_once_is_remembered(sessgit: Shell) -> None:
         return Index(sessgit.store, opened)
 
     first = Index(sessgit.store, lambda: Store(sessgit.store))
-    expected = stats.shares(first)
+    expected = stats.all_shares(first)
     first.close()
-    assert stats.shares(index()) == [s._replace(own=s.own) for s in expected]
+    assert stats.all_shares(index()) == [s._replace(own=s.own) for s in expected]
     with closing(sqlite3.connect(sessgit.store / "index.sqlite3")) as db, db:
         db.execute("DELETE FROM gists")
     with pytest.raises(AssertionError, match="opened"):
-        stats.shares(index())
+        stats.all_shares(index())
 
 
 def test_reading_tells_how_far_it_is(sessgit: Shell) -> None:
@@ -327,23 +327,23 @@ def test_reading_tells_how_far_it_is(sessgit: Shell) -> None:
     steps: list[tuple[int, int]] = []
     index = Index(sessgit.store, lambda: Store(sessgit.store))
     index.sync()
-    stats.shares(index, lambda done, total: steps.append((done, total)))
+    stats.all_shares(index, lambda done, total: steps.append((done, total)))
     again: list[tuple[int, int]] = []
-    stats.shares(index, lambda done, total: again.append((done, total)))
+    stats.all_shares(index, lambda done, total: again.append((done, total)))
     assert (steps, again) == ([(0, 3), (1, 3), (2, 3)], [])
 
 
 def test_a_damaged_turn_is_counted_as_its_commit_tells(keep: Keep, store: Store, index: Index, git: Git) -> None:
     talk = Talk().prompt("one").tool("Bash").answer("Done.").turns("two")
     keep(talk)
-    before = stats.tally(stats.shares(index)).whole
+    before = stats.tally_shares(stats.all_shares(index)).whole
     blob = git("rev-parse", f"{SESSION}:turns/0000/000001/transcript.jsonl").strip()
     path = store.path / "objects" / blob[:2] / blob[2:]
     data = path.read_bytes()
     path.unlink()
     with closing(sqlite3.connect(store.path / "index.sqlite3")) as db, db:
         db.execute("DELETE FROM gists")
-    after = stats.tally(stats.shares(index)).whole
+    after = stats.tally_shares(stats.all_shares(index)).whole
     assert after == replace(before, calls={MODEL: 1})
     path.write_bytes(data)
 
@@ -495,22 +495,22 @@ def test_all_that_files_hold_is_counted_once(
     for number in range(own):
         copy.prompt(f"own {number}").tool("Bash").answer("Mine.")
     files = {SESSION: data, OTHER: copied + copy.data}
-    stores.create(folder / "store")
+    stores.create_store(folder / "store")
     store = Store(folder / "store")
     index = Index(store.path, lambda: store)
     for session in sorted(files, reverse=copy_first):
         path = folder / "claude" / "projects" / "p" / f"{session}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(files[session])
-        record(store, index, Source(path, session, folder / "claude"), Rules("turn", True))
+        record(store, index, TranscriptSource(path, session, folder / "claude"), RecordRules("turn", True))
     index.sync()
-    found = stats.shares(index)
-    total = stats.tally(found).whole
+    found = stats.all_shares(index)
+    total = stats.tally_shares(found).whole
     tokens, tools = in_files(list(files.values()))
     assert (total.total.input, total.total.output) == (tokens["input_tokens"], tokens["output_tokens"])
     assert Counter(total.tools) == tools
     for what in ("day", "project", "session"):
-        parts = stats.by(found, what).values()
+        parts = stats.tally_by(found, what).values()
         assert sum(part.whole.turns for part in parts) == total.turns == len({share.row.prompt for share in found})
         assert sum(part.whole.total.total for part in parts) == total.total.total
 

@@ -16,7 +16,7 @@ from sessgit.cli import text
 from sessgit.store import log
 from sessgit.store.layout import StorePaths
 from sessgit.store.recorder import last_turn
-from sessgit.store.recorder.last_turn import Latest
+from sessgit.store.recorder.last_turn import LatestTurn
 
 
 def size(sessgit: Shell) -> str:
@@ -108,16 +108,16 @@ def test_how_long_the_last_recording_took(sessgit: Shell) -> None:
     sessgit.out("install")
     beside = StorePaths(sessgit.store)
     for note, said in (
-        (Latest(SESSION, 2, sessgit.now, 84), ", 84 ms after the answer"),
-        (Latest(SESSION, 2, sessgit.now, 1249), ", 1.2 s after the answer"),
-        (Latest(SESSION, 2, sessgit.now, None), ""),
-        (Latest(SESSION, 1, sessgit.now, 84), ""),
-        (Latest(OTHER, 2, sessgit.now, 84), ""),
+        (LatestTurn(SESSION, 2, sessgit.now, 84), ", 84 ms after the answer"),
+        (LatestTurn(SESSION, 2, sessgit.now, 1249), ", 1.2 s after the answer"),
+        (LatestTurn(SESSION, 2, sessgit.now, None), ""),
+        (LatestTurn(SESSION, 1, sessgit.now, 84), ""),
+        (LatestTurn(OTHER, 2, sessgit.now, 84), ""),
     ):
         last_turn.save(beside, note)
         assert last_turn.load(beside) == note
         assert sessgit.out("status").splitlines()[0] == f"Recording   on · last turn 2h ago (5e551011@2){said}"
-    last_turn.save(beside, Latest(SESSION, 2, sessgit.now, 84))
+    last_turn.save(beside, LatestTurn(SESSION, 2, sessgit.now, 84))
     last = sessgit.json("status")["last"]
     assert (last["id"], last["turn"], last["recorded"], last["delay"]) == (
         SESSION,
@@ -146,7 +146,7 @@ def test_a_damaged_note_is_none(sessgit: Shell, content: str) -> None:
 
 def test_a_time_that_no_calendar_has(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
-    last_turn.save(StorePaths(sessgit.store), Latest(SESSION, 1, 1e15, 84))
+    last_turn.save(StorePaths(sessgit.store), LatestTurn(SESSION, 1, 1e15, 84))
     assert sessgit.json("status")["last"]["recorded"] is None
 
 

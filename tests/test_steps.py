@@ -17,7 +17,7 @@ from transcripts import SESSION, Talk
 
 from sessgit.branch import restore
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.recorder import cursor as cursors
@@ -34,8 +34,8 @@ class Recording:
     def __init__(self, folder: Path, granularity: str = "turn") -> None:
         self.path = folder / "claude" / "projects" / "-home-ada-shop" / f"{SESSION}.jsonl"
         self.path.parent.mkdir(parents=True)
-        self.rules = Rules(granularity)
-        stores.create(folder / "store")
+        self.rules = RecordRules(granularity)
+        stores.create_store(folder / "store")
         self.store = Store(folder / "store")
         self.index = self._index()
 
@@ -48,12 +48,12 @@ class Recording:
             file.write(data[file.tell() :])
 
     def record(self, *, final: bool = False, prompting: bool = False) -> bool:
-        source = Source(self.path, SESSION, self.path.parents[2], final=final, prompting=prompting)
+        source = TranscriptSource(self.path, SESSION, self.path.parents[2], final=final, prompting=prompting)
         return record(self.store, self.index, source, self.rules).changed
 
     def step(self, step: str) -> None:
         if step == "forget":
-            cursors.forget(self.store.beside, SESSION)
+            cursors.delete_cursor(self.store.beside, SESSION)
         if step == "no index":
             self.index.close()
             self.store.beside.index.unlink()
@@ -108,7 +108,7 @@ def check_whole(made: Recording, data: bytes) -> None:
     assert branches(made.store) == before
     assert run_git(made.store.path, "fsck", "--strict", "--no-dangling") == ""
     if before:
-        assert restore.rebuild(made.store, SESSION).data == data.replace(SECRET.encode(), REDACTED.encode())
+        assert restore.rebuild_file(made.store, SESSION).data == data.replace(SECRET.encode(), REDACTED.encode())
 
 
 def talks() -> dict[str, Talk]:

@@ -47,7 +47,7 @@ def test_making_it_again_keeps_everything(store: Store) -> None:
     key = store.beside.key.read_bytes()
     store.beside.ignore.write_text("mine\n")
     store.path.chmod(0o755)
-    stores.create(store.path)
+    stores.create_store(store.path)
     again = Store(store.path)
     assert (again.repo.ref(REF), again.beside.key.read_bytes()) == (tip, key)
     assert again.beside.ignore.read_text() == "mine\n"
@@ -65,7 +65,7 @@ def test_no_store(tmp_path: Path) -> None:
 def test_a_place_where_no_store_can_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreError, match=r"cannot create a store at .*/file/store: Not a directory$") as refused:
-        stores.create(tmp_path / "file" / "store")
+        stores.create_store(tmp_path / "file" / "store")
     assert refused.value.hint == "Name another folder in SESSGIT_STORE."
     (tmp_path / "broken" / "objects").mkdir(parents=True)
     (tmp_path / "broken" / "HEAD").write_text("nonsense")
@@ -146,7 +146,7 @@ def test_what_is_whole_but_not_what_its_name_says(store: Store, git: Git, kind: 
         "blob": [lambda: repo.blob(oid)],
         "tree": [
             lambda: repo.tree(oid), lambda: repo.entry(oid, "pad/a"), lambda: repo.files(oid),
-            lambda: repo.strange(oid), lambda: repo.edit_tree(oid, {"b": None}),
+            lambda: repo.irregular_entries(oid), lambda: repo.edit_tree(oid, {"b": None}),
         ],
         "commit": [
             lambda: repo.commit(oid), lambda: list(repo.first_parents(later)), lambda: list(repo.since([later], [])),
@@ -156,7 +156,7 @@ def test_what_is_whole_but_not_what_its_name_says(store: Store, git: Git, kind: 
     for reader in readers[kind]:
         with pytest.raises(StoreError, match=f"mismatch - expected {oid} but got {other}"):
             reader()
-    assert repo.trouble(oid) == "damaged"
+    assert repo.read_problem(oid) == "damaged"
     assert (repo.blob(blobs[1]), repo.commit(commits[1]).tree) == (b"two", trees[1])
 
 
@@ -215,7 +215,7 @@ def test_a_ref_that_someone_is_just_moving_is_waited_for(store: Store) -> None:
 
 def test_a_lock_that_stays_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "_LOCK_WAIT", 0.0001)
-    monkeypatch.setattr(refs, "_STALE_ALONE", 3600.0)  # a busy machine can take longer than two seconds to try
+    monkeypatch.setattr(refs, "_STALE_SECONDS_ALONE", 3600.0)  # a busy machine can take longer than two seconds to try
     lock = store.path / f"{REF}.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
     lock.touch()
@@ -312,7 +312,7 @@ def test_plain_git_reads_it(git: Git, recorded: str) -> None:
 
 
 def test_the_proof_of_original_bytes_is_this_stores_own(store: Store, tmp_path: Path) -> None:
-    stores.create(tmp_path / "other")
+    stores.create_store(tmp_path / "other")
     other = Store(tmp_path / "other")
     assert store.hmac([b"a", b"b"]) == store.hmac([b"ab"]) != other.hmac([b"ab"])
 
@@ -329,14 +329,14 @@ def test_private_files_are_put_in_place_in_one_step(tmp_path: Path) -> None:
 
 
 def test_a_sessions_lock(store: Store) -> None:
-    with locks.session(store.beside, "a41f") as first, locks.session(store.beside, "b") as other:
+    with locks.session_lock(store.beside, "a41f") as first, locks.session_lock(store.beside, "b") as other:
         assert first
         assert other
         started = time.monotonic()
-        with locks.session(store.beside, "a41f", timeout=0.05) as second:
+        with locks.session_lock(store.beside, "a41f", timeout=0.05) as second:
             assert not second
         assert time.monotonic() - started >= 0.05
-    with locks.session(store.beside, "a41f") as again:
+    with locks.session_lock(store.beside, "a41f") as again:
         assert again
     assert store.beside.lock("session-a41f").stat().st_mode & 0o777 == 0o600
 
@@ -345,7 +345,7 @@ def test_a_sessions_lock(store: Store) -> None:
     ("number", "path"), [(0, "turns/0000/000000"), (7, "turns/0000/000007"), (123456, "turns/1234/123456")]
 )
 def test_a_hundred_turns_a_folder(number: int, path: str) -> None:
-    assert layout.turn(number) == path
+    assert layout.turn_folder(number) == path
 
 
 def test_packed_by_git_it_reads_the_same(store: Store, git: Git, recorded: str) -> None:

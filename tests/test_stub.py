@@ -17,7 +17,7 @@ import pytest
 
 from sessgit.agents.claude.hook_settings import stub_command
 from sessgit.errors import UsageError
-from sessgit.store.recorder.stub import remove_stub, template, write_stub
+from sessgit.store.recorder.stub import remove_stub, stub_template, write_stub
 
 PAYLOAD = b'{"hook_event_name":"Stop","session_id":"s","transcript_path":"/t.jsonl","cwd":"/"}'
 HUGE = b'{"prompt":"' + b"x" * (3 << 20) + b'"}'
@@ -51,7 +51,7 @@ class Place:
         self.python = root / "py ' thon"
         self.python.write_text(RECORDER.format(python=sys.executable))
         self.python.chmod(0o755)
-        self.hold = root / "hold"
+        self.begin_write = root / "hold"
         """While it is there, a recorder goes no further."""
         # The client's command says `sh`: here that is the shell to be tested.
         (self.bin / "sh").symlink_to(shell)
@@ -163,11 +163,11 @@ def test_what_is_not_set_stays_so(place: Place) -> None:
 
 
 def test_the_client_is_not_held(place: Place) -> None:
-    place.hold.touch()
+    place.begin_write.touch()
     # The client's pipe at a descriptor of its own: whoever inherits it holds up the reading of it in run().
     place.run(command=f"exec 9>&1; {stub_command(place.stub)}")
     assert list(place.started.glob("*.json")) == []
-    place.hold.unlink()
+    place.begin_write.unlink()
     place.starts(1)
 
 
@@ -302,7 +302,7 @@ def test_a_name_that_is_taken_is_left_alone(place: Place) -> None:
 
 
 def test_one_recorder_that_has_yet_to_read_is_enough(place: Place) -> None:
-    place.hold.touch()
+    place.begin_write.touch()
     place.run()
     (recorder,) = recorders(place)
     for _ in range(20):
@@ -310,7 +310,7 @@ def test_one_recorder_that_has_yet_to_read_is_enough(place: Place) -> None:
     assert recorders(place) == [recorder]
     assert (place.spool / "waiting").read_text() == f"{recorder}\n"
     assert len(list(place.spool.glob("*.json"))) == 21
-    place.hold.unlink()
+    place.begin_write.unlink()
     place.starts(1)
 
 
@@ -341,14 +341,14 @@ def test_a_file_that_names_no_living_recorder_claims_nothing(place: Place, holde
 
 
 def test_a_recorder_that_was_killed_and_not_reaped_claims_nothing(place: Place) -> None:
-    place.hold.touch()
+    place.begin_write.touch()
     child = subprocess.Popen([place.python, "-P", "-m", "sessgit.recorder", place.store])
     recorders(place)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     os.kill(child.pid, 0)
     (place.spool / "waiting").write_text(f"{child.pid}\n")
-    place.hold.unlink()
+    place.begin_write.unlink()
     place.run()
     place.starts(1)
     child.wait()
@@ -410,7 +410,7 @@ def test_writing_the_stub_again_changes_nothing(tmp_path: Path) -> None:
     before = stub.stat()
     assert write_stub(tmp_path, "/usr/bin/python3").stat().st_ino == before.st_ino
     assert before.st_mode & 0o777 == 0o700
-    assert stub.read_text() == template().read_text().replace("@PYTHON@", "/usr/bin/python3")
+    assert stub.read_text() == stub_template().read_text().replace("@PYTHON@", "/usr/bin/python3")
     assert write_stub(tmp_path, "/opt/python").stat().st_ino != before.st_ino
     assert [path.name for path in tmp_path.iterdir()] == ["hook"]
 

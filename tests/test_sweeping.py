@@ -48,10 +48,10 @@ def test_what_is_being_fetched_outlasts_the_sweep_of_a_killed_packing(
     remote = bare(tmp_path / "remote")
     sessgit.out("remote", "add", "origin", str(remote))
     assert sessgit("push", "--all").code == 0
-    tip = refs.read(sessgit.store, layout.head(SESSION))
+    tip = refs.read(sessgit.store, layout.head_ref(SESSION))
     second, slow, go = tmp_path / "second", tmp_path / "slow", tmp_path / "go"
     monkeypatch.setenv("SESSGIT_STORE", str(second))
-    stores.create(second)
+    stores.create_store(second)
     sessgit.out("remote", "add", "origin", str(remote))
     slow.write_text(_SLOW.format(python=shlex.quote(sys.executable), go=go))
     slow.chmod(0o755)
@@ -65,13 +65,13 @@ def test_what_is_being_fetched_outlasts_the_sweep_of_a_killed_packing(
                 assert pull.poll() is None
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
-            assert git_packs.sweep(second) == 0
+            assert git_packs.delete_unfinished(second) == 0
             assert unfinished(second) == fetched
         finally:
             go.touch()
             said = pull.communicate(timeout=60)
     assert pull.returncode == 0, said
-    assert refs.read(second, layout.head(SESSION)) == tip
+    assert refs.read(second, layout.head_ref(SESSION)) == tip
     assert run_git(second, "fsck", "--strict", "--no-dangling") == ""
 
 
@@ -82,12 +82,12 @@ def test_who_is_alone_sweeps_at_once(sessgit: Shell) -> None:
     beside = layout.StorePaths(sessgit.store)
     beside.packing.touch()
     left.write_bytes(b"PACK")
-    held = locks.writing(beside)
-    assert git_packs.sweep(sessgit.store) == 0
+    held = locks.hold_off_prune(beside)
+    assert git_packs.delete_unfinished(sessgit.store) == 0
     assert left.exists()
     locks.release(held)
-    with locks.pruning(beside) as alone:
+    with locks.prune_lock(beside) as alone:
         assert alone
-        assert git_packs.sweep(sessgit.store, alone=True) == 1
+        assert git_packs.delete_unfinished(sessgit.store, alone=True) == 1
     left.write_bytes(b"PACK")
-    assert git_packs.sweep(sessgit.store) == 1
+    assert git_packs.delete_unfinished(sessgit.store) == 1

@@ -23,7 +23,7 @@ from sessgit.record import tip_join
 from sessgit.store import operations
 from sessgit.store.remote import remotes
 from sessgit.store.store import Store
-from sessgit.sync.outcome import Left
+from sessgit.sync.outcome import SkippedItem
 
 Machines = Callable[..., list[Clone]]
 
@@ -70,7 +70,7 @@ def test_what_one_machine_sends_another_gets(machines: Machines) -> None:
     assert (pulled.remote, pulled.left, pulled.operation and pulled.operation.summary) == (
         "origin", (), "1 conversation from origin",
     )  # fmt: skip
-    assert restore.rebuild(two.store, SESSION).data == talk.data
+    assert restore.rebuild_file(two.store, SESSION).data == talk.data
     assert (two.pull().operation, told(two.push().changes)) == (None, [])
 
 
@@ -259,7 +259,7 @@ def test_turns_and_a_name_are_joined_behind_the_turns(machines: Machines) -> Non
     assert one.pull().operation is not None
     one.record(talk.turns("three"), final=True)
     assert (len(one.keys()), one.store.state(one.tip()).name) == (3, "lexer")
-    assert restore.rebuild(one.store, SESSION).data == talk.data
+    assert restore.rebuild_file(one.store, SESSION).data == talk.data
 
 
 def test_the_end_of_the_file_is_not_lost_behind_a_name(machines: Machines) -> None:
@@ -272,7 +272,7 @@ def test_the_end_of_the_file_is_not_lost_behind_a_name(machines: Machines) -> No
     state = two.store.state(two.tip())
     assert (state.name, state.state, state.title) == ("lexer", "ended", "Kept")
     assert two.store.tail(two.tip()) == one.store.tail(one.tip()) != b""
-    assert restore.rebuild(two.store, SESSION).data == talk.data
+    assert restore.rebuild_file(two.store, SESSION).data == talk.data
 
 
 def test_one_file_recorded_twice_is_one_conversation(machines: Machines) -> None:
@@ -362,7 +362,9 @@ def test_a_restored_conversation_goes_on_elsewhere(machines: Machines) -> None:
     for _ in range(2):
         for here, there in ((two, one), (one, two)):
             here.record(
-                restored(here, restore.rebuild(here.store, SESSION).data, SESSION, 1 + len(here.keys())).turns("on")
+                restored(here, restore.rebuild_file(here.store, SESSION).data, SESSION, 1 + len(here.keys())).turns(
+                    "on"
+                )
             )
             assert told(here.push().changes) == [("forward", 1, "")]
             assert told(there.pull().changes) == [("forward", 1, "")]
@@ -426,7 +428,7 @@ def test_what_is_open_here_is_not_archived(machines: Machines) -> None:
     one.push()
     with opened(two):
         assert two.pull().left == (
-            Left(SESSION, "it was archived there, and is open in a client here", "Close it, and pull again."),
+            SkippedItem(SESSION, "it was archived there, and is open in a client here", "Close it, and pull again."),
         )
     assert list(two.refs()) == [HEAD]
     assert told(two.pull().changes) == [("archived", 0, "")]
@@ -473,7 +475,7 @@ def test_a_tag_that_went_with_an_undo_comes_again(machines: Machines) -> None:
     assert two.pull().tags == ("works",)
     assert two.refs() == one.refs()
     # One that a person took away stays away.
-    tag.delete(two.store, two.index, "works", two.now())
+    tag.delete_tag(two.store, two.index, "works", two.now())
     assert two.pull().tags == ()
 
 
@@ -501,15 +503,15 @@ def test_who_pushes_at_the_same_time_loses_nothing(machines: Machines, monkeypat
     theirs = on_another(talk)
     one.record(talk.turns("two"))
     two.record(theirs.turns("another"))
-    held, others = remotes.held, [two.push]
+    held, others = remotes.remote_refs, [two.push]
 
-    def meanwhile(store: Path, link: remotes.Link) -> dict[str, str]:
+    def meanwhile(store: Path, link: remotes.Connection) -> dict[str, str]:
         found = held(store, link)
         while others:
             others.pop()()
         return found
 
-    monkeypatch.setattr(remotes, "held", meanwhile)
+    monkeypatch.setattr(remotes, "remote_refs", meanwhile)
     assert told(one.push().changes) == [("parted", 1, "m-a0000002")]
     assert one.there() == {HEAD: two.tip(), f"{HEAD}.m-a0000002": one.tip()}
 
@@ -520,14 +522,14 @@ def test_a_recorder_at_work_is_not_in_the_way_of_a_pull(machines: Machines, monk
     theirs = on_another(talk)
     one.record(talk.turns("two"))
     one.push()
-    perform, others = operations.perform, [lambda: two.record(theirs.turns("another"))]
+    perform, others = operations.perform_operation, [lambda: two.record(theirs.turns("another"))]
 
     def meanwhile(*arguments: Any, **how: Any) -> operations.Operation:
         while others:
             others.pop()()
         return perform(*arguments, **how)
 
-    monkeypatch.setattr(operations, "perform", meanwhile)
+    monkeypatch.setattr(operations, "perform_operation", meanwhile)
     assert told(two.pull().changes) == [("parted", 1, "m-a0000002")]
     assert two.refs() == {HEAD: two.tip(), f"{HEAD}.m-a0000002": one.tip()}
 
@@ -563,14 +565,14 @@ _SAID = st.fixed_dictionaries(
 
 @given(_SAID, _SAID, _SAID, st.booleans())
 def test_swapped_sides_say_the_same(base: Session, ours: Session, theirs: Session, later: bool) -> None:
-    said = tip_join._state(base, ours, theirs, theirs_is_later=later)
-    assert said == tip_join._state(base, theirs, ours, theirs_is_later=not later)
+    said = tip_join._joined_state(base, ours, theirs, theirs_is_later=later)
+    assert said == tip_join._joined_state(base, theirs, ours, theirs_is_later=not later)
     for name in ("name", "description", "stage", "confidence", "project"):
         values = [getattr(one, name) for one in (base, ours, theirs)]
         changed = {value for value in values[1:] if value != values[0]}
         assert getattr(said, name) in (changed or values)
-    assert tip_join._state(base, base, theirs, theirs_is_later=later) == theirs
-    assert tip_join._state(base, ours, ours, theirs_is_later=later) == ours
+    assert tip_join._joined_state(base, base, theirs, theirs_is_later=later) == theirs
+    assert tip_join._joined_state(base, ours, ours, theirs_is_later=later) == ours
 
 
 # Redaction

@@ -13,7 +13,7 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.check import gc
 from sessgit.store import refs
-from sessgit.sync.outcome import Left
+from sessgit.sync.outcome import SkippedItem
 
 Machines = Callable[..., list[Clone]]
 
@@ -69,7 +69,7 @@ def test_what_is_deleted_on_one_machine_is_deleted_on_all(machines: Machines) ->
     assert told(two.pull().changes) == []
     assert (two.refs(), two.push().left) == (
         before,
-        (Left(SESSION, DELETED_THERE, "To restore it there, push it by its address."),),
+        (SkippedItem(SESSION, DELETED_THERE, "To restore it there, push it by its address."),),
     )
 
 
@@ -79,7 +79,7 @@ def test_what_is_open_here_is_not_deleted(machines: Machines) -> None:
     one.push()
     with opened(two):
         assert two.pull().left == (
-            Left(SESSION, "it was deleted there, and is open in a client here", "Close it, and pull again."),
+            SkippedItem(SESSION, "it was deleted there, and is open in a client here", "Close it, and pull again."),
         )
     assert list(two.refs()) == [HEAD]
     assert told(two.pull().changes) == [("deleted", 1, "")]
@@ -108,7 +108,7 @@ def test_turns_that_whoever_deleted_it_did_not_have_are_kept(machines: Machines)
     assert told(two.pull().changes) == [("kept", 2, "")]
     assert two.refs() == before
     assert told(two.pull().changes) == []
-    assert two.push().left == (Left(SESSION, DELETED_THERE, "To restore it there, push it by its address."),)
+    assert two.push().left == (SkippedItem(SESSION, DELETED_THERE, "To restore it there, push it by its address."),)
 
 
 def test_who_has_not_seen_what_was_deleted_keeps_what_it_has(machines: Machines) -> None:
@@ -207,7 +207,7 @@ def test_what_was_brought_back_is_not_deleted_again(machines: Machines) -> None:
     for clone in (one, three, four, five):
         clone.record(Talk(OTHER).turns("else"))
         assert clone.push(OTHER).left == (
-            Left(SESSION, BROUGHT_BACK, f"Restore it here too with `sessgit undo`, or delete {SESSION} there."),
+            SkippedItem(SESSION, BROUGHT_BACK, f"Restore it here too with `sessgit undo`, or delete {SESSION} there."),
         )
         assert two.there()[HEAD] == two.tip()
     # Whoever has it again can delete it once more.
@@ -274,7 +274,7 @@ def test_what_is_archived_here_is_not_put_over_another_one_there(machines: Machi
     before = one.there()
     one.archive()
     assert one.push().left == (
-        Left(SESSION, "it exists twice there, live and archived", "Pull it first, to have both here."),
+        SkippedItem(SESSION, "it exists twice there, live and archived", "Pull it first, to have both here."),
     )
     assert one.there() == before
     one.pull()
@@ -307,7 +307,7 @@ def test_what_was_never_there_is_not_deleted_from_there(machines: Machines) -> N
         assert (pulled.changes, pulled.left) == (
             (),
             (
-                Left(
+                SkippedItem(
                     OTHER,
                     "it is deleted there, and was never pulled from there",
                     f"It was kept. To delete it here too: `sessgit delete {OTHER}`",
@@ -321,7 +321,7 @@ def test_what_was_seen_there_is_deleted_from_there_without_what_was_agreed(machi
     one, two = machines(2, Talk().turns("one"))
     one.delete()
     one.push()
-    two.store.beside.agreed(str(two.remote)).unlink()
+    two.store.beside.agreement_file(str(two.remote)).unlink()
     assert told(two.pull().changes) == [("deleted", 1, "")]
 
 
@@ -365,10 +365,10 @@ def test_a_tag_that_stands_elsewhere_is_left(machines: Machines) -> None:
     one.push()
     before = two.refs()
     assert two.pull().left == (
-        Left("here", "the tag is at another turn here", "To accept the remote's tag: `sessgit tag -d here`"),
+        SkippedItem("here", "the tag is at another turn here", "To accept the remote's tag: `sessgit tag -d here`"),
     )
     assert two.push().left == (
-        Left("here", "the tag is at another turn there", "A push does not move tags on a remote."),
+        SkippedItem("here", "the tag is at another turn there", "A push does not move tags on a remote."),
     )
     assert two.refs() == before
 

@@ -48,7 +48,7 @@ def commit(one: Clone, files: dict[str, bytes | None], *, session: str = SESSION
     """A commit on the head with these files changed, or taken out."""
     tip, repo = one.tip(), one.store.repo
     changes = {path: (repo.write_blob(data), False) if data is not None else None for path, data in files.items()}
-    message = messages.dumps(Message("edit: odd", (("Session", session), ("Event", "edit"))))
+    message = messages.format_message(Message("edit: odd", (("Session", session), ("Event", "edit"))))
     return repo.write_commit(repo.edit_tree(repo.commit(tip).tree, changes), [tip], message, repo.commit(tip).time)
 
 
@@ -188,10 +188,10 @@ def test_a_tombstone_that_is_none_deletes_nothing(pair: tuple[Clone, Clone]) -> 
     one, two = pair
     two.pull()
     run_git(one.remote, "update-ref", "-d", HEAD)
-    message = messages.dumps(Message("deleted", (("Session", OTHER), ("Tip", one.tip()))))
+    message = messages.format_message(Message("deleted", (("Session", OTHER), ("Tip", one.tip()))))
     stone = one.store.repo.write_commit(one.store.repo.edit_tree(None, {}), [], message, 0)
     for value in (stone, one.tip()):
-        there(one, value, layout.tombstone(SESSION))
+        there(one, value, layout.tombstone_ref(SESSION))
         two.pull()
         assert HEAD in two.refs()
 

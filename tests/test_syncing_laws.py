@@ -71,15 +71,15 @@ class Machines(RuleBasedStateMachine):
         """Goes on with the file as it is, or as it was restored, where it ended or behind an earlier turn."""
         clone = self.clones[number]
         own = clone.refs()
-        if layout.archived(session) in own or layout.tombstone(session) in own:
+        if layout.archive_ref(session) in own or layout.tombstone_ref(session) in own:
             return
-        if layout.head(session) not in own:
+        if layout.head_ref(session) not in own:
             seconds = 100 * next(self.numbers)
             talk = Talk(file=File(session, "2.1", "/home/ada/shop", seconds=seconds))
             talk.file.counts = dict.fromkeys("abcde", seconds)
         elif anew or (number, session) not in self.talks:
             clone.index.sync()
-            talk = restored(clone, restore.rebuild(clone.store, session).data, session, next(self.numbers))
+            talk = restored(clone, restore.rebuild_file(clone.store, session).data, session, next(self.numbers))
         else:
             talk = self.talks[number, session]
         talk.file.seconds = 100 * next(self.numbers)
@@ -91,7 +91,7 @@ class Machines(RuleBasedStateMachine):
 
     def _rewind(self, clone: Clone, talk: Talk, back: int) -> None:
         """Goes back behind an earlier turn of the head, if the file holds that."""
-        keys = clone.keys(talk.session) if back and layout.head(talk.session) in clone.refs() else []
+        keys = clone.keys(talk.session) if back and layout.head_ref(talk.session) in clone.refs() else []
         if len(keys) > back:
             leaf = last_line(clone, talk.session, len(keys) - back)
             talk.leaf = leaf if leaf.encode() in talk.data else talk.leaf
@@ -100,9 +100,13 @@ class Machines(RuleBasedStateMachine):
     def copy(self, number: int, other: int, session: str) -> None:
         """Another machine records the same file."""
         talk, there = self.talks.get((number, session)), self.clones[other]
-        if talk is None or other == number or there.refs().keys() & {layout.head(session), layout.tombstone(session)}:
+        if (
+            talk is None
+            or other == number
+            or there.refs().keys() & {layout.head_ref(session), layout.tombstone_ref(session)}
+        ):
             return
-        if layout.archived(session) in there.refs():
+        if layout.archive_ref(session) in there.refs():
             return
         self.talks[other, session] = copy.deepcopy(talk)
         there.record(self.talks[other, session])
@@ -121,7 +125,7 @@ class Machines(RuleBasedStateMachine):
             clone.edit(session, description=word)
         elif what == "tag" and layout.TAGS + word not in own:
             clone.tag(word, session, len(clone.keys(session)))
-        elif what == "archive" and layout.head(session) in own:
+        elif what == "archive" and layout.head_ref(session) in own:
             clone.archive(session)
         elif what == "archive":
             clone.unarchive(session)
@@ -131,11 +135,11 @@ class Machines(RuleBasedStateMachine):
         """Brings back what another machine, or a rewind, has beside the head."""
         clone = self.clones[number]
         own = clone.refs()
-        sides = sorted(ref for ref in own if ref.startswith(f"{layout.head(session)}."))
-        if layout.head(session) not in own or not sides:
+        sides = sorted(ref for ref in own if ref.startswith(f"{layout.head_ref(session)}."))
+        if layout.head_ref(session) not in own or not sides:
             return
         try:
-            clone.merge(layout.parts(sides[0])[1], session)
+            clone.merge(layout.split_ref(sides[0])[1], session)
         except ConflictError:  # the file here is behind, or has gone on without being recorded
             return
         self.talks.pop((number, session), None)
@@ -156,9 +160,9 @@ class Machines(RuleBasedStateMachine):
         clone.pull()
         after = clone.refs()
         for ref, tip in before.items():
-            space, name = layout.parts(ref)
+            space, name = layout.split_ref(ref)
             if space in BRANCHES and layout.session_of(name) not in self.deleted:
-                now = after.get(layout.head(name)) or after[layout.archived(name)]
+                now = after.get(layout.head_ref(name)) or after[layout.archive_ref(name)]
                 assert clone.store.repo.is_ancestor(tip, now), f"{name} went back"
 
     @rule(number=CLONES)
@@ -169,7 +173,7 @@ class Machines(RuleBasedStateMachine):
         assert clone.refs() == before
         repo, after = Repository(self.remote), clone.there().values()
         for ref, tip in there.items():
-            space, name = layout.parts(ref)
+            space, name = layout.split_ref(ref)
             if space in BRANCHES and layout.session_of(name) not in self.deleted:
                 assert any(repo.is_ancestor(tip, other) for other in after), f"{name} is gone from the remote"
 
@@ -204,12 +208,14 @@ class Machines(RuleBasedStateMachine):
             self._has_all(clone, refs.read_all(clone.store.path))
             self._has_all(clone, refs.read_all(self.remote))
             for session in set(clone.sessions()):
-                restore.rebuild(clone.store, session)
+                restore.rebuild_file(clone.store, session)
         assert run_git(self.remote, "fsck", "--strict", "--no-dangling") == ""
 
     def _has_all(self, clone: Clone, held: dict[str, str]) -> None:
         # What was deleted on this machine may be there all the same, and nothing of it comes here.
-        kept = {ref: tip for ref, tip in held.items() if layout.session_of(layout.parts(ref)[1]) not in self.deleted}
+        kept = {
+            ref: tip for ref, tip in held.items() if layout.session_of(layout.split_ref(ref)[1]) not in self.deleted
+        }
         found = self._turns(kept, clone)
         for session in self.of.keys() - self.deleted:
             assert found.get(session, set()) == self.of[session]
@@ -222,7 +228,7 @@ class Machines(RuleBasedStateMachine):
         return [*(clone.refs() for clone in self.clones), self.clones[0].there()]
 
     def _has(self, number: int, session: str) -> bool:
-        return bool({layout.head(session), layout.archived(session)} & self.clones[number].refs().keys())
+        return bool({layout.head_ref(session), layout.archive_ref(session)} & self.clones[number].refs().keys())
 
     def _note(self, clone: Clone) -> None:
         """Notes all turns that a machine has."""
@@ -236,13 +242,13 @@ class Machines(RuleBasedStateMachine):
     def _turns(self, held: dict[str, str], clone: Clone) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
         for ref, tip in held.items():
-            space, name = layout.parts(ref)
+            space, name = layout.split_ref(ref)
             if space in BRANCHES and ref == space + name:
                 found.setdefault(layout.session_of(name), set()).update(turn_keys(clone.store, tip))
         return found
 
     def _branches(self, held: dict[str, str], session: str) -> set[str]:
-        found = ((*layout.parts(ref), ref, tip) for ref, tip in held.items())
+        found = ((*layout.split_ref(ref), ref, tip) for ref, tip in held.items())
         return {
             tip
             for space, name, ref, tip in found

@@ -211,8 +211,8 @@ def test_tags_by_hand_on_whatever_there_is(sessgit: Shell) -> None:
         if packed:
             run_git(git, "pack-refs", "--all")
         index = opened(sessgit)
-        assert {tag.name: (tag.branch, tag.turn) for tag in tags.tags(index)} == expected
-        assert tags.by_commit(index)[turn] == ["annotated", "nested/deep"]
+        assert {tag.name: (tag.branch, tag.turn) for tag in tags.list_tags(index)} == expected
+        assert tags.tags_by_commit(index)[turn] == ["annotated", "nested/deep"]
         for name, (branch, _) in expected.items():
             assert sessgit("id", name).out == (f"{branch}\n" if branch else "")
         index.close()
@@ -239,9 +239,9 @@ def test_a_tag_that_someone_moved_meanwhile(sessgit: Shell) -> None:
     store = index.open_store()
     first, second = commit_of(sessgit, PARSER, 1), commit_of(sessgit, PARSER, 2)
     store.repo = Rivalled(store.path, lambda: run_git(store.path, "update-ref", layout.TAGS + "x", first))
-    where = resolve.Whereabouts(sessgit.config, str(sessgit.project), os.getpid())
-    found = resolve.target(index, resolve.Address(PARSER, 2), where)
-    done = tags.tag(store, index, "x", found, where, 0, force=True)
+    where = resolve.CallerContext(sessgit.config, str(sessgit.project), os.getpid())
+    found = resolve.resolve_target(index, resolve.Address(PARSER, 2), where)
+    done = tags.tag_turn(store, index, "x", found, where, 0, force=True)
     assert (done.before and done.before.turn, done.tag.turn, where_is(sessgit, "x")) == (1, 2, second)
     with pytest.raises(MovedError):
         store.repo.move(layout.TAGS + "x", first, second)
@@ -253,7 +253,7 @@ def test_a_tag_that_someone_moved_meanwhile(sessgit: Shell) -> None:
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tags") / "store"
-    stores.create(path)
+    stores.create_store(path)
     return path
 
 

@@ -28,7 +28,7 @@ TAG = "x;touch${IFS}made|$(touch${IFS}made)`id`'\""
 
 @given(st.text().filter(lambda text: "\0" not in text))
 def test_a_word_for_a_shell_is_one_line_and_the_word_itself(word: str) -> None:
-    quoted = humanize.shell(word)
+    quoted = humanize.quote_for_shell(word)
     assert not spoils(quoted)
     assert "\n" not in quoted
     done = subprocess.run(["bash", "-c", f"printf %s {quoted}"], capture_output=True, check=True)

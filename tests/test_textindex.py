@@ -18,7 +18,7 @@ from transcripts import OTHER, SESSION, Talk
 from sessgit.cli.pages.search import as_json
 from sessgit.errors import StoreError
 from sessgit.history import fulltext_update, search
-from sessgit.history.search import Where
+from sessgit.history.search import SearchScope
 from sessgit.recorder import fulltext_update as in_background
 from sessgit.store import layout
 from sessgit.store.fulltext.index import TextIndex
@@ -35,7 +35,7 @@ def places(index: Index) -> Places:
 
     def places(query: str, **where: str) -> list[str]:
         index.sync()
-        results = search.search(index, query, Where(**where), 100, 160, lambda done, all_: None)
+        results = search.search(index, query, SearchScope(**where), 100, 160, lambda done, all_: None)
         assert (results.total, results.behind) == (len(results.found), "")
         return [
             f"{result.branch.name.replace(SESSION, 'one').replace(OTHER, 'two')}@{result.place}"
@@ -186,7 +186,7 @@ def test_a_file_that_is_of_no_use_is_made_anew(keep: Keep, places: Places, store
     elif damage == "names":
         data = data.replace(b"CREATE INDEX placed_at ON placed", b"CREATE INDEX placed_at ON pl\xf5ced")
     if damage == "gone":
-        cache_file.remove(path)
+        cache_file.remove_file(path)
     elif damage not in ("version", "values"):
         path.write_bytes(b"" if damage == "empty" else data)
     assert places("alpha7") == ["one@8"]
@@ -226,8 +226,8 @@ def test_one_that_cannot_be_written_is_asked_as_it_is(
     def refuse(*_: object) -> None:
         raise sqlite3.OperationalError("attempt to write a readonly database")
 
-    monkeypatch.setattr(cache_file, "_opened", refuse)
-    results = search.search(index, "alpha", Where(), 10, 160, lambda done, all_: None)
+    monkeypatch.setattr(cache_file, "_open_file", refuse)
+    results = search.search(index, "alpha", SearchScope(), 10, 160, lambda done, all_: None)
     assert results.total == 1
     assert results.behind == "cannot write the full-text index: the most recent turns are not searched"
     assert as_json("alpha", results)["exact"] is False
@@ -244,7 +244,7 @@ from sessgit.store.index import Index
 from sessgit.store.store import Store
 from sessgit.store.fulltext.index import TextIndex
 
-fulltext_update._BATCH = 300
+fulltext_update._BATCH_SIZE = 300
 path, after = Path(sys.argv[1]), int(sys.argv[2])
 store = Store(path)
 index = Index(path, lambda: store)
@@ -260,7 +260,7 @@ def counted(*arguments):
 TextIndex.add = counted
 index.sync()
 text = TextIndex(path)
-assert fulltext_update.follow(index, text)
+assert fulltext_update.update_fulltext(index, text)
 """
 
 
@@ -291,19 +291,19 @@ def test_who_finds_it_locked_leaves_it_or_says_so(keep: Keep, index: Index, stor
     keep(Talk().turns("alpha"))
     other = TextIndex(store.path)
     with other.writing():
-        in_background.follow(index, 5.0)
-    assert not fulltext_update.is_level(index, other)
-    in_background.follow(index, 5.0)
-    assert fulltext_update.is_level(index, other)
+        in_background.update_fulltext(index, 5.0)
+    assert not fulltext_update.is_up_to_date(index, other)
+    in_background.update_fulltext(index, 5.0)
+    assert fulltext_update.is_up_to_date(index, other)
     other.close()
 
 
 def test_a_short_time_is_kept_to(keep: Keep, index: Index, store: Store, tmp_path: Path) -> None:
     keep(Talk().turns("alpha"))
     text = TextIndex(store.path)
-    assert not fulltext_update.follow(index, text, seconds=0.0)
-    assert fulltext_update.follow(index, text)
-    assert fulltext_update.is_level(index, text)
+    assert not fulltext_update.update_fulltext(index, text, seconds=0.0)
+    assert fulltext_update.update_fulltext(index, text)
+    assert fulltext_update.is_up_to_date(index, text)
     text.close()
 
 
@@ -325,8 +325,8 @@ def parts(store: Store) -> int:
 def test_where_much_comes_at_once_parts_are_joined_at_the_end(
     keep: Keep, places: Places, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fulltext_update, "_BATCH", 1)
-    monkeypatch.setattr(fulltext_update, "_MANY", 2)
+    monkeypatch.setattr(fulltext_update, "_BATCH_SIZE", 1)
+    monkeypatch.setattr(fulltext_update, "_BULK_TURNS", 2)
     keep(Talk(OTHER).turns("alpha"))
     talk = Talk().turns(*(f"alpha {number}" for number in range(7)))
     keep(talk)
@@ -336,7 +336,7 @@ def test_where_much_comes_at_once_parts_are_joined_at_the_end(
     keep(talk.turns("one more"))
     assert len(places("more")) == 1
     assert config(store) == {"automerge": 4, "crisismerge": 16}
-    monkeypatch.setattr(fulltext_update, "_PARTS", 2)
+    monkeypatch.setattr(fulltext_update, "_PARTS_BEFORE_MERGE", 2)
     keep(talk.turns("alpha and", "beta"))
     assert len(places("beta")) == 1
     assert parts(store) == 1

@@ -210,18 +210,18 @@ def test_a_fork_whose_parent_is_gone_says_where_it_came_from(family: Shell) -> N
 def merge(sessgit: Shell, ours: str, theirs: str) -> None:
     """Brings a turn of theirs into ours, and makes the commit with two parents."""
     store = Store(sessgit.store)
-    old, other = (store.repo.ref(layout.head(name)) for name in (ours, theirs))
+    old, other = (store.repo.ref(layout.head_ref(name)) for name in (ours, theirs))
     assert old and other
     state, key = store.state(old), "eeeeeeee-0000-4000-8000-eeeeeeeeeeee"
     number = state.turns + 1
-    folder = store.repo.entry(store.tree(old), layout.turn(state.turns))
+    folder = store.repo.entry(store.tree(old), layout.turn_folder(state.turns))
     origin = ("Origin", f"{theirs}@4")
     graft = Message("turn 5", (("Session", ours), ("Turn", str(number)), ("Event", "graft"), ("Prompt", key), origin))
     state = replace(state, turns=number)
-    turn = store.write_commit(old, {layout.turn(number): folder}, state, graft, [old], int(NOW))
+    turn = store.write_commit(old, {layout.turn_folder(number): folder}, state, graft, [old], int(NOW))
     message = Message(f"merge: 1 turn of {theirs}", (("Session", ours), ("Event", "merge"), origin))
     made = store.write_commit(turn, {}, state, message, [turn, other], int(NOW))
-    store.repo.move(layout.head(ours), old, made)
+    store.repo.move(layout.head_ref(ours), old, made)
 
 
 def test_merges(family: Shell) -> None:
@@ -329,7 +329,7 @@ def write(store: Store, number: int, made: Made) -> None:
     store.repo.move((layout.ARCHIVE if made.archived else layout.HEADS) + name, None, commit)
 
 
-def check_order(found: tree.Family) -> None:
+def check_order(found: tree.TreeFamily) -> None:
     seen = set[str]()
     for node in found.nodes:
         assert node.parent in seen if seen else not node.parent
@@ -341,12 +341,12 @@ def check_order(found: tree.Family) -> None:
 def test_every_session_stands_once_whatever_the_store_says(made: list[Made], width: int) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "store"
-        stores.create(path)
+        stores.create_store(path)
         store = Store(path)
         for number, one in enumerate(made):
             write(store, number, one)
         here = Invocation(path, path, path, "/shop", "", False, False, False, width, 24, "", now=NOW)
-        everything = tree.forest(here.index, tree.Wanted(everything=True, fold=False), {})
+        everything = tree.build_forest(here.index, tree.TreeFilter(everything=True, fold=False), {})
         drawn = [node.branch.name for found in everything.families for node in found.nodes]
         assert max(Counter(drawn).values(), default=1) == 1
         listed = {ident(number) for number, one in enumerate(made) if not one.archived}
@@ -354,9 +354,11 @@ def test_every_session_stands_once_whatever_the_store_says(made: list[Made], wid
         for found in everything.families:
             check_order(found)
             assert any(node.branch.name in listed for node in found.nodes)
-            assert tree.forest(here.index, tree.Wanted(found.nodes[-1].branch.name, fold=False), {}).families == [found]
+            assert tree.build_forest(
+                here.index, tree.TreeFilter(found.nodes[-1].branch.name, fold=False), {}
+            ).families == [found]
 
-        folded = tree.forest(here.index, tree.Wanted(everything=True), {})
+        folded = tree.build_forest(here.index, tree.TreeFilter(everything=True), {})
         assert sum(found.sessions for found in folded.families) + folded.quiet == len(drawn) == folded.sessions
         for found in folded.families:
             check_order(found)
@@ -370,5 +372,5 @@ def test_a_chain_of_a_thousand_forks(store: Store, index: Index) -> None:
     for number in range(1000):
         write(store, number, Made(number - 1, 1, "", "", False, 2, False, False))
     index.sync()
-    (found,) = tree.forest(index, tree.Wanted(everything=True), {}).families
+    (found,) = tree.build_forest(index, tree.TreeFilter(everything=True), {}).families
     assert [node.branch.name for node in found.nodes] == [ident(number) for number in range(1000)]

@@ -51,7 +51,7 @@ def test_the_file_goes_on_without_them(machines: tuple[Clone, Clone]) -> None:
         f"refs/heads/{SESSION}.m-a0000003",
     }
     assert here.keys() == talk.prompts
-    assert restore.rebuild(here.store, SESSION).data == talk.data
+    assert restore.rebuild_file(here.store, SESSION).data == talk.data
 
 
 def test_what_waited_for_a_prompt_is_not_missed(machines: tuple[Clone, Clone]) -> None:
@@ -64,4 +64,4 @@ def test_what_waited_for_a_prompt_is_not_missed(machines: tuple[Clone, Clone]) -
     merged_and_undone(here, talk)
     assert verify.one(here.store, SESSION, deep=True).findings == ()
     here.record(talk, final=True)
-    assert restore.rebuild(here.store, SESSION).data == talk.data
+    assert restore.rebuild_file(here.store, SESSION).data == talk.data

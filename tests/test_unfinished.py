@@ -17,7 +17,7 @@ from shell import Shell
 from transcripts import SESSION
 
 from sessgit.history.code.git import Head
-from sessgit.replay.bisecting.worktree import bench
+from sessgit.replay.bisecting.worktree import bisect_worktree
 from sessgit.store import layout
 from sessgit.store.files import tempdirs
 from sessgit.store.layout import StorePaths
@@ -25,7 +25,7 @@ from sessgit.store.layout import StorePaths
 _MAKES = """
 import os, signal, sys
 from sessgit.store.files import tempdirs
-with tempdirs.room("sessgit-replay-") as folder:
+with tempdirs.make_folder("sessgit-replay-") as folder:
     (folder / "project").mkdir()
     (folder / "project").chmod(0)
     print(folder, flush=True)
@@ -74,7 +74,7 @@ def test_a_folder_goes_once_its_owner_is_gone(place: Path, sessgit: Shell) -> No
         for path in place.iterdir():
             aged(path)
         left = sorted([Path(killed.stdout.strip()), empty])
-        assert tempdirs.left() == left
+        assert tempdirs.stale_folders() == left
         assert told(sessgit) == [f"2 temporary folders left by killed commands, {left[0].name} first"]
         sessgit.out("gc")
         assert sorted(place.iterdir()) == sorted([held, *others])
@@ -93,7 +93,7 @@ def test_what_git_notes_of_a_worktree_goes_along(place: Path, sessgit: Shell) ->
     child = os.fork()
     if not child:
         try:
-            with bench(str(sessgit.project), dict(os.environ)) as made:
+            with bisect_worktree(str(sessgit.project), dict(os.environ)) as made:
                 made.go(Head(commit, "", dirty=False))
                 os._exit(9)
         finally:
@@ -102,7 +102,7 @@ def test_what_git_notes_of_a_worktree_goes_along(place: Path, sessgit: Shell) ->
     assert run_git(sessgit.project, "worktree", "list").count("\n") == 2
     for path in place.iterdir():
         aged(path)
-    assert tempdirs.sweep() == 1
+    assert tempdirs.delete_stale_folders() == 1
     assert run_git(sessgit.project, "worktree", "list").count("\n") == 1
     assert not list(place.iterdir())
 
@@ -132,7 +132,7 @@ def killed(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, where: str, *words: 
             aged(path)
 
 
-@pytest.mark.parametrize("where", ["store.recorder.append_intent.save", "agents.file_end.append"])
+@pytest.mark.parametrize("where", ["store.recorder.append_intent.save_intent", "agents.file_end.append"])
 @pytest.mark.parametrize("words", [("merge", THEIRS), ("pick", f"{THEIRS}@3")])
 def test_a_new_conversation_that_was_only_begun_goes(
     two: Shell, monkeypatch: pytest.MonkeyPatch, where: str, words: tuple[str, ...]
@@ -163,7 +163,7 @@ def _keeping_notes(unlink: object) -> object:
 
 def test_a_merge_that_nobody_goes_on_with_is_written_down(two: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     before, head = transcript(two).read_bytes(), tip(two)
-    killed(two, monkeypatch, "branch.merging.merge._commit", "merge", THEIRS, "--into", SESSION)
+    killed(two, monkeypatch, "branch.merging.merge._merge_commit", "merge", THEIRS, "--into", SESSION)
     assert two.json("ops")["operations"] == []
     two.out("gc")
     (done,) = two.json("ops")["operations"]
@@ -175,7 +175,7 @@ def test_a_merge_that_nobody_goes_on_with_is_written_down(two: Shell, monkeypatc
 
 def test_the_same_merge_afterwards_is_one_operation_with_it(two: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     before, head = transcript(two).read_bytes(), tip(two)
-    killed(two, monkeypatch, "branch.merging.merge._commit", "merge", THEIRS, "--into", SESSION)
+    killed(two, monkeypatch, "branch.merging.merge._merge_commit", "merge", THEIRS, "--into", SESSION)
     two.out("gc")
     two.out("merge", THEIRS, "--into", SESSION)
     assert len(run_git(two.store, "show", "-s", "--format=%P", SESSION).split()) == 2
@@ -189,9 +189,9 @@ def test_the_same_merge_afterwards_is_one_operation_with_it(two: Shell, monkeypa
 
 def test_a_purge_that_was_interrupted(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     sessgit.recorded(sessgit.talk().turns("the value is tiger-lily-4711"))
-    killed(sessgit, monkeypatch, "purge.state_files.mend", "purge", "tiger-lily-4711", "--yes")
+    killed(sessgit, monkeypatch, "purge.state_files.update_state_files", "purge", "tiger-lily-4711", "--yes")
     assert told(sessgit) == ["a purge was interrupted: the value may still be stored"]
     assert told(sessgit, "--fix") == ["the purge is complete"]
     assert told(sessgit) == []
     assert not StorePaths(sessgit.store).purging.exists()
-    assert "tiger" not in run_git(sessgit.store, "log", "-p", layout.head(SESSION))
+    assert "tiger" not in run_git(sessgit.store, "log", "-p", layout.head_ref(SESSION))

@@ -23,12 +23,12 @@ from unifying import EVERYTHING, NOW, PARTS, change
 
 from sessgit.api.state import session_state
 from sessgit.api.state import unified as programs
-from sessgit.api.state.session_state import Wanted
+from sessgit.api.state.session_state import StateRequest
 from sessgit.branch import fork as forks
 from sessgit.branch import undo as undoing
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import fork_point
-from sessgit.history.resolve import Target
+from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import unified_state
 from sessgit.model.config import Price
 from sessgit.model.conversation import session as sessions
@@ -121,11 +121,11 @@ def test_undo_takes_a_change_back(store: Store, index: Index, keep: Keep, tmp_pa
     keep(Talk().turns("one"))
     before = head(index)
     done = change(store, index, SESSION, remember={"plan": 1})
-    (listed,) = operations.listed(store)
+    (listed,) = operations.list_operations(store)
     assert (listed.operation.command, listed.operation.summary) == ("state", "5e551011: memory +plan")
-    undoing.undo(store, "", tmp_path, NOW)
+    undoing.undo_operation(store, "", tmp_path, NOW)
     assert head(index) == before
-    undoing.undo(store, operations.listed(store)[0].operation.id, tmp_path, NOW)
+    undoing.undo_operation(store, operations.list_operations(store)[0].operation.id, tmp_path, NOW)
     assert head(index).tip == done.commit
 
 
@@ -143,39 +143,45 @@ def test_secrets_are_replaced_where_the_session_is_redacted(store: Store, index:
 @pytest.mark.parametrize(
     ("wanted", "error", "hint"),
     [
-        (Wanted({"mood": {}}), "a program sets no “mood” of a state", "It sets metadata, activation, context"),
-        (Wanted({"authored": {"name": "x"}}), "a program sets no “authored” of a state", "It sets metadata"),
-        (Wanted({"metadata": {"title": "x"}}), "a program sets no “title” in metadata", "It sets rlm_version."),
-        (Wanted({"context": {"files": {}}}), "a program sets no “files” in context", "It sets working_memory."),
-        (Wanted({"trajectory": {"turns": 9}}), "a program sets no “turns” in trajectory", "It sets export_path."),
-        (Wanted({"activation": True}), "activation of a state is an object", "Its keys are rlm_active"),
-        (Wanted({"activation": {"rlm_active": 1}}), "activation.rlm_active: input should be a valid boolean", ""),
-        (Wanted({"activation": {"max_depth": 4}}), "activation.max_depth: input should be less than or equal to 3", ""),
-        (Wanted({"activation": {"current_depth": -1}}), "activation.current_depth: input should be greater", ""),
-        (Wanted({"activation": {"activation_mode": "odd"}}), "activation.activation_mode: input should be 'comp", ""),
-        (Wanted({"budget": {"cost_usd": -1}}), "budget.cost_usd: input should be greater than or equal to 0", ""),
-        (Wanted({"budget": {"cost_usd": float("nan")}}), "what a program sets of a state cannot be", ""),
-        (Wanted({"context": {"working_memory": [1]}}), "context.working_memory: input should be a valid dict", ""),
-        (Wanted({"context": {"working_memory": {"x": {1, 2}}}}), "what a program sets of a state cannot be", ""),
-        (Wanted(more={"max_recursive_calls": -1}), "budget.max_recursive_calls: input should be greater than or", ""),
-        (Wanted(more={"total_recursive_calls": 0.5}), "budget.total_recursive_calls: input should be a valid int", ""),
-        (Wanted([1]), "the state that a program sets must be an object", ""),  # type: ignore[arg-type]
-        (Wanted(remember={"x": "y" * 65_536}), "the working memory would have 65.5 kB, but at most 65.5 kB are "
+        (StateRequest({"mood": {}}), "a program sets no “mood” of a state", "It sets metadata, activation, context"),
+        (StateRequest({"authored": {"name": "x"}}), "a program sets no “authored” of a state", "It sets metadata"),
+        (StateRequest({"metadata": {"title": "x"}}), "a program sets no “title” in metadata", "It sets rlm_version."),
+        (StateRequest({"context": {"files": {}}}), "a program sets no “files” in context", "It sets working_memory."),
+        (StateRequest({"trajectory": {"turns": 9}}), "a program sets no “turns” in trajectory", "It sets export_path."),
+        (StateRequest({"activation": True}), "activation of a state is an object", "Its keys are rlm_active"),
+        (StateRequest({"activation": {"rlm_active": 1}}), "activation.rlm_active: input should be a valid boolean", ""),
+        (StateRequest({"activation": {"max_depth": 4}}),
+            "activation.max_depth: input should be less than or equal to 3", ""),
+        (StateRequest({"activation": {"current_depth": -1}}), "activation.current_depth: input should be greater", ""),
+        (StateRequest({"activation": {"activation_mode": "odd"}}), "activation.activation_mode: input should be 'comp",
+            ""),
+        (StateRequest({"budget": {"cost_usd": -1}}), "budget.cost_usd: input should be greater than or equal to 0", ""),
+        (StateRequest({"budget": {"cost_usd": float("nan")}}), "what a program sets of a state cannot be", ""),
+        (StateRequest({"context": {"working_memory": [1]}}), "context.working_memory: input should be a valid dict",
+            ""),
+        (StateRequest({"context": {"working_memory": {"x": {1, 2}}}}), "what a program sets of a state cannot be", ""),
+        (StateRequest(more={"max_recursive_calls": -1}), "budget.max_recursive_calls: input should be greater than or",
+            ""),
+        (StateRequest(more={"total_recursive_calls": 0.5}),
+            "budget.total_recursive_calls: input should be a valid int", ""),
+        (StateRequest([1]), "the state that a program sets must be an object", ""),  # type: ignore[arg-type]
+        (StateRequest(remember={"x": "y" * 65_536}), "the working memory would have 65.5 kB, but at most 65.5 kB are "
         "allowed", "Remove"),
-        (Wanted(remember={"x": json.loads("[" * 100 + "]" * 100)}), "is nested more than 100 deep", "Store deeper"),
+        (StateRequest(remember={"x": json.loads("[" * 100 + "]" * 100)}), "is nested more than 100 deep",
+            "Store deeper"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_changes_nothing(
-    store: Store, index: Index, keep: Keep, wanted: Wanted, error: str, hint: str
+    store: Store, index: Index, keep: Keep, wanted: StateRequest, error: str, hint: str
 ) -> None:
     keep(Talk().turns("one"))
     tip = head(index).tip
     with pytest.raises(UsageError) as caught:
-        session_state.change(store, index, SESSION, wanted, NOW)
+        session_state.change_state(store, index, SESSION, wanted, NOW)
     assert error in str(caught.value)
     assert hint in caught.value.hint
     assert head(index).tip == tip
-    assert operations.listed(store) == []
+    assert operations.list_operations(store) == []
 
 
 def test_a_session_that_is_not_there(store: Store, index: Index) -> None:
@@ -187,7 +193,7 @@ def test_a_memory_may_be_as_large_as_that(store: Store, index: Index, keep: Keep
     keep(Talk().turns("one"))
     room = unified_state.LARGEST_MEMORY - len('{"x":"","y":0}')
     change(store, index, SESSION, remember={"x": "é" * (room // 2), "y": 0})
-    assert unified_state.size(own(index).working_memory) == unified_state.LARGEST_MEMORY
+    assert unified_state.memory_size(own(index).working_memory) == unified_state.LARGEST_MEMORY
     with pytest.raises(UsageError, match="at most"):
         change(store, index, SESSION, remember={"y": 10})
     change(store, index, SESSION, remember={"y": 1})
@@ -195,7 +201,7 @@ def test_a_memory_may_be_as_large_as_that(store: Store, index: Index, keep: Keep
     tip = head(index).tip
     large = replace(head(index).state, unified=Unified(working_memory={"a": "x" * 50_000, "b": "y" * 50_000, "c": 1}))
     commit = store.write_commit(tip, {}, large, store.message(tip), [tip], store.commit(tip).time)
-    store.repo.move(layout.head(SESSION), tip, commit)
+    store.repo.move(layout.head_ref(SESSION), tip, commit)
     change(store, index, SESSION, forget=("c",))
     assert own(index).working_memory.keys() == {"a", "b"}
 
@@ -206,9 +212,9 @@ def test_what_nobody_could_read_goes_where_it_is_set(store: Store, index: Index,
     document = json.loads(sessions.dumps(head(index).state))
     document["activation"] = {"activation_mode": "sometimes", "mood": "good"}
     odd = sessions.loads(document)
-    assert odd.unified == unified_state.NOTHING
+    assert odd.unified == unified_state.NO_STATE
     commit = store.write_commit(tip, {}, odd, store.message(tip), [tip], store.commit(tip).time)
-    store.repo.move(layout.head(SESSION), tip, commit)
+    store.repo.move(layout.head_ref(SESSION), tip, commit)
     done = change(store, index, SESSION, {"activation": {"rlm_active": True}})
     assert stored(store, done.commit)["activation"] == {**document["activation"], "rlm_active": True}
     done = change(store, index, SESSION, {"activation": {"activation_mode": None}})
@@ -225,7 +231,7 @@ def test_many_changes_between_two_turns_are_one_commit_each(store: Store, index:
     assert [row.turn for row in index.turns(SESSION)] == [1, 2]
     turns, branches = index.turns(SESSION), index.branches()
     index.close()
-    cache_file.remove(layout.StorePaths(store.path).index)
+    cache_file.remove_file(layout.StorePaths(store.path).index)
     anew = Index(store.path, lambda: store)
     anew.sync()
     assert (anew.turns(SESSION), anew.branches()) == (turns, branches)
@@ -241,14 +247,14 @@ def test_a_rewind_carries_it_over(store: Store, index: Index, keep: Keep) -> Non
     change(store, index, SESSION, EVERYTHING)
     keep(talk.turns("three"))
     keep(talk.rewind(1).turns("instead"))
-    assert unified_state.document(own(index)) == EVERYTHING
+    assert unified_state.state_document(own(index)) == EVERYTHING
     assert head(index).state.turns == 2
 
 
 def _forked(store: Store, index: Index, turn: int, session: str) -> Session:
     index.sync()
-    point = fork_point.point(store, index, Target(head(index), turn))
-    return forks.fork(store, head(index).state, point, forks.Plan(session, "", NOW, None)).state
+    point = fork_point.fork_point(store, index, ResolvedTarget(head(index), turn))
+    return forks.fork_session(store, head(index).state, point, forks.ForkPlan(session, "", NOW, None)).state
 
 
 def test_a_fork_takes_it_as_of_its_turn(store: Store, index: Index, keep: Keep) -> None:
@@ -258,7 +264,7 @@ def test_a_fork_takes_it_as_of_its_turn(store: Store, index: Index, keep: Keep) 
     keep(talk.turns("two"))
     change(store, index, SESSION, {"activation": {"current_depth": 2}}, remember={"plan": "later"})
     first = _forked(store, index, 1, "f1").unified
-    assert unified_state.document(first) == {key: part for key, part in EVERYTHING.items() if key != "trajectory"}
+    assert unified_state.state_document(first) == {key: part for key, part in EVERYTHING.items() if key != "trajectory"}
     second = _forked(store, index, 2, "f2").unified
     assert (second.activation.current_depth, second.working_memory["plan"]) == (2, "later")
     keep(talk.turns("three"))
@@ -273,7 +279,9 @@ def test_a_copy_that_the_client_made_takes_it_as_of_its_turn(store: Store, index
     copy = talk.fork_session()
     change(store, index, SESSION, remember={"plan": "later"})
     keep(copy.turns("theirs"))
-    assert unified_state.document(own(index, OTHER)) == {k: part for k, part in EVERYTHING.items() if k != "trajectory"}
+    assert unified_state.state_document(own(index, OTHER)) == {
+        k: part for k, part in EVERYTHING.items() if k != "trajectory"
+    }
 
 
 # Two machines
@@ -298,15 +306,16 @@ def machines(tmp_path: Path) -> Iterator[list[Clone]]:
 def test_what_two_machines_set_is_joined(machines: list[Clone]) -> None:
     one, two = machines
     more = {"total_recursive_calls": 2, "cost_usd": 0.5}
-    session_state.change(
-        one.store, one.index, SESSION, Wanted({"activation": {"current_depth": 0}}, {"a": 1, "both": "one"}, more=more),
+    session_state.change_state(
+        one.store, one.index, SESSION,
+        StateRequest({"activation": {"current_depth": 0}}, {"a": 1, "both": "one"}, more=more),
         one.now(),
     )  # fmt: skip
-    wanted = Wanted(
+    wanted = StateRequest(
         {"activation": {"current_depth": 3, "rlm_active": False}, "trajectory": {"export_path": "/two"}},
         {"b": 2, "both": "two"}, ("é",), {"total_recursive_calls": 1},
     )  # fmt: skip
-    session_state.change(two.store, two.index, SESSION, wanted, two.now())
+    session_state.change_state(two.store, two.index, SESSION, wanted, two.now())
     one.push()
     assert told(two.pull().changes) == [("joined", 0, "")]
     found = two.store.state(two.tip()).unified
@@ -326,7 +335,7 @@ def test_what_two_machines_set_is_joined(machines: list[Clone]) -> None:
 def test_turns_of_one_and_words_of_the_other_are_joined(machines: list[Clone]) -> None:
     one, two = machines
     two.record(on_another(Talk().turns("one")).turns("two"))
-    session_state.change(one.store, one.index, SESSION, Wanted(remember={"a": 1}), one.now())
+    session_state.change_state(one.store, one.index, SESSION, StateRequest(remember={"a": 1}), one.now())
     one.push()
     assert told(two.pull().changes) == [("joined", 0, "")]
     found = two.store.state(two.tip())
@@ -338,22 +347,22 @@ def test_a_join_is_the_same_from_both_sides(
     base: Unified, ours: Unified, theirs: Unified, later: bool, known: bool
 ) -> None:
     began = base if known else None
-    there = unified_state.joined(began, ours, theirs, later=later)
-    back = unified_state.joined(began, theirs, ours, later=not later)
-    assert unified_state.same(unified_state.document(there), unified_state.document(back))
+    there = unified_state.merged_state(began, ours, theirs, later=later)
+    back = unified_state.merged_state(began, theirs, ours, later=not later)
+    assert unified_state.is_same_json(unified_state.state_document(there), unified_state.state_document(back))
 
 
 @given(PARTS, PARTS, st.booleans())
 def test_a_join_keeps_what_only_one_side_changed(base: Unified, ours: Unified, later: bool) -> None:
     for left, right in ((ours, base), (base, ours)):
-        found = unified_state.joined(base, left, right, later=later)
-        assert unified_state.same(unified_state.document(found), unified_state.document(ours))
-    assert unified_state.joined(None, ours, ours, later=later) == ours
+        found = unified_state.merged_state(base, left, right, later=later)
+        assert unified_state.is_same_json(unified_state.state_document(found), unified_state.state_document(ours))
+    assert unified_state.merged_state(None, ours, ours, later=later) == ours
 
 
 def test_a_join_without_a_beginning_counts_nothing_twice() -> None:
     ours, theirs = (Unified(budget=Budget(None, calls, cost)) for calls, cost in ((5, 0.5), (3, 0.75)))
-    found = unified_state.joined(None, ours, theirs, later=True)
+    found = unified_state.merged_state(None, ours, theirs, later=True)
     assert (found.budget.total_recursive_calls, found.budget.cost_usd) == (5, 0.75)
 
 
@@ -365,7 +374,7 @@ def test_the_whole_state_as_other_programs_have_it(store: Store, index: Index, k
     talk.tool("Read", {"file_path": "/p/b.py"}, "     1→y = 2").tool("Bash", {"command": "ls"}, "z" * 3000, error=True)
     keep(talk.tool("Task", {"prompt": "look"}, "found").answer("There."))
     prices = {"claude-test-1": Price(1.0, 2.0, 0.0, 0.0)}
-    found = programs.document(store, index, head(index), prices)
+    found = programs.unified_document(store, index, head(index), prices)
     context = found["context"]
     assert context.keys() == {"files", "tool_outputs", "working_memory"}
     assert {path: set(file) - {"first_access", "last_access"} for path, file in context["files"].items()} == {
@@ -392,14 +401,14 @@ def test_the_whole_state_as_other_programs_have_it(store: Store, index: Index, k
 
 def test_what_a_program_set_goes_before_what_is_computed(store: Store, index: Index, keep: Keep) -> None:
     keep(Talk().turns("one"))
-    assert programs.outline(head(index), {})["budget"].keys() == {"total_tokens_used", "by_model"}
+    assert programs.unified_outline(head(index), {})["budget"].keys() == {"total_tokens_used", "by_model"}
     change(store, index, SESSION, EVERYTHING)
-    found = programs.document(store, index, head(index), {})
+    found = programs.unified_document(store, index, head(index), {})
     assert found["activation"] == EVERYTHING["activation"]
     assert {key: found["budget"][key] for key in EVERYTHING["budget"]} == EVERYTHING["budget"]
     assert found["context"] == {"files": {}, "tool_outputs": [], **EVERYTHING["context"]}
     assert (found["metadata"]["rlm_version"], found["trajectory"]["export_path"]) == ("2.1", "/home/ada/out.json")
-    short = programs.outline(head(index), {})
+    short = programs.unified_outline(head(index), {})
     assert short["context"] == EVERYTHING["context"]
     assert (short["activation"], short["budget"]) == (found["activation"], found["budget"])
 

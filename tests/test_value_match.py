@@ -34,7 +34,7 @@ VALUE = st.sampled_from(VALUES) | st.text(alphabet='ab"\\\né1/', min_size=6, ma
 
 
 def matcher(*values: str) -> ValueMatcher:
-    return ValueMatcher(KEY).also(values)
+    return ValueMatcher(KEY).extended_with(values)
 
 
 def dump(value: object, **how: bool) -> bytes:
@@ -220,7 +220,7 @@ def test_a_level_is_what_json_reads(text: str) -> None:
         return
     plain = wanted.encode("utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
     assert json_unescape.unescape(text.encode()).decode("utf-8", "surrogatepass") == plain
-    (first, second) = (*json_unescape.levels(text.encode()), None)[:2]
+    (first, second) = (*json_unescape.decoded_levels(text.encode()), None)[:2]
     if second is not None:
         assert second.place(0, len(second.data)) == (0, len(first.data))
         changed = [first.data[slice(*second.place(at, at + 1))] for at in range(len(second.data))]
@@ -251,8 +251,10 @@ def test_the_end_that_a_title_lost_is_taken_out_with_its_beginning() -> None:
     assert value_match.cut_short("see plainSec…", [value]) == f"see {MARK}…"
     assert value_match.cut_short("see pla…", [value]) == "see pla…"
     line = dump({"lastPrompt": "x" * 180 + "plainSecre"}, ensure_ascii=False)
-    assert value_match.beginnings(line, [value]) == {"plainSecre"}
-    assert value_match.beginnings(dump({"a": "plainSecret17", "b": "plainSecrets of others"}), [value]) == set()
+    assert value_match.unfinished_beginnings(line, [value]) == {"plainSecre"}
+    assert (
+        value_match.unfinished_beginnings(dump({"a": "plainSecret17", "b": "plainSecrets of others"}), [value]) == set()
+    )
 
 
 # Time

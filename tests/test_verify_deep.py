@@ -130,7 +130,7 @@ def rows_of(text: Path, word: str) -> list[int]:
 
 def test_which_lines_the_text_index_has_is_looked_at(kept: Recorded) -> None:
     """The words of a line are gone, or a line has some that says nothing."""
-    assert search.follow(kept.index) == ""
+    assert search.update_fulltext(kept.index) == ""
     assert kept.found(index=kept.index) == []
     text = kept.store.beside.text
     whole = text.read_bytes()
@@ -147,10 +147,10 @@ def test_which_lines_the_text_index_has_is_looked_at(kept: Recorded) -> None:
 
 def test_words_of_what_no_branch_holds_are_passed_over(kept: Recorded) -> None:
     kept.keep(Talk(OTHER).turns("of another one"))
-    assert search.follow(kept.index) == ""
+    assert search.update_fulltext(kept.index) == ""
     run_git(kept.store.path, "update-ref", "-d", f"refs/heads/{OTHER}")
     kept.index.sync()
-    assert search.follow(kept.index) == ""
+    assert search.update_fulltext(kept.index) == ""
     assert rows_of(kept.store.beside.text, "another")
     assert [one for one in kept.found(index=kept.index) if one[1] != "ref"] == []
 
@@ -164,7 +164,7 @@ def test_a_title_that_no_line_of_any_file_gave(store: Store, index: Index, claud
     made.keep(talk, final=True)
     path = claude / f"{SESSION}.jsonl"
     path.unlink()
-    restore.restore(store, SESSION, claude.parents[1])
+    restore.restore_session(store, SESSION, claude.parents[1])
     talk.lines[:] = path.read_bytes().split(b"\n")[:-1]
     made.keep(talk.turns("two").stop_lines(), final=True)
     assert store.message(made.tip()).file == 2
@@ -187,7 +187,7 @@ def test_who_held_a_session_of_several_files(store: Store, index: Index, claude:
     made.keep(talk, final=True)
     path = claude / f"{SESSION}.jsonl"
     path.unlink()
-    restore.restore(store, SESSION, claude.parents[1])
+    restore.restore_session(store, SESSION, claude.parents[1])
     talk.lines[:] = path.read_bytes().split(b"\n")[:-1]
     talk.turns("two").stop_lines()
     for person in (False, True):

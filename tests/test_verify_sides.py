@@ -46,7 +46,7 @@ def joined(kept: Recorded, later: int = 1) -> Recorded:
     one = kept.then("edit", "edit: label a", files={**kept.stated(authored={"labels": ["a"]}), "pad/x.md": b"x"})
     run_git(store.path, "update-ref", f"refs/heads/{SESSION}", before)
     kept.then("edit", "edit: stage shaping", files={**kept.stated(authored={"stage": "shaping"}), "pad/y.md": b"y"})
-    made = tip_join.reconcile(store, one, kept.remade(later=later))
+    made = tip_join.reconcile_tips(store, one, kept.remade(later=later))
     store.repo.release()
     assert made.outcome == "joined"
     run_git(store.path, "update-ref", f"refs/heads/{SESSION}", made.tip)
@@ -172,7 +172,7 @@ def test_what_the_state_says_and_no_line_does(store: Store, index: Index, claude
 
 
 def test_words_that_an_index_remembers(kept: Recorded) -> None:
-    assert search.follow(kept.index) == ""
+    assert search.update_fulltext(kept.index) == ""
     assert kept.found(index=kept.index) == []
     text = kept.store.beside.text
     whole = text.read_bytes()

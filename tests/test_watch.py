@@ -24,7 +24,7 @@ from test_cold import LARGE
 from transcripts import OTHER, SESSION
 
 from sessgit.history import ref_poller, watch
-from sessgit.history.watch import Change, Trouble
+from sessgit.history.watch import WatchEvent, WatchProblem
 from sessgit.store import refs
 from sessgit.store.layout import session_of
 from sessgit.store.store import Store
@@ -339,15 +339,15 @@ def test_refs_are_read_only_when_one_may_have_moved(sessgit: Shell, monkeypatch:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        made += list(watch.follow(sessgit.store, lambda: Store(sessgit.store), wait))
+        made += list(watch.follow_store(sessgit.store, lambda: Store(sessgit.store), wait))
     assert looks[:50] == [1] * 50
 
 
 def test_every_way_to_move_a_ref_stirs(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two"))
     store = sessgit.store
-    beat = ref_poller.Pulse(store)
-    assert beat.stirred()
+    beat = ref_poller.RefPoller(store)
+    assert beat.may_have_moved()
     for command in (
         ("tag", "v1", SESSION),
         ("update-ref", f"refs/heads/{SESSION}", f"{SESSION}^"),
@@ -358,23 +358,23 @@ def test_every_way_to_move_a_ref_stirs(sessgit: Shell) -> None:
         ("update-ref", "refs/heads/a/b", f"{SESSION}^"),
     ):
         old(store)
-        beat.stirred()
-        assert not beat.stirred()
+        beat.may_have_moved()
+        assert not beat.may_have_moved()
         run_git(store, *command)
-        assert beat.stirred(), command
+        assert beat.may_have_moved(), command
 
 
 def test_two_changes_at_one_time_are_both_seen(sessgit: Shell) -> None:
     """The time of a folder is as coarse as the disk has it: so one that is new is not believed."""
     sessgit.recorded(sessgit.talk().turns("one", "two"))
-    beat = ref_poller.Pulse(sessgit.store)
+    beat = ref_poller.RefPoller(sessgit.store)
     run_git(sessgit.store, "tag", "v1", SESSION)
-    assert beat.stirred()
+    assert beat.may_have_moved()
     folder = sessgit.store / "refs" / "tags"
     when = folder.stat().st_mtime_ns
     (folder / "v1").write_text((folder / "v1").read_text())
     os.utime(folder, ns=(when, when))
-    assert beat.stirred()
+    assert beat.may_have_moved()
 
 
 # Whatever happens: what is told adds up
@@ -384,7 +384,7 @@ def test_each_commit_is_told_once(sessgit: Shell) -> None:
     """Between any two moments of a store: each new turn of it, once, after the turn before it."""
     talk = sessgit.talk().turns("one")
     sessgit.recorded(talk)
-    moments = [watch.seen(sessgit.store)]
+    moments = [watch.read_ref_state(sessgit.store)]
     for step in (
         lambda: hooked(sessgit, talk.turns("two", "three")),
         lambda: hooked(sessgit, talk.rewind(2).turns("four")),
@@ -395,17 +395,17 @@ def test_each_commit_is_told_once(sessgit: Shell) -> None:
         lambda: sessgit.out("undo"),
     ):
         step()
-        moments.append(watch.seen(sessgit.store))
+        moments.append(watch.read_ref_state(sessgit.store))
     store = Store(sessgit.store)
     for first in range(len(moments)):
         for last in range(first, len(moments)):
-            found, troubles = watch.changes(store, moments[first], moments[last], [])
+            found, troubles = watch.changes_between(store, moments[first], moments[last], [])
             assert troubles == []
             _check(store, moments[first], moments[last], found)
 
 
-def _check(store: Store, old: watch.Seen, new: watch.Seen, found: list[Change]) -> None:
-    def turns(seen: watch.Seen) -> set[tuple[str, str]]:
+def _check(store: Store, old: watch.RefState, new: watch.RefState, found: list[WatchEvent]) -> None:
+    def turns(seen: watch.RefState) -> set[tuple[str, str]]:
         """The turns of sessions that are there: those that only a fork still has are none."""
         out = set()
         for name, (tip, _) in seen.branches.items():
@@ -425,9 +425,9 @@ def _check(store: Store, old: watch.Seen, new: watch.Seen, found: list[Change]) 
 
 def test_a_trouble_is_no_change(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
-    now = watch.seen(sessgit.store)
-    bad = watch.Seen({**now.branches, "bad": ("1" * 40, False)}, {**now.tags, "odd": "2" * 40}, now.stones)
-    found, troubles = watch.changes(Store(sessgit.store), now, bad, [])
+    now = watch.read_ref_state(sessgit.store)
+    bad = watch.RefState({**now.branches, "bad": ("1" * 40, False)}, {**now.tags, "odd": "2" * 40}, now.stones)
+    found, troubles = watch.changes_between(Store(sessgit.store), now, bad, [])
     assert found == []
-    assert [type(trouble) for trouble in troubles] == [Trouble]
+    assert [type(trouble) for trouble in troubles] == [WatchProblem]
     assert troubles[0].branch == "bad"

@@ -16,7 +16,7 @@ from sessgit.model import humanize
     ],
 )  # fmt: skip
 def test_tokens(number: int, shown: str) -> None:
-    assert humanize.tokens(number) == shown
+    assert humanize.format_tokens(number) == shown
 
 
 @pytest.mark.parametrize(
@@ -27,4 +27,4 @@ def test_tokens(number: int, shown: str) -> None:
     ],
 )  # fmt: skip
 def test_durations(seconds: float, shown: str) -> None:
-    assert phrases.duration(seconds) == shown
+    assert phrases.format_duration(seconds) == shown

@@ -24,7 +24,7 @@ from sessgit.history import reassemble
 from sessgit.model.conversation import session as sessions
 from sessgit.record import recording
 from sessgit.record.recording import record
-from sessgit.record.source import Rules, Source
+from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store.backend import Repository
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -69,12 +69,12 @@ class Meter:
 
         return Opening()
 
-    def cost(self, talk: Talk, rules: Rules) -> tuple[int, int]:
+    def cost(self, talk: Talk, rules: RecordRules) -> tuple[int, int]:
         """Objects written and bytes read for what the conversation has grown by."""
         with self.path.open("ab") as file:
             file.write(talk.data[file.tell() :])
         written, self.read = self.store.repo.written, 0
-        record(self.store, self.index, Source(self.path, SESSION, self.path.parent), rules)
+        record(self.store, self.index, TranscriptSource(self.path, SESSION, self.path.parent), rules)
         return self.store.repo.written - written, self.read
 
 
@@ -87,7 +87,7 @@ def test_turn_300_costs_what_turn_10_did(
     store: Store, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, granularity: str
 ) -> None:
     meter = Meter(store, index, tmp_path / f"{SESSION}.jsonl", monkeypatch)
-    talk, rules = Talk(), Rules(granularity)
+    talk, rules = Talk(), RecordRules(granularity)
     for _ in range(9):
         turn(talk)
     meter.cost(talk, rules)
@@ -109,9 +109,9 @@ def test_a_pass_that_finds_nothing_new_writes_nothing(
     talk = Talk()
     for _ in range(20):
         turn(talk)
-    meter.cost(talk, Rules())
+    meter.cost(talk, RecordRules())
     waiting = len(b"\n".join(talk.lines[-5:])) + 1
-    assert meter.cost(talk, Rules()) == (0, waiting + 2 * 65536)
+    assert meter.cost(talk, RecordRules()) == (0, waiting + 2 * 65536)
 
 
 def test_a_first_recording_reads_the_file_once(
@@ -121,7 +121,7 @@ def test_a_first_recording_reads_the_file_once(
     talk = Talk()
     for _ in range(100):
         turn(talk)
-    written, read = meter.cost(talk, Rules())
+    written, read = meter.cost(talk, RecordRules())
     assert written <= 100 * 12 + 10
     # Once more the last line, whether it still stands there, and the end that the cursor proves.
     assert len(talk.data) <= read <= len(talk.data) + len(talk.lines[-1]) + 65536
@@ -210,7 +210,7 @@ def test_a_fork_reads_each_line_once_and_its_first_recording_writes_none_anew(
     read = [calls(monkeypatch, module, "parse") for module in (transcript, claude_lines)]
     sessgit.out("fork", "5e55")
     assert len(talk.lines) <= sum(map(len, read)) <= len(talk.lines) + 10
-    monkeypatch.setattr(reassemble, "prefix", lambda *_: pytest.fail("it is there as it was written"))
+    monkeypatch.setattr(reassemble, "fork_prefix", lambda *_: pytest.fail("it is there as it was written"))
     assert len(sessgit.json("log", "f000")["turns"]) == 20
 
 
@@ -226,8 +226,8 @@ def test_a_name_is_looked_at_for_secrets_where_there_is_one(sessgit: Shell, monk
 def test_a_merge_walks_the_history_of_each_side_once(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     parted(sessgit)
     walked = list[str]()
-    real = sides._history
-    monkeypatch.setattr(sides, "_history", lambda store, tip: walked.append(tip) or real(store, tip))
+    real = sides._ancestors
+    monkeypatch.setattr(sides, "_ancestors", lambda store, tip: walked.append(tip) or real(store, tip))
     for name in ("merge_bases", "since"):
         monkeypatch.setattr(Repository, name, lambda *_: pytest.fail("it was walked already"))
     sessgit.out("merge", THEIRS, "--into", SESSION, "--dry-run")
@@ -238,11 +238,11 @@ def test_a_pass_brings_the_index_level_once_for_all_its_prompts(
     store: Store, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talk = Talk().turns("one")
-    source = Source(talk.save(tmp_path), talk.session, tmp_path)
-    record(store, index, source, Rules())
+    source = TranscriptSource(talk.save(tmp_path), talk.session, tmp_path)
+    record(store, index, source, RecordRules())
     talk.turns(*map(str, range(20))).save(tmp_path)
     asked = list[str]()
     real = index.sync
     monkeypatch.setattr(index, "sync", lambda session=None: asked.append(session) or real(session))
-    record(store, index, source, Rules())
+    record(store, index, source, RecordRules())
     assert len(asked) == 2  # before the first prompt is looked for, and at the end

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from sessgit.api.state import session_state
-from sessgit.api.state.session_state import Changed, Wanted
-from sessgit.model.unified_state import MODES, NOTHING, Activation, Budget, Unified
+from sessgit.api.state.session_state import StateRequest, StateResult
+from sessgit.model.unified_state import MODES, NO_STATE, Activation, Budget, Unified
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -45,8 +45,8 @@ ACTIVATIONS = st.builds(
 )
 BUDGETS = st.builds(Budget, COUNTS, COUNTS, COSTS)
 TEXTS = st.sampled_from(["", "one", "two"])
-PARTS = st.just(NOTHING) | st.builds(Unified, ACTIVATIONS, MEMORIES, BUDGETS, TEXTS, TEXTS)
+PARTS = st.just(NO_STATE) | st.builds(Unified, ACTIVATIONS, MEMORIES, BUDGETS, TEXTS, TEXTS)
 
 
-def change(store: Store, index: Index, session: str, parts: dict[str, Any] | None = None, **more: Any) -> Changed:
-    return session_state.change(store, index, session, Wanted(parts or {}, **more), NOW)
+def change(store: Store, index: Index, session: str, parts: dict[str, Any] | None = None, **more: Any) -> StateResult:
+    return session_state.change_state(store, index, session, StateRequest(parts or {}, **more), NOW)

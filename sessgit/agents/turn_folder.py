@@ -8,7 +8,7 @@ from sessgit.agents.base import Agent
 from sessgit.agents.line import Line
 from sessgit.model import canonical, long_strings
 from sessgit.model.conversation.turn import Turn
-from sessgit.model.line_list import Bytes, of_lines
+from sessgit.model.line_list import Bytes, file_of_lines
 from sessgit.store import layout
 from sessgit.store.store import join_lines
 
@@ -27,10 +27,10 @@ def files(
         return labels[index]
 
     valid = {index for index, line in enumerate(lines) if line.data is not None}
-    stored, long = long_strings.cut([line.raw for line in lines], label, cut, valid)
-    out = {layout.BODY: of_lines(stored[len(before) :])}
+    stored, long = long_strings.cut_long_strings([line.raw for line in lines], label, cut, valid)
+    out = {layout.BODY: file_of_lines(stored[len(before) :])}
     if before:
-        out[layout.BEFORE] = of_lines(stored[: len(before)])
+        out[layout.BEFORE] = file_of_lines(stored[: len(before)])
     if turn.cells:
         out[layout.CELLS] = join_lines(canonical.compact(cell.as_json()) for cell in turn.cells)
     out.update((f"{layout.TEXTS}/{name}", text) for name, text in long.items())

@@ -14,10 +14,10 @@ from typing import Any, Self
 
 from sessgit.errors import NotFoundError
 from sessgit.history import client_files, resolve
-from sessgit.history.resolve import Target, Whereabouts
+from sessgit.history.resolve import CallerContext, ResolvedTarget
 from sessgit.model.config import Config
 from sessgit.record import catch_up
-from sessgit.record.context import Context
+from sessgit.record.context import RecordContext
 from sessgit.record.privacy import Privacy
 from sessgit.store import settings
 from sessgit.store.index import Index
@@ -25,7 +25,7 @@ from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store as Objects
 
 
-class Opened:
+class OpenStore:
     """One open store with its index and its settings as they are now, for several threads and for children of
     `os.fork`."""
 
@@ -33,9 +33,9 @@ class Opened:
         self.path, self.config, self.home = path, config, home
         self._off = off
         self._lock = threading.RLock()
-        self._opened: Context | None = None
+        self._opened: RecordContext | None = None
         self._settings: tuple[tuple[int, ...], Config] = ((), Config())
-        _stores.add(self)
+        _open_stores.add(self)
 
     def close(self) -> None:
         """Lets go of files; what is used after that opens them again. Nothing waits to be written."""
@@ -56,36 +56,36 @@ class Opened:
         return self._lock
 
     @property
-    def world(self) -> Context:
+    def world(self) -> RecordContext:
         """The open store, with the settings as they are now; whoever uses it holds `lock`."""
         beside = StorePaths(self.path)
-        version = _version(beside.config)
+        version = _file_version(beside.config)
         if self._opened is None:
-            config = settings.load(beside)
+            config = settings.load_settings(beside)
             objects = Objects(self.path, fsync=config.record.fsync)
             index = Index(self.path, lambda: objects)
             index.sync()
             self._settings = version, config
-            self._opened = Context(objects, index, self.config, self._privacy(), dict(os.environ), time.time)
+            self._opened = RecordContext(objects, index, self.config, self._privacy(), dict(os.environ), time.time)
             index.here = self._here()
         elif version != self._settings[0]:
-            self._settings = version, settings.load(beside)
+            self._settings = version, settings.load_settings(beside)
             self._opened = replace(self._opened, privacy=self._privacy())
             self._opened.index.here = self._here()
         return self._opened
 
-    def target(self, text: str, at: str | None = None) -> Target:
+    def target(self, text: str, at: str | None = None) -> ResolvedTarget:
         """What an address names, once all that the session's transcript holds is recorded."""
         with self.lock:
             self.world.index.sync()
             if not text.partition("@")[0]:
                 raise NotFoundError("an address names a session", "Use an id, its beginning, or a name.")
-            where = Whereabouts(self.config, "/", os.getpid())
-            address = resolve.address(self.world.index, text, at)
-            self._catch_up(resolve.target(self.world.index, address, where))
-            return resolve.target(self.world.index, address, where)
+            where = CallerContext(self.config, "/", os.getpid())
+            address = resolve.resolve_address(self.world.index, text, at)
+            self._catch_up(resolve.resolve_target(self.world.index, address, where))
+            return resolve.resolve_target(self.world.index, address, where)
 
-    def _catch_up(self, found: Target) -> None:
+    def _catch_up(self, found: ResolvedTarget) -> None:
         world = self.world
         catch_up.catch_up(lambda: world.store, world.index, found.state, self.config, world.privacy, world.now())
         world.index.sync(found.session)
@@ -96,31 +96,31 @@ class Opened:
         _ = self.world
         return self._settings[1].prices
 
-    def _here(self) -> client_files.Here:
-        return client_files.here(self._settings[1].project.map, str(self.home))
+    def _here(self) -> client_files.LocalPath:
+        return client_files.local_path_map(self._settings[1].project.map, str(self.home))
 
     def _privacy(self) -> Privacy:
         return Privacy(self._settings[1].record, str(self.home), self._off)
 
 
-_stores = weakref.WeakSet[Opened]()
-_left = list[Context]()
+_open_stores = weakref.WeakSet[OpenStore]()
+_abandoned = list[RecordContext]()
 
 
-def _after_fork() -> None:
+def _reset_in_child() -> None:
     """A child opens everything anew: a lock may have been held by a thread that it has not, and of a database it may
     not even close what its parent opened."""
-    for store in _stores:
+    for store in _open_stores:
         store._lock = threading.RLock()
         if store._opened is not None:
-            _left.append(store._opened)
+            _abandoned.append(store._opened)
             store._opened = None
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=_reset_in_child)
 
 
-def _version(path: Path) -> tuple[int, ...]:
+def _file_version(path: Path) -> tuple[int, ...]:
     """Another one when the file has changed."""
     try:
         info = path.stat()

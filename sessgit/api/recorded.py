@@ -9,11 +9,11 @@ from functools import cached_property
 from typing import Any
 
 from sessgit.api import replaying
-from sessgit.api.opened import Opened
+from sessgit.api.opened import OpenStore
 from sessgit.api.replaying import Executors, Replayed
 from sessgit.api.state import known_cells, reasons, unified
 from sessgit.api.values import Cell, State, Turn
-from sessgit.api.writer import Lives
+from sessgit.api.writer import PendingState
 from sessgit.branch import fork as forks
 from sessgit.errors import NotFoundError
 from sessgit.history import documents, show
@@ -23,18 +23,18 @@ from sessgit.model import dependency_graph
 from sessgit.model.conversation.session import Session as SessionState
 from sessgit.model.conversation.turn import Cell as StoredCell
 from sessgit.model.program_input import Reason
-from sessgit.replay.plan import Choice
+from sessgit.replay.plan import ReplayChoice
 from sessgit.store.sqlite.rows import Branch, Row
 
-AnyCell = StoredCell | known_cells.Recorded
+AnyCell = StoredCell | known_cells.RecordedCell
 
 
-class Recorded(ABC):
+class RecordedSession(ABC):
     """What is recorded of a session, as of the moment when it is asked for."""
 
-    def __init__(self, store: Opened, id: str) -> None:
+    def __init__(self, store: OpenStore, id: str) -> None:
         self.store, self.id = store, id
-        self._read: _Read | None = None
+        self._read: _CachedCells | None = None
 
     def __repr__(self) -> str:
         return f"Session({self.id!r})"
@@ -87,9 +87,9 @@ class Recorded(ABC):
         """The recorded cells, oldest first: of a type, an operation, one turn, or those that failed."""
         wanted = operation.lower()
         with self.store.lock:
-            every, lives = self._recorded().cells, self._lives()
+            every, lives = self._recorded_cells().cells, self._lives()
         return [
-            _cell(cell, cell.turn, cell.ordinal, "interrupted" if cell.ok is not None else lives(cell.turn, cell))
+            _make_cell(cell, cell.turn, cell.ordinal, "interrupted" if cell.ok is not None else lives(cell.turn, cell))
             for cell in every
             if turn in (None, cell.turn)
             and type in ("", cell.type)
@@ -101,8 +101,8 @@ class Recorded(ABC):
         """A recorded cell with its input, output and metadata: in the shape that other programs keep."""
         with self.store.lock:
             world, branch = self.store.world, self._branch()
-            node = listing.named(world.store, world.index, branch, str(cell))
-            shown = show.cell(world.store, world.index, branch, node.turn, str(node.ordinal))
+            node = listing.find_by_id(world.store, world.index, branch, str(cell))
+            shown = show.show_cell(world.store, world.index, branch, node.turn, str(node.ordinal))
             return documents.unified_cell(shown, self.store.prices)
 
     def dependency_chain(self, cell: Cell | str) -> list[str]:
@@ -110,14 +110,14 @@ class Recorded(ABC):
 
         Raises NotFoundError for a cell that is not there.
         """
-        needs = self._recorded().needs
+        needs = self._recorded_cells().needs
         if str(cell) not in needs:
             raise NotFoundError(f"{self.id[:8]} has no cell {cell}", f"`sessgit cells {self.id[:8]}` lists its cells.")
-        return dependency_graph.chain(needs, str(cell))
+        return dependency_graph.all_dependencies(needs, str(cell))
 
     def execution_order(self) -> list[str]:
         """The ids of all recorded cells, each after those that it depends on."""
-        return dependency_graph.order(self._recorded().needs)
+        return dependency_graph.topological_order(self._recorded_cells().needs)
 
     # Reasons, and the whole
 
@@ -125,7 +125,7 @@ class Recorded(ABC):
         """All recorded reasons, oldest first, each with the number of its turn."""
         with self.store.lock:
             branch = self._branch()
-            return reasons.of(self.store.world.store, self.store.world.index, branch)
+            return reasons.branch_reasons(self.store.world.store, self.store.world.index, branch)
 
     @property
     def working_memory(self) -> Mapping[str, Any]:
@@ -137,7 +137,7 @@ class Recorded(ABC):
         is read from the lines of all turns."""
         with self.store.lock:
             branch = self._branch()
-            return unified.document(self.store.world.store, self.store.world.index, branch, self.store.prices)
+            return unified.unified_document(self.store.world.store, self.store.world.index, branch, self.store.prices)
 
     # Again
 
@@ -153,17 +153,17 @@ class Recorded(ABC):
         """
         with self.store.lock:
             world, branch = self.store.world, self._branch()
-            choice = Choice(turn, [str(cell) for cell in cells], chain, functions=executors)
-            found = replaying.planned(world.store, world.index, branch, choice)
-        return replaying.run(found, executors)
+            choice = ReplayChoice(turn, [str(cell) for cell in cells], chain, functions=executors)
+            found = replaying.plan_cells(world.store, world.index, branch, choice)
+        return replaying.run_cells(found, executors)
 
     # Beneath
 
-    def _lives(self) -> Callable[[int, AnyCell], Lives]:
+    def _lives(self) -> Callable[[int, AnyCell], PendingState]:
         """What a cell without a result is: one of the last turn runs as long as somebody has that open."""
         last, held = self.state.turns, list[bool]()
 
-        def lives(turn: int, cell: AnyCell) -> Lives:
+        def lives(turn: int, cell: AnyCell) -> PendingState:
             if cell.ok is not None or turn != last:
                 return "interrupted"
             if not held:
@@ -177,18 +177,19 @@ class Recorded(ABC):
         with self.store.lock:
             return self.store.world.branch(self.id)
 
-    def _recorded(self) -> _Read:
+    def _recorded_cells(self) -> _CachedCells:
         """The recorded cells, read anew where the session has moved on."""
         with self.store.lock:
             branch, read = self._branch(), self._read
             if read is None or read.tip != branch.tip:
-                read = self._read = _Read(branch.tip, known_cells.read(self.store.world, branch))
+                read = self._read = _CachedCells(branch.tip, known_cells.read_recorded_cells(self.store.world, branch))
             return read
 
-    def _turn(self, branch: Branch, row: Row, lives: Callable[[int, AnyCell], Lives]) -> Turn:
+    def _turn(self, branch: Branch, row: Row, lives: Callable[[int, AnyCell], PendingState]) -> Turn:
         told = read_turn(self.store.world.store, branch.tip, row).told
         made = tuple(
-            _cell(cell, row.turn, ordinal, lives(row.turn, cell)) for ordinal, cell in enumerate(told.cells, start=1)
+            _make_cell(cell, row.turn, ordinal, lives(row.turn, cell))
+            for ordinal, cell in enumerate(told.cells, start=1)
         )
         return Turn(
             row.turn, told.prompt, told.answer, told.time, told.model, made, told.files, told.total.as_json(),
@@ -197,17 +198,17 @@ class Recorded(ABC):
 
 
 @dataclass(frozen=True)
-class _Read:
+class _CachedCells:
     """The recorded cells as of a commit."""
 
     tip: str
-    cells: list[known_cells.Recorded]
+    cells: list[known_cells.RecordedCell]
 
     @cached_property
     def needs(self) -> dict[str, list[str]]:
-        return known_cells.needs(self.cells)
+        return known_cells.dependencies_by_id(self.cells)
 
 
-def _cell(cell: AnyCell, turn: int, ordinal: int, lives: Lives) -> Cell:
+def _make_cell(cell: AnyCell, turn: int, ordinal: int, lives: PendingState) -> Cell:
     state: State = lives if cell.ok is None else "done" if cell.ok else "failed"
     return Cell(cell.id, cell.type, cell.operation, tuple(cell.depends), state, turn, ordinal)

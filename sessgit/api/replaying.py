@@ -10,15 +10,15 @@ from sessgit.api.values import Cell
 from sessgit.replay import plan
 from sessgit.replay import run as runs
 from sessgit.replay.compare import Outcome
-from sessgit.replay.plan import Choice, Plan
-from sessgit.replay.sandbox.workspace import NOWHERE
+from sessgit.replay.plan import ReplayChoice, ReplayPlan
+from sessgit.replay.sandbox.workspace import NO_SANDBOX
 from sessgit.store.index import Index
 from sessgit.store.sqlite.rows import Branch
 from sessgit.store.store import Store
 
 Executors = Mapping[str | tuple[str, str], Callable[..., Any]]
 """By operation, or by type and operation, a function that takes the arguments of a cell."""
-_NO_FUNCTION = "no function is registered for it"
+_NO_FUNCTION_REASON = "no function is registered for it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +35,22 @@ class Replayed:
     ms: float | None = None
 
 
-def planned(store: Store, index: Index, branch: Branch, choice: Choice) -> Plan:
+def plan_cells(store: Store, index: Index, branch: Branch, choice: ReplayChoice) -> ReplayPlan:
     """The cells in the order in which they run; of those without a function it is said why they do not."""
-    found = plan.plan(store, index, branch, choice)
+    found = plan.plan_replay(store, index, branch, choice)
     items = (
-        item if item.kind == "function" or item.why else replace(item, kind=None, why=_NO_FUNCTION)
+        item if item.kind == "function" or item.why else replace(item, kind=None, why=_NO_FUNCTION_REASON)
         for item in found.items
     )
     return replace(found, items=tuple(items))
 
 
-def run(found: Plan, executors: Executors) -> list[Replayed]:
+def run_cells(found: ReplayPlan, executors: Executors) -> list[Replayed]:
     """What came of each cell, in their order."""
-    return [_replayed(result) for result in runs.run(found, NOWHERE, runs.How(functions=executors))]
+    return [_make_replayed(result) for result in runs.run_plan(found, NO_SANDBOX, runs.RunOptions(functions=executors))]
 
 
-def _replayed(result: runs.Result) -> Replayed:
+def _make_replayed(result: runs.CellResult) -> Replayed:
     node, compared = result.item.node, result.compared
     ok = node.cell.ok
     cell = Cell(

@@ -10,15 +10,15 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from sessgit.api.opened import Opened
+from sessgit.api.opened import OpenStore
 from sessgit.api.pad import Pad
-from sessgit.api.recorded import Recorded
+from sessgit.api.recorded import RecordedSession
 from sessgit.api.state import plans, reasons
 from sessgit.api.state import session_state as states
-from sessgit.api.transcript_log import WAIT
+from sessgit.api.transcript_log import LOCK_TIMEOUT
 from sessgit.api.turn import OpenCell, OpenTurn
-from sessgit.api.values import Cell, several
-from sessgit.api.writer import Held
+from sessgit.api.values import Cell, check_several
+from sessgit.api.writer import Writer
 from sessgit.branch import edit as edits
 from sessgit.branch import fork as forks
 from sessgit.errors import SessgitError, UsageError
@@ -29,17 +29,17 @@ from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Reason, Ta
 Stage = Literal["", "gathering", "shaping", "critiquing", "synthesized"]
 
 
-class Session(Recorded):
-    """One conversation. Made by `Store.create_session`, `load_session` and `fork`.
+class Session(RecordedSession):
+    """One conversation. Made by `Store.create_session`, `load_session` and `fork_session`.
 
     What is written stands in the session's transcript at once, so that a crash loses nothing, and is committed when a
     turn ends, or a cell outside of turns. Any thread or process may write; one turn is open at a time, and who wants to
     open another one waits.
     """
 
-    def __init__(self, store: Opened, id: str) -> None:
+    def __init__(self, store: OpenStore, id: str) -> None:
         super().__init__(store, id)
-        self._held: Held | None = None
+        self._held: Writer | None = None
         self._pid = 0
 
     def __enter__(self) -> Self:
@@ -58,7 +58,7 @@ class Session(Recorded):
     # Turns
 
     @contextmanager
-    def turn(self, prompt: str, *, timeout: float = WAIT) -> Iterator[OpenTurn]:
+    def turn(self, prompt: str, *, timeout: float = LOCK_TIMEOUT) -> Iterator[OpenTurn]:
         """Opens a turn: cells that are begun in the block belong to it, and it is committed when the block ends.
 
         An exception is noted as the turn's last words, and goes on.
@@ -93,7 +93,7 @@ class Session(Recorded):
         Raises UsageError, with nothing begun, where a dependency is no cell of the session, where the id is taken, or
         where the arguments cannot be written as JSON.
         """
-        needs = tuple(dict.fromkeys(str(one) for one in several("dependencies", dependencies)))
+        needs = tuple(dict.fromkeys(str(one) for one in check_several("dependencies", dependencies)))
         return self.begin_cells([Task(type, operation, args or {}, source, needs, id, None, Metadata(depth, model))])[0]
 
     def begin_cells(self, tasks: Sequence[Task]) -> list[Cell]:
@@ -170,9 +170,9 @@ class Session(Recorded):
     ) -> None:  # fmt: skip
         """A step of reasoning, or a decision among options with the evidence for it: cells, or words. Outside of a turn
         it is a turn of its own."""
-        known, choices = several("evidence", evidence), several("options", options)
+        known, choices = check_several("evidence", evidence), check_several("options", options)
         said = Reason(kind, text, tuple(map(str, known)), tuple(choices), chosen, confidence)
-        reasons.record(self._writer(), said)
+        reasons.record_reason(self._writer(), said)
 
     # What is said of it
 
@@ -190,18 +190,18 @@ class Session(Recorded):
 
         Raises UsageError for what cannot be, ConflictError where the name is another session's.
         """
-        added, removed = several("add_labels", add_labels), several("remove_labels", remove_labels)
-        labels = edits.labels([f"+{one}" for one in added] + [f"-{one}" for one in removed])
-        changes = edits.Changes(
+        added, removed = check_several("add_labels", add_labels), check_several("remove_labels", remove_labels)
+        labels = edits.parse_labels([f"+{one}" for one in added] + [f"-{one}" for one in removed])
+        changes = edits.EditChanges(
             name,
-            None if description is None else edits.description(description),
+            None if description is None else edits.parse_description(description),
             *labels,
-            None if stage is None else edits.stage(stage or "none"),
-            None if confidence is None else edits.confidence(f"{confidence!r}"),
+            None if stage is None else edits.parse_stage(stage or "none"),
+            None if confidence is None else edits.parse_confidence(f"{confidence!r}"),
         )
         with self.store.lock:
             world = self.store.world
-            edits.edit(world.store, world.index, self.id, changes, world.now())
+            edits.edit_session(world.store, world.index, self.id, changes, world.now())
 
     def update_state(  # noqa: PLR0913 - the parts of a state
         self, *, activation: Mapping[str, Any] | None = None, budget: Mapping[str, Any] | None = None,
@@ -224,14 +224,14 @@ class Session(Recorded):
             parts["context"] = {"working_memory": working_memory}
         with self.store.lock:
             world = self.store.world
-            wanted = states.Wanted(parts, remember or {}, tuple(several("forget", forget)), more or {})
-            states.change(world.store, world.index, self.id, wanted, world.now())
+            wanted = states.StateRequest(parts, remember or {}, tuple(check_several("forget", forget)), more or {})
+            states.change_state(world.store, world.index, self.id, wanted, world.now())
 
     # Others
 
     def fork(self, at: int | str | None = None, name: str = "") -> Session:
         """A new session with its turns up to `at`, as `Store.fork` makes it."""
-        return fork(self.store, self.id, at, name)
+        return fork_session(self.store, self.id, at, name)
 
     def end(self) -> None:
         """Records that the session has ended; whoever writes it again goes on with it. Cells that are running outside
@@ -246,22 +246,22 @@ class Session(Recorded):
     def _is_open(self) -> bool:
         return self._writer().is_open()
 
-    def _writer(self) -> Held:
+    def _writer(self) -> Writer:
         with self.store.lock:
             if self._held is None or self._pid != os.getpid():
-                self._held, self._pid = Held(self.store.world, self._branch(), self.store.lock), os.getpid()
+                self._held, self._pid = Writer(self.store.world, self._branch(), self.store.lock), os.getpid()
             self._held.world = self.store.world  # another one where the settings changed, or the store was closed
             return self._held
 
 
-def fork(store: Opened, address: str, at: int | str | None = None, name: str = "") -> Session:
+def fork_session(store: OpenStore, address: str, at: int | str | None = None, name: str = "") -> Session:
     """A new session with the turns of an address up to `at`, as `Store.fork` says."""
     with store.lock:
         found = store.target(address, None if at is None else str(at))
         if name:
-            edits.check_free(store.world.index, check_name(name), "", found.state.project)
-        point = fork_point.point(store.world.store, store.world.index, found)
-        plan = forks.Plan(str(uuid.uuid4()), name, store.world.now(), store.config)
-        made = forks.fork(store.world.store, found.state, point, plan)
+            edits.check_name_free(store.world.index, check_name(name), "", found.state.project)
+        point = fork_point.fork_point(store.world.store, store.world.index, found)
+        plan = forks.ForkPlan(str(uuid.uuid4()), name, store.world.now(), store.config)
+        made = forks.fork_session(store.world.store, found.state, point, plan)
         store.world.index.sync(made.state.id)
     return Session(store, made.state.id)

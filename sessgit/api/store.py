@@ -12,14 +12,14 @@ from typing import Any, Literal, Self, get_args
 from sessgit import environment
 from sessgit.api import new_session
 from sessgit.api import session as sessions
-from sessgit.api.new_session import New
-from sessgit.api.opened import Opened
+from sessgit.api.new_session import NewSession
+from sessgit.api.opened import OpenStore
 from sessgit.api.session import Session
-from sessgit.api.values import Merge, Summary, several
+from sessgit.api.values import Merge, Summary, check_several
 from sessgit.branch import archive as archives
-from sessgit.branch.edit import check_free
+from sessgit.branch.edit import check_name_free
 from sessgit.branch.merging import merge as merges
-from sessgit.branch.merging.plan import Wish
+from sessgit.branch.merging.plan import MergeRequest
 from sessgit.errors import StoreError, UsageError
 from sessgit.history import diff as diffs
 from sessgit.history import resolve
@@ -30,7 +30,7 @@ from sessgit.store import store as stores
 Mode = Literal["summary", "graft", "pick"]
 
 
-class Store(Opened):
+class Store(OpenStore):
     """The sessions of a machine. One object may be used by several threads, and by children of `os.fork` too; several
     processes may have one each.
 
@@ -51,11 +51,11 @@ class Store(Opened):
         default = said.store if config is None else folder / "session-store"
         place = Path(path).absolute() if path else default
         try:
-            is_there = stores.exists(place)
+            is_there = stores.store_exists(place)
         except OSError as error:
             raise StoreError(f"cannot read the store at {place}: {error.strerror}", "Is it yours?") from error
         if not is_there:
-            stores.create(place)
+            stores.create_store(place)
         return cls(place, folder, said.home, off=said.off)
 
     # Sessions
@@ -73,9 +73,9 @@ class Store(Opened):
             folder = os.path.abspath(os.fspath(cwd) if cwd is not None else os.getcwd())  # noqa: PTH100, PTH109
         except OSError as error:
             raise UsageError("the working folder is gone", "Pass cwd, the project folder of the session.") from error
-        new = New(id or str(uuid.uuid4()), folder, name, description, tuple(several("labels", labels)))
+        new = NewSession(id or str(uuid.uuid4()), folder, name, description, tuple(check_several("labels", labels)))
         with self.lock:
-            branch = new_session.create(self.world, new)
+            branch = new_session.create_session(self.world, new)
         return Session(self, branch.name)
 
     def load_session(self, address: str) -> Session:
@@ -90,7 +90,7 @@ class Store(Opened):
         with self.lock:
             self.world.index.sync()
             every = self.world.index.outlines()
-            found = resolve.in_project(every, project) if project else every
+            found = resolve.outlines_in_project(every, project) if project else every
             return [
                 Summary(
                     one.name, one.authored_name, one.title, one.project, one.turns, one.created, one.updated,
@@ -110,14 +110,16 @@ class Store(Opened):
 
         Raises NotFoundError for a turn that is not there, ConflictError where the name is taken.
         """
-        return sessions.fork(self, _text(address), at, name)
+        return sessions.fork_session(self, _text(address), at, name)
 
     def diff(self, a: Session | str, b: Session | str) -> dict[str, Any]:
         """What two conversations have in common and what each did on its own, as `diff --json` prints it."""
         with self.lock:
             left, right = self.target(_text(a)), self.target(_text(b))
-            found = diffs.diff(self.world.store, self.world.index, (left.branch, left.turn), (right.branch, right.turn))
-            return diffs.as_json(self.world.store, found, self.prices)
+            found = diffs.diff_branches(
+                self.world.store, self.world.index, (left.branch, left.turn), (right.branch, right.turn)
+            )
+            return diffs.diff_json(self.world.store, found, self.prices)
 
     def merge(
         self, theirs: Session | str, into: Session | str, *, mode: Mode | None = None, turns: Collection[int] = (),
@@ -143,12 +145,12 @@ class Store(Opened):
         with self.lock:
             ours, other = self.target(_text(into)), self.target(_text(theirs))
             if new:
-                check_free(self.world.index, check_name(new), "", ours.state.project)
-            wish = Wish(mode, tuple(turns), Choice(favour))
-            made = None if new is None else merges.New(str(uuid.uuid4()), new)
+                check_name_free(self.world.index, check_name(new), "", ours.state.project)
+            wish = MergeRequest(mode, tuple(turns), Choice(favour))
+            made = None if new is None else merges.NewSession(str(uuid.uuid4()), new)
             own = self.world
-            at = merges.World(own.store, own.index, self.config, own.privacy, own.now(), self.prices)
-            done = merges.merge(at, ours, other, wish, made)
+            at = merges.MergeContext(own.store, own.index, self.config, own.privacy, own.now(), self.prices)
+            done = merges.merge_sessions(at, ours, other, wish, made)
             own.index.sync(done.state.id)
         decisions = tuple(one.as_json() for one in done.plan.decisions) if done.plan else ()
         return Merge(done.state.id, done.commit, done.turns, decisions)

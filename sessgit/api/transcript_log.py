@@ -8,19 +8,19 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from sessgit import agents
 from sessgit.agents.base import Chain
 from sessgit.branch import backfill
-from sessgit.branch.restore import restore
+from sessgit.branch.restore import restore_session
 from sessgit.errors import ConflictError
 from sessgit.history import client_files
 from sessgit.history.code import git
 from sessgit.record import catch_up
-from sessgit.record.context import Context
-from sessgit.record.recording import left_out, record
-from sessgit.record.source import Head, Source
+from sessgit.record.context import RecordContext
+from sessgit.record.recording import record, set_aside_error
+from sessgit.record.source import Head, TranscriptSource
 from sessgit.store import layout, locks, project, refs
 from sessgit.store.files import paths
 from sessgit.store.sqlite.rows import Branch
 
-WAIT = 10.0
+LOCK_TIMEOUT = 10.0
 """Seconds that a write waits for a recorder or another writer."""
 _TRIES = 5
 
@@ -34,12 +34,12 @@ class Log:
     recording, `wrote` whether anything was appended.
     """
 
-    def __init__(self, world: Context, branch: Branch) -> None:
+    def __init__(self, world: RecordContext, branch: Branch) -> None:
         self.world = world
         self.agent = agents.of(branch.state)
         self.id, self.agent_id = branch.name, branch.state.agent_id
         self.project = branch.state.project
-        place = client_files.place_of(world.config, branch.state, world.store.beside)
+        place = client_files.transcript_place(world.config, branch.state, world.store.beside)
         if place is None:
             raise ConflictError(f"the place of {self.id[:8]}'s file is unknown", "Its project folder was not recorded.")
         self.end = self.agent.programs.end(place, branch.state)
@@ -53,7 +53,7 @@ class Log:
         """
         for attempt in range(_TRIES):
             self._restore()
-            with self._alone():
+            with self._session_lock():
                 if not self._reads() and attempt + 1 < _TRIES:
                     continue  # it went meanwhile
                 if key and self.end.key != key:
@@ -81,20 +81,20 @@ class Log:
         file alone.
         """
         self.world.check_on(self.project)
-        with self._alone(), self._project_head(final=final) as head:
+        with self._session_lock(), self._project_head(final=final) as head:
             if not self.end.read():
                 return
-            source = Source(
+            source = TranscriptSource(
                 self.end.path, self.agent_id, self.world.config, final=final, live=self.beside_changed, head=head
             )
             done = record(self.world.store, self.world.index, source, self.world.rules)
             self.beside_changed = False
         if done.aside:
-            raise left_out(self.id, done.aside)
+            raise set_aside_error(self.id, done.aside)
 
     def finish(self) -> None:
         """Records that the session has ended, unless a client has it, or it is out of the way with all that it has."""
-        is_aside = refs.read(self.world.store.path, layout.head(self.id)) is None
+        is_aside = refs.read(self.world.store.path, layout.head_ref(self.id)) is None
         if not is_aside or not catch_up.is_level(self.world.store.beside, self.id, self.end.path):
             self.record(final=not self.is_live())
 
@@ -113,8 +113,8 @@ class Log:
     def check_open(self) -> None:
         """Raises ConflictError where nothing may be written: the session is out of the way, or a client has it."""
         self.world.check_on(self.project)
-        if refs.read(self.world.store.path, layout.head(self.id)) is None:
-            raise left_out(self.id, "archived" if self.branch().archived else "deleted")
+        if refs.read(self.world.store.path, layout.head_ref(self.id)) is None:
+            raise set_aside_error(self.id, "archived" if self.branch().archived else "deleted")
         if self.is_live():
             raise ConflictError(
                 f"{self.id[:8]} is open in a client that would not see new turns",
@@ -139,7 +139,7 @@ class Log:
             return
         with suppress(FileNotFoundError):
             self.end.path.unlink()
-        self.end.path = restore(self.world.store, self.id, self.world.config).path
+        self.end.path = restore_session(self.world.store, self.id, self.world.config).path
 
     def _is_there(self) -> bool:
         try:
@@ -154,16 +154,16 @@ class Log:
         return (self.end.read() and self.end.size + self.end.torn > 0) or not self.branch().state.turns
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        with locks.session(self.world.store.beside, self.id, WAIT) as held:
+    def _session_lock(self) -> Iterator[None]:
+        with locks.session_lock(self.world.store.beside, self.id, LOCK_TIMEOUT) as held:
             if not held:
                 raise ConflictError(
-                    f"another process has been writing {self.id[:8]} for {WAIT:g} seconds", "Try again."
+                    f"another process has been writing {self.id[:8]} for {LOCK_TIMEOUT:g} seconds", "Try again."
                 )
             yield
 
     def _project_head(self, *, final: bool) -> AbstractContextManager[Head]:
         """What the project is at, for which git looks while a turn is recorded; the end of a session has none."""
-        if final or not self.project or project.key(self.project) == self.project:
+        if final or not self.project or project.project_key(self.project) == self.project:
             return nullcontext("")
-        return git.asking(self.project, self.world.env)
+        return git.project_head_in_background(self.project, self.world.env)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from sessgit.api import validation
-from sessgit.api.writer import Held
+from sessgit.api.writer import Writer
 from sessgit.errors import SessgitError
 from sessgit.model.program_input import Outcome, Part, Saying
 
@@ -15,7 +15,7 @@ from sessgit.model.program_input import Outcome, Part, Saying
 class OpenTurn:
     """A turn while its block runs; `number` is its number once it has ended and is recorded, 0 before."""
 
-    def __init__(self, writer: Callable[[], Held], key: str) -> None:
+    def __init__(self, writer: Callable[[], Writer], key: str) -> None:
         self.key = key
         self.number = 0
         self._writer = writer
@@ -27,7 +27,7 @@ class OpenTurn:
 
         Raises UsageError, with the one before left, where these are none.
         """
-        validation.said(text, model, tokens or {})
+        validation.check_words(text, model, tokens or {})
         self._answer = (text, model, tokens or {})
 
     def say(self, text: str, *, model: str = "") -> None:

@@ -17,12 +17,12 @@ KINDS = ("input", "output", "cache_read", "cache_write")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 """What the model's service takes for the name of a tool, and for the id of a call."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
-_LATEST = 1e11
-_NOTHING = "Nothing was recorded."
-_UNKNOWN = "Nothing was started. A cell can depend only on cells started before it, or with it."
+_LATEST_TIME = 1e11
+_NOTHING_RECORDED = "Nothing was recorded."
+_UNKNOWN_DEPENDENCY_HINT = "Nothing was started. A cell can depend only on cells started before it, or with it."
 
 
-def prompt(text: str) -> None:
+def check_prompt(text: str) -> None:
     """Raises UsageError for what would open no turn."""
     if not isinstance(text, str) or not text.strip():
         raise UsageError("the prompt of a turn is empty", "Describe the purpose of the turn, as a person would.")
@@ -33,50 +33,50 @@ def prompt(text: str) -> None:
         )
 
 
-def turn(given: GivenTurn) -> None:
-    """Raises UsageError where a turn that is given as a whole cannot be written; for its cells see `tasks`."""
-    prompt(given.prompt)
-    moment(given.time)
-    moment(given.ended)
-    parts(given.parts)
-    said(given.answer, given.model, given.tokens)
+def check_turn(given: GivenTurn) -> None:
+    """Raises UsageError where a turn that is given as a whole cannot be written; for its cells see `check_tasks`."""
+    check_prompt(given.prompt)
+    check_time(given.time)
+    check_time(given.ended)
+    check_parts(given.parts)
+    check_words(given.answer, given.model, given.tokens)
 
 
-def parts(given: Sequence[Part]) -> None:
-    """Raises UsageError where a part of a turn cannot be written; for cells see `tasks`."""
+def check_parts(given: Sequence[Part]) -> None:
+    """Raises UsageError where a part of a turn cannot be written; for cells see `check_tasks`."""
     for part in given:
-        moment(part.task.created if isinstance(part, Step) else getattr(part, "time", None))
+        check_time(part.task.created if isinstance(part, Step) else getattr(part, "time", None))
         match part:
             case Step(task, ended):
-                program_input.check(task)
+                program_input.check_task(task)
                 if ended is not None:
-                    outcome(ended)
+                    check_outcome(ended)
             case ToolCall():
-                _tool(part)
+                _check_tool(part)
             case Reason():
-                reason(part)
+                check_reason(part)
             case Saying(text, model):
-                said(text, model, {})
+                check_words(text, model, {})
             case _:
-                raise UsageError(f"{type(part).__name__} is not a part of a turn", _NOTHING)
+                raise UsageError(f"{type(part).__name__} is not a part of a turn", _NOTHING_RECORDED)
 
 
-def moment(time: float | None) -> None:
+def check_time(time: float | None) -> None:
     """Raises UsageError for what is not a time in seconds since 1970."""
-    if time is not None and not _is_number(time, _LATEST):
-        raise UsageError(f"{time} is not a time in seconds since 1970", _NOTHING)
+    if time is not None and not _is_number(time, _LATEST_TIME):
+        raise UsageError(f"{time} is not a time in seconds since 1970", _NOTHING_RECORDED)
 
 
-def said(text: str, model: str, tokens: Mapping[str, int]) -> None:
+def check_words(text: str, model: str, tokens: Mapping[str, int]) -> None:
     """Raises UsageError where words, their model, or the tokens that they took are none."""
     for what, value in (("the words", text), ("the name of the model", model)):
         if not isinstance(value, str):
-            raise UsageError(f"{what} of a turn must be a text, not {type(value).__name__}", _NOTHING)
-    _model(model)
-    _tokens(tokens)
+            raise UsageError(f"{what} of a turn must be a text, not {type(value).__name__}", _NOTHING_RECORDED)
+    _check_model(model)
+    _check_tokens(tokens)
 
 
-def outcome(found: Outcome) -> None:
+def check_outcome(found: Outcome) -> None:
     """Raises UsageError where a cell cannot have come to that."""
     if found.error is not None and not isinstance(found.error, str):
         raise UsageError(
@@ -86,23 +86,23 @@ def outcome(found: Outcome) -> None:
     if taken is not None and (
         isinstance(taken, bool) or not isinstance(taken, int | float) or not 0 <= taken < 1 << 53
     ):
-        raise UsageError(f"{taken} is not a number of milliseconds", _NOTHING)
-    program_input.as_json(found.result, "the result of a cell")
-    _model(found.model)
-    _tokens(found.tokens)
+        raise UsageError(f"{taken} is not a number of milliseconds", _NOTHING_RECORDED)
+    program_input.to_json_line(found.result, "the result of a cell")
+    _check_model(found.model)
+    _check_tokens(found.tokens)
 
 
-def reason(given: Reason) -> None:
+def check_reason(given: Reason) -> None:
     """Raises UsageError for what is no reason."""
     if given.kind not in ("trace", "decision") or not isinstance(given.text, str) or not given.text.strip():
-        raise UsageError("a reason must be a trace or a decision, as text", _NOTHING)
+        raise UsageError("a reason must be a trace or a decision, as text", _NOTHING_RECORDED)
     if given.confidence is not None and not _is_number(given.confidence, 1):
         raise UsageError(f"{given.confidence} is not a confidence", "Use a number from 0 to 1.")
     if not all(isinstance(word, str) for word in (*given.evidence, *given.options, given.chosen)):
-        raise UsageError("evidence and options of a reason must be cells or texts", _NOTHING)
+        raise UsageError("evidence and options of a reason must be cells or texts", _NOTHING_RECORDED)
 
 
-def tasks(given: Sequence[Task], is_taken: Callable[[str], bool], session: str) -> list[Task]:
+def check_tasks(given: Sequence[Task], is_taken: Callable[[str], bool], session: str) -> list[Task]:
     """The tasks, each with an id; `is_taken` says whether the session has a cell of an id.
 
     Raises UsageError where an id is taken, where one depends on a cell that is not there, or where they depend on each
@@ -117,19 +117,23 @@ def tasks(given: Sequence[Task], is_taken: Callable[[str], bool], session: str) 
         own[named[-1].id] = task.dependencies
     for task in named:
         if lost := next((other for other in task.dependencies if other not in own and not is_taken(other)), ""):
-            raise UsageError(f"{task.operation} depends on {lost}, which is not a cell of {session[:8]}", _UNKNOWN)
-    if way := dependency_graph.cycle(own):
+            raise UsageError(
+                f"{task.operation} depends on {lost}, which is not a cell of {session[:8]}", _UNKNOWN_DEPENDENCY_HINT
+            )
+    if way := dependency_graph.find_cycle(own):
         raise UsageError(f"the cells depend on each other in a cycle: {' → '.join(way)}", "Nothing was begun.")
     return named
 
 
-def calls(given: Sequence[Part], is_taken: Callable[[str], bool]) -> None:
+def check_calls(given: Sequence[Part], is_taken: Callable[[str], bool]) -> None:
     """Raises UsageError where the id of a call is that of another one; `is_taken` says whether the session has it."""
     own = set[str]()
     for part in given:
         if isinstance(part, ToolCall) and part.id:
             if part.id in own or is_taken(part.id):
-                raise UsageError(f"the call {part.id} already exists", f"Each call needs its own id. {_NOTHING}")
+                raise UsageError(
+                    f"the call {part.id} already exists", f"Each call needs its own id. {_NOTHING_RECORDED}"
+                )
             own.add(part.id)
 
 
@@ -137,36 +141,37 @@ def _new_id() -> str:
     return "cell_" + "".join(secrets.choice(_LETTERS) for _ in range(8))
 
 
-def _tool(call: ToolCall) -> None:
+def _check_tool(call: ToolCall) -> None:
     if not isinstance(call.name, str) or not _NAME.fullmatch(call.name):
         raise UsageError(
             f"“{canonical.one_line(str(call.name), 40)}” is not a tool name",
             "Use at most 128 letters, digits, _ and -.",
         )
     if call.id and not (isinstance(call.id, str) and _NAME.fullmatch(call.id)):
-        raise UsageError(f"“{canonical.one_line(str(call.id), 40)}” is not a call id", _NOTHING)
+        raise UsageError(f"“{canonical.one_line(str(call.id), 40)}” is not a call id", _NOTHING_RECORDED)
     if not isinstance(call.output, str):
         raise UsageError(
             f"the output of a tool must be a text, not {type(call.output).__name__}", "Convert it with json.dumps."
         )
     if not isinstance(call.input, Mapping):
-        raise UsageError("the input of a tool must be an object with string keys", _NOTHING)
-    program_input.as_json(dict(call.input), "the input of a tool")
+        raise UsageError("the input of a tool must be an object with string keys", _NOTHING_RECORDED)
+    program_input.to_json_line(dict(call.input), "the input of a tool")
 
 
-def _model(name: Any) -> None:
+def _check_model(name: Any) -> None:
     if not isinstance(name, str) or len(name) > program_input.LONGEST_NAME or not canonical.is_printable(name):
         raise UsageError(
-            f"the name of a model must be one line of at most {program_input.LONGEST_NAME} characters", _NOTHING
+            f"the name of a model must be one line of at most {program_input.LONGEST_NAME} characters",
+            _NOTHING_RECORDED,
         )
 
 
-def _tokens(given: Mapping[str, int]) -> None:
+def _check_tokens(given: Mapping[str, int]) -> None:
     for kind, count in given.items():
         if kind not in KINDS:
             raise UsageError(f"“{kind}” is not a kind of tokens", f"The kinds are {', '.join(KINDS)}.")
         if not isinstance(count, int) or not _is_number(count, 1 << 53):
-            raise UsageError(f"{count!r} is not a token count", _NOTHING)
+            raise UsageError(f"{count!r} is not a token count", _NOTHING_RECORDED)
 
 
 def _is_number(value: object, most: float) -> bool:

@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 State = Literal["running", "interrupted", "done", "failed"]
 
 
-def several(name: str, given: Collection[_T]) -> Collection[_T]:
+def check_several(name: str, given: Collection[_T]) -> Collection[_T]:
     """The same; raises UsageError for a text, each letter of which would count as one."""
     if isinstance(given, str | bytes):
         raise UsageError(

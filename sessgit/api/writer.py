@@ -17,64 +17,64 @@ from typing import Literal
 from sessgit.agents.base import Chain
 from sessgit.api import validation
 from sessgit.api.state import known_cells
-from sessgit.api.state.known_cells import Known
-from sessgit.api.transcript_log import WAIT, Log
+from sessgit.api.state.known_cells import KnownCells
+from sessgit.api.transcript_log import LOCK_TIMEOUT, Log
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, UsageError
 from sessgit.model import dependency_graph, program_input
 from sessgit.model.program_input import GivenTurn, Outcome, Part, Step, Task, ToolCall
 from sessgit.record import open_turns
-from sessgit.record.context import Context
-from sessgit.record.open_turns import HeldTurn
+from sessgit.record.context import RecordContext
+from sessgit.record.open_turns import OpenTurnLock
 from sessgit.store.sqlite.rows import Branch
 
-_GRACE = 0.5
+_GRACE_SECONDS = 0.5
 """Seconds that the end of a cell waits for whoever only looks whether its turn is open."""
-_POLL = 0.01
-_TOLD = 3
+_POLL_SECONDS = 0.01
+_MOST_NAMED = 3
 
-Lives = Literal["running", "interrupted"]
+PendingState = Literal["running", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingCell:
     """A cell without a result: `running` where somebody holds its turn, else `interrupted`."""
 
     task: Task
-    state: Lives
+    state: PendingState
 
 
-class Held:
+class Writer:
     """Writes one session. Several threads may call it at once; so may other processes with one of their own.
 
     `lock` is held while the world's store and index are used; whoever uses them elsewhere holds it too.
     """
 
-    def __init__(self, world: Context, branch: Branch, lock: threading.RLock) -> None:
+    def __init__(self, world: RecordContext, branch: Branch, lock: threading.RLock) -> None:
         self.log = Log(world, branch)
         self.id = branch.name
         self._lock = lock
-        self._turn: HeldTurn | None = None
-        self._known = Known()
+        self._turn: OpenTurnLock | None = None
+        self._known = KnownCells()
         self._is_known = False
         """Whether the ids of the cells before the open turn were read: nobody else adds any while it is open."""
 
     @property
-    def world(self) -> Context:
+    def world(self) -> RecordContext:
         return self.log.world
 
     @world.setter
-    def world(self, world: Context) -> None:
+    def world(self, world: RecordContext) -> None:
         self.log.world = world
 
     # Turns
 
-    def begin_turn(self, prompt: str, *, timeout: float = WAIT) -> str:
+    def begin_turn(self, prompt: str, *, timeout: float = LOCK_TIMEOUT) -> str:
         """Opens a turn, and returns its prompt's uuid. Whoever has one open elsewhere is waited for.
 
         Raises UsageError where the same thread has one open, ConflictError after `timeout` seconds or where a client
         has the session open.
         """
-        validation.prompt(prompt)
+        validation.check_prompt(prompt)
         with self._writing(timeout) as turn:
             self.log.append(lambda chain: [*self._gone(chain), *chain.prompt(prompt, self.world.now())])
             turn.key = self.log.end.key
@@ -89,25 +89,25 @@ class Held:
         with self._lock:
             turn = self._opened()
             try:
-                validation.said(answer, model, tokens or {})
+                validation.check_words(answer, model, tokens or {})
                 if answer.strip():
                     self.log.append(lambda chain: chain.words(answer, self.world.now(), model, tokens), turn.key)
                 self.log.record()
                 return self.log.number(turn.key)
             finally:
-                turn.leave()
+                turn.detach_thread()
                 if not turn.cells:
                     self._let_go(turn)
 
     def add(self, parts: Sequence[Part], model: str = "") -> None:
         """Adds what was said and done to the open turn; raises UsageError, with nothing added, as `begin` does."""
-        validation.parts(parts)
+        validation.check_parts(parts)
         with self._lock:
             self._add(self._opened(), parts, model)
 
     def note(self, given: GivenTurn) -> None:
         """Adds what a turn has to the one that this process has open; where there is none, it is a turn of its own."""
-        validation.turn(given)
+        validation.check_turn(given)
         with self._lock:
             if self._turn is not None:
                 self._add(self._turn, given.parts, given.model)
@@ -116,8 +116,8 @@ class Held:
 
     def whole(self, given: GivenTurn) -> int:
         """A turn that is given as a whole, recorded; returns its number. For the rest as `begin_turn` and `begin`."""
-        validation.turn(given)
-        with self._writing(WAIT):
+        validation.check_turn(given)
+        with self._writing(LOCK_TIMEOUT):
             given = replace(given, parts=self._identified(given.parts))
             at = given if given.time is not None else replace(given, time=self.world.now())
             self.log.append(lambda chain: [*self._gone(chain), *chain.turn(at)])
@@ -133,14 +133,14 @@ class Held:
         nothing begun, where one is no cell, where an id is taken, where one depends on a cell that is not there, or
         where they depend on each other in a cycle; its message has the path.
         """
-        checked = [program_input.check(task) for task in tasks]
+        checked = [program_input.check_task(task) for task in tasks]
         if not checked:
             return []
-        with self._writing(WAIT, joining=True) as turn:
+        with self._writing(LOCK_TIMEOUT, joining=True) as turn:
             ready = self._named(checked)
             by_id = {task.id: task for task in ready}
-            order = dependency_graph.order({task.id: task.dependencies for task in ready})
-            now, prompt = self.world.now(), "" if turn.key else _title(ready)
+            order = dependency_graph.topological_order({task.id: task.dependencies for task in ready})
+            now, prompt = self.world.now(), "" if turn.key else _cells_title(ready)
 
             def lines(chain: Chain) -> list[bytes]:
                 opened = [*self._gone(chain), *chain.prompt(prompt, now)] if prompt else []
@@ -160,10 +160,10 @@ class Held:
         where another process has its turn open.
         """
         for outcome in outcomes.values():
-            validation.outcome(outcome)
+            validation.check_outcome(outcome)
         if not outcomes:
             return 0
-        with self._writing(_GRACE, joining=True, closing=True) as turn:
+        with self._writing(_GRACE_SECONDS, joining=True, closing=True) as turn:
             try:
                 self.log.append(lambda chain: self._ended(chain, outcomes))
             except SessgitError:
@@ -181,15 +181,15 @@ class Held:
                 self.log.record()
             return 0
 
-    def pending(self) -> list[Pending]:
+    def pending(self) -> list[PendingCell]:
         """The cells of the last turn that have no result."""
         with self._lock:
             if self.log.end.read():
                 tasks = list(self.log.end.pending.values())
             else:  # the client deletes what is old; it comes back when the session goes on
-                tasks = known_cells.pending(self.world, self.log.branch())
-        state: Lives = "running" if tasks and self.is_open() else "interrupted"
-        return [Pending(task, state) for task in tasks]
+                tasks = known_cells.pending_tasks(self.world, self.log.branch())
+        state: PendingState = "running" if tasks and self.is_open() else "interrupted"
+        return [PendingCell(task, state) for task in tasks]
 
     def is_open(self) -> bool:
         """Whether anybody has a turn of the session open: a program, or a client that has the session."""
@@ -213,7 +213,7 @@ class Held:
     # Who writes
 
     @contextmanager
-    def _writing(self, timeout: float, *, joining: bool = False, closing: bool = False) -> Iterator[HeldTurn]:
+    def _writing(self, timeout: float, *, joining: bool = False, closing: bool = False) -> Iterator[OpenTurnLock]:
         """Holds the session's turn, for a new one that has no key yet, and lets go of it unless that is opened.
 
         With `joining` the one that this process has open will do, with `closing` even if it is about to end.
@@ -225,7 +225,7 @@ class Held:
                 if turn is not None and joining and (closing or not turn.closing or turn.is_mine):
                     yield turn
                     return
-                new = open_turns.hold(self.world.store.beside, self.id)
+                new = open_turns.open_turn(self.world.store.beside, self.id)
                 if new is not None:
                     try:
                         self._is_known = False
@@ -234,7 +234,7 @@ class Held:
                         yield new
                     finally:
                         if self._turn is not new:
-                            open_turns.let_go(self.world.store.beside, self.id, new)
+                            open_turns.close_turn(self.world.store.beside, self.id, new)
                     return
                 if turn is not None and turn.loose:
                     turn.closing = True  # or cells of others would keep it open for ever
@@ -242,20 +242,20 @@ class Held:
                 raise ConflictError(
                     f"another program has a turn of {self.id[:8]} open", "Wait for it, or continue in a fork."
                 )
-            time.sleep(_POLL)
+            time.sleep(_POLL_SECONDS)
 
-    def _opened(self) -> HeldTurn:
+    def _opened(self) -> OpenTurnLock:
         if self._turn is None:
             raise UsageError("no turn is open", "Open one: `with session.turn(PROMPT):`")
         return self._turn
 
-    def _let_go(self, turn: HeldTurn) -> None:
+    def _let_go(self, turn: OpenTurnLock) -> None:
         self._turn = None
-        open_turns.let_go(self.world.store.beside, self.id, turn)
+        open_turns.close_turn(self.world.store.beside, self.id, turn)
 
     # Cells
 
-    def _add(self, turn: HeldTurn, parts: Sequence[Part], model: str) -> None:
+    def _add(self, turn: OpenTurnLock, parts: Sequence[Part], model: str) -> None:
         now, named = self.world.now(), self._identified(parts)
         self.log.append(lambda chain: [line for part in named for line in chain.part(part, model, now)], turn.key)
         turn.begin(part.task.id for part in named if isinstance(part, Step) and part.outcome is None)
@@ -264,8 +264,8 @@ class Held:
         """The parts, of which every cell has an id; for the rest as `_named`. Raises UsageError for the id of a call
         that another one has."""
         if any(isinstance(part, ToolCall) and part.id for part in parts):
-            self._know()
-            validation.calls(parts, self._is_called)
+            self._load_known_cells()
+            validation.check_calls(parts, self._is_called)
         tasks = iter(self._named([part.task for part in parts if isinstance(part, Step)]))
         return tuple(replace(part, task=next(tasks)) if isinstance(part, Step) else part for part in parts)
 
@@ -291,10 +291,10 @@ class Held:
     def _named(self, tasks: Sequence[Task]) -> list[Task]:
         """The tasks with ids; raises UsageError where they cannot be."""
         if any(task.id or task.dependencies for task in tasks):
-            self._know()
-        return validation.tasks(tasks, self._is_taken, self.id)
+            self._load_known_cells()
+        return validation.check_tasks(tasks, self._is_taken, self.id)
 
-    def _know(self) -> None:
+    def _load_known_cells(self) -> None:
         if not self._is_known:
             self._known.read(self.world, self.log.branch())
             self._is_known = True
@@ -312,7 +312,7 @@ class Held:
         )
 
 
-def _title(tasks: Sequence[Task]) -> str:
+def _cells_title(tasks: Sequence[Task]) -> str:
     """The prompt of a turn that cells make for themselves."""
-    told = ", ".join(f"{task.source or task.type}: {task.operation}" for task in tasks[:_TOLD])
-    return told if len(tasks) <= _TOLD else f"{told} and {len(tasks) - _TOLD} more"
+    told = ", ".join(f"{task.source or task.type}: {task.operation}" for task in tasks[:_MOST_NAMED])
+    return told if len(tasks) <= _MOST_NAMED else f"{told} and {len(tasks) - _MOST_NAMED} more"

@@ -18,35 +18,37 @@ from sessgit.errors import ConflictError
 from sessgit.model.conversation.message import Message
 from sessgit.record import divergence
 from sessgit.store.files import paths
-from sessgit.store.journal import Operation, Piece, Wrote
+from sessgit.store.journal import FileRange, FileWrites, Operation
 from sessgit.store.recorder import append_intent
-from sessgit.store.recorder.append_intent import Appending
+from sessgit.store.recorder.append_intent import AppendIntent
 from sessgit.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class EndChange:
     """What undoing an operation does to the end of a file: `piece` goes, or comes back as `data`.
 
     `is_done` says that it is so already, from an undo that was interrupted.
     """
 
     path: Path
-    piece: Piece
+    piece: FileRange
     data: bytes | None = None
     is_done: bool = False
 
 
-def turns(store: Store, operation: Operation, config: Path, held: str, back: str) -> list[Turn]:
+def planned_changes(store: Store, operation: Operation, config: Path, held: str, back: str) -> list[EndChange]:
     """What has to be done to files below `config` where a branch goes from the commit `held` to `back`; a file that
     is gone needs nothing.
 
     Raises ConflictError where a file has gone on since, cannot be as it was, or is open in a client.
     """
-    found = [_cut(operation, path, piece) for path, piece in _there(operation.wrote.appended, config)]
+    found = [_plan_cut(operation, path, piece) for path, piece in _existing_ranges(operation.wrote.appended, config)]
     if operation.wrote.cut:
-        data = b"".join(line for _, lines in _since(store, back, operation) for line in lines)
-        found += [_put(operation, path, piece, data) for path, piece in _there(operation.wrote.cut, config)]
+        data = b"".join(line for _, lines in _undone_turns(store, back, operation) for line in lines)
+        found += [
+            _plan_append(operation, path, piece, data) for path, piece in _existing_ranges(operation.wrote.cut, config)
+        ]
     if found:
         check_closed(store.state(held).agent_id, config)
     return found
@@ -61,7 +63,9 @@ def check_closed(agent_id: str, config: Path) -> None:
         )
 
 
-def do(store: Store, operation: Operation, planned: Sequence[Turn], session: str, back: str) -> Wrote:
+def apply_change(
+    store: Store, operation: Operation, planned: Sequence[EndChange], session: str, back: str
+) -> FileWrites:
     """Does it, and says what an operation notes of it; whoever calls holds the session's lock."""
     for one in planned:
         if one.is_done:
@@ -69,19 +73,19 @@ def do(store: Store, operation: Operation, planned: Sequence[Turn], session: str
         if one.data is None:
             file_end.cut(one.path, one.piece.length, one.piece.sha256)
             continue
-        told = [message for message, _ in _since(store, back, operation)]
+        told = [message for message, _ in _undone_turns(store, back, operation)]
         brought = {message.get("Prompt"): (message.get("Event"), message.get("Origin")) for message in told}
-        note = Appending(str(one.path), one.piece.offset, one.data, operation.moves[0].new or "", "undo", brought)
-        append_intent.save(store.beside, session, note)
+        note = AppendIntent(str(one.path), one.piece.offset, one.data, operation.moves[0].new or "", "undo", brought)
+        append_intent.save_intent(store.beside, session, note)
         file_end.append(one.path, one.piece.offset, one.data)
     # The cursor may say that more of a file is recorded than there is.
-    divergence.read_anew(store.beside, session, back)
+    divergence.reset_cursor(store.beside, session, back)
     pieces = {str(one.path): one.piece for one in planned if one.data is None}
     again = {str(one.path): one.piece for one in planned if one.data is not None}
-    return Wrote(appended=again, cut=pieces)
+    return FileWrites(appended=again, cut=pieces)
 
 
-def take_away(paths: Iterable[Path], config: Path) -> None:
+def delete_files(paths: Iterable[Path], config: Path) -> None:
     """Deletes files of sessions below `config`, the agent's folder, and the folders of theirs that are empty then."""
     for path in paths:
         path.unlink(missing_ok=True)
@@ -92,47 +96,47 @@ def take_away(paths: Iterable[Path], config: Path) -> None:
                 folder = folder.parent
 
 
-def done(store: Store, session: str) -> None:
+def delete_notes(store: Store, session: str) -> None:
     """Forgets what was noted, once the operation is written down."""
-    append_intent.forget(store.beside, session)
+    append_intent.delete_intent(store.beside, session)
 
 
-def _there(pieces: Mapping[str, Piece], config: Path) -> Iterator[tuple[Path, Piece]]:
+def _existing_ranges(pieces: Mapping[str, FileRange], config: Path) -> Iterator[tuple[Path, FileRange]]:
     for name, piece in pieces.items():
         path = Path(name)
         if paths.is_inside(config, path) and paths.is_there(path):
             yield path, piece
 
 
-def _cut(operation: Operation, path: Path, piece: Piece) -> Turn:
+def _plan_cut(operation: Operation, path: Path, piece: FileRange) -> EndChange:
     start = file_end.found_at(path, piece.length, piece.sha256)
     if start is not None:
-        return Turn(path, piece._replace(offset=start))
+        return EndChange(path, piece._replace(offset=start))
     if path.stat().st_size == piece.offset:
-        return Turn(path, piece, is_done=True)
-    raise _gone_on(operation, path)
+        return EndChange(path, piece, is_done=True)
+    raise _gone_on_error(operation, path)
 
 
-def _put(operation: Operation, path: Path, piece: Piece, recorded: bytes) -> Turn:
+def _plan_append(operation: Operation, path: Path, piece: FileRange, recorded: bytes) -> EndChange:
     # What is appended to a last line without a newline begins with that.
     data = (b"\n" + recorded)[-piece.length :]
     if hashlib.sha256(data).hexdigest() != piece.sha256:
         raise ConflictError(f"the part removed from {path} is not in the store as it was", "Nothing was changed.")
     if path.stat().st_size == piece.offset:
-        return Turn(path, piece, data)
+        return EndChange(path, piece, data)
     if file_end.found_at(path, piece.length, piece.sha256) is not None:
-        return Turn(path, piece, data, is_done=True)
-    raise _gone_on(operation, path)
+        return EndChange(path, piece, data, is_done=True)
+    raise _gone_on_error(operation, path)
 
 
-def _gone_on(operation: Operation, path: Path) -> ConflictError:
+def _gone_on_error(operation: Operation, path: Path) -> ConflictError:
     return ConflictError(
         f"cannot undo “{operation.summary}”: {path} has changed since then",
         "Nothing was changed. `sessgit ops` lists all operations.",
     )
 
 
-def _since(store: Store, tip: str, undo: Operation) -> list[tuple[Message, list[bytes]]]:
+def _undone_turns(store: Store, tip: str, undo: Operation) -> list[tuple[Message, list[bytes]]]:
     """The turns that an undo took off a commit, in their order: their messages and lines with newlines."""
     found: dict[int, tuple[Message, list[bytes]]] = {}
     for commit in store.repo.first_parents(tip):

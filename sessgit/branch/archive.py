@@ -13,7 +13,7 @@ from pathlib import Path
 from sessgit import agents
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
 from sessgit.history import ls
-from sessgit.model.humanize import counted
+from sessgit.model.humanize import format_count
 from sessgit.record import catch_up
 from sessgit.record.privacy import Privacy
 from sessgit.store import layout, operations, refs
@@ -25,14 +25,14 @@ from sessgit.store.transaction import Move
 
 KEEP = "keep"
 """The label of a session that is archived only by name."""
-EVERY = 3600.0
+CHECK_INTERVAL = 3600.0
 """Seconds between two times that old sessions are archived by themselves."""
 
 _TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class ArchiveResult:
     """The sessions that were moved, those that were there already, and the operation, None where nothing moved."""
 
     sessions: tuple[str, ...]
@@ -41,14 +41,16 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Old:
+class OldSessions:
     """The sessions that nobody has written lately, and those that are passed over, with the reason."""
 
     sessions: tuple[str, ...]
     passed_over: Mapping[str, str] = field(default_factory=dict)
 
 
-def archive(store: Store, index: Index, sessions: Sequence[str], config: Path, privacy: Privacy, now: float) -> Moved:
+def archive(
+    store: Store, index: Index, sessions: Sequence[str], config: Path, privacy: Privacy, now: float
+) -> ArchiveResult:
     """Archives the sessions, all or none, with the last lines of their transcripts.
 
     Raises ConflictError where one is open in a client.
@@ -59,28 +61,28 @@ def archive(store: Store, index: Index, sessions: Sequence[str], config: Path, p
         raise ConflictError(
             f"{min(open_ones)[:8]} is open in a client", "Nothing was archived. Close it there, and try again."
         )
-    _settle(store, index, sessions, config, privacy)
-    return _moved(store, index, sessions, ("archive", "archived"), now)
+    _record_last_lines(store, index, sessions, config, privacy)
+    return _move_sessions(store, index, sessions, ("archive", "archived"), now)
 
 
-def unarchive(store: Store, index: Index, sessions: Sequence[str], now: float) -> Moved:
+def unarchive(store: Store, index: Index, sessions: Sequence[str], now: float) -> ArchiveResult:
     """Brings the sessions back, all or none."""
-    return _moved(store, index, sessions, ("unarchive", "unarchived"), now, back=True)
+    return _move_sessions(store, index, sessions, ("unarchive", "unarchived"), now, back=True)
 
 
-def bring_back(store: Store, index: Index, session: str, now: float) -> Moved:
+def bring_back(store: Store, index: Index, session: str, now: float) -> ArchiveResult:
     """Brings a session back that its agent goes on with."""
     what = (operations.BACKGROUND, "unarchived, because it continues")
-    return _moved(store, index, [session], what, now, back=True)
+    return _move_sessions(store, index, [session], what, now, back=True)
 
 
-def old(index: Index, wanted: ls.Wanted, config: Path) -> Old:
+def old_sessions(index: Index, wanted: ls.SessionFilter, config: Path) -> OldSessions:
     """The sessions that are wanted but for those that are only archived by name: that are open in a client, are
     labelled `keep`, manage others, or whose transcript was written after the moment `before`."""
     live = agents.at(config).home.open_sessions(config)
-    found = ls.chosen(index, wanted)
-    managers = ancestry.managers(index)
-    places = ancestry.transcripts(index, [outline.name for outline in found])
+    found = ls.matching_sessions(index, wanted)
+    managers = ancestry.managing_sessions(index)
+    places = ancestry.session_transcripts(index, [outline.name for outline in found])
     passed: dict[str, str] = {}
     for outline in found:
         if outline.agent_id in live:
@@ -91,12 +93,12 @@ def old(index: Index, wanted: ls.Wanted, config: Path) -> Old:
             passed[outline.name] = "a manager"
         elif _has_gone_on(index.path, outline.name, places[outline.name], wanted.before or 0):
             passed[outline.name] = "with unrecorded turns"
-    return Old(tuple(o.name for o in found if o.name not in passed), passed)
+    return OldSessions(tuple(o.name for o in found if o.name not in passed), passed)
 
 
-def _settle(store: Store, index: Index, sessions: Sequence[str], config: Path, privacy: Privacy) -> None:
+def _record_last_lines(store: Store, index: Index, sessions: Sequence[str], config: Path, privacy: Privacy) -> None:
     """Records the last lines of sessions that no client holds: what is archived is not recorded by itself."""
-    places = ancestry.transcripts(index, sessions)
+    places = ancestry.session_transcripts(index, sessions)
     for session in sessions:
         path = Path(places.get(session) or "/")
         if not path.name or catch_up.is_level(store.beside, session, path, final=True):
@@ -108,36 +110,38 @@ def _settle(store: Store, index: Index, sessions: Sequence[str], config: Path, p
             catch_up.record_file(lambda: store, index, path, config, privacy, project=branch.state.project, final=True)
 
 
-def by_itself(store: Store, index: Index, config: Path, privacy: Privacy, now: float, *, after: float) -> Moved:
+def archive_old(
+    store: Store, index: Index, config: Path, privacy: Privacy, now: float, *, after: float
+) -> ArchiveResult:
     """Archives what nobody has written for `after` seconds, of all projects, but not again within the hour.
 
     The caller holds the maintenance lock.
     """
     mark = store.beside.archiving
-    if mark.exists() and now - EVERY < mark.stat().st_mtime <= now:
-        return Moved(())
+    if mark.exists() and now - CHECK_INTERVAL < mark.stat().st_mtime <= now:
+        return ArchiveResult(())
     mark.touch(0o600)
     index.sync()
-    found = old(index, ls.Wanted(before=now - after, headless=True, empty=True), config).sessions
+    found = old_sessions(index, ls.SessionFilter(before=now - after, headless=True, empty=True), config).sessions
     if not found:
-        return Moved(())
-    _settle(store, index, found, config, privacy)
-    return _moved(store, index, found, (operations.BACKGROUND, "archived automatically"), now)
+        return ArchiveResult(())
+    _record_last_lines(store, index, found, config, privacy)
+    return _move_sessions(store, index, found, (operations.BACKGROUND, "archived automatically"), now)
 
 
-def _moved(
+def _move_sessions(
     store: Store, index: Index, sessions: Collection[str], what: tuple[str, str], now: float, *, back: bool = False
-) -> Moved:
+) -> ArchiveResult:
     """Moves all branches of the sessions; `what` is the command, and what it did."""
     wanted = list(dict.fromkeys(sessions))
     for _ in range(_TRIES):
-        store.repo.hold()  # who is just purging is waited for: what goes is no more what a branch holds
+        store.repo.begin_write()  # who is just purging is waited for: what goes is no more what a branch holds
         try:
-            found, moves = _moves(store.path, wanted, back=back)
+            found, moves = _planned_moves(store.path, wanted, back=back)
             if not moves:
                 return found
-            summary = f"{_called(found.sessions or wanted)} {what[1]}"
-            operation = operations.perform(store, what[0], summary, moves, now)
+            summary = f"{_summary_prefix(found.sessions or wanted)} {what[1]}"
+            operation = operations.perform_operation(store, what[0], summary, moves, now)
         except MovedError:
             continue
         finally:
@@ -147,7 +151,7 @@ def _moved(
     raise StoreError("the branches kept changing while they were archived", "Try again.")
 
 
-def _moves(store: Path, sessions: Sequence[str], *, back: bool) -> tuple[Moved, list[Move]]:
+def _planned_moves(store: Path, sessions: Sequence[str], *, back: bool) -> tuple[ArchiveResult, list[Move]]:
     """What must move; where a branch is in both places, the live one counts."""
     source, target = (layout.ARCHIVE, layout.HEADS) if back else (layout.HEADS, layout.ARCHIVE)
     held = refs.read_all(store)
@@ -167,11 +171,11 @@ def _moves(store: Path, sessions: Sequence[str], *, back: bool) -> tuple[Moved, 
             if there is None or (not back and there != tip):
                 moves.append(Move(target + name, there, tip))
             moves.append(Move(source + name, tip, None))
-    return Moved(tuple(session for session in sessions if session not in set(already)), tuple(already)), moves
+    return ArchiveResult(tuple(session for session in sessions if session not in set(already)), tuple(already)), moves
 
 
-def _called(sessions: Sequence[str]) -> str:
-    return f"{sessions[0][:8]}:" if len(sessions) == 1 else counted(len(sessions), "conversation")
+def _summary_prefix(sessions: Sequence[str]) -> str:
+    return f"{sessions[0][:8]}:" if len(sessions) == 1 else format_count(len(sessions), "conversation")
 
 
 def _has_gone_on(store: Path, session: str, place: str, moment: float) -> bool:

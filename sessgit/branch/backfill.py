@@ -20,7 +20,7 @@ from sessgit.agents.values import Node, SideFile, line_of
 from sessgit.branch import sidecars
 from sessgit.errors import ConflictError, SessgitError, StoreError
 from sessgit.history import reassemble
-from sessgit.history.reassemble import Laid, Piece
+from sessgit.history.reassemble import LaidOutFile, Piece
 from sessgit.model.conversation.session import Session
 from sessgit.record import catch_up, fork_detection
 from sessgit.store import locks
@@ -28,7 +28,7 @@ from sessgit.store.files import paths
 from sessgit.store.layout import StorePaths
 from sessgit.store.recorder import append_intent
 from sessgit.store.recorder import cursor as cursors
-from sessgit.store.recorder.append_intent import Appending
+from sessgit.store.recorder.append_intent import AppendIntent
 from sessgit.store.sqlite.rows import Branch
 from sessgit.store.store import Store
 
@@ -36,7 +36,7 @@ _LOCK_WAIT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class FileStanding:
     """How a file stands to what is recorded of its session.
 
     `known` is False where it is not of that session at all; `ahead` says that it holds lines that are not recorded,
@@ -59,7 +59,7 @@ class Standing:
 def is_level(files: StorePaths, branch: Branch, path: Path) -> bool:
     """Whether the session's file is as it was when it was recorded up to the branch's tip; False where that is not
     known. Loads no git library."""
-    known = cursors.load(files, branch.name)
+    known = cursors.load_cursor(files, branch.name)
     if known is None or known.current is None or known.commit != branch.tip:
         return False
     return catch_up.is_level(files, branch.name, path)
@@ -72,80 +72,86 @@ def bring_level(store: Store, session: str, config: Path, path: Path) -> int:
     """
     if not paths.is_there(path):
         return 0
-    with locks.session(store.beside, session, _LOCK_WAIT) as held:
+    with locks.session_lock(store.beside, session, _LOCK_WAIT) as held:
         if not held:
             raise StoreError(f"a recorder is writing {session[:8]}", "Try again.")
-        tips = reassemble.branches(store, session)
+        tips = reassemble.session_branches(store, session)
         state = store.state(tips[session])
-        if append_intent.load(store.beside, session) is not None:
+        if append_intent.load_intent(store.beside, session) is not None:
             _check_closed(config, state)
-            _complete(store, session, path)
-        found = standing(store, session, reassemble.lay_out(reassemble.pieces(store, session, tips).found), path)
+            _finish_append(store, session, path)
+        found = file_standing(
+            store, session, reassemble.lay_out(reassemble.file_pieces(store, session, tips).found), path
+        )
         if not found.lacks:
             return 0
-        _check(found, config, state, path)
+        _check_can_append(found, config, state, path)
         place = agents.of(state).sidecars.place(config, path.parent, state.agent_id, state.agent_version)
-        sidecars.write(agents.of(state), beside(store, session), place, sidecars.rules_of(store, state))
+        sidecars.write_sidecars(
+            agents.of(state), recorded_sidecars(store, session), place, sidecars.session_redaction(store, state)
+        )
         data = b"\n" * found.unended + b"".join(found.lacks)
-        append_intent.save(store.beside, session, Appending(str(path), found.size, data))
+        append_intent.save_intent(store.beside, session, AppendIntent(str(path), found.size, data))
         try:
             _check_closed(config, state)  # writing beside it took a while
             file_end.append(path, found.size, data)
         except SessgitError:  # it is as it was
-            append_intent.forget(store.beside, session)
+            append_intent.delete_intent(store.beside, session)
             raise
-        append_intent.forget(store.beside, session)
+        append_intent.delete_intent(store.beside, session)
         return found.turns
 
 
-def beside(store: Store, session: str) -> list[SideFile]:
+def recorded_sidecars(store: Store, session: str) -> list[SideFile]:
     """What lay beside the session's transcript."""
-    return sidecars.of_session(store, session, reassemble.branches(store, session))
+    return sidecars.session_sidecars(store, session, reassemble.session_branches(store, session))
 
 
-def standing(store: Store, session: str, laid: Laid, path: Path) -> Standing:
+def file_standing(store: Store, session: str, laid: LaidOutFile, path: Path) -> FileStanding:
     """How the file at a path stands to what is recorded, which is `laid`."""
-    tips = reassemble.branches(store, session)
+    tips = reassemble.session_branches(store, session)
     state = store.state(tips[session])
     agent = agents.of(state)
     with opened(path) as source:
-        reader = Reader(source, 0, sidecars.rules_of(store, state), agent.lines.make)
+        reader = Reader(source, 0, sidecars.session_redaction(store, state), agent.lines.make)
         lines, size = list(reader.lines()), source.size
-    chain = _chain(store, tips[session])
-    recorded = {key for tip in tips.values() for key in _chain(store, tip)}
-    file = _File(agent, lines)
+    chain = _turn_keys(store, tips[session])
+    recorded = {key for tip in tips.values() for key in _turn_keys(store, tip)}
+    file = _ParsedFile(agent, lines)
     if not file.nodes or next(iter(file.nodes)) not in recorded:
-        return Standing(False, size=size)
-    names = {_name(line) for piece in laid.pieces for line in agent.lines.parsed(piece.lines)}
+        return FileStanding(False, size=size)
+    names = {_line_name(line) for piece in laid.pieces for line in agent.lines.parsed(piece.lines)}
     own = {piece.key for piece in laid.pieces}
     parted = bool(file.nodes.keys() - recorded) or any(
-        line.is_body and _name(line) not in names for key in file.nodes.keys() & own for line in file.nodes[key].body
+        line.is_body and _line_name(line) not in names
+        for key in file.nodes.keys() & own
+        for line in file.nodes[key].body
     )
     ahead = parted or bool(reader.torn) or file.holds_more_than(names, state.agent_id)
     every = file.lacks(laid.pieces)
     if not any(piece.key in chain for piece in every):
-        return Standing(True, ahead, parted, size=size)
+        return FileStanding(True, ahead, parted, size=size)
     # Where a branch left behind by a rewind cannot come with the rest, it stays out.
     for lacks in (every, [piece for piece in every if piece.key in chain or piece.is_tail]):
         found = file.new(lacks)
         turns = len({piece.key for piece in lacks if piece.key})
-        fits = not reader.torn and _leads_to(agent, lines, found, chain, names)
+        fits = not reader.torn and _ends_with_chain(agent, lines, found, chain, names)
         if fits:
             break
-    return Standing(True, ahead, parted, tuple(found), turns, size, reader.unended, fits)
+    return FileStanding(True, ahead, parted, tuple(found), turns, size, reader.unended, fits)
 
 
-def _complete(store: Store, session: str, path: Path) -> None:
+def _finish_append(store: Store, session: str, path: Path) -> None:
     """Completes what a kill left half appended; what a merge left it completes itself."""
-    note = append_intent.load(store.beside, session)
+    note = append_intent.load_intent(store.beside, session)
     if note is not None and not note.brought:
         from sessgit.branch.merging import writing
 
-        writing.finish(store, session, path)
-        append_intent.forget(store.beside, session)
+        writing.finish_append(store, session, path)
+        append_intent.delete_intent(store.beside, session)
 
 
-def _check(found: Standing, config: Path, state: Session, path: Path) -> None:
+def _check_can_append(found: FileStanding, config: Path, state: Session, path: Path) -> None:
     short = state.id[:8]
     if found.parted or not found.fits:
         raise ConflictError(
@@ -164,18 +170,18 @@ def _check_closed(config: Path, state: Session) -> None:
         )
 
 
-class _File:
+class _ParsedFile:
     """The turns of a file, cut as the recorder cuts them, and what it holds by uuid or, without one, as it is."""
 
     def __init__(self, agent: Agent, lines: Sequence[Line]) -> None:
         self.agent = agent
-        self.cutter = agent.cutter(fork_detection.Nothing(), session="file")
+        self.cutter = agent.cutter(fork_detection.EmptyHistory(), session="file")
         self.nodes: dict[str, Node] = {}
         for line in lines:
             self.cutter.feed(line)
             if self.cutter.head is not None:
                 self.nodes.setdefault(self.cutter.head.key, self.cutter.head)
-        self.there = {_name(line) for line in lines}
+        self.there = {_line_name(line) for line in lines}
 
     def lacks(self, pieces: Sequence[Piece]) -> list[Piece]:
         """The pieces of turns and of the tail, or the ends of pieces, that the file does not hold."""
@@ -184,7 +190,7 @@ class _File:
         for piece in pieces:
             lines = self.agent.lines.parsed(piece.lines)
             if piece.key in self.nodes and piece.key not in begun:
-                last = max((n for n, line in enumerate(lines, start=1) if _name(line) in self.there), default=0)
+                last = max((n for n, line in enumerate(lines, start=1) if _line_name(line) in self.there), default=0)
                 lines = lines[last:]
             if not lines or not (piece.key or piece.is_tail):
                 continue
@@ -196,41 +202,41 @@ class _File:
         """The lines of pieces that it lacks, but for those that wait behind its last turn for the next one already."""
         lines = self.agent.lines.parsed(line + end for piece in pieces for line, end in piece.ended)
         waiting = [line.raw for line in self.cutter.pending]
-        same = max((_alike(waiting[at:], lines) for at in range(len(waiting))), default=0)
+        same = max((_common_prefix_length(waiting[at:], lines) for at in range(len(waiting))), default=0)
         new = [line for line in lines[same:] if line.uuid not in self.there]
         return [line.raw for line in new if line.raw.endswith(b"\n") or line.data is not None]
 
     def holds_more_than(self, names: Collection[str | bytes], agent_id: str) -> bool:
         """Whether lines stand behind its last turn that are not recorded; those with a name are from `restore`."""
         return any(
-            _name(line) not in names and not self.agent.writer.is_titles(line.raw + b"\n", agent_id)
+            _line_name(line) not in names and not self.agent.writer.is_titles(line.raw + b"\n", agent_id)
             for line in self.cutter.pending
         )
 
 
-def _name(line: Line) -> str | bytes:
+def _line_name(line: Line) -> str | bytes:
     return line.uuid or line.raw.removesuffix(b"\n")
 
 
-def _chain(store: Store, tip: str) -> list[str]:
+def _turn_keys(store: Store, tip: str) -> list[str]:
     """The keys of all turns up to a commit, in their order."""
     keys = (store.message(commit.id).get("Prompt") for commit in store.repo.first_parents(tip))
     return list(dict.fromkeys(key for key in keys if key))[::-1]
 
 
-def _alike(waiting: Sequence[bytes], lines: Sequence[Line]) -> int:
+def _common_prefix_length(waiting: Sequence[bytes], lines: Sequence[Line]) -> int:
     """How many lines both begin with."""
     same = (one == line.raw.removesuffix(b"\n") for one, line in zip(waiting, lines, strict=False))
     return next((n for n, alike in enumerate(same) if not alike), min(len(waiting), len(lines)))
 
 
-def _leads_to(
+def _ends_with_chain(
     agent: Agent, lines: Sequence[Line], more: Sequence[bytes], chain: Sequence[str], names: Collection[str | bytes]
 ) -> bool:
     """Whether a file with these lines and more behind them has the turns of a chain as its head, each new prompt
     hanging on a line that is there; not one that hangs on a line that nobody has."""
     there = {line.uuid for line in lines}
-    cutter = agent.cutter(fork_detection.Nothing(), session="file")
+    cutter = agent.cutter(fork_detection.EmptyHistory(), session="file")
     for line in lines:
         cutter.feed(line)
     for line in agent.lines.parsed(raw.removesuffix(b"\n") for raw in more):

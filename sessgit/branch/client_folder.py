@@ -20,7 +20,7 @@ from sessgit.branch.sidecars import ALREADY, LEFT, WRITTEN, WrittenFile
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, StoreError
 from sessgit.history import reassemble
 from sessgit.model.conversation.session import Session
-from sessgit.model.line_list import Bytes, lines_of, whole
+from sessgit.model.line_list import Bytes, file_lines, split_lines
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.sqlite.rows import Branch
@@ -30,7 +30,7 @@ TRANSCRIPT, INDEX = "transcript", "index"
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class FolderExport:
     """The files of a folder of the client that holds so many sessions, and what became of each."""
 
     files: list[WrittenFile]
@@ -38,24 +38,24 @@ class Exported:
 
 
 @dataclass
-class _Laid:
+class _FolderLayout:
     """What is to be in the folder: each file by its path, and of which session each transcript is."""
 
     files: dict[Path, SideFile] = field(default_factory=dict)
     transcripts: dict[Path, Session] = field(default_factory=dict)
 
 
-def export(store: Store, index: Index, branches: Sequence[Branch], folder: Path) -> Exported:
+def export_folder(store: Store, index: Index, branches: Sequence[Branch], folder: Path) -> FolderExport:
     """Writes the sessions of these branches as a folder of the client, each whole, with all that lies beside it.
 
     Raises ConflictError, with nothing written, where a file in the folder holds something else.
     """
-    folder, laid = folder.absolute(), _Laid()
+    folder, laid = folder.absolute(), _FolderLayout()
     names = dict.fromkeys(layout.session_of(branch.name) for branch in branches)
     heads = sorted((b for name in names if (b := index.branch(name)) is not None), key=lambda b: b.state.updated)
     for head in heads:
         _lay_out(store, head, folder, laid)
-    outcomes = {path: _outcome(path, file.data) for path, file in laid.files.items()}
+    outcomes = {path: _write_outcome(path, file.data) for path, file in laid.files.items()}
     taken = [path for path, outcome in outcomes.items() if outcome == LEFT]
     if taken:
         raise ConflictError(
@@ -65,14 +65,14 @@ def export(store: Store, index: Index, branches: Sequence[Branch], folder: Path)
     indexes = {
         path.parent / agents.of(state).sidecars.INDEX: agents.of(state) for path, state in laid.transcripts.items()
     }
-    old = {path: _index(agent, path) for path, agent in sorted(indexes.items(), key=lambda item: item[0])}
-    written = [_write(path, file, outcomes[path]) for path, file in laid.files.items()]
-    return Exported(
+    old = {path: _existing_index(agent, path) for path, agent in sorted(indexes.items(), key=lambda item: item[0])}
+    written = [_write_file(path, file, outcomes[path]) for path, file in laid.files.items()]
+    return FolderExport(
         [*written, *(_write_index(indexes[path], path, found, laid) for path, found in old.items())], len(heads)
     )
 
 
-def _lay_out(store: Store, head: Branch, folder: Path, laid: _Laid) -> None:
+def _lay_out(store: Store, head: Branch, folder: Path, laid: _FolderLayout) -> None:
     """Adds a session's files; of two sessions with one file, a plan or a subagent's, the one written later has it."""
     state = head.state
     agent = agents.of(state)
@@ -80,39 +80,39 @@ def _lay_out(store: Store, head: Branch, folder: Path, laid: _Laid) -> None:
     path = agent.home.transcript_place(folder, str(project / f"{state.agent_id}.jsonl"), state.agent_id, "")
     if path is None:
         raise SessgitError(f"the id of {head.name} cannot be a file name: {state.agent_id!r}")
-    kept = sidecars.of_session(store, head.name, reassemble.branches(store, head.name))
+    kept = sidecars.session_sidecars(store, head.name, reassemble.session_branches(store, head.name))
     place = agent.sidecars.place(folder, project, state.agent_id, state.agent_version)
     for file in kept:
         is_plan = file.kind == PLAN
         where = place.of(SideFile(PLAN, agent.sidecars.plan_name(file.name), file.data) if is_plan else file)
         if where is not None:
-            laid.files[where] = _longer(laid.files.get(where), file)
-    laid.files[path] = SideFile(TRANSCRIPT, path.name, restore.rebuild(store, head.name).file)
+            laid.files[where] = _later_version(laid.files.get(where), file)
+    laid.files[path] = SideFile(TRANSCRIPT, path.name, restore.rebuild_file(store, head.name).file)
     laid.transcripts[path] = state
 
 
-def _longer(known: SideFile | None, file: SideFile) -> SideFile:
+def _later_version(known: SideFile | None, file: SideFile) -> SideFile:
     """Of two states of one file the later one: of lines, which only grow, the longer."""
     if known is None or not known.name.endswith(".jsonl"):
         return file
-    ours = whole(lines_of(file.data))
-    return known if lines_of(known.data)[: len(ours)] == ours else file
+    ours = file_lines(split_lines(file.data))
+    return known if split_lines(known.data)[: len(ours)] == ours else file
 
 
-def _outcome(path: Path, data: Bytes) -> str:
+def _write_outcome(path: Path, data: Bytes) -> str:
     """What becomes of a file that is to be written."""
     if not path.exists() and not path.is_symlink():
         return WRITTEN
-    return ALREADY if sidecars.holds(path, data) else LEFT
+    return ALREADY if sidecars.has_bytes(path, data) else LEFT
 
 
-def _write(path: Path, file: SideFile, outcome: str) -> WrittenFile:
-    if outcome == WRITTEN and sidecars.put(path, file.data) == LEFT:
+def _write_file(path: Path, file: SideFile, outcome: str) -> WrittenFile:
+    if outcome == WRITTEN and sidecars.put_file(path, file.data) == LEFT:
         raise ConflictError(f"{path} now exists with other contents", "It was not changed.")
-    return WrittenFile(path, file.kind, outcome, sidecars.secrets(file.data), file.counts)
+    return WrittenFile(path, file.kind, outcome, sidecars.count_secrets(file.data), file.counts)
 
 
-def _index(agent: Agent, path: Path) -> bytes | None:
+def _existing_index(agent: Agent, path: Path) -> bytes | None:
     """The index that is there, if it can be one."""
     try:
         with opened(path) as source:
@@ -123,7 +123,7 @@ def _index(agent: Agent, path: Path) -> bytes | None:
     return found
 
 
-def _write_index(agent: Agent, path: Path, found: bytes | None, laid: _Laid) -> WrittenFile:
+def _write_index(agent: Agent, path: Path, found: bytes | None, laid: _FolderLayout) -> WrittenFile:
     states = {file: state for file, state in laid.transcripts.items() if file.parent == path.parent}
     data = agent.sidecars.merged(found, states, path)
     if data == found:

@@ -17,7 +17,7 @@ from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
 from sessgit.history import client_files, lost_sessions
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message
-from sessgit.model.humanize import counted
+from sessgit.model.humanize import format_count
 from sessgit.store import layout, locks, operations, refs, transaction
 from sessgit.store.files import paths
 from sessgit.store.index import Index
@@ -32,7 +32,7 @@ _LOCK_WAIT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Doomed:
+class DeletionPlan:
     """A session that shall go: its head, how many branches rewinds left and how many are from other machines, the tags
     that go with it, the sessions that left it and keep what they share, those that keep so many of its turns since they
     were brought there, and the client's own file, which stays, or None where there is none; `is_lost` says that the
@@ -52,11 +52,11 @@ class Doomed:
         return self.branch.name
 
 
-def doomed(index: Index, sessions: Sequence[str], config: Path) -> list[Doomed]:
+def plan_deletion(index: Index, sessions: Sequence[str], config: Path) -> list[DeletionPlan]:
     """What would go; raises ConflictError where one is open in a client."""
     live = agents.at(config).home.open_sessions(config)
-    found = list[Doomed]()
-    every, returned = tag.tags(index), ancestry.returned(index)
+    found = list[DeletionPlan]()
+    every, returned = tag.list_tags(index), ancestry.merged_elsewhere(index)
     for session in dict.fromkeys(sessions):
         branch = index.branch(session)
         if branch is None:
@@ -67,16 +67,16 @@ def doomed(index: Index, sessions: Sequence[str], config: Path) -> list[Doomed]:
             )
         own = [one for one in every if layout.session_of(one.branch) == session]
         shared = [one for one in own if index.sessions_holding([one.commit]) - set(sessions)]
-        sides = ancestry.sides(index, session)
-        own_file = client_files.place_of(config, branch.state), branch.state.transcript
+        sides = ancestry.side_branches(index, session)
+        own_file = client_files.transcript_place(config, branch.state), branch.state.transcript
         found.append(
-            Doomed(
+            DeletionPlan(
                 branch,
-                sum(map(layout.is_rewound, sides)),
-                sum(map(layout.is_other, sides)),
+                sum(map(layout.is_rewound_branch, sides)),
+                sum(map(layout.is_other_version, sides)),
                 tuple(one.name for one in own if one not in shared),
                 tuple(fork.name for fork in index.forks_of(session) if fork.name not in sessions),
-                _merged(returned, session, sessions),
+                _merged_into(returned, session, sessions),
                 next((Path(place) for place in own_file if place and paths.is_there(place)), None),
                 lost_sessions.is_lost(branch.state, config, layout.StorePaths(index.path)),
             )
@@ -84,7 +84,7 @@ def doomed(index: Index, sessions: Sequence[str], config: Path) -> list[Doomed]:
     return found
 
 
-def _merged(
+def _merged_into(
     returned: Mapping[str, Mapping[str, Sequence[range]]], session: str, going: Sequence[str]
 ) -> tuple[tuple[str, int], ...]:
     """The sessions that turns of this one were brought into, and how many; those that go too are left out."""
@@ -96,15 +96,15 @@ def _merged(
     return tuple((into, len(turns)) for into, turns in sorted(found.items()) if into not in (*going, session))
 
 
-def delete(store: Store, index: Index, going: Sequence[Doomed], now: float) -> Operation:
+def delete_sessions(store: Store, index: Index, going: Sequence[DeletionPlan], now: float) -> Operation:
     """Deletes the sessions, all or none; raises NotFoundError where somebody else just deleted one."""
     names = [one.session for one in going]
-    summary = f"{names[0][:8]}: deleted" if len(names) == 1 else f"{counted(len(names), 'conversation')} deleted"
+    summary = f"{names[0][:8]}: deleted" if len(names) == 1 else f"{format_count(len(names), 'conversation')} deleted"
     for _ in range(_TRIES):
-        found = moves(store, going, now)
-        _check_there(names, found)
+        found = deletion_moves(store, going, now)
+        _check_has_branches(names, found)
         try:
-            operation = operations.perform(store, "delete", summary, found, now)
+            operation = operations.perform_operation(store, "delete", summary, found, now)
         except MovedError:
             continue
         wait_for_recorders(store, names)
@@ -113,31 +113,33 @@ def delete(store: Store, index: Index, going: Sequence[Doomed], now: float) -> O
     raise StoreError("the branches kept changing while they were deleted", "Try again.")
 
 
-def _check_there(names: Sequence[str], found: Sequence[Move]) -> None:
+def _check_has_branches(names: Sequence[str], found: Sequence[Move]) -> None:
     """Raises NotFoundError where a session has no branch that would go: a tombstone of nothing is none."""
     going = {move.ref for move in found}
     for name in names:
-        if layout.head(name) not in going and layout.archived(name) not in going:
+        if layout.head_ref(name) not in going and layout.archive_ref(name) not in going:
             hint = "Nothing was deleted. `sessgit ls --all` lists all conversations."
             raise NotFoundError(f"{name} no longer exists", hint)
 
 
-def deleted(store: Path) -> set[str]:
+def deleted_sessions(store: Path) -> set[str]:
     """The sessions that were deleted here."""
     return {ref.removeprefix(layout.DELETED) for ref in refs.read_all(store, layout.DELETED)}
 
 
-def strays(store: Path, sessions: set[str]) -> list[Move]:
+def stray_moves(store: Path, sessions: set[str]) -> list[Move]:
     """The moves that take away what a recorder, which was just at work, may have left of deleted sessions."""
     held = refs.read_all(store)
     spaces = (layout.HEADS, layout.ARCHIVE)
     names = {ref: ref.removeprefix(space) for space in spaces for ref in held if ref.startswith(space)}
     left = {layout.session_of(name) for name in names.values()} & sessions
-    back = {session for session in left if layout.head(session) in held or layout.archived(session) in held}
+    back = {session for session in left if layout.head_ref(session) in held or layout.archive_ref(session) in held}
     return [Move(ref, held[ref], None) for ref, name in names.items() if layout.session_of(name) in left - back]
 
 
-def moves(store: Store, going: Sequence[Doomed], now: float, stones: Mapping[str, str] | None = None) -> list[Move]:
+def deletion_moves(
+    store: Store, going: Sequence[DeletionPlan], now: float, stones: Mapping[str, str] | None = None
+) -> list[Move]:
     """What deletes the sessions. The tombstones come with the moves that take the branches: at no moment is neither
     there.
 
@@ -150,7 +152,7 @@ def moves(store: Store, going: Sequence[Doomed], now: float, stones: Mapping[str
     tips: dict[str, set[str]] = {one.session: set() for one in going}
     seen: dict[str, set[str]] = {one.session: set() for one in going}
     for ref, oid in held.items():
-        space, name = layout.parts(ref)
+        space, name = layout.split_ref(ref)
         session = layout.session_of(name)
         if session in own and space in (layout.HEADS, layout.ARCHIVE):
             if ref == space + name:
@@ -165,9 +167,11 @@ def moves(store: Store, going: Sequence[Doomed], now: float, stones: Mapping[str
         had = tips[one.session]
         seen_too = {tip for tip in seen[one.session] if any(store.repo.is_ancestor(tip, other) for other in had)}
         gone = sorted(had | seen_too | {held[ref] for ref in tags})
-        message = messages.dumps(Message("deleted", (("Session", one.session), *(("Tip", tip) for tip in gone))))
+        message = messages.format_message(
+            Message("deleted", (("Session", one.session), *(("Tip", tip) for tip in gone)))
+        )
         made = (stones or {}).get(one.session) or store.repo.write_commit(tree, [], message, int(now))
-        stone = layout.tombstone(one.session)
+        stone = layout.tombstone_ref(one.session)
         found.append(Move(stone, held.get(stone), made))
         found += [Move(ref, held[ref], None) for ref in [*own[one.session], *tags]]
     return found
@@ -177,7 +181,7 @@ def wait_for_recorders(store: Store, sessions: Sequence[str]) -> None:
     """A recorder that was at work finds the head gone and leaves, but may have made a rewound branch before."""
     for session in sessions:
         if store.beside.lock(f"session-{session}").exists():
-            with locks.session(store.beside, session, _LOCK_WAIT):
+            with locks.session_lock(store.beside, session, _LOCK_WAIT):
                 pass
     with suppress(MovedError):  # then gc takes them away
-        transaction.move_all(store.path, strays(store.path, set(sessions)))
+        transaction.move_all(store.path, stray_moves(store.path, set(sessions)))

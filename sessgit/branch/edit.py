@@ -14,18 +14,18 @@ from typing import Literal
 
 from sessgit.errors import ConflictError, UsageError
 from sessgit.history import resolve
-from sessgit.history.resolve import Target
+from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical, humanize
 from sessgit.model.address import check_name
 from sessgit.model.conversation.session import STAGES, Session
 from sessgit.record import edit_commit
-from sessgit.record.edit_commit import Edit
+from sessgit.record.edit_commit import StateEdit
 from sessgit.store import layout, locks, refs
 from sessgit.store.index import Index
 from sessgit.store.secrets import secret_filter
 from sessgit.store.store import Store
 
-WAIT = 10.0
+LOCK_TIMEOUT = 10.0
 """Seconds that an edit waits for whoever is at work on the session; then it goes on, and refs keep it right."""
 
 LONGEST_LABEL = 50
@@ -34,7 +34,7 @@ MOST_LABELS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class EditChanges:
     """What shall be different: None leaves a field as it is, ``""`` takes it away. Each value is checked already."""
 
     name: str | None = None
@@ -46,7 +46,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditResult:
     """The state before and after an edit; `commit` is ``""`` where nothing changed.
 
     `absent` are labels that should go and were not there, `secrets` counts what was replaced in the new words.
@@ -62,7 +62,7 @@ class Edited:
 # Values as a person types them
 
 
-def labels(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def parse_labels(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The labels to add and those to take away, out of `x`, `+x` and `-x`; of one named twice the last word counts."""
     wanted: dict[str, bool] = {}
     for word in words:
@@ -71,7 +71,7 @@ def labels(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(one for one, add in wanted.items() if add), tuple(one for one, add in wanted.items() if not add)
 
 
-def description(text: str) -> str:
+def parse_description(text: str) -> str:
     """The text, without white space around it; raises UsageError where it is too long or holds control characters."""
     text = "\n".join(line.rstrip() for line in text.replace("\r\n", "\n").split("\n")).strip()
     if len(text) > LONGEST_DESCRIPTION:
@@ -83,7 +83,7 @@ def description(text: str) -> str:
     return text
 
 
-def stage(word: str) -> str:
+def parse_stage(word: str) -> str:
     """One of the stages, or ``""`` for `none`; raises UsageError."""
     if word == "none":
         return ""
@@ -92,7 +92,7 @@ def stage(word: str) -> str:
     return word
 
 
-def confidence(word: str) -> float | Literal[""]:
+def parse_confidence(word: str) -> float | Literal[""]:
     """A number from 0 to 1, or ``""`` for `none`; raises UsageError."""
     if word == "none":
         return ""
@@ -120,7 +120,7 @@ def label(text: str) -> str:
 # Changes
 
 
-def session(found: Target) -> str:
+def addressed_session(found: ResolvedTarget) -> str:
     """The session of an address, of a side branch too; raises UsageError where the address names a turn."""
     if found.turn is not None:
         raise UsageError(
@@ -133,42 +133,42 @@ def session(found: Target) -> str:
 
 def without_secrets(store: Store, text: str, state: Session) -> tuple[str, int]:
     """The words as they are stored for the session, and how many secrets stand replaced in them."""
-    data, found = secret_filter.text(store.beside, state.rules)(text.encode())
+    data, found = secret_filter.text_cleaner(store.beside, state.rules)(text.encode())
     return data.decode(), found
 
 
-def edit(store: Store, index: Index, session_id: str, changes: Changes, now: float) -> Edited:
+def edit_session(store: Store, index: Index, session_id: str, changes: EditChanges, now: float) -> EditResult:
     """Changes the state of a session, whatever else is at work on it; a name is checked first.
 
     Raises ConflictError where the name is another one's, UsageError where there would be too many labels.
     """
 
-    def made(tip: str) -> tuple[Edit | None, Edited]:
-        done = changed(store, store.state(tip), changes)
+    def made(tip: str) -> tuple[StateEdit | None, EditResult]:
+        done = changed_state(store, store.state(tip), changes)
         if done.after == done.before:
             return None, done
         if changes.name:
             index.sync()
-            check_free(index, done.after.name, session_id, index.here(done.after.project))
-        return Edit(_told(done), done.after), done
+            check_name_free(index, done.after.name, session_id, index.here(done.after.project))
+        return StateEdit(_changes_summary(done), done.after), done
 
-    with _alone(store, session_id, naming=bool(changes.name)):
-        done, commit = edit_commit.on_head(store, index, session_id, "edit", made, now)
+    with _edit_locks(store, session_id, naming=bool(changes.name)):
+        done, commit = edit_commit.commit_on_head(store, index, session_id, "edit", made, now)
     return replace(done, commit=commit)
 
 
-def check_free(index: Index, name: str, session_id: str, project: str) -> None:
+def check_name_free(index: Index, name: str, session_id: str, project: str) -> None:
     """Raises ConflictError where an address of that name would mean something else than the session.
 
     `session_id` is empty for one that is still to be made; `project` is its folder.
     """
     check_name(name)
     for branch, agent_id, *_ in index.names():
-        if layout.is_side(branch) != ("." in name):
+        if layout.is_side_branch(branch) != ("." in name):
             continue
-        if name in (branch, agent_id) or (len(name) >= resolve.SHORTEST_PREFIX and resolve.begins(branch, name)):
+        if name in (branch, agent_id) or (len(name) >= resolve.SHORTEST_PREFIX and resolve.abbreviates(branch, name)):
             raise ConflictError(f"the id of {branch} begins with “{name}”", "An address could mean either one.")
-    for other in resolve.in_project(index.outlines(), project):
+    for other in resolve.outlines_in_project(index.outlines(), project):
         if other.authored_name == name and other.name != session_id:
             free = (
                 f"Names are unique in a project: choose another name, or rename the other one first: `sessgit "
@@ -176,24 +176,28 @@ def check_free(index: Index, name: str, session_id: str, project: str) -> None:
             )
             raise ConflictError(f"{other.name[:8]} is already called “{name}”", free)
     if name in refs.tags(index.path):
-        gone = f"`sessgit tag -d {humanize.shell(name)}`"
+        gone = f"`sessgit tag -d {humanize.quote_for_shell(name)}`"
         raise ConflictError(f"there is a tag “{name}”", f"Choose another name, or delete the tag first: {gone}")
 
 
 @contextmanager
-def _alone(store: Store, session_id: str, *, naming: bool) -> Iterator[None]:
+def _edit_locks(store: Store, session_id: str, *, naming: bool) -> Iterator[None]:
     """Holds the lock of the session, and that of names first where one is given."""
-    with locks.session(store.beside, session_id, WAIT) if not naming else _named(store, session_id):
+    with (
+        locks.session_lock(store.beside, session_id, LOCK_TIMEOUT)
+        if not naming
+        else _name_and_session_locks(store, session_id)
+    ):
         yield
 
 
 @contextmanager
-def _named(store: Store, session_id: str) -> Iterator[None]:
-    with locks.names(store.beside, WAIT), locks.session(store.beside, session_id, WAIT):
+def _name_and_session_locks(store: Store, session_id: str) -> Iterator[None]:
+    with locks.names_lock(store.beside, LOCK_TIMEOUT), locks.session_lock(store.beside, session_id, LOCK_TIMEOUT):
         yield
 
 
-def changed(store: Store, before: Session, changes: Changes) -> Edited:
+def changed_state(store: Store, before: Session, changes: EditChanges) -> EditResult:
     """The state with the changes; words are redacted where the session is."""
     secrets = 0
 
@@ -213,19 +217,19 @@ def changed(store: Store, before: Session, changes: Changes) -> Edited:
         description=before.description if changes.description is None else clean(changes.description),
         labels=tuple(sorted(kept | added)) if kept | added != set(before.labels) else before.labels,
         stage=before.stage if changes.stage is None else changes.stage,
-        confidence=_confidence(before, changes),
+        confidence=_changed_confidence(before, changes),
     )
     absent = tuple(label for label in changes.remove if label not in before.labels)
-    return Edited(before, after, absent=absent, secrets=secrets)
+    return EditResult(before, after, absent=absent, secrets=secrets)
 
 
-def _confidence(before: Session, changes: Changes) -> float | None:
+def _changed_confidence(before: Session, changes: EditChanges) -> float | None:
     if changes.confidence is None:
         return before.confidence
     return None if changes.confidence == "" else changes.confidence
 
 
-def _told(done: Edited) -> str:
+def _changes_summary(done: EditResult) -> str:
     """`name “parser rewrite”, labels +parser -draft, stage shaping`: what changed, for the commit's subject."""
     before, after = done.before, done.after
     parts = []

@@ -20,8 +20,8 @@ from sessgit.branch import sidecars
 from sessgit.branch.sidecars import WrittenFile
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history import pad_lists, session_files
-from sessgit.history.client_files import check_folder, place_of
-from sessgit.history.fork_point import Point
+from sessgit.history.client_files import check_folder, transcript_place
+from sessgit.history.fork_point import ForkPoint
 from sessgit.history.reassemble import turn_lines
 from sessgit.model import canonical, humanize, unified_state
 from sessgit.model.conversation import session as sessions
@@ -29,7 +29,7 @@ from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.conversation.turn import Turn
 from sessgit.store import layout, operations, refs
-from sessgit.store.journal import Wrote
+from sessgit.store.journal import FileWrites
 from sessgit.store.secrets import secret_filter
 from sessgit.store.store import Store, with_newlines
 from sessgit.store.transaction import Move
@@ -37,11 +37,11 @@ from sessgit.store.transaction import Move
 if TYPE_CHECKING:
     from sessgit.branch.worktree import Worktree
 
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_UUID_PATTERN = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ForkPlan:
     """What the new session shall be: its id, its name or ``""``, the time, and the client's folder if its
     files are to be written; `project` is the folder to continue it in, if that is another one, and `whole_pad` says
     whether the whole scratchpad goes along."""
@@ -55,8 +55,8 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Forked:
-    """What `fork` made. `missing` counts secrets that stand replaced in the written files, `dropped_calls` tool
+class ForkResult:
+    """What `fork_session` made. `missing` counts secrets that stand replaced in the written files, `dropped_calls` tool
     calls of a running turn that had no result yet; `files` are the side files."""
 
     state: Session
@@ -67,35 +67,35 @@ class Forked:
     files: tuple[WrittenFile, ...] = ()
 
 
-def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
+def fork_session(store: Store, head: Session, point: ForkPoint, plan: ForkPlan) -> ForkResult:
     """Makes a session that begins with the turns of `point`; `head` is the state of the session it leaves.
 
     The branch is there before its files are, and the transcript comes last: so whatever stops this, `restore` can
     write what is missing, and a transcript that is there has all that lies beside it.
     """
     check_folder(plan.project)
-    store.repo.hold()  # a value that is purged just now must be known to what the name is cleaned of
+    store.repo.begin_write()  # a value that is purged just now must be known to what the name is cleaned of
     try:
         with store.still_there():
-            return _forked(store, head, point, plan)
+            return _make_fork(store, head, point, plan)
     finally:
         store.repo.release()
 
 
-def _forked(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
+def _make_fork(store: Store, head: Session, point: ForkPoint, plan: ForkPlan) -> ForkResult:
     if plan.config is not None:
-        head = replace(head, transcript=str(place_of(plan.config, head, store.beside) or head.transcript))
+        head = replace(head, transcript=str(transcript_place(plan.config, head, store.beside) or head.transcript))
     if plan.name:
         from sessgit.branch.edit import without_secrets
 
         plan = replace(plan, name=without_secrets(store, plan.name, head)[0])
-    cut = _up_to_cell(store, point) if point.cell else None
+    cut = _cut_after_cell(store, point) if point.cell else None
     shared = point.turn - 1 if cut else point.turn
     stored: Iterable[list[bytes]] = (turn_lines(store, point.commit, head, n) for n in range(1, shared + 1))
     original, missing = list[list[bytes]](), 0
     if store.state(point.commit).redacted:
         stored = list(stored)
-        original, missing = _unredacted(store, head, point, stored)
+        original, missing = _unredacted_turns(store, head, point, stored)
     last = [cut.lines] if cut else []
     prefix = agents.of(head).writer.resumable(chain(stored, last), plan.id, plan.name)
     written = agents.of(head).writer.resumable(chain(original, last), plan.id, plan.name) if original else prefix
@@ -108,19 +108,19 @@ def _forked(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
         prefix_sha256=prefix.sha256,
         cell=f"{point.turn}.{cut.ordinal}" if cut else "",
     )
-    target = _target(head, plan)
+    target = _transcript_target(head, plan)
     state = replace(
         _first_state(store, base, cut, plan),
-        unified=unified_state.inherited(store.state(point.pad or base).unified),
+        unified=unified_state.inherited_state(store.state(point.pad or base).unified),
         origin=origin,
         transcript=str(target or ""),
     )
-    commit = _commit(store, point, cut, state, plan)
+    commit = _commit_fork(store, point, cut, state, plan)
     summary = f"{plan.id[:8]}: fork of {point.session[:8]}@{origin.cell or origin.turn}"
-    beside = _beside(store, head, state, commit, plan, target) if target is not None else None
+    beside = _fork_sidecars(store, head, state, commit, plan, target) if target is not None else None
     noted = {str(target): written.sha256, **(beside.proofs() if beside else {})} if target is not None else {}
-    operations.perform(
-        store, "fork", summary, [Move(layout.head(plan.id), None, commit)], plan.now, wrote=Wrote(files=noted)
+    operations.perform_operation(
+        store, "fork", summary, [Move(layout.head_ref(plan.id), None, commit)], plan.now, wrote=FileWrites(files=noted)
     )
     files: list[WrittenFile] = []
     if target is not None:
@@ -131,41 +131,41 @@ def _forked(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
             hint = f"The fork exists without its files. Write them: `sessgit restore {plan.id[:8]}`"
             raise type(error)(str(error), hint) from error
         missing += sum(file.redacted for file in files if file.outcome == sidecars.WRITTEN)
-    return Forked(state, commit, target, missing, written.dropped_calls, tuple(files))
+    return ForkResult(state, commit, target, missing, written.dropped_calls, tuple(files))
 
 
-def into_worktree(
-    store: Store, head: Session, point: Point, plan: Plan, planned: Worktree, env: Mapping[str, str]
-) -> Forked:
+def fork_into_worktree(
+    store: Store, head: Session, point: ForkPoint, plan: ForkPlan, planned: Worktree, env: Mapping[str, str]
+) -> ForkResult:
     """The same in a git worktree that is made first, and taken away again where there is no fork in the end."""
     from sessgit.branch import worktree
 
-    worktree.make(planned, env)
+    worktree.make_worktree(planned, env)
     try:
-        return fork(store, head, point, replace(plan, project=planned.folder))
+        return fork_session(store, head, point, replace(plan, project=planned.folder))
     except BaseException:
         # Where the session is there and only its files are not, `restore` writes them: for that folder.
-        if not refs.read(store.path, layout.head(plan.id)):
-            worktree.remove(planned, env)
+        if not refs.read(store.path, layout.head_ref(plan.id)):
+            worktree.remove_worktree(planned, env)
         raise
 
 
-def resumed_by(state: Session) -> str:
+def resume_id(state: Session) -> str:
     """What the client knows the session by: its id, or its file where the id is no uuid."""
     is_path = state.transcript.startswith("/")  # a state from elsewhere says anything, as an option of the client's
-    return state.transcript if is_path and not _UUID.fullmatch(state.agent_id) else state.agent_id
+    return state.transcript if is_path and not _UUID_PATTERN.fullmatch(state.agent_id) else state.agent_id
 
 
 def resume_command(state: Session, cwd: str) -> str:
     """The command that continues the session in the client, quoted for a shell, with `cd` where it needs one."""
-    command = f"claude --resume {humanize.shell(resumed_by(state))}"
+    command = f"claude --resume {humanize.quote_for_shell(resume_id(state))}"
     if state.project and state.project != cwd:
-        return f"cd {humanize.shell(state.project)} && {command}"
+        return f"cd {humanize.quote_for_shell(state.project)} && {command}"
     return command
 
 
 @dataclass(frozen=True, slots=True)
-class _Cut:
+class _CutTurn:
     """A turn up to a cell, with all results of the message that the cell belongs to."""
 
     agent: Agent
@@ -183,7 +183,7 @@ class _Cut:
         return [line.raw for line in (*self.before, *self.body)]
 
 
-def _up_to_cell(store: Store, point: Point) -> _Cut:
+def _cut_after_cell(store: Store, point: ForkPoint) -> _CutTurn:
     stored = store.lines(point.commit, point.turn)
     agent = agents.of_commit(store, point.commit)
     before, body = agent.lines.parsed(stored.before), agent.lines.parsed(stored.body)
@@ -196,10 +196,10 @@ def _up_to_cell(store: Store, point: Point) -> _Cut:
             f"`sessgit log {point.session} --cells` lists them.",
         )
     end = agent.writer.cell_end(body, found, found[ordinal - 1])
-    return _Cut(agent, ordinal, store.message(point.commit).get("Prompt"), before, body[:end])
+    return _CutTurn(agent, ordinal, store.message(point.commit).get("Prompt"), before, body[:end])
 
 
-def _first_state(store: Store, base: str, cut: _Cut | None, plan: Plan) -> Session:
+def _first_state(store: Store, base: str, cut: _CutTurn | None, plan: ForkPlan) -> Session:
     """The state of the turns that are taken over, with labels as of then; name and id are the fork's own."""
     state = store.state(base)
     if cut is not None:
@@ -221,29 +221,29 @@ def _first_state(store: Store, base: str, cut: _Cut | None, plan: Plan) -> Sessi
     )
 
 
-def _commit(store: Store, point: Point, cut: _Cut | None, state: Session, plan: Plan) -> str:
+def _commit_fork(store: Store, point: ForkPoint, cut: _CutTurn | None, state: Session, plan: ForkPlan) -> str:
     """The first commit of the fork; it holds the cut turn, if there is one."""
     assert state.origin is not None
-    pad = pad_lists.inherited(store, point.pad or state.origin.commit, whole=plan.whole_pad)
-    kept = session_files.inherited(store, point.session)
+    pad = pad_lists.inherited_changes(store, point.pad or state.origin.commit, whole=plan.whole_pad)
+    kept = session_files.inherited_changes(store, point.session)
     changes: dict[str, tuple[str, bool] | None] = {layout.TAIL: None, **pad, **kept}
     address = f"{point.session}@{state.origin.cell or state.origin.turn}"
     trailers = [("Session", state.id), ("Event", "fork"), ("Fork-Point", address)]
     if cut is not None:
-        from sessgit.record.commits import counts
+        from sessgit.record.commits import usage_trailers
 
-        beside = sidecars.of_lines(store, point.commit, point.turn, cut.lines)
+        beside = sidecars.entries_named_in(store, point.commit, point.turn, cut.lines)
         tree = store.write_folder(
             turn_folder.files(cut.agent, cut.before, cut.body, cut.turn, state.rules.get("cut", 0)), beside
         )
-        changes[layout.turn(point.turn)] = (tree, True)
-        trailers += [("Turn", str(point.turn)), ("Prompt", cut.key), *counts(cut.turn)]
+        changes[layout.turn_folder(point.turn)] = (tree, True)
+        trailers += [("Turn", str(point.turn)), ("Prompt", cut.key), *usage_trailers(cut.turn)]
     message = Message(f"fork: {state.name or state.id} from {address}", tuple(trailers))
     time = int(plan.now)
     return store.write_commit(state.origin.commit, changes, state, message, [state.origin.commit], time)
 
 
-def _target(head: Session, plan: Plan) -> Path | None:
+def _transcript_target(head: Session, plan: ForkPlan) -> Path | None:
     """The new transcript's place: beside the one it comes from, else in the client's folder for the project."""
     if plan.config is None:
         return None
@@ -257,7 +257,7 @@ def _target(head: Session, plan: Plan) -> Path | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Beside:
+class _ForkSidecars:
     """What lies beside the fork's turns, with the words that the agent's own files still hold, under the fork's id;
     or why it cannot be had."""
 
@@ -270,33 +270,37 @@ class _Beside:
     def proofs(self) -> dict[str, str]:
         """By path the SHA-256 of each file that is not there yet."""
         new = {path: file for file in self.files if (path := self.place.of(file)) and not os.path.lexists(path)}
-        return {str(path): sidecars.proof(file.data) for path, file in new.items()}
+        return {str(path): sidecars.bytes_hash(file.data) for path, file in new.items()}
 
     def write(self) -> list[WrittenFile]:
         """Puts each where the client looks for it; raises SessgitError where they cannot be had."""
         if self.error is not None:
             raise self.error
-        return sidecars.write(self.agent, self.files, self.place, self.rules)
+        return sidecars.write_sidecars(self.agent, self.files, self.place, self.rules)
 
 
-def _beside(store: Store, head: Session, state: Session, commit: str, plan: Plan, target: Path) -> _Beside:
+def _fork_sidecars(
+    store: Store, head: Session, state: Session, commit: str, plan: ForkPlan, target: Path
+) -> _ForkSidecars:
     assert plan.config is not None
-    rules, version = sidecars.rules_of(store, head), state.agent_version
+    rules, version = sidecars.session_redaction(store, head), state.agent_version
     agent = agents.of(head)
     place = agent.sidecars.place(plan.config, target.parent, plan.id, version)
     try:
-        files = sidecars.as_of(store, commit, state.turns)
+        files = sidecars.sidecars_as_of(store, commit, state.turns)
         theirs = agents.of(head).home.transcript_place(plan.config, head.transcript, head.agent_id, head.project)
         if theirs is not None:
-            files = sidecars.unredacted(
+            files = sidecars.unredacted_sidecars(
                 agent, files, agent.sidecars.place(plan.config, theirs.parent, head.agent_id, version), rules
             )
     except SessgitError as error:  # the fork is made all the same
-        return _Beside((), agent, place, rules, error)
-    return _Beside(sidecars.taken_over(agent, files, plan.id, version), agent, place, rules)
+        return _ForkSidecars((), agent, place, rules, error)
+    return _ForkSidecars(sidecars.rename_session(agent, files, plan.id, version), agent, place, rules)
 
 
-def _unredacted(store: Store, head: Session, point: Point, stored: list[list[bytes]]) -> tuple[list[list[bytes]], int]:
+def _unredacted_turns(
+    store: Store, head: Session, point: ForkPoint, stored: list[list[bytes]]
+) -> tuple[list[list[bytes]], int]:
     """The turns with the words that the agent's own file still holds, and how many secrets stand replaced."""
     commits = {store.message(c).number("Turn"): c for c in _turn_commits(store, point.commit)}
     original, missing = [], 0
@@ -327,5 +331,5 @@ def _original_lines(store: Store, head: Session, commit: str, lines: list[bytes]
         return None
     if store.hmac(with_newlines(line.written for line in found)) != message.get("Original-HMAC"):
         return None
-    without_purged = secret_filter.line(store.beside, {}, agents.of(head).protected_keys)
+    without_purged = secret_filter.line_cleaner(store.beside, {}, agents.of(head).protected_keys)
     return [*lines[: len(lines) - len(found)], *(without_purged(line.written)[0] for line in found)]

@@ -19,31 +19,31 @@ from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
-_MOST = 20
+_MOST_FINDINGS = 20
 """So many are told one by one."""
-_FIX = "sessgit doctor --fix"
+_FIX_HINT = "sessgit doctor --fix"
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostRef:
     """A ref that is gone, and the latest commit that it is known to have held."""
 
     ref: str
     oid: str
 
 
-def lost(store: Store, session: str = "") -> list[Lost]:
+def lost_refs(store: Store, session: str = "") -> list[LostRef]:
     """The refs that are gone without an operation that took them away, and of which nothing else is left, by name; also
     those that hold no id, or one that no object ever had. Of one session where that is named."""
     if store.beside.purging.exists():  # it gives tags other names before it says so
         return []
-    known, held = _known(store)
-    noted = {ref: at for ref, at in packed_refs.noted(store.path).items() if ref not in held}
+    known, held = _known_refs(store)
+    noted = {ref: at for ref, at in packed_refs.recorded_refs(store.path).items() if ref not in held}
     known = {ref: tips for ref, tips in known.items() if ref not in held}
     since = {mark: journal.read(store.beside, mark) for mark in {0, *(mark for _, mark in noted.values())}}
     later = {mark: _last_moves(operations) for mark, operations in since.items()}
-    deleted = {mark: _deleted(operations) for mark, operations in since.items()}
-    found, there = list[Lost](), dict(held)
+    deleted = {mark: _deleted_sessions(operations) for mark, operations in since.items()}
+    found, there = list[LostRef](), dict(held)
     for ref, tips in sorted(known.items()):
         mark = noted[ref][1] if ref in noted else 0
         last = later[mark].get(ref)
@@ -51,82 +51,82 @@ def lost(store: Store, session: str = "") -> list[Lost]:
             continue
         # What was noted of a session that was deleted since went with it; what is there now was recorded anew. And what
         # was noted of a ref that an operation moved since it moved from there, perhaps back.
-        has_moved = last is not None and not store.repo.trouble(last.new or "")
-        is_past = has_moved or layout.session_at(ref) in deleted[mark]
+        has_moved = last is not None and not store.repo.read_problem(last.new or "")
+        is_past = has_moved or layout.session_of_ref(ref) in deleted[mark]
         since_then = tips[1:] if ref in noted and is_past else tips
-        tip = _latest(store, [*since_then, *([last.new] if last is not None and last.new else [])])
+        tip = _latest_commit(store, [*since_then, *([last.new] if last is not None and last.new else [])])
         # A session's head comes before its side branches: where it is lost, so may they be.
-        if tip and not _is_elsewhere(store, ref, tip, there):
-            found.append(Lost(ref, tip))
+        if tip and not _is_accounted_for(store, ref, tip, there):
+            found.append(LostRef(ref, tip))
             there[ref] = tip
     return [one for one in found if session in ("", layout.session_of(one.ref.split("/", 2)[-1]))]
 
 
-def put_back(store: Store, session: str = "") -> int:
+def restore_lost(store: Store, session: str = "") -> int:
     """Gives the refs that are lost back what they held, and returns how many. What operations had kept comes back with
     them. A file that holds no id goes, to `state/damaged/`, so that git moves refs again."""
-    if packed_refs.faults(store.path):
-        packed_refs.mend(store.path)
-    found = lost(store, session)
+    if packed_refs.invalid_lines(store.path):
+        packed_refs.remove_invalid_lines(store.path)
+    found = lost_refs(store, session)
     held, names = refs.read_all(store.path), {one.ref for one in found}
-    hollow = [ref for ref in packed_refs.hollow(store.path) if ref in names]
+    hollow = [ref for ref in packed_refs.refs_without_id(store.path) if ref in names]
     for ref in hollow:
-        packed_refs.put_aside(store.path, ref)
+        packed_refs.quarantine_ref(store.path, ref)
     if found:
         kept = [
-            Lost(ref, oid)
-            for ref, (oid, _) in packed_refs.noted(store.path).items()
-            if ref.startswith(layout.KEEP) and ref not in held and not store.repo.trouble(oid)
+            LostRef(ref, oid)
+            for ref, (oid, _) in packed_refs.recorded_refs(store.path).items()
+            if ref.startswith(layout.KEEP) and ref not in held and not store.repo.read_problem(oid)
         ]
         moves = [Move(one.ref, held.get(one.ref), one.oid) for one in (*found, *kept)]
         transaction.move_all(store.path, [move for move in moves if move.old != move.new])
     return len(found)
 
 
-def forget_others(store: Store) -> list[Lost]:
+def forget_other_refs(store: Store) -> list[LostRef]:
     """The refs that are lost, and those that hold no id; of all others that are gone it is no longer noted that there
     were any."""
-    found, held = lost(store), refs.read_all(store.path)
+    found, held = lost_refs(store), refs.read_all(store.path)
     names = {one.ref for one in found}
     if not found:
-        packed_refs.forget(
-            store.path, [ref for ref in packed_refs.noted(store.path) if ref not in held and ref not in names]
+        packed_refs.forget_refs(
+            store.path, [ref for ref in packed_refs.recorded_refs(store.path) if ref not in held and ref not in names]
         )
-    return [*found, *(Lost(ref, "") for ref in packed_refs.hollow(store.path) if ref not in names)]
+    return [*found, *(LostRef(ref, "") for ref in packed_refs.refs_without_id(store.path) if ref not in names)]
 
 
-def findings(store: Store) -> Iterator[Finding]:
+def lost_ref_findings(store: Store) -> Iterator[Finding]:
     """What `verify` says of them."""
-    found, held, hollow = lost(store), refs.read_all(store.path), packed_refs.hollow(store.path)
-    for one in found[:_MOST]:
+    found, held, hollow = lost_refs(store), refs.read_all(store.path), packed_refs.refs_without_id(store.path)
+    for one in found[:_MOST_FINDINGS]:
         if one.ref in hollow:
             continue  # told of it as it is
         what = "it holds an id of no object" if one.ref in held else "it is missing, and no command removed it"
-        yield Finding("damage", "ref", one.ref, what, _FIX, (one.oid,))
-    if len(found) > _MOST:
-        yield Finding("damage", "ref", "refs", f"{len(found) - _MOST:,} more are missing", _FIX)
+        yield Finding("damage", "ref", one.ref, what, _FIX_HINT, (one.oid,))
+    if len(found) > _MOST_FINDINGS:
+        yield Finding("damage", "ref", "refs", f"{len(found) - _MOST_FINDINGS:,} more are missing", _FIX_HINT)
 
 
-def _known(store: Store) -> tuple[dict[str, list[str]], dict[str, str]]:
+def _known_refs(store: Store) -> tuple[dict[str, list[str]], dict[str, str]]:
     """What each ref is known to have held: when it was packed or made, when a file was recorded last, and of a ref that
     an operation moved, if anything that it wrote after that is there. Then the refs as they are, but for those that
     hold no id, or one that nothing knows of and no object has."""
-    every, hollow = refs.read_all(store.path), set(packed_refs.hollow(store.path))
+    every, hollow = refs.read_all(store.path), set(packed_refs.refs_without_id(store.path))
     held = {ref: oid for ref, oid in every.items() if ref not in hollow}
-    suspect = {ref for ref, oid in held.items() if store.repo.trouble(oid) == "missing"}
-    known: dict[str, list[str]] = {ref: [oid] for ref, (oid, _) in packed_refs.noted(store.path).items()}
+    suspect = {ref for ref, oid in held.items() if store.repo.read_problem(oid) == "missing"}
+    known: dict[str, list[str]] = {ref: [oid] for ref, (oid, _) in packed_refs.recorded_refs(store.path).items()}
     for ref in hollow & every.keys():  # it was packed, too
         known.setdefault(ref, []).append(every[ref])
-    for session, commit in _followed(store, held.keys() - suspect):
-        known.setdefault(layout.head(session), []).append(commit)
+    for session, commit in _recorded_cursors(store, held.keys() - suspect):
+        known.setdefault(layout.head_ref(session), []).append(commit)
     for operation in journal.read(store.beside):
-        moves = [move for move in operation.moves if move.new and move.ref.startswith(layout.SPACES)]
+        moves = [move for move in operation.moves if move.new and move.ref.startswith(layout.REF_SPACES)]
         missing = [move for move in moves if move.ref not in held or move.ref in suspect]
         if missing and any(map(_is_file, operation.files)):
             for move in missing:
                 known.setdefault(move.ref, []).append(str(move.new))
     for ref, oid in every.items():
-        space, name = layout.parts(ref)
+        space, name = layout.split_ref(ref)
         if ref.startswith(layout.REMOTES) and f"{space}{name}" in hollow | suspect:
             known.setdefault(f"{space}{name}", []).append(oid)  # of one that is gone nobody knows whether it should be
     wrong = {ref for ref in suspect if ref in known and held[ref] not in known[ref]}
@@ -140,14 +140,14 @@ def _is_file(name: str) -> bool:
         return False
 
 
-def _followed(store: Store, held: Collection[str]) -> Iterator[tuple[str, str]]:
+def _recorded_cursors(store: Store, held: Collection[str]) -> Iterator[tuple[str, str]]:
     """The sessions without a ref that is sound whose files were being recorded, and the commit that was the last."""
     for path in store.beside.state.glob("*.json"):
         session = path.stem
-        places = (layout.head(session), layout.archived(session), layout.tombstone(session))
+        places = (layout.head_ref(session), layout.archive_ref(session), layout.tombstone_ref(session))
         if not ids.is_branch(session) or any(place in held for place in places):
             continue
-        cursor = cursors.load(store.beside, session)
+        cursor = cursors.load_cursor(store.beside, session)
         if cursor is not None and cursor.commit:
             yield session, cursor.commit
 
@@ -156,40 +156,40 @@ def _last_moves(operations: Iterable[Operation]) -> dict[str, Move]:
     return {move.ref: move for operation in operations for move in operation.moves}
 
 
-def _deleted(operations: Iterable[Operation]) -> set[str]:
+def _deleted_sessions(operations: Iterable[Operation]) -> set[str]:
     """The sessions that were deleted by one of the operations, whatever came of them later."""
     moves = (move for operation in operations for move in operation.moves)
-    return {layout.session_at(move.ref) for move in moves if move.new and move.ref.startswith(layout.DELETED)}
+    return {layout.session_of_ref(move.ref) for move in moves if move.new and move.ref.startswith(layout.DELETED)}
 
 
-def _latest(store: Store, tips: Iterable[str]) -> str:
+def _latest_commit(store: Store, tips: Iterable[str]) -> str:
     """The one of the commits to which the others lead, of those that can be read; ``""`` where none can."""
     best = ""
     for tip in tips:
-        if store.repo.trouble(tip) or (best and not store.repo.is_ancestor(best, tip)):
+        if store.repo.read_problem(tip) or (best and not store.repo.is_ancestor(best, tip)):
             continue
         best = tip
     return best
 
 
-def _is_elsewhere(store: Store, ref: str, tip: str, held: Mapping[str, str]) -> bool:
+def _is_accounted_for(store: Store, ref: str, tip: str, held: Mapping[str, str]) -> bool:
     """Whether what it held is where it should be by now: archived, deleted, or on another branch of its session."""
-    space = next((space for space in layout.SPACES if ref.startswith(space)), "")
+    space = next((space for space in layout.REF_SPACES if ref.startswith(space)), "")
     name = ref.removeprefix(space)
     session = layout.session_of(name)
     if space in (layout.TAGS, ""):
         return False
     if space == layout.DELETED:
-        return any(place in held for place in (layout.head(session), layout.archived(session)))
-    if layout.tombstone(session) in held:
+        return any(place in held for place in (layout.head_ref(session), layout.archive_ref(session)))
+    if layout.tombstone_ref(session) in held:
         return True
-    if not layout.is_side(name):
-        return any(place in held for place in (layout.head(session), layout.archived(session)))
-    own = _own(session, held)
+    if not layout.is_side_branch(name):
+        return any(place in held for place in (layout.head_ref(session), layout.archive_ref(session)))
+    own = _session_tips(session, held)
     return not own or any(store.repo.is_ancestor(tip, other) for other in own)
 
 
-def _own(session: str, held: Mapping[str, str]) -> Collection[str]:
+def _session_tips(session: str, held: Mapping[str, str]) -> Collection[str]:
     """The tips of a session's branches."""
     spaces = (layout.HEADS, layout.ARCHIVE)
     return {

@@ -17,16 +17,16 @@ from sessgit.model import pad as pads
 from sessgit.model.conversation.session import Session
 from sessgit.model.pad import Entry, Lists, Pad
 from sessgit.record import edit_commit
-from sessgit.record.edit_commit import Edit
+from sessgit.record.edit_commit import StateEdit
 from sessgit.store import locks
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
-_TOLD = 50
+_LONGEST_QUOTE = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PadContext:
     """What a change begins with: the session's state, its lists with the entries in them, the time, and where."""
 
     state: Session
@@ -37,7 +37,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PadChange:
     """What a change comes to: the state and lists then, the entries that it is about, and what is told of it; with
     ``""`` nothing changes. `secrets` counts what was replaced in the words."""
 
@@ -46,166 +46,173 @@ class Wanted:
     told: str
     entries: tuple[Entry, ...] = ()
     secrets: int = 0
-    compacted: pads.Compacted | None = None
+    compacted: pads.CompactedPad | None = None
 
 
-Change = Callable[[Standing], Wanted]
+MakeChange = Callable[[PadContext], PadChange]
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class PadResult:
     """What a change did: `commit` is ``""`` where there was nothing to do."""
 
     before: Session
     pad: Pad
-    wanted: Wanted
+    wanted: PadChange
     commit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EntryPlace:
     """Where an entry comes from: the number of a turn, None for the last one, and words of a person's own."""
 
     turn: int | None = None
     source: str = ""
 
 
-def perform(store: Store, index: Index, session_id: str, change: Change, now: float) -> Done:
+def perform_change(store: Store, index: Index, session_id: str, change: MakeChange, now: float) -> PadResult:
     """Makes the change on the session's head, whatever else is at work on it; it is one operation.
 
     Raises what the change raises, with nothing changed.
     """
 
-    def made(tip: str) -> tuple[Edit | None, Done]:
-        state, held = store.state(tip), pad_lists.read(store, tip)
-        wanted = change(Standing(state, held, pads.read(held), canonical.rfc3339(now), store))
+    def made(tip: str) -> tuple[StateEdit | None, PadResult]:
+        state, held = store.state(tip), pad_lists.read_lists(store, tip)
+        wanted = change(PadContext(state, held, pads.read_pad(held), canonical.rfc3339(now), store))
         if not wanted.told:
-            return None, Done(state, pads.read(held), wanted)
+            return None, PadResult(state, pads.read_pad(held), wanted)
         _check_size(held, wanted.lists)
-        changed = pad_lists.changes(store, tip, held, wanted.lists)
-        return Edit(wanted.told, wanted.state, changed), Done(state, pads.read(wanted.lists), wanted)
+        changed = pad_lists.list_changes(store, tip, held, wanted.lists)
+        return StateEdit(wanted.told, wanted.state, changed), PadResult(state, pads.read_pad(wanted.lists), wanted)
 
-    with locks.session(store.beside, session_id, edits.WAIT):
-        done, commit = edit_commit.on_head(store, index, session_id, "pad", made, now)
+    with locks.session_lock(store.beside, session_id, edits.LOCK_TIMEOUT):
+        done, commit = edit_commit.commit_on_head(store, index, session_id, "pad", made, now)
     return replace(done, commit=commit)
 
 
 # Entries
 
 
-def add(kind: str, text: str, place: Place, between: Sequence[str] = ()) -> Change:
+def add_entry(kind: str, text: str, place: EntryPlace, between: Sequence[str] = ()) -> MakeChange:
     """An entry more; one that says the same already is left as it is."""
 
-    def change(now: Standing) -> Wanted:
-        said, secrets = _clean(now, text, pads.LONGEST, kind)
-        source, more = _clean(now, place.source, pads.LONGEST, "source") if place.source else ("", 0)
-        known = next((one for one in now.pad.of(kind) if pads.same(one.text) == pads.same(said)), None)
+    def change(now: PadContext) -> PadChange:
+        said, secrets = _redact_text(now, text, pads.LONGEST, kind)
+        source, more = _redact_text(now, place.source, pads.LONGEST, "source") if place.source else ("", 0)
+        known = next((one for one in now.pad.of(kind) if pads.text_key(one.text) == pads.text_key(said)), None)
         if known is not None:
-            return Wanted(now.state, now.lists, "", (known,))
-        claims = tuple(dict.fromkeys(_claim(now.pad, ref).id for ref in between))
-        made = replace(_made(now, kind, said, place.turn), source=source, between=claims)
-        return _added(now, made, f"{kind} {_quoted(said)}", secrets + more)
+            return PadChange(now.state, now.lists, "", (known,))
+        claims = tuple(dict.fromkeys(_find_claim(now.pad, ref).id for ref in between))
+        made = replace(_make_entry(now, kind, said, place.turn), source=source, between=claims)
+        return _with_entry(now, made, f"{kind} {_quote(said)}", secrets + more)
 
     return change
 
 
-def thesis(text: str, place: Place) -> Change:
+def set_thesis(text: str, place: EntryPlace) -> MakeChange:
     """The thesis in the place of all that are there: the history keeps those."""
 
-    def change(now: Standing) -> Wanted:
-        said, secrets = _clean(now, text, pads.LONGEST_DOCUMENT, "thesis")
+    def change(now: PadContext) -> PadChange:
+        said, secrets = _redact_text(now, text, pads.LONGEST_DOCUMENT, "thesis")
         before = now.pad.of("thesis")
         if [one.text for one in before] == [said]:
-            return Wanted(now.state, now.lists, "", tuple(before))
+            return PadChange(now.state, now.lists, "", tuple(before))
         version = 1 + max((one.version for one in before), default=0)
-        emptied = replace(now, lists=pads.replaced(now.lists, [(one, None) for one in before]))
-        made = replace(_made(now, "thesis", said, place.turn), version=version)
-        return _added(emptied, made, f"thesis {_quoted(said)}", secrets)
+        emptied = replace(now, lists=pads.replace_entries(now.lists, [(one, None) for one in before]))
+        made = replace(_make_entry(now, "thesis", said, place.turn), version=version)
+        return _with_entry(emptied, made, f"thesis {_quote(said)}", secrets)
 
     return change
 
 
-def passed(form: str, text: str, place: Place) -> Change:
+def add_pass(form: str, text: str, place: EntryPlace) -> MakeChange:
     """A pass over the material, with what it found."""
 
-    def change(now: Standing) -> Wanted:
-        said, secrets = _clean(now, text, pads.LONGEST_DOCUMENT, "pass")
-        made = replace(_made(now, "pass", said, place.turn), form=form)
-        return _added(now, made, f"{form} {_quoted(said)}", secrets)
+    def change(now: PadContext) -> PadChange:
+        said, secrets = _redact_text(now, text, pads.LONGEST_DOCUMENT, "pass")
+        made = replace(_make_entry(now, "pass", said, place.turn), form=form)
+        return _with_entry(now, made, f"{form} {_quote(said)}", secrets)
 
     return change
 
 
-def resolve(ref: str, text: str) -> Change:
+def resolve_entry(ref: str, text: str) -> MakeChange:
     """A tension is settled, or a question answered."""
 
-    def change(now: Standing) -> Wanted:
-        entry = pads.find(now.pad, ref)
+    def change(now: PadContext) -> PadChange:
+        entry = pads.find_entry(now.pad, ref)
         if entry.kind not in pads.RESOLVABLE:
             raise UsageError(
                 f"{entry.id[:4]} is neither a tension nor a question", "Only tensions and questions can be resolved."
             )
-        said, secrets = _clean(now, text, pads.LONGEST, "answer") if text else ("", 0)
+        said, secrets = _redact_text(now, text, pads.LONGEST, "answer") if text else ("", 0)
         if entry.resolved and entry.answer == said:
-            return Wanted(now.state, now.lists, "", (entry,))
-        after = pads.written(replace(entry, resolved=now.time, answer=said))
-        what = f"{entry.kind} {_quoted(entry.text)} resolved"
-        return Wanted(now.state, pads.replaced(now.lists, [(entry, after)]), what, (after,), secrets)
+            return PadChange(now.state, now.lists, "", (entry,))
+        after = pads.entry_with_line(replace(entry, resolved=now.time, answer=said))
+        what = f"{entry.kind} {_quote(entry.text)} resolved"
+        return PadChange(now.state, pads.replace_entries(now.lists, [(entry, after)]), what, (after,), secrets)
 
     return change
 
 
-def reword(ref: str, text: str) -> Change:
+def reword_entry(ref: str, text: str) -> MakeChange:
     """An entry in other words. Its id becomes another one: what a merge meets elsewhere is another entry."""
 
-    def change(now: Standing) -> Wanted:
-        entry = pads.find(now.pad, ref)
+    def change(now: PadContext) -> PadChange:
+        entry = pads.find_entry(now.pad, ref)
         if entry.kind == "cycle":
             raise UsageError("a cycle has no text", "`sessgit pad cycle` starts the next one.")
         longest = pads.LONGEST_DOCUMENT if entry.kind in ("thesis", "pass") else pads.LONGEST
-        said, secrets = _clean(now, text, longest, entry.kind)
+        said, secrets = _redact_text(now, text, longest, entry.kind)
         if said == entry.text:
-            return Wanted(now.state, now.lists, "", (entry,))
-        after = pads.written(replace(entry, id="", text=said))
+            return PadChange(now.state, now.lists, "", (entry,))
+        after = pads.entry_with_line(replace(entry, id="", text=said))
         if any(one.id == after.id for one in now.pad.entries):
             raise ConflictError(
                 "the scratchpad already has this entry", f"Remove this one: `sessgit pad drop {entry.id}`"
             )
         named = [one for one in now.pad.of("tension") if entry.id in one.between]
         renamed = [
-            (one, pads.written(replace(one, between=tuple(after.id if i == entry.id else i for i in one.between))))
+            (
+                one,
+                pads.entry_with_line(
+                    replace(one, between=tuple(after.id if i == entry.id else i for i in one.between))
+                ),
+            )
             for one in named
         ]
-        what = f"{entry.kind} {_quoted(said)}"
-        return Wanted(now.state, pads.replaced(now.lists, [(entry, after), *renamed]), what, (after,), secrets)
+        what = f"{entry.kind} {_quote(said)}"
+        return PadChange(
+            now.state, pads.replace_entries(now.lists, [(entry, after), *renamed]), what, (after,), secrets
+        )
 
     return change
 
 
-def drop(refs: Sequence[str]) -> Change:
+def drop_entries(refs: Sequence[str]) -> MakeChange:
     """Entries taken off; the history keeps them."""
     if not refs:
         raise UsageError("no entries selected", "Name their ids. Nothing was changed.")
 
-    def change(now: Standing) -> Wanted:
-        gone = tuple(dict.fromkeys(pads.find(now.pad, ref) for ref in refs))
-        first = f"no {gone[0].kind} {_quoted(gone[0].text)}".rstrip()
-        told = first if len(gone) == 1 else f"{humanize.counted(len(gone), 'entry', 'entries')} less on the pad"
-        return Wanted(now.state, pads.replaced(now.lists, [(one, None) for one in gone]), told, gone)
+    def change(now: PadContext) -> PadChange:
+        gone = tuple(dict.fromkeys(pads.find_entry(now.pad, ref) for ref in refs))
+        first = f"no {gone[0].kind} {_quote(gone[0].text)}".rstrip()
+        told = first if len(gone) == 1 else f"{humanize.format_count(len(gone), 'entry', 'entries')} less on the pad"
+        return PadChange(now.state, pads.replace_entries(now.lists, [(one, None) for one in gone]), told, gone)
 
     return change
 
 
-def compact() -> Change:
+def compact_pad() -> MakeChange:
     """Doubles united, passes of cycles long past left to the history."""
 
-    def change(now: Standing) -> Wanted:
-        found = pads.compact(now.lists)
+    def change(now: PadContext) -> PadChange:
+        found = pads.compact_lists(now.lists)
         parts = [(found.doubles, "double", "doubles"), (found.passes, "pass", "passes")]
         less = [f"{len(one)} {name if len(one) == 1 else many}" for one, name, many in parts if one]
         changed = any(found.lists[name] != data for name, data in now.lists.items())
         told = f"pad compacted: {' and '.join(less) or 'duplicate lines'}" if changed else ""
-        return Wanted(now.state, found.lists, told, (*found.doubles, *found.passes), compacted=found)
+        return PadChange(now.state, found.lists, told, (*found.doubles, *found.passes), compacted=found)
 
     return change
 
@@ -213,40 +220,40 @@ def compact() -> Change:
 # How far it has come
 
 
-def stage(word: str) -> Change:
+def change_stage(word: str) -> MakeChange:
     """The stage, the next one or an earlier one."""
 
-    def change(now: Standing) -> Wanted:
+    def change(now: PadContext) -> PadChange:
         pad_steps.check_stage(now.state.stage, word)
         told = f"stage {word}" if word != now.state.stage else ""
-        return Wanted(replace(now.state, stage=word), now.lists, told)
+        return PadChange(replace(now.state, stage=word), now.lists, told)
 
     return change
 
 
-def confidence(value: float | Literal[""], why: str, place: Place) -> Change:
+def change_confidence(value: float | Literal[""], why: str, place: EntryPlace) -> MakeChange:
     """How sure the result is, kept with what was said before."""
 
-    def change(now: Standing) -> Wanted:
+    def change(now: PadContext) -> PadChange:
         if value == "":
             told = "no confidence" if now.state.confidence is not None else ""
-            return Wanted(replace(now.state, confidence=None), now.lists, told)
-        said, secrets = _clean(now, why, pads.LONGEST, "reason") if why else ("", 0)
-        made = replace(_made(now, "confidence", said, place.turn), value=value)
+            return PadChange(replace(now.state, confidence=None), now.lists, told)
+        said, secrets = _redact_text(now, why, pads.LONGEST, "reason") if why else ("", 0)
+        made = replace(_make_entry(now, "confidence", said, place.turn), value=value)
         after = replace(now, state=replace(now.state, confidence=value))
-        return _added(after, made, f"confidence {value:g}", secrets)
+        return _with_entry(after, made, f"confidence {value:g}", secrets)
 
     return change
 
 
-def cycle() -> Change:
+def begin_cycle() -> MakeChange:
     """The next cycle begins."""
 
-    def change(now: Standing) -> Wanted:
-        number = pads.cycle(now.pad, now.state.id) + 1
+    def change(now: PadContext) -> PadChange:
+        number = pads.current_cycle(now.pad, now.state.id) + 1
         if number > pads.LATEST_CYCLE:
             raise UsageError(f"there are already {number - 1:,} cycles", "That is the maximum.")
-        return _added(now, replace(_made(now, "cycle", "", None), cycle=number), f"cycle {number}", 0)
+        return _with_entry(now, replace(_make_entry(now, "cycle", "", None), cycle=number), f"cycle {number}", 0)
 
     return change
 
@@ -254,28 +261,28 @@ def cycle() -> Change:
 # What they share
 
 
-def _made(now: Standing, kind: str, text: str, turn: int | None) -> Entry:
+def _make_entry(now: PadContext, kind: str, text: str, turn: int | None) -> Entry:
     state = now.state
     if turn is not None and not 1 <= turn <= state.turns:
         raise NotFoundError(
-            f"{state.id[:8]} has no turn {turn}; it has {humanize.counted(state.turns, 'turn')}",
+            f"{state.id[:8]} has no turn {turn}; it has {humanize.format_count(state.turns, 'turn')}",
             f"`sessgit log {state.id[:8]}` lists them.",
         )
-    number = pads.cycle(now.pad, state.id)
+    number = pads.current_cycle(now.pad, state.id)
     return Entry("", kind, text, now.time, state.id, turn if turn is not None else state.turns or None, number)
 
 
-def _added(now: Standing, made: Entry, told: str, secrets: int) -> Wanted:
+def _with_entry(now: PadContext, made: Entry, told: str, secrets: int) -> PadChange:
     many = len(now.pad.of(made.kind))
     if many >= pads.MOST:
         raise UsageError(
             f"the list “{pads.LISTS[made.kind]}” already has {many} entries",
             "`sessgit pad compact` merges duplicates, `sessgit pad drop ID` removes one.",
         )
-    made = pads.written(made)
+    made = pads.entry_with_line(made)
     if any(one.id == made.id for one in now.pad.entries):
         raise ConflictError("the same was added just now", "Nothing was changed.")
-    return Wanted(now.state, pads.added(now.lists, made), told, (made,), secrets)
+    return PadChange(now.state, pads.add_entry(now.lists, made), told, (made,), secrets)
 
 
 def _check_size(before: Lists, after: Lists) -> None:
@@ -283,19 +290,20 @@ def _check_size(before: Lists, after: Lists) -> None:
     old, new = (sum(map(len, one.values())) for one in (before, after))
     if new > max(old, pads.LARGEST):
         raise UsageError(
-            f"the scratchpad would have {humanize.size(new)}, but at most {humanize.size(pads.LARGEST)} are allowed",
+            f"the scratchpad would have {humanize.format_size(new)}, "
+            f"but at most {humanize.format_size(pads.LARGEST)} are allowed",
             "`sessgit pad compact` makes it smaller, `sessgit pad drop ID` removes an entry.",
         )
 
 
-def _claim(pad: Pad, ref: str) -> Entry:
-    entry = pads.find(pad, ref)
+def _find_claim(pad: Pad, ref: str) -> Entry:
+    entry = pads.find_entry(pad, ref)
     if entry.kind != "claim":
         raise UsageError(f"{ref} is not a claim", "A tension is between claims.")
     return entry
 
 
-def _clean(now: Standing, text: str, longest: int, what: str) -> tuple[str, int]:
+def _redact_text(now: PadContext, text: str, longest: int, what: str) -> tuple[str, int]:
     """The words as they are stored, and how many secrets stand replaced in them; raises UsageError."""
     text = "\n".join(line.rstrip().expandtabs(4) for line in text.replace("\r\n", "\n").split("\n")).strip()
     if not text:
@@ -307,5 +315,5 @@ def _clean(now: Standing, text: str, longest: int, what: str) -> tuple[str, int]
     return edits.without_secrets(now.store, text, now.state)
 
 
-def _quoted(text: str) -> str:
-    return f"“{canonical.one_line(text, _TOLD)}”" if text else ""
+def _quote(text: str) -> str:
+    return f"“{canonical.one_line(text, _LONGEST_QUOTE)}”" if text else ""

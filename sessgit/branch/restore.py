@@ -1,6 +1,7 @@
 """A session back as the files that the agent wrote, byte for byte, save what was redacted.
 
-The side files are written first and the transcript last: it is what the client, `resume` and `restore` go by. So
+The side files are written first and the transcript last: it is what the client, `resume` and `restore_session` go by.
+So
 whatever stops this, a transcript that is there is whole and has all that lies beside it, and doing it again
 completes it. Nothing is ever written over a file.
 """
@@ -18,15 +19,15 @@ from sessgit.branch import backfill, sidecars
 from sessgit.branch.sidecars import WrittenFile
 from sessgit.errors import ConflictError, DamageError, NotFoundError, SessgitError, StoreError
 from sessgit.history import client_files, reassemble
-from sessgit.history.client_files import Here
-from sessgit.history.reassemble import Laid, Pieces
+from sessgit.history.client_files import LocalPath
+from sessgit.history.reassemble import LaidOutFile, Pieces
 from sessgit.model.conversation.session import Session
-from sessgit.model.line_list import Unjoined
+from sessgit.model.line_list import LineFile
 from sessgit.model.progress import Progress
 from sessgit.record import edit_commit, file_hash
-from sessgit.record.edit_commit import Edit
+from sessgit.record.edit_commit import StateEdit
 from sessgit.store import locks, settings
-from sessgit.store.files.large import steps
+from sessgit.store.files.large import chunks
 from sessgit.store.index import Index
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.recorder.cursor import Cursor
@@ -36,7 +37,7 @@ _LOCK_WAIT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RebuiltFile:
     """What the store holds of an agent's file.
 
     `missing` counts bytes of the file that were never recorded, as far as the store can tell; `redacted` the
@@ -45,7 +46,7 @@ class Restored:
     whole file that was stored when it was recorded, None where there is none.
     """
 
-    file: Unjoined
+    file: LineFile
     redacted: int
     missing: int
     checked: int
@@ -64,14 +65,14 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What `restore` did: `already` says that the transcript was there with the same lines.
+class RestoreResult:
+    """What `restore_session` did: `already` says that the transcript was there with the same lines.
 
     `files` are the side files; `named` says that a line with the session's name stands behind what the client wrote.
     """
 
     path: Path
-    restored: Restored
+    restored: RebuiltFile
     already: bool = False
     files: tuple[WrittenFile, ...] = ()
     named: bool = False
@@ -88,7 +89,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Into:
+class RestoreTarget:
     """The folder for which a session is restored, when that is in seconds since 1970, and the index that shall know."""
 
     project: str
@@ -96,7 +97,9 @@ class Into:
     now: float
 
 
-def restore(store: Store, session: str, config: Path, into: Into | None = None, *, here: Here = str) -> Outcome:
+def restore_session(
+    store: Store, session: str, config: Path, into: RestoreTarget | None = None, *, here: LocalPath = str
+) -> RestoreResult:
     """Writes the session's files where the agent looks for them; never over one that holds anything else. A transcript
     that is level with an earlier point of the session gets the turns that it lacks.
 
@@ -105,50 +108,52 @@ def restore(store: Store, session: str, config: Path, into: Into | None = None, 
     that the folder stands for it here. `here` says which folders stand for those of other machines.
     """
     project = into.project if into else ""
-    recorded = store.state(_head(store, session))
-    state = client_files.localized(recorded, here)
-    target = client_files.target(config, state, project, store.beside)
-    moved = into is not None and client_files.move_along(config, state, target)
-    client_files.check_alone(config, target)
-    restored, laid = _rebuilt(store, session)
-    is_there, rest = _held(target, restored.file)
+    recorded = store.state(_head_tip(store, session))
+    state = client_files.localize_state(recorded, here)
+    target = client_files.transcript_target(config, state, project, store.beside)
+    moved = into is not None and client_files.move_transcript(config, state, target)
+    client_files.check_no_copies(config, target)
+    restored, laid = _rebuild_with_layout(store, session)
+    is_there, rest = _read_beyond(target, restored.file)
     appended = backfill.bring_level(store, session, config, target) if is_there and rest is None else 0
     name = _name_line(state, restored.file)
-    there = _there(store, state, laid, target)
+    there = _existing_file(store, state, laid, target)
     stands_for = ""
     if into is not None and client_files.is_elsewhere(config, recorded, here):
         state = replace(state, project=project)
-        stands_for = _stand_for(store, recorded.project, project) if here(recorded.project) != project else ""
+        stands_for = _map_project(store, recorded.project, project) if here(recorded.project) != project else ""
     elif into is not None:
-        with locks.session(store.beside, session, _LOCK_WAIT):
-            state = _moved(store, session, into, target)
+        with locks.session_lock(store.beside, session, _LOCK_WAIT):
+            state = _move_project(store, session, into, target)
     place = agents.of(state).sidecars.place(config, target.parent, state.agent_id, state.agent_version)
-    files = sidecars.write(agents.of(state), backfill.beside(store, session), place, sidecars.rules_of(store, state))
+    files = sidecars.write_sidecars(
+        agents.of(state), backfill.recorded_sidecars(store, session), place, sidecars.session_redaction(store, state)
+    )
     if there is None:
         new_file.write(target, *restored.file.pieces(), name)
-        return Outcome(target, restored, False, tuple(files), bool(name), state.project, stands_for=stands_for)
+        return RestoreResult(target, restored, False, tuple(files), bool(name), state.project, stands_for=stands_for)
     # A line that an earlier restoring added counts as missing until it is recorded.
     restored = replace(restored, missing=max(0, restored.missing - there.named))
-    return Outcome(
+    return RestoreResult(
         target, restored, True, tuple(files), bool(there.named), state.project, moved, appended, there.same, stands_for
     )
 
 
-def write_to(store: Store, session: str, path: Path) -> Outcome:
+def restore_transcript_to(store: Store, session: str, path: Path) -> RestoreResult:
     """Writes the session's transcript alone to `path`; never over a file that holds anything else."""
     if not path.parent.is_dir():
         raise NotFoundError(f"there is no folder {path.parent}", "Create it first, or name another place.")
-    restored = rebuild(store, session)
-    is_there, rest = _held(path, restored.file)
+    restored = rebuild_file(store, session)
+    is_there, rest = _read_beyond(path, restored.file)
     if not is_there:
         new_file.write(path, *restored.file.pieces())
     elif rest != b"":
-        raise _other(path) if rest is None else _gone_on(path)
-    return Outcome(path, restored, is_there)
+        raise _other_file_error(path) if rest is None else _gone_on_error(path)
+    return RestoreResult(path, restored, is_there)
 
 
 @dataclass(frozen=True, slots=True)
-class _There:
+class _ExistingFile:
     """A file that holds all that is recorded: how many bytes of lines with a name stand behind it, and whether it is
     the `same` bytes, or another file of the session, with other words or more lines in it."""
 
@@ -156,31 +161,31 @@ class _There:
     same: bool = True
 
 
-def _there(store: Store, state: Session, laid: Laid, target: Path) -> _There | None:
+def _existing_file(store: Store, state: Session, laid: LaidOutFile, target: Path) -> _ExistingFile | None:
     """The file, if there is one.
 
     Raises ConflictError where it holds anything else.
     """
-    is_there, rest = _held(target, laid.data)
+    is_there, rest = _read_beyond(target, laid.data)
     if not is_there:
         return None
     if rest is not None and (not rest or agents.of(state).writer.is_titles(rest, state.agent_id)):
-        return _There(len(rest))
+        return _ExistingFile(len(rest))
     if rest is not None:
-        raise _gone_on(target)
-    stands = backfill.standing(store, state.id, laid, target)
+        raise _gone_on_error(target)
+    stands = backfill.file_standing(store, state.id, laid, target)
     if not stands.known:
-        raise _other(target)
+        raise _other_file_error(target)
     if stands.ahead or stands.lacks:
-        raise _gone_on(target)
-    return _There(same=False)
+        raise _gone_on_error(target)
+    return _ExistingFile(same=False)
 
 
-def _held(path: Path, data: Unjoined) -> tuple[bool, bytes | None]:
+def _read_beyond(path: Path, data: LineFile) -> tuple[bool, bytes | None]:
     """Whether there is a file, and what it holds behind these bytes, None where it does not begin with them."""
     try:
         with opened(path) as source:
-            for piece in steps(data.pieces()):
+            for piece in chunks(data.pieces()):
                 if source.file.read(len(piece)) != bytes(piece):
                     return True, None
             return True, source.file.read()
@@ -188,18 +193,18 @@ def _held(path: Path, data: Unjoined) -> tuple[bool, bytes | None]:
         return False, None
 
 
-def _gone_on(path: Path) -> ConflictError:
+def _gone_on_error(path: Path) -> ConflictError:
     return ConflictError(f"{path} exists, and has newer turns than the store", "Nothing needs to be restored.")
 
 
-def _other(path: Path) -> ConflictError:
+def _other_file_error(path: Path) -> ConflictError:
     return ConflictError(
         f"{path} already exists with other contents",
         "It was not changed. To write elsewhere, use `--output FILE`.",
     )
 
 
-def _name_line(state: Session, file: Unjoined) -> bytes:
+def _name_line(state: Session, file: LineFile) -> bytes:
     """The line that tells the client the session's name, where its own lines do not: empty, if none is needed.
 
     A last line without a newline is left alone: what came behind it would be a part of it.
@@ -211,45 +216,45 @@ def _name_line(state: Session, file: Unjoined) -> bytes:
     return agents.of(state).writer.title_line(state.name, state.agent_id) + b"\n"
 
 
-def _stand_for(store: Store, folder: str, project: str) -> str:
+def _map_project(store: Store, folder: str, project: str) -> str:
     """The folder of another machine, for which the project stands from now on."""
-    settings.change(store.beside, f"project.map.{folder}", project)
+    settings.change_setting(store.beside, f"project.map.{folder}", project)
     return folder
 
 
-def _moved(store: Store, session: str, into: Into, target: Path) -> Session:
+def _move_project(store: Store, session: str, into: RestoreTarget, target: Path) -> Session:
     """The session's state with another project, by a commit of its own."""
 
-    def made(tip: str) -> tuple[Edit | None, Session]:
+    def made(tip: str) -> tuple[StateEdit | None, Session]:
         before = store.state(tip)
         state = replace(before, project=into.project, transcript=str(target))
-        return Edit(f"project {into.project}", state) if state != before else None, state
+        return StateEdit(f"project {into.project}", state) if state != before else None, state
 
-    return edit_commit.on_head(store, into.index, session, "restore", made, into.now)[0]
+    return edit_commit.commit_on_head(store, into.index, session, "restore", made, into.now)[0]
 
 
-def rebuild(store: Store, session: str) -> Restored:
+def rebuild_file(store: Store, session: str) -> RebuiltFile:
     """The bytes of the session's file, out of all its branches, in the order in which they stood in it."""
-    return _rebuilt(store, session)[0]
+    return _rebuild_with_layout(store, session)[0]
 
 
-def _rebuilt(store: Store, session: str) -> tuple[Restored, Laid]:
-    found = reassemble.pieces(store, session, reassemble.branches(store, session))
+def _rebuild_with_layout(store: Store, session: str) -> tuple[RebuiltFile, LaidOutFile]:
+    found = reassemble.file_pieces(store, session, reassemble.session_branches(store, session))
     laid = reassemble.lay_out(found.found)
-    missing = laid.missing + _unrecorded(cursors.load(store.beside, session), laid)
-    same = _is_same(found, laid.data)
-    return Restored(laid.data, found.redacted, missing, found.checked, found.rewritten, same), laid
+    missing = laid.missing + _count_unrecorded(cursors.load_cursor(store.beside, session), laid)
+    same = _is_same_as_recorded(found, laid.data)
+    return RebuiltFile(laid.data, found.redacted, missing, found.checked, found.rewritten, same), laid
 
 
-def _is_same(found: Pieces, file: Unjoined) -> bool | None:
+def _is_same_as_recorded(found: Pieces, file: LineFile) -> bool | None:
     """Whether a file has the last hash of the whole file that was stored; None where none was."""
     if not found.hashes:  # it can be what a fork wrote, whose hash was compared
         return True if found.checked and not found.rewritten else None
     *_, stored = max(found.hashes)
-    return file_hash.of(file.lines) == stored if stored else None
+    return file_hash.hash_lines(file.lines) == stored if stored else None
 
 
-def _unrecorded(known: Cursor | None, laid: Laid) -> int:
+def _count_unrecorded(known: Cursor | None, laid: LaidOutFile) -> int:
     """How many bytes the agent's file had behind what is recorded of it."""
     if known is None:
         return 0
@@ -258,38 +263,38 @@ def _unrecorded(known: Cursor | None, laid: Laid) -> int:
     return 0 if known.final else sum(extent.length for extent in known.pending)
 
 
-def _head(store: Store, session: str) -> str:
-    return reassemble.branches(store, session)[session]
+def _head_tip(store: Store, session: str) -> str:
+    return reassemble.session_branches(store, session)[session]
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifiedFile:
     """A file rebuilt with every hash proved; `same` says whether the agent's own file, if it is there, holds it."""
 
-    restored: Restored
+    restored: RebuiltFile
     turns: int
     file: Path | None
     same: bool | None
 
 
-def verify(store: Store, session: str, config: Path, *, here: Here = str) -> Verified:
+def verify_file(store: Store, session: str, config: Path, *, here: LocalPath = str) -> VerifiedFile:
     """Rebuilds the session's file; raises DamageError where a hash is not the one that was recorded.
 
-    `config` and `here` are as for `restore`: a home can have moved since the file was recorded.
+    `config` and `here` are as for `restore_session`: a home can have moved since the file was recorded.
     """
-    state = store.state(_head(store, session))
+    state = store.state(_head_tip(store, session))
     try:
-        restored = rebuild(store, session)
+        restored = rebuild_file(store, session)
     except StoreError as error:
         raise DamageError(f"{session} is damaged: {error}", error.hint) from error
-    path = client_files.file_of(config, client_files.localized(state, here), store.beside)
+    path = client_files.transcript_file(config, client_files.localize_state(state, here), store.beside)
     if path is None:
-        return Verified(restored, state.turns, None, None)
-    return Verified(restored, state.turns, path, _held(path, restored.file)[1] == b"")
+        return VerifiedFile(restored, state.turns, None, None)
+    return VerifiedFile(restored, state.turns, path, _read_beyond(path, restored.file)[1] == b"")
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class RestoreFailure:
     """A session that could not be written, and why."""
 
     session: str
@@ -297,21 +302,24 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class RestoreAllResult:
     """The sessions that are back, and those that could not be written."""
 
-    back: tuple[tuple[str, Outcome], ...]
-    errors: tuple[Failure, ...]
+    back: tuple[tuple[str, RestoreResult], ...]
+    errors: tuple[RestoreFailure, ...]
 
 
-def restore_all(store: Store, sessions: Sequence[str], config: Path, progress: Progress, here: Here = str) -> Brought:
-    """Restores each session, as `restore` does; one that cannot be is named in the result, and the others go on."""
-    back, errors = list[tuple[str, Outcome]](), list[Failure]()
+def restore_all(
+    store: Store, sessions: Sequence[str], config: Path, progress: Progress, here: LocalPath = str
+) -> RestoreAllResult:
+    """Restores each session, as `restore_session` does; one that cannot be is named in the result, and the others go
+    on."""
+    back, errors = list[tuple[str, RestoreResult]](), list[RestoreFailure]()
     for number, session in enumerate(sessions):
         progress(number, len(sessions))
         try:
-            back.append((session, restore(store, session, config, here=here)))
+            back.append((session, restore_session(store, session, config, here=here)))
         except SessgitError as error:
-            errors.append(Failure(session, error))
+            errors.append(RestoreFailure(session, error))
     progress(len(sessions), len(sessions))
-    return Brought(tuple(back), tuple(errors))
+    return RestoreAllResult(tuple(back), tuple(errors))

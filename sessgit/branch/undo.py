@@ -12,7 +12,15 @@ from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
 from sessgit.store import layout, locks, refs, transaction
 from sessgit.store.files import paths
 from sessgit.store.journal import Operation
-from sessgit.store.operations import BACKGROUND, PURGE, Listed, listed, named, only_ended, perform
+from sessgit.store.operations import (
+    BACKGROUND,
+    PURGE,
+    ListedOperation,
+    find_operation,
+    has_only_end_commits,
+    list_operations,
+    perform_operation,
+)
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
@@ -20,7 +28,7 @@ _LOCK_WAIT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class UndoResult:
     """What an undo did: `operation` is what was taken back, `undo` the operation that did it, None for a dry run.
 
     `removed` are files that went, `left` those that stay, since they have changed. `cut` are those that lost again what
@@ -36,50 +44,52 @@ class Undone:
     appended: tuple[Path, ...] = ()
 
 
-def undo(store: Store, wanted: str, config: Path, now: float, *, dry_run: bool = False) -> Undone:
+def undo_operation(store: Store, wanted: str, config: Path, now: float, *, dry_run: bool = False) -> UndoResult:
     """Takes an operation back, by default the last one that stands and is no undo itself.
 
     Only while every ref still holds what the operation left there, and a file that it appended to ends with that:
     raises ConflictError where one has gone on since. Files that it wrote below `config`, the agent's folder, go where
     they are unchanged.
     """
-    found = _wanted(store, wanted)
+    found = _chosen_operation(store, wanted)
     if not found.wrote.appended and not found.wrote.cut:
-        return _undo(store, found, config, now, dry_run=dry_run)
-    session = layout.session_at(found.moves[0].ref)
-    with locks.session(store.beside, session, _LOCK_WAIT) as held:
+        return _undo_locked(store, found, config, now, dry_run=dry_run)
+    session = layout.session_of_ref(found.moves[0].ref)
+    with locks.session_lock(store.beside, session, _LOCK_WAIT) as held:
         if not held:
             raise StoreError(f"a recorder is writing {session[:8]}", "Try again.")
-        return _undo(store, found, config, now, session, dry_run=dry_run)
+        return _undo_locked(store, found, config, now, session, dry_run=dry_run)
 
 
-def _undo(store: Store, found: Operation, config: Path, now: float, session: str = "", *, dry_run: bool) -> Undone:
+def _undo_locked(
+    store: Store, found: Operation, config: Path, now: float, session: str = "", *, dry_run: bool
+) -> UndoResult:
     """The same, of an operation; `session` is the one to whose file it appended, and then its lock is held."""
     held = refs.read_all(store.path)
     for move in found.moves:
-        if not only_ended(store, move.new, held.get(move.ref)) or _is_back(move, found, held):
+        if not has_only_end_commits(store, move.new, held.get(move.ref)) or _would_delete_again(move, found, held):
             raise ConflictError(
-                f"cannot undo “{found.summary}”: {_named(move.ref)} has changed since then",
+                f"cannot undo “{found.summary}”: {_shown_ref(move.ref)} has changed since then",
                 "Nothing was changed. `sessgit ops` lists all operations.",
             )
     back = tuple(Move(move.ref, held.get(move.ref), move.old) for move in found.moves)
-    unchanged, changed = _files(found, config)
+    unchanged, changed = _written_files(found, config)
     for path in unchanged:
         append_undo.check_closed(path.stem, config)
     ends = str(back[0].old), str(back[0].new)
-    turned = append_undo.turns(store, found, config, *ends) if session else []
+    turned = append_undo.planned_changes(store, found, config, *ends) if session else []
     cut = tuple(one.path for one in turned if one.data is None)
     appended = tuple(one.path for one in turned if one.data is not None)
     if dry_run:
-        return Undone(found, None, back, unchanged, changed, cut, appended)
+        return UndoResult(found, None, back, unchanged, changed, cut, appended)
     if session:
         append_undo.check_closed(store.state(str(held.get(found.moves[0].ref))).agent_id, config)
-    transaction.check()  # nothing is half done for want of git
-    wrote = append_undo.do(store, found, turned, session, ends[1]) if session else None
+    transaction.check_git()  # nothing is half done for want of git
+    wrote = append_undo.apply_change(store, found, turned, session, ends[1]) if session else None
     # The files before the refs: a restore brings them back, but one that outlived its session would be recorded anew.
-    append_undo.take_away(unchanged, config)
+    append_undo.delete_files(unchanged, config)
     try:
-        done = perform(store, "undo", f"undo: {found.summary}", back, now, undoes=found.id, wrote=wrote)
+        done = perform_operation(store, "undo", f"undo: {found.summary}", back, now, undoes=found.id, wrote=wrote)
     except MovedError as error:
         raise ConflictError("a ref was just changed", "Only files were changed. Try again.") from error
     except StoreError as error:
@@ -88,41 +98,41 @@ def _undo(store: Store, found: Operation, config: Path, now: float, session: str
             raise StoreError(str(error), hint) from error
         raise
     if session:
-        append_undo.done(store, session)
-    return Undone(found, done, back, unchanged, changed, cut, appended)
+        append_undo.delete_notes(store, session)
+    return UndoResult(found, done, back, unchanged, changed, cut, appended)
 
 
-def _wanted(store: Store, wanted: str) -> Operation:
-    every = listed(store)
+def _chosen_operation(store: Store, wanted: str) -> Operation:
+    every = list_operations(store)
     if not wanted:
         for one in every:
-            if _is_next(one):
-                _check_there(store, one.operation, every)
-                return _undoable(one.operation)
+            if _is_next_undo(one):
+                _check_not_pruned(store, one.operation, every)
+                return _check_undoable(one.operation)
         raise NotFoundError("there is nothing to undo", "`sessgit ops` lists all operations.")
-    found = named(every, wanted)
+    found = find_operation(every, wanted)
     if found.standing != "done":
         state = "was already undone" if found.standing == "undone" else "was never completed"
         raise ConflictError(f"“{found.operation.summary}” {state}", "`sessgit ops` lists all operations.")
-    return _undoable(found.operation)
+    return _check_undoable(found.operation)
 
 
-def _is_next(one: Listed) -> bool:
+def _is_next_undo(one: ListedOperation) -> bool:
     """Whether an undo that names no operation may mean this one."""
     return one.standing == "done" and not one.operation.undoes and one.operation.command != BACKGROUND
 
 
-def _check_there(store: Store, found: Operation, every: Sequence[Listed]) -> None:
+def _check_not_pruned(store: Store, found: Operation, every: Sequence[ListedOperation]) -> None:
     """Raises ConflictError where what the operation took away was pruned, with the next one that can be taken back."""
 
     def is_there(one: Operation) -> bool:
-        return all(move.old is None or store.repo.trouble(move.old) != "missing" for move in one.moves)
+        return all(move.old is None or store.repo.read_problem(move.old) != "missing" for move in one.moves)
 
     if is_there(found):
         return
     held = refs.read_all(store.path)
-    for one in (one.operation for one in every if _is_next(one) and one.operation.command != PURGE):
-        if is_there(one) and all(only_ended(store, move.new, held.get(move.ref)) for move in one.moves):
+    for one in (one.operation for one in every if _is_next_undo(one) and one.operation.command != PURGE):
+        if is_there(one) and all(has_only_end_commits(store, move.new, held.get(move.ref)) for move in one.moves):
             hint = f"Undo “{one.summary}” instead: `sessgit undo {one.id}`"
             break
     else:
@@ -132,7 +142,7 @@ def _check_there(store: Store, found: Operation, every: Sequence[Listed]) -> Non
     )
 
 
-def _undoable(found: Operation) -> Operation:
+def _check_undoable(found: Operation) -> Operation:
     if found.command == PURGE:
         raise ConflictError(
             "a purge cannot be undone: the value is gone", "To undo an earlier operation: `sessgit undo OP`"
@@ -140,16 +150,16 @@ def _undoable(found: Operation) -> Operation:
     return found
 
 
-def _is_back(move: Move, operation: Operation, held: Mapping[str, str]) -> bool:
+def _would_delete_again(move: Move, operation: Operation, held: Mapping[str, str]) -> bool:
     """Whether undoing a move would say that a session was deleted, and leave it there."""
     if not move.ref.startswith(layout.DELETED) or move.old is None:
         return False
     session = move.ref.removeprefix(layout.DELETED)
-    places = {layout.head(session), layout.archived(session)} & held.keys()
+    places = {layout.head_ref(session), layout.archive_ref(session)} & held.keys()
     return not places <= {other.ref for other in operation.moves}
 
 
-def _files(operation: Operation, config: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+def _written_files(operation: Operation, config: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """The files that the operation wrote: those that are as it wrote them, and those that have changed."""
     unchanged, changed = list[Path](), list[Path]()
     for name, proof in operation.files.items():
@@ -166,7 +176,7 @@ def _files(operation: Operation, config: Path) -> tuple[tuple[Path, ...], tuple[
     return tuple(unchanged), tuple(changed)
 
 
-def _named(ref: str) -> str:
+def _shown_ref(ref: str) -> str:
     """The ref as a person knows it."""
     for space in (layout.HEADS, layout.ARCHIVE, layout.DELETED, layout.TAGS):
         if ref.startswith(space):

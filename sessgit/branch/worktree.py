@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit.branch.undo import Undone
+from sessgit.branch.undo import UndoResult
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError
-from sessgit.history.client_files import Here
+from sessgit.history.client_files import LocalPath
 from sessgit.history.code import git
 from sessgit.history.code.git import Env, Head
 from sessgit.store import project
@@ -38,42 +38,44 @@ class Worktree:
         return {"path": str(self.path), **self.head.as_json()}
 
 
-def plan(folder: str, head: Head, path: Path | None, name: str, env: Env) -> Worktree:
-    """The worktree that `make` makes, with all checked that can be; nothing is changed.
+def plan_worktree(folder: str, head: Head, path: Path | None, name: str, env: Env) -> Worktree:
+    """The worktree that `make_worktree` makes, with all checked that can be; nothing is changed.
 
     `folder` is the project. Without a path it lies beside the project's own folder, as `<project>-<name>`. Raises
     NotFoundError where the project or the commit is gone, ConflictError where something is at the path.
     """
-    found = git.checkout(folder, env)
+    found = git.find_checkout(folder, env)
     short = head.commit[:8]
-    if not git.has(found.top, env, f"{head.commit}^{{commit}}"):
+    if not git.has_object(found.top, env, f"{head.commit}^{{commit}}"):
         raise NotFoundError(
             f"the project's commit {short} is not in {found.top}",
             "`git fetch` brings it if another clone still has it. Without --worktree, the fork needs no commit.",
         )
-    path = path or _beside(folder, found.top, name)
-    _check_free(path)
-    is_there = found.inner and git.has(found.top, env, f"{head.commit}:{found.inner}/")
+    path = path or _default_path(folder, found.top, name)
+    _check_path_free(path)
+    is_there = found.inner and git.has_object(found.top, env, f"{head.commit}:{found.inner}/")
     inner = path / found.inner if is_there else path
-    return Worktree(found.top, path, str(inner), head, git.has(found.top, env, f"{head.commit}:.gitmodules"))
+    return Worktree(found.top, path, str(inner), head, git.has_object(found.top, env, f"{head.commit}:.gitmodules"))
 
 
-def make(planned: Worktree, env: Env) -> None:
+def make_worktree(planned: Worktree, env: Env) -> None:
     """Makes the worktree, with HEAD detached: no branch is taken. Nothing is left of it where git fails."""
     try:
-        git.write(planned.source, env, "worktree", "add", "--quiet", "--detach", *_place(planned), planned.head.commit)
+        git.run_change(
+            planned.source, env, "worktree", "add", "--quiet", "--detach", *_add_arguments(planned), planned.head.commit
+        )
     except KeyboardInterrupt:
         with suppress(SessgitError):  # git may have been done by then
-            git.write(planned.source, env, "worktree", "remove", *_place(planned))
+            git.run_change(planned.source, env, "worktree", "remove", *_add_arguments(planned))
         raise
 
 
-def remove(planned: Worktree, env: Env) -> None:
-    """Takes the worktree away that `make` made a moment ago."""
-    git.write(planned.source, env, "worktree", "remove", "--force", *_place(planned))
+def remove_worktree(planned: Worktree, env: Env) -> None:
+    """Takes the worktree away that `make_worktree` made a moment ago."""
+    git.run_change(planned.source, env, "worktree", "remove", "--force", *_add_arguments(planned))
 
 
-def left_by(store: Store, done: Undone, here: Here) -> Iterator[tuple[str, str]]:
+def worktrees_of_fork(store: Store, done: UndoResult, here: LocalPath) -> Iterator[tuple[str, str]]:
     """The worktree that a fork goes on in which was undone, and the folder of its repository; none for any other.
 
     Only one of the repository that the fork came from, and that is still there.
@@ -84,23 +86,23 @@ def left_by(store: Store, done: Undone, here: Here) -> Iterator[tuple[str, str]]
         if state.origin is None or not os.path.isabs(state.project):  # noqa: PTH117 - it may be no path at all
             continue
         before = here(store.state(state.origin.commit).project)
-        top = project.worktree(state.project)
-        if top and project.worktree(before) != top and project.key(before) == project.key(top):
-            yield top, project.root(top)
+        top = project.linked_worktree(state.project)
+        if top and project.linked_worktree(before) != top and project.project_key(before) == project.project_key(top):
+            yield top, project.project_root(top)
 
 
-def _place(planned: Worktree) -> tuple[str, str]:
+def _add_arguments(planned: Worktree) -> tuple[str, str]:
     return "--", str(planned.path)
 
 
-def _beside(folder: str, top: str, name: str) -> Path:
+def _default_path(folder: str, top: str, name: str) -> Path:
     """Beside the main worktree, so that the worktrees of one project stand side by side."""
-    main = Path(project.root(folder))
+    main = Path(project.project_root(folder))
     own = main if (main / ".git").exists() else Path(top)
     return own.parent / f"{own.name}-{name}"
 
 
-def _check_free(path: Path) -> None:
+def _check_path_free(path: Path) -> None:
     """Raises ConflictError where something is at the path, SessgitError where nothing can be made there."""
     try:
         if not os.path.lexists(path):

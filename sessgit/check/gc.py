@@ -11,11 +11,11 @@ from sessgit.branch import delete, lost_refs
 from sessgit.branch.merging import interrupted
 from sessgit.errors import ConflictError, MovedError, SessgitError
 from sessgit.model import canonical, humanize
-from sessgit.model.progress import Progress, unseen
+from sessgit.model.progress import Progress, no_progress
 from sessgit.store import journal, layout, locks, maintenance, operations, refs, transaction
 from sessgit.store.fulltext import forget
 from sessgit.store.index import Index
-from sessgit.store.maintenance import Extent
+from sessgit.store.maintenance import ObjectCount
 from sessgit.store.packing import quarantine
 from sessgit.store.recorder import append_intent
 from sessgit.store.recorder import cursor as cursors
@@ -31,8 +31,8 @@ class Collected:
     """What the store held before and after; how many files of interrupted work went, how many tips that operations
     had kept expired, and which deleted sessions are now gone for good."""
 
-    before: Extent
-    after: Extent
+    before: ObjectCount
+    after: ObjectCount
     leftovers: int
     expired: int
     final: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ def collect(  # noqa: PLR0913 - the world, and what is asked for
     *,
     keep: float,
     prune: bool = False,
-    progress: Progress = unseen,
+    progress: Progress = no_progress,
 ) -> Collected:
     """Packs the store, and lets go of what operations took away more than `keep` seconds ago.
 
@@ -55,35 +55,37 @@ def collect(  # noqa: PLR0913 - the world, and what is asked for
     writes to it when it is to be pruned.
     """
     store.repo.release()
-    with locks.maintenance(store.beside, _LOCK_WAIT) as lock:
+    with locks.maintenance_lock(store.beside, _LOCK_WAIT) as lock:
         if not lock:
             raise ConflictError("another process is packing the store", "Nothing was changed. Try again later.")
-        operations.finish(store)
-        interrupted.take_back(store, config, now)
-        interrupted.write_down(store, config, now)
-        before = maintenance.extent(store.path)
-        leftovers = maintenance.sweep(store.path, now)
-        leftovers += append_intent.forget_written(store.beside, now - maintenance.STALE)
-        outgoing.sweep(store.beside.state)
+        operations.finish_interrupted(store)
+        interrupted.delete_unfinished(store, config, now)
+        interrupted.finish_merges(store, config, now)
+        before = maintenance.count_objects(store.path)
+        leftovers = maintenance.delete_leftovers(store.path, now)
+        leftovers += append_intent.delete_finished_intents(store.beside, now - maintenance.STALE_SECONDS)
+        outgoing.delete_stale_folders(store.beside.state)
         for folder in config.glob("projects/*/"):
             if not folder.is_symlink():
                 new_file.sweep(folder)
-        quarantine.sweep(store.beside)
+        quarantine.delete_stale_folders(store.beside)
         expired = _expire(store, now - keep)
-        maintenance.pack(store.path, lock, full=True, progress=progress)
-        lost = lost_refs.forget_others(store)
+        maintenance.pack_store(store.path, lock, full=True, progress=progress)
+        lost = lost_refs.forget_other_refs(store)
         if prune and lost:
-            named = lost[0].ref if len(lost) == 1 else f"{humanize.counted(len(lost), 'ref')}, {lost[0].ref} first,"
+            named = (
+                lost[0].ref if len(lost) == 1 else f"{humanize.format_count(len(lost), 'ref')}, {lost[0].ref} first,"
+            )
             are, them = ("is", "it") if len(lost) == 1 else ("are", "them")
             what = f"{named} {are} missing, and no command removed {them}: nothing was pruned"
             raise ConflictError(what, "`sessgit doctor --fix` restores what is lost.")
         final = _prune(store, index, lock) if prune else ()
-        return Collected(before, maintenance.extent(store.path), leftovers, expired, final)
+        return Collected(before, maintenance.count_objects(store.path), leftovers, expired, final)
 
 
 def doomed(store: Store) -> tuple[str, ...]:
     """The deleted sessions that a prune now would make final: an undo can bring them back until then."""
-    deleted = delete.deleted(store.path)
+    deleted = delete.deleted_sessions(store.path)
     return tuple(sorted(_keeping(store, deleted)[1])) if deleted else ()
 
 
@@ -97,26 +99,26 @@ def _expire(store: Store, moment: float) -> int:
 
 def _prune(store: Store, index: Index, lock: int) -> tuple[str, ...]:
     """Whatever interrupts this, the next one finishes it: each part looks for itself what is left to be done."""
-    with locks.pruning(store.beside, _LOCK_WAIT) as alone:
+    with locks.prune_lock(store.beside, _LOCK_WAIT) as alone:
         if not alone:
             raise ConflictError(
                 "a recorder or a command is writing", "The store was packed, but not pruned. Try again later."
             )
-        deleted = delete.deleted(store.path)
+        deleted = delete.deleted_sessions(store.path)
         kept, final = _keeping(store, deleted)
         _drop(store, kept)
-        transaction.move_all(store.path, delete.strays(store.path, deleted))
+        transaction.move_all(store.path, delete.stray_moves(store.path, deleted))
         index.sync()
-        forget.words(store.path, deleted)
-        forget.rows(index)
-        journal.forget(store.beside, deleted)
+        forget.forget_sessions(store.path, deleted)
+        forget.forget_unreachable(index)
+        journal.redact_sessions(store.beside, deleted)
         maintenance.prune(store.path, (lock, alone))
-        store.repo.reopen()
-        journal.forget_tags(store.beside, store.repo.has)
+        store.repo.refresh_packs()
+        journal.redact_tags(store.beside, store.repo.has)
     for session in deleted:
         store.beside.lock(f"session-{session}").unlink(missing_ok=True)
-        cursors.forget(store.beside, session)
-        append_intent.forget(store.beside, session)
+        cursors.delete_cursor(store.beside, session)
+        append_intent.delete_intent(store.beside, session)
     return tuple(sorted(final))
 
 
@@ -134,7 +136,7 @@ def _keeping(store: Store, sessions: set[str]) -> tuple[dict[str, str], set[str]
             found[ref] = tip
             met |= own
     for ref, tip in refs.read_all(store.path, layout.REMOTES).items():
-        space, name = layout.parts(ref)
+        space, name = layout.split_ref(ref)
         session = layout.session_of(name) if space in (layout.HEADS, layout.ARCHIVE) else ""
         if space == layout.TAGS:
             with suppress(SessgitError):

@@ -142,11 +142,11 @@ def _left(index: Index, config: Path, privacy: Privacy, folder: str | None) -> I
     """The sessions that nobody ended, or that have gone on since, and whose client is gone."""
     outlines = [outline for outline in index.outlines() if outline.turns and not outline.archived]
     if folder is not None:
-        outlines = resolve.in_project(outlines, folder)
+        outlines = resolve.outlines_in_project(outlines, folder)
     beside = layout.StorePaths(index.path)
     for outline in outlines:
         branch = index.branch(outline.name)
-        path = client_files.place_of(config, branch.state, beside) if branch else None
+        path = client_files.transcript_place(config, branch.state, beside) if branch else None
         if branch is None or path is None or not agents.at(config).home.is_transcript(config, path):
             continue
         state = branch.state
@@ -154,7 +154,7 @@ def _left(index: Index, config: Path, privacy: Privacy, folder: str | None) -> I
             continue
         one = _Left(state.id, state.agent_id, path, state.project, state.agent_version, branch)
         left = _is_begun(index, beside, branch, path) and not _is_open(config, index, one)
-        if left and private.of_transcript(privacy, path, state.project).recorded:
+        if left and private.transcript_verdict(privacy, path, state.project).recorded:
             yield one
 
 
@@ -165,18 +165,18 @@ def _unknown(index: Index, config: Path, privacy: Privacy, folder: str | None) -
         since = layout.StorePaths(index.path).hook.stat().st_mtime
     except OSError:  # nothing is recorded by itself
         return
-    held = (ref.removeprefix(space) for space in layout.SPACES for ref in refs.read_all(index.path, space))
+    held = (ref.removeprefix(space) for space in layout.REF_SPACES for ref in refs.read_all(index.path, space))
     known = set(map(layout.session_of, held))
-    here = project.key(folder) if folder is not None else None
+    here = project.project_key(folder) if folder is not None else None
     for path in agents.at(config).home.transcripts(config):
         session = ids.session_id(path.stem)
-        if session in known or _modified(path) < since or not discovery.is_named(path):
+        if session in known or _modified(path) < since or not discovery.is_named_by_id(path):
             continue
         one = _cut_short(path, session)
         if one is None or _is_open(config, index, one):
             continue
-        is_wanted = here is None or project.key(index.here(one.project)) == here
-        if is_wanted and private.of_transcript(privacy, path, one.project).recorded:
+        is_wanted = here is None or project.project_key(index.here(one.project)) == here
+        if is_wanted and private.transcript_verdict(privacy, path, one.project).recorded:
             yield one
 
 
@@ -207,7 +207,7 @@ def _is_begun(index: Index, beside: layout.StorePaths, branch: Branch, path: Pat
     origin = branch.state.origin
     prefix = origin.prefix if origin else 0
     try:
-        if path.stat().st_size <= prefix or cursors.load(beside, branch.name) is None:
+        if path.stat().st_size <= prefix or cursors.load_cursor(beside, branch.name) is None:
             return False
     except OSError:
         return False
@@ -221,7 +221,7 @@ def _rest(one: _Left, now: float) -> float:
     """In how many seconds the file will have been at rest for as long as it takes; 0 where it is."""
     version = _VERSION.match(one.version)
     tells = version is not None and (int(version[1]), int(version[2])) >= _TELLING
-    needed = SETTLED if tells else catch_up.QUIET
+    needed = SETTLED if tells else catch_up.QUIET_SECONDS
     return min(max(0.0, _modified(one.path) + needed - now), needed)
 
 

@@ -21,11 +21,11 @@ from sessgit.check.repairing.mended_session import Made
 from sessgit.errors import DamageError, SessgitError, StoreError, UnreadableError
 from sessgit.model import humanize, ids
 from sessgit.model.finding import Finding
-from sessgit.record.context import Context
+from sessgit.record.context import RecordContext
 from sessgit.store import layout, locks, maintenance, refs
 from sessgit.store.damage import packs
 from sessgit.store.recorder import cursor as cursors
-from sessgit.store.remote.remotes import Link
+from sessgit.store.remote.remotes import Connection
 from sessgit.store.store import Store
 
 _WAIT = 30.0
@@ -77,10 +77,10 @@ class Repaired:
 
 
 def repair(  # noqa: PLR0913 - where to look, and how
-    world: Context,
+    world: RecordContext,
     branch: str,
     new_id: str,
-    links: Sequence[Link] = (),
+    links: Sequence[Connection] = (),
     *,
     copy: Path | None = None,
     dry_run: bool = False,
@@ -95,7 +95,7 @@ def repair(  # noqa: PLR0913 - where to look, and how
     if copy is not None:
         _check_copy(copy)
     store, session = world.store, layout.session_of(branch)
-    count = len(lost_refs.lost(store, session)) if dry_run else lost_refs.put_back(store, session)
+    count = len(lost_refs.lost_refs(store, session)) if dry_run else lost_refs.restore_lost(store, session)
     if count:
         if dry_run:
             return Repaired(branch, 0, refs=count)
@@ -117,7 +117,7 @@ def repair(  # noqa: PLR0913 - where to look, and how
     return replace(done, refs=count)
 
 
-def bring_back(world: Context, sessions: Iterable[str]) -> tuple[int, int]:
+def bring_back(world: RecordContext, sessions: Iterable[str]) -> tuple[int, int]:
     """Brings back what the sessions lack, out of their files: the number of objects, and of sessions that lack some
     still."""
     store, count, torn = world.store, 0, 0
@@ -147,7 +147,7 @@ class _Looked:
 
 
 def _looked(
-    world: Context, session: str, lost: Set[str], links: Sequence[Link], copy: Path | None, *, dry_run: bool
+    world: RecordContext, session: str, lost: Set[str], links: Sequence[Connection], copy: Path | None, *, dry_run: bool
 ) -> _Looked:
     """Looks for lost objects wherever they may be, and puts back what is found, but for a dry run."""
     if not lost:
@@ -156,7 +156,7 @@ def _looked(
     _check_open(store)
     if not dry_run:
         brought += [Brought(one.objects, one.source) for one in rebuild.mend_packs(store)]
-        lost = {oid for oid in lost if store.repo.trouble(oid)}
+        lost = {oid for oid in lost if store.repo.read_problem(oid)}
     for source in lost_objects.look(
         world, lost_objects.family(store, session, _tips(world, session)), lost, links, copy
     ):
@@ -198,13 +198,13 @@ def _check_copy(copy: Path) -> None:
 
 def _check_open(store: Store) -> None:
     """Raises StoreError where packs may not be read: then nothing is known to be lost."""
-    closed = packs.closed(store.path)
+    closed = packs.unreadable_packs(store.path)
     if closed:
         what = f"no permission to read {closed[0]}, whose contents may be intact"
         raise StoreError(what, "`sessgit doctor` shows how to make it readable.")
 
 
-def _anew(world: Context, branch: str, out_of_reach: Sequence[str], *, dry_run: bool) -> Repaired | None:
+def _anew(world: RecordContext, branch: str, out_of_reach: Sequence[str], *, dry_run: bool) -> Repaired | None:
     """What its file gave where nobody has the tip of a branch any more; None where it can be read, or no file is there.
 
     Raises DamageError where somebody could not be asked.
@@ -212,7 +212,7 @@ def _anew(world: Context, branch: str, out_of_reach: Sequence[str], *, dry_run: 
     if not _is_nowhere(world.store, branch) or not rebuild.has_file(world, branch):
         return None
     if out_of_reach:
-        what = f"cannot read {layout.short(branch)}, nor reach {out_of_reach[0]}"
+        what = f"cannot read {layout.short_name(branch)}, nor reach {out_of_reach[0]}"
         raise DamageError(what, "Try again when it is reachable.")
     if dry_run:
         return Repaired(branch, 0, anew=True)
@@ -237,21 +237,29 @@ def _is_nowhere(store: Store, branch: str) -> bool:
 
 
 def _mended(
-    world: Context, branch: str, new_id: str, lost: tuple[str, ...], findings: tuple[Finding, ...], *, dry_run: bool
+    world: RecordContext,
+    branch: str,
+    new_id: str,
+    lost: tuple[str, ...],
+    findings: tuple[Finding, ...],
+    *,
+    dry_run: bool,
 ) -> Repaired:
     lines = _readable(world, branch)
     held = _tip(world.store, branch)
     is_torn = bool(lines.lost) or lines.commit != held or not _is_whole(world.store, held)
-    strange = [] if is_torn or layout.is_side(branch) else line_mends.strangers(world.store, branch)
-    turned = None if is_torn or layout.is_side(branch) else line_mends.put_in_order(world.store, branch, lines.commit)
+    strange = [] if is_torn or layout.is_side_branch(branch) else line_mends.strangers(world.store, branch)
+    turned = (
+        None if is_torn or layout.is_side_branch(branch) else line_mends.put_in_order(world.store, branch, lines.commit)
+    )
     if turned is not None:
         lines, strange = turned[0], [turned[1]]
     plan = line_mends.plan(lines, strange, alone=is_torn or turned is not None)
     if is_torn and not lines.last:
-        raise DamageError(f"cannot read {layout.short(branch)}", _elsewhere(world.store, branch))
+        raise DamageError(f"cannot read {layout.short_name(branch)}", _elsewhere(world.store, branch))
     if plan.is_needed and not plan.is_conversation:
         raise DamageError(
-            f"{layout.short(branch)} has no line that a client could continue from",
+            f"{layout.short_name(branch)} has no line that a client could continue from",
             "If its file is not UTF-8, convert it and import it again.",
         )
     made = mended_session.make(world, plan, new_id) if (is_torn or plan.mends) and not dry_run else None
@@ -265,7 +273,7 @@ def _elsewhere(store: Store, branch: str) -> str:
     """What is left to do where nothing of a branch can be read."""
     spaces = (space for space in (layout.HEADS, layout.ARCHIVE) if store.ref(f"{space}{branch}"))
     ref = f"{next(spaces, layout.HEADS)}{branch}"
-    return _ELSEWHERE.format(*map(humanize.shell, (layout.short(branch), str(store.path), ref)))
+    return _ELSEWHERE.format(*map(humanize.quote_for_shell, (layout.short_name(branch), str(store.path), ref)))
 
 
 def _is_whole(store: Store, tip: str) -> bool:
@@ -278,7 +286,7 @@ def _is_whole(store: Store, tip: str) -> bool:
     return True
 
 
-def _readable(world: Context, branch: str) -> Lines:
+def _readable(world: RecordContext, branch: str) -> Lines:
     """The lines of the branch as of its tip; where that cannot be read, of the latest commit that can be."""
     store = world.store
     error: SessgitError | None = None
@@ -287,7 +295,7 @@ def _readable(world: Context, branch: str) -> Lines:
             return line_mends.read(store, branch, commit)
         except SessgitError as wrong:
             error = error or wrong
-    raise DamageError(f"cannot read {layout.short(branch)}: {error}", _elsewhere(world.store, branch))
+    raise DamageError(f"cannot read {layout.short_name(branch)}: {error}", _elsewhere(world.store, branch))
 
 
 def _of_branch(store: Store, branch: str) -> list[str]:
@@ -299,14 +307,14 @@ def _of_branch(store: Store, branch: str) -> list[str]:
     return found or ([tip] if tip else [])
 
 
-def _remembered(world: Context, branch: str) -> list[str]:
+def _remembered(world: RecordContext, branch: str) -> list[str]:
     """The commits of the branch's turns that the index and the cursor remember, the latest first."""
     rows = world.index.turns(branch)
-    known = cursors.load(world.store.beside, layout.session_of(branch))
+    known = cursors.load_cursor(world.store.beside, layout.session_of(branch))
     return [*([known.commit] if known else ()), *(commit for row in reversed(rows) for commit in reversed(row.commits))]
 
 
-def _tips(world: Context, session: str) -> list[str]:
+def _tips(world: RecordContext, session: str) -> list[str]:
     tips = [tip for tip, _ in refs.branches(world.store.path, session).values()]
     for commit in _remembered(world, session):
         with suppress(SessgitError):
@@ -319,7 +327,7 @@ def _missing_tips(store: Store, session: str) -> set[str]:
     """The ids that branches hold, and no object has."""
     return {
         tip for branch, (tip, _) in refs.branches(store.path, session).items()
-        if ids.is_branch(branch) and store.repo.trouble(tip)
+        if ids.is_branch(branch) and store.repo.read_problem(tip)
     }  # fmt: skip
 
 
@@ -327,8 +335,8 @@ def _pack(store: Store) -> None:
     """Puts what is back into a pack without the damaged one; where that fails, it is read all the same."""
     store.repo.release()
     try:
-        with locks.maintenance(store.beside, _WAIT) as lock:
+        with locks.maintenance_lock(store.beside, _WAIT) as lock:
             if lock:
-                maintenance.pack(store.path, lock, full=True)
+                maintenance.pack_store(store.path, lock, full=True)
     except SessgitError:
         return

@@ -18,9 +18,9 @@ from sessgit.record.privacy import Privacy, Verdict
 from sessgit.store import layout, locks, log, project, refs
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
-from sessgit.store.log import Entry
+from sessgit.store.log import LogEntry
 from sessgit.store.recorder import last_turn, spool, stub
-from sessgit.store.recorder.last_turn import Latest
+from sessgit.store.recorder.last_turn import LatestTurn
 from sessgit.store.sqlite.rows import Outline
 
 WEEK = 7 * 86_400
@@ -46,7 +46,7 @@ class Contents:
     size: int
     raw: int
     last: Outline | None
-    latest: Latest | None
+    latest: LatestTurn | None
     only_here: int
 
 
@@ -85,7 +85,7 @@ class Status:
     contents: Contents | None
     deleting: Deleting | None
     older: int
-    errors: tuple[Entry, ...]
+    errors: tuple[LogEntry, ...]
     purging: bool = False
     packing: bool = False
     waiting: Waiting | None = None
@@ -108,10 +108,10 @@ def status(store: Path, config: Path, index: Index | None, privacy: Privacy, *, 
     deleted = {ref.removeprefix(layout.DELETED) for ref in refs.read_all(store, layout.DELETED)} if index else set()
     held = {*projects, *deleted}
     files = [file for file in _files(config, projects) if file.session not in deleted]
-    is_recorded = private.filtered(privacy, projects)
+    is_recorded = private.recorded_filter(privacy, projects)
     return Status(
         recording(store, config),
-        project.root(cwd),
+        project.project_root(cwd),
         private.verdict(privacy, cwd),
         _contents(store, config, outlines, index) if index else None,
         _deleting(StorePaths(store), config, files, held, is_recorded, now),
@@ -121,7 +121,7 @@ def status(store: Path, config: Path, index: Index | None, privacy: Privacy, *, 
         ),
         tuple(log.entries(StorePaths(store).log)),
         StorePaths(store).purging.exists(),
-        locks.is_repacking(StorePaths(store)),
+        locks.is_repack_running(StorePaths(store)),
         waiting(StorePaths(store), now),
     )
 
@@ -129,10 +129,10 @@ def status(store: Path, config: Path, index: Index | None, privacy: Privacy, *, 
 def waiting(beside: StorePaths, now: float) -> Waiting | None:
     """Return what waits to be recorded, or None where nothing does, or the spool cannot be read."""
     try:
-        events = [event for event in spool.waiting(beside.spool, now) if isinstance(event, spool.Event)]
+        events = [event for event in spool.waiting_events(beside.spool, now) if isinstance(event, spool.Event)]
     except StoreError:
         return None
-    return Waiting(len(events), events[0].received, locks.is_recording(beside)) if events else None
+    return Waiting(len(events), events[0].received, locks.is_recorder_running(beside)) if events else None
 
 
 def recording(store: Path, config: Path) -> Recording:
@@ -153,7 +153,7 @@ def recording(store: Path, config: Path) -> Recording:
         return Recording(False, f"{StorePaths(store).spool} is missing, so events are dropped: sessgit install")
     if not hook.is_file():
         return Recording(False, f"{hook} is missing: sessgit install")
-    python = stub.interpreter(store)
+    python = stub.stub_interpreter(store)
     if not os.access(python, os.X_OK):
         return Recording(False, f"the hook starts {python or 'no program'}, which is gone: sessgit install")
     missing = [event for event in agents.at(config).hooks.HOOK_EVENTS if found.entries and event not in found.events]
@@ -181,7 +181,7 @@ def _contents(store: Path, config: Path, outlines: Sequence[Outline], index: Ind
     note = last_turn.load(StorePaths(store))
     if note is not None and (last is None or (note.session, note.turn) != (last.name, last.turns)):
         note = None
-    only_here = len(lost_sessions.sessions(index, config))
+    only_here = len(lost_sessions.lost_sessions(index, config))
     return Contents(sessions, turns, sum(_sizes(store)), index.raw_size(), last, note, only_here)
 
 
@@ -189,7 +189,7 @@ def unrecorded_soon(store: Path, config: Path, index: Index, privacy: Privacy, n
     """The transcripts that the client deletes within a week, that may be recorded, and are not to their end."""
     projects = {outline.name: outline.project for outline in index.outlines()}
     _, soon = _expiring(config, list(_files(config, projects)), now)
-    is_recorded = private.filtered(privacy, projects)
+    is_recorded = private.recorded_filter(privacy, projects)
     missing = (file for file in soon if _is_missing(StorePaths(store), file, projects))
     return [file.path for file in missing if is_recorded(file.path, file.session)]
 

@@ -119,7 +119,7 @@ def _session(store: Store, session: str, tips: Mapping[str, str], memory: Memory
         except NewerStoreError as error:
             found.append(Where(branch).found("note", "newer", str(error), error.hint))
     found += unsaid(memory, session)
-    own = {branch: tip for branch, tip in tips.items() if not layout.is_other(branch)}
+    own = {branch: tip for branch, tip in tips.items() if not layout.is_other_version(branch)}
     is_readable = not any(finding.severity == "damage" or finding.kind == "shared" for finding in found)
     file = _file(store, session, own, deep=deep) if session in own and is_readable else _File()
     every = tuple(dict.fromkeys((*found, *file.findings)))
@@ -140,7 +140,7 @@ def _file(store: Store, session: str, own: dict[str, str], *, deep: bool) -> _Fi
     where, done = Where(session), _File()
     found = done.findings
     try:
-        pieces = reassemble.pieces(store, session, own)
+        pieces = reassemble.file_pieces(store, session, own)
         laid, done.proved = reassemble.lay_out(pieces.found), pieces.checked
         found += caches.check_cursor(store, session, own, pieces.found)
         found += client_files.check_prefix(store, session, own[session], pieces)

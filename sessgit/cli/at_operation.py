@@ -12,8 +12,8 @@ from sessgit.cli.invocation import Invocation
 from sessgit.errors import AmbiguousError, NotFoundError
 
 if TYPE_CHECKING:
-    from sessgit.history.at_operation import Past
-    from sessgit.history.resolve import Target
+    from sessgit.history.at_operation import PastStore
+    from sessgit.history.resolve import ResolvedTarget
     from sessgit.store.index import Index
 
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class AsOf:
     """The store as of an operation, and the index of it as it is now."""
 
-    past: Past
+    past: PastStore
     now: Index
 
 
@@ -36,12 +36,12 @@ def read(here: Invocation, at_op: str) -> AsOf | None:
     from sessgit.store.sqlite.ref_snapshot import PastIndex
 
     now = here.index
-    found = at_operation.as_of(here.store, now, at_op)
+    found = at_operation.as_of_operation(here.store, now, at_op)
     here.index = PastIndex(now, found.tips, found.tags)
     return AsOf(found, now)
 
 
-def target(here: Invocation, asof: AsOf | None, address: str) -> Target:
+def target(here: Invocation, asof: AsOf | None, address: str) -> ResolvedTarget:
     """What the address names; as of an operation nothing is recorded for it.
 
     Raises NotFoundError, with the reason, where it names something only now.
@@ -53,7 +53,7 @@ def target(here: Invocation, asof: AsOf | None, address: str) -> Target:
     from sessgit.history import resolve
 
     try:
-        found = resolve.target(here.index, resolve.address(here.index, address), here.where)
+        found = resolve.resolve_target(here.index, resolve.resolve_address(here.index, address), here.where)
     except AmbiguousError:
         raise
     except NotFoundError as error:
@@ -105,9 +105,9 @@ def _missing(here: Invocation, asof: AsOf, address: str) -> NotFoundError | None
     from sessgit.model.address import Address
     from sessgit.store.layout import session_of
 
-    word = resolve.address(asof.now, address).session
+    word = resolve.resolve_address(asof.now, address).session
     try:
-        name = resolve.target(asof.now, Address(word), here.where).branch.name
+        name = resolve.resolve_target(asof.now, Address(word), here.where).branch.name
     except NotFoundError:
         fitting = [one for one in asof.past.lost if len(word) >= resolve.SHORTEST_PREFIX and one.startswith(word)]
         name = fitting[0] if len(fitting) == 1 else ""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sessgit.cli import session_argument
 from sessgit.cli.invocation import Invocation
 from sessgit.errors import UsageError
-from sessgit.history.resolve import Target
+from sessgit.history.resolve import ResolvedTarget
 
 _ID = re.compile(r"(?:(?P<session>[^@]*)@\.?)?(?P<cell>cell_[0-9a-z]{8})")
 _BARE = re.compile(r"\d+\.\d+")
@@ -19,7 +19,7 @@ def is_id(address: str) -> bool:
     return _ID.fullmatch(address) is not None
 
 
-def target(here: Invocation, address: str, command: str) -> Target:
+def target(here: Invocation, address: str, command: str) -> ResolvedTarget:
     """The branch, the turn and the cell: of `A@7.3`, of `cell_xxxxxxxx` in the current session, of `A@.cell_xxxxxxxx`.
 
     Raises UsageError where the address names no cell; whether the turn has such a cell is not looked at.
@@ -29,7 +29,7 @@ def target(here: Invocation, address: str, command: str) -> Target:
         from sessgit.history.cells import listing
 
         found = session_argument.target(here, match["session"] or "")
-        node = listing.named(here.store, here.index, found.branch, match["cell"])
+        node = listing.find_by_id(here.store, here.index, found.branch, match["cell"])
         return replace(found, turn=node.turn, cell=str(node.ordinal))
     if _BARE.fullmatch(address):
         raise UsageError(
@@ -45,8 +45,8 @@ def target(here: Invocation, address: str, command: str) -> Target:
     return found
 
 
-def at(here: Invocation, found: Target) -> str:
+def at(here: Invocation, found: ResolvedTarget) -> str:
     """`7.3`: where the cell stands; raises NotFoundError where its turn has no such cell."""
     from sessgit.history.cells import listing
 
-    return listing.at(here.store, here.index, found.branch, found.turn or 0, found.cell).address
+    return listing.cell_at(here.store, here.index, found.branch, found.turn or 0, found.cell).address

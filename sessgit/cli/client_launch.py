@@ -17,7 +17,7 @@ def way_on(here: Invocation, state: Session, command: str) -> str:
     """How a session is continued, by the command for it; in a folder that is gone the client cannot be started."""
     from sessgit.history import client_files
 
-    if client_files.is_gone(state.project):
+    if client_files.is_folder_gone(state.project):
         return f"Continue it in another folder:  sessgit fork {here.ident(state.id)} --project DIR"
     return f"Continue it:  {command}"
 
@@ -36,11 +36,11 @@ def resume(state: Session, cwd: str, prompt: str = "") -> NoReturn:
             "The client finds a conversation only from its own folder.",
         ) from error
     sys.stdout.flush()
-    named = fork.resumed_by(state)
+    named = fork.resume_id(state)
     try:
         os.execvp(PROGRAM, [PROGRAM, "--resume", named, *([prompt] if prompt else [])])
     except OSError as error:
         raise NotFoundError(
             f"cannot start {PROGRAM}: {error.strerror}",
-            f"Install the client, then run `{PROGRAM} --resume {humanize.shell(named)}`.",
+            f"Install the client, then run `{PROGRAM} --resume {humanize.quote_for_shell(named)}`.",
         ) from error

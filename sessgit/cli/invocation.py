@@ -16,10 +16,10 @@ from sessgit.errors import NewerStoreError, NotFoundError, SessgitError, StoreEr
 from sessgit.model import canonical, ids
 
 if TYPE_CHECKING:
-    from sessgit.history.client_files import Here
-    from sessgit.history.resolve import Whereabouts
+    from sessgit.history.client_files import LocalPath
+    from sessgit.history.resolve import CallerContext
     from sessgit.model.config import Config
-    from sessgit.record.context import Context
+    from sessgit.record.context import RecordContext
     from sessgit.record.privacy import Privacy
     from sessgit.store.index import Index
     from sessgit.store.store import Store
@@ -76,12 +76,12 @@ class Invocation:
         return found
 
     @cached_property
-    def here(self) -> Here:
+    def here(self) -> LocalPath:
         """The folder on this machine that stands for one of a project; settings that are wrong name none."""
         from sessgit.history import client_files
 
         try:
-            return client_files.here(self.settings.project.map, str(self.home))
+            return client_files.local_path_map(self.settings.project.map, str(self.home))
         except SessgitError:
             return str
 
@@ -91,7 +91,7 @@ class Invocation:
         from sessgit.store import settings
         from sessgit.store.layout import StorePaths
 
-        return settings.load(StorePaths(self.store_path))
+        return settings.load_settings(StorePaths(self.store_path))
 
     @cached_property
     def privacy(self) -> Privacy:
@@ -101,18 +101,18 @@ class Invocation:
         return Privacy(self.settings.record, str(self.home), self.off)
 
     @cached_property
-    def world(self) -> Context:
+    def world(self) -> RecordContext:
         """What those operations work on that write turns of their own."""
-        from sessgit.record.context import Context
+        from sessgit.record.context import RecordContext
 
-        return Context(self.store, self.index, self.config, self.privacy, os.environ, lambda: self.now)
+        return RecordContext(self.store, self.index, self.config, self.privacy, os.environ, lambda: self.now)
 
     @cached_property
-    def where(self) -> Whereabouts:
+    def where(self) -> CallerContext:
         """What tells which session is the current one."""
-        from sessgit.history.resolve import Whereabouts
+        from sessgit.history.resolve import CallerContext
 
-        return Whereabouts(self.config, self.cwd, os.getpid(), self.told_session)
+        return CallerContext(self.config, self.cwd, os.getpid(), self.told_session)
 
     def ident(self, branch: str) -> str:
         """`a41f9c02`, `a41f9c02.r-5d1e77aa`: as much of a branch's name as tells its session from all others."""
@@ -120,20 +120,20 @@ class Invocation:
 
         session = session_of(branch)
         others = [name for name in self.index.sessions_beginning(session[:_SHORT]) if name != session]
-        return ids.telling(session, others, _SHORT) + branch[len(session) :]
+        return ids.shortest_unique(session, others, _SHORT) + branch[len(session) :]
 
     @property
     def has_store(self) -> bool:
         """Whether there is a store; raises StoreError where it cannot be read, or belongs to someone else."""
         from sessgit.store.files import owner
-        from sessgit.store.store import exists
+        from sessgit.store.store import store_exists
 
         try:
-            if not exists(self.store_path):
+            if not store_exists(self.store_path):
                 return False
         except OSError as error:
             raise StoreError(f"cannot read the store at {self.store_path}: {error.strerror}", "Is it yours?") from error
-        owner.check(self.store_path)
+        owner.check_owner(self.store_path)
         return True
 
     def check_store(self) -> None:
@@ -147,9 +147,9 @@ class Invocation:
 
     def _check_torn(self) -> None:
         """Raises StoreError where there is a store, and git would take it for none."""
-        from sessgit.store.store import torn
+        from sessgit.store.store import missing_parts
 
-        lacks = torn(self.store_path)
+        lacks = missing_parts(self.store_path)
         if lacks:
             what = " and ".join("the folder objects" if name == "objects" else name for name in lacks)
             hint = "`sessgit doctor --fix` restores it." if lacks == ["HEAD"] else "`sessgit doctor` shows what to do."
@@ -172,7 +172,7 @@ class Invocation:
             from sessgit.store import store as stores
 
             self._check_torn()
-            stores.create(self.store_path)
+            stores.create_store(self.store_path)
 
     def record_waiting(self) -> None:
         """Start a recorder if events wait: the one that they were left to may have been killed."""

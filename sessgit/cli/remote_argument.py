@@ -15,7 +15,7 @@ from sessgit.cli.invocation import Invocation
 from sessgit.errors import AmbiguousError, NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from sessgit.store.remote.remotes import Link, Remote
+    from sessgit.store.remote.remotes import Connection, Remote
 
 _OF_GIT = re.compile(
     r"GIT_(SSH(_COMMAND|_VARIANT)?|ASKPASS|TERMINAL_PROMPT|SSL_.+|HTTP_.+|PROXY_.+|ALLOW_PROTOCOL"
@@ -32,19 +32,19 @@ def meant(here: Invocation, first: str, others: Sequence[str]) -> tuple[Remote, 
     """The remote that the first word names, and the addresses; where there is only one, it need not be named."""
     from sessgit.store.remote import remotes
 
-    known = [remote.name for remote in remotes.listed(here.store_path)]
+    known = [remote.name for remote in remotes.list_remotes(here.store_path)]
     if first in known:
-        return remotes.find(here.store_path, first), tuple(others)
+        return remotes.find_remote(here.store_path, first), tuple(others)
     if len(known) > 1 and first:
         raise UsageError(f"“{first}” is not a remote; there are {', '.join(known)}.", "Name the remote first.")
-    return remotes.find(here.store_path, ""), (first, *others) if first else ()
+    return remotes.find_remote(here.store_path, ""), (first, *others) if first else ()
 
 
 def one(here: Invocation, name: str) -> Remote:
     """The remote of this name, or the only one."""
     from sessgit.store.remote import remotes
 
-    return remotes.find(here.store_path, name)
+    return remotes.find_remote(here.store_path, name)
 
 
 def unknown(remote: Remote, word: str, error: NotFoundError) -> NotFoundError:
@@ -55,9 +55,9 @@ def unknown(remote: Remote, word: str, error: NotFoundError) -> NotFoundError:
 
 
 @contextmanager
-def linked(here: Invocation, remote: Remote) -> Iterator[Link]:
+def linked(here: Invocation, remote: Remote) -> Iterator[Connection]:
     """The link to a remote; a person at the terminal sees in one line what git says once it takes a second."""
-    from sessgit.store.remote.remotes import Link
+    from sessgit.store.remote.remotes import Connection
 
     env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_") or _OF_GIT.fullmatch(key)}
     began = last = time.monotonic()
@@ -71,7 +71,7 @@ def linked(here: Invocation, remote: Remote) -> Iterator[Link]:
             _overwrite(text.cut(text.clean(piece), here.width - 1))
 
     try:
-        yield Link(remote, env, say)
+        yield Connection(remote, env, say)
     finally:
         if shown:
             _overwrite("")

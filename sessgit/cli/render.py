@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from sessgit.cli.invocation import Invocation
 from sessgit.errors import SessgitError
 from sessgit.model import canonical
-from sessgit.model.progress import Progress, unseen
+from sessgit.model.progress import Progress, no_progress
 
 BROKEN_PIPE = 141
 """What a shell says of a program that wrote to a pipe which nobody reads any more; git leaves the same way."""
@@ -191,7 +191,7 @@ def progress(here: Invocation, what: str, *, unit: str = "") -> Iterator[Progres
     """A bar on the terminal for work that takes longer than a second; called with what is done and what there is in
     all, in bytes where no other unit is named."""
     if not here.error_terminal:
-        yield unseen
+        yield no_progress
         return
     from time import monotonic
 

@@ -11,12 +11,12 @@ from functools import cache
 from sessgit.model import canonical, humanize
 
 # Exports say numbers in the same words.
-counted = humanize.counted
-times = humanize.times
-tokens = humanize.tokens
-said_and_heard = humanize.said_and_heard
-money = humanize.money
-size = humanize.size
+counted = humanize.format_count
+times = humanize.format_times
+tokens = humanize.format_tokens
+said_and_heard = humanize.new_tokens
+money = humanize.format_money
+size = humanize.format_size
 
 _WIDE = ("W", "F")
 _WORD = re.compile(r"\S+|\s+")

@@ -14,20 +14,20 @@ from dataclasses import dataclass, replace
 from sessgit import agents
 from sessgit.agents.line import split
 from sessgit.model import canonical
-from sessgit.model.foreign_session import Foreign, agent_id
+from sessgit.model.foreign_session import ForeignSession, agent_id
 from sessgit.model.program_input import GivenTurn, Step
 
 Name = Callable[[str], str]
 """Makes a uuid of a word that is unique within a session."""
-_AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
-_ODD = "\u2060"
+_AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
+_PROMPT_MARK = "\u2060"
 """Stands before a prompt whose words the client would take for its own. Nobody sees it."""
-NO_PROMPT = "(no words)"
+EMPTY_PROMPT = "(no words)"
 """The words of a prompt that has none: the model's service takes no empty one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenTranscript:
     """The transcript of a session: its agent's id, its lines, and how many turns it has in common with its parent.
 
     `turns` are the turns of which it is made, `names` says for each what named its lines, and `keys` are the uuids of
@@ -43,32 +43,34 @@ class Given:
     project: str = ""
 
 
-def of(system: str, session: Foreign, parent: Given | None) -> Given:
+def make_transcript(system: str, session: ForeignSession, parent: GivenTranscript | None) -> GivenTranscript:
     """The lines of a session; `parent` are those of the one that it left, where that is known."""
-    own = agent_of(system, session)
+    own = agent_id_of(system, session)
     if session.transcript:
         data = session.transcript if session.transcript.endswith(b"\n") else session.transcript + b"\n"
-        return Given(own, data, project=session.project)
+        return GivenTranscript(own, data, project=session.project)
     start = canonical.seconds(session.created)
-    turns = tuple(_sayable(replace(turn, time=start) if turn.time is None else turn) for turn in session.turns)
-    shared = _shared(turns, parent, session.branch)
-    named = (*(parent.names[:shared] if parent else ()), *(_named(own) for _ in turns[shared:]))
+    turns = tuple(
+        _with_valid_prompt(replace(turn, time=start) if turn.time is None else turn) for turn in session.turns
+    )
+    shared = _count_shared(turns, parent, session.branch)
+    named = (*(parent.names[:shared] if parent else ()), *(_uuid_maker(own) for _ in turns[shared:]))
     if parent is not None:
         pairs = zip(parent.turns[:shared], parent.keys, strict=False)
         turns = (*(replace(turn, key=key) for turn, key in pairs), *turns[shared:])
-    return _chained(Given(own, b"", turns, named, shared=shared, project=session.project), {}, 0)
+    return _write_chain(GivenTranscript(own, b"", turns, named, shared=shared, project=session.project), {}, 0)
 
 
-def unfinished(given: Given, waiting: Mapping[str, bool], recorded: int) -> Given:
+def unfinished_transcript(given: GivenTranscript, waiting: Mapping[str, bool], recorded: int) -> GivenTranscript:
     """The transcript where so many turns of it were recorded while cells in them had no result.
 
     `waiting` are the ids of these cells, and whether one has got its result since. That comes at the end of the turn,
     as long as it is the last one; in an earlier one such a cell stays as it is.
     """
-    return _chained(given, waiting, recorded) if waiting and given.turns else given
+    return _write_chain(given, waiting, recorded) if waiting and given.turns else given
 
 
-def _chained(given: Given, waiting: Mapping[str, bool], recorded: int) -> Given:
+def _write_chain(given: GivenTranscript, waiting: Mapping[str, bool], recorded: int) -> GivenTranscript:
     chain, out, keys = agents.of_programs().programs.chain(given.agent_id, given.project), list[bytes](), list[str]()
     for number, (turn, name) in enumerate(zip(given.turns, given.names, strict=True), start=1):
         chain.name_by(name)
@@ -83,12 +85,12 @@ def _chained(given: Given, waiting: Mapping[str, bool], recorded: int) -> Given:
     return replace(given, data=b"".join(line + b"\n" for line in out), keys=tuple(keys))
 
 
-def agent_of(system: str, session: Foreign) -> str:
+def agent_id_of(system: str, session: ForeignSession) -> str:
     """The agent's id that the session has here."""
-    return session.agent if _AGENT.fullmatch(session.agent) else agent_id(system, session.id)
+    return session.agent if _AGENT_ID.fullmatch(session.agent) else agent_id(system, session.id)
 
 
-def behind(given: Given, data: bytes, first: int) -> bytes:
+def append_turns(given: GivenTranscript, data: bytes, first: int) -> bytes:
     """A transcript with the turns from number `first` on behind its last line."""
     chain = agents.of_programs().programs.chain(given.agent_id, given.project)
     chain.follow(raw for raw, _ in split(data, 0))
@@ -99,27 +101,27 @@ def behind(given: Given, data: bytes, first: int) -> bytes:
     return data + b"".join(line + b"\n" for line in out)
 
 
-def unmarked(prompt: str) -> str:
+def without_mark(prompt: str) -> str:
     """The words of a prompt as the other system had them."""
-    if prompt == NO_PROMPT:
+    if prompt == EMPTY_PROMPT:
         return ""
-    return prompt.removeprefix(_ODD) if _is_odd(prompt) else prompt
+    return prompt.removeprefix(_PROMPT_MARK) if _needs_mark(prompt) else prompt
 
 
-def _is_odd(prompt: str) -> bool:
+def _needs_mark(prompt: str) -> bool:
     """Whether the words, what may stand before them left out, open no turn or would be read as something else."""
-    words = prompt.lstrip(_ODD)
-    return words == NO_PROMPT or not agents.of_programs().lines.opens_turn(words)
+    words = prompt.lstrip(_PROMPT_MARK)
+    return words == EMPTY_PROMPT or not agents.of_programs().lines.opens_turn(words)
 
 
-def _sayable(turn: GivenTurn) -> GivenTurn:
+def _with_valid_prompt(turn: GivenTurn) -> GivenTurn:
     """The turn with a prompt that opens one."""
     if not turn.prompt.strip():
-        return replace(turn, prompt=NO_PROMPT)
-    return replace(turn, prompt=_ODD + turn.prompt) if _is_odd(turn.prompt) else turn
+        return replace(turn, prompt=EMPTY_PROMPT)
+    return replace(turn, prompt=_PROMPT_MARK + turn.prompt) if _needs_mark(turn.prompt) else turn
 
 
-def _shared(turns: Sequence[GivenTurn], parent: Given | None, branch: int | None) -> int:
+def _count_shared(turns: Sequence[GivenTurn], parent: GivenTranscript | None, branch: int | None) -> int:
     """How many turns both have in common, and no more than the system says."""
     if parent is None or branch is None or not parent.keys:
         return 0
@@ -131,6 +133,6 @@ def _shared(turns: Sequence[GivenTurn], parent: Given | None, branch: int | None
     return count
 
 
-def _named(own: str) -> Name:
+def _uuid_maker(own: str) -> Name:
     space = uuid.UUID(agent_id("", own))
     return lambda word: str(uuid.uuid5(space, word))

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from sessgit.errors import UsageError
-from sessgit.model.foreign_session import Foreign, Found
+from sessgit.model.foreign_session import ForeignFolder, ForeignSession
 
 SYSTEMS = {"rlm": "rlm.sessions", "dialectic": "dialectic.sessions", "apex": "apex.sessions", "io-log": "iolog"}
 """By name the module of `exchange.layouts` that reads and writes its layout."""
 
 
-def read(system: str, folder: Path) -> Found:
+def read(system: str, folder: Path) -> ForeignFolder:
     """What a folder of the system holds; raises NotFoundError where it is none, UsageError for a name of no system."""
-    found: Found = _module(system).read(folder)
+    found: ForeignFolder = _module(system).read(folder)
     return found
 
 
-def write(system: str, session: Foreign) -> Mapping[str, bytes]:
+def write(system: str, session: ForeignSession) -> Mapping[str, bytes]:
     """The files of a session in the layout of a system that takes nothing but the session itself."""
     files: Mapping[str, bytes] = _module(system).write(session)
     return files

@@ -10,11 +10,11 @@ from sessgit.formats import code, phrases
 from sessgit.formats.texts import one_line
 from sessgit.model.conversation.content import Call
 
-_SHORT = 120
+_SHORT_TEXT = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CallBlock:
     """A text, not yet harmless, with a word for what it is and its language, either of them ``""``.
 
     One that is `short` stands on the line of its name.
@@ -26,26 +26,26 @@ class Block:
     short: bool = False
 
 
-def blocks(call: Call, about: str) -> Iterator[Block]:
+def call_blocks(call: Call, about: str) -> Iterator[CallBlock]:
     """What the call was given, what it changed and what came of it; `about` is told already."""
     if isinstance(call.input.get("command"), str):
-        yield Block("", call.input["command"], "bash")
+        yield CallBlock("", call.input["command"], "bash")
     for key, value in call.input.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
         if key == "command" or (call.changes and key in call.in_changes) or text in (call.file, about):
             continue
-        short = len(text) <= _SHORT and "\n" not in text
+        short = len(text) <= _SHORT_TEXT and "\n" not in text
         language = "" if isinstance(value, str) else "json"
-        yield Block(one_line(key, 40), text, code.language_of(call.file) if key == "content" else language, short)
+        yield CallBlock(one_line(key, 40), text, code.language_of(call.file) if key == "content" else language, short)
     for change in call.changes:
-        yield Block("", "\n".join(change.diff), "diff")
+        yield CallBlock("", "\n".join(change.diff), "diff")
     if call.output.strip() and not (call.changes and call.cell.ok):
-        yield Block("result", call.output, _language(call.output))
+        yield CallBlock("result", call.output, _guess_language(call.output))
     if call.images:
-        yield Block("images", phrases.images(call.images), short=True)
+        yield CallBlock("images", phrases.images_note(call.images), short=True)
 
 
-def _language(output: str) -> str:
+def _guess_language(output: str) -> str:
     """What a tool's output is written in, where its beginning tells."""
     if output.startswith("diff --git "):
         return "diff"

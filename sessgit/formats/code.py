@@ -14,7 +14,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import Token
 from pygments.util import ClassNotFound
 
-_LONGEST = 40_000
+_LONGEST_TEXT = 40_000
 """What is longer stands without colours: a lexer can take its time with a text that was made for that."""
 
 _LANGUAGES = {
@@ -27,9 +27,9 @@ _LANGUAGES = {
     "sql": "psql sqlite mysql", "swift": "", "terraform": "tf hcl", "toml": "", "typescript": "ts tsx mts cts",
     "xml": "svg xhtml plist", "yaml": "yml", "zig": "",
 }  # fmt: skip
-_NAMES = {alias: name for name, aliases in _LANGUAGES.items() for alias in (name, *aliases.split())}
+_NAME_BY_ALIAS = {alias: name for name, aliases in _LANGUAGES.items() for alias in (name, *aliases.split())}
 
-_CLASSES = (
+_CSS_CLASSES = (
     (Token.Comment, "c"),
     (Token.Keyword, "k"),
     (Token.Operator.Word, "k"),
@@ -52,24 +52,24 @@ _CLASSES = (
 def language_of(path: str) -> str:
     """The language of a file by its name, or ``""``."""
     name = PurePosixPath(path.replace("\\", "/")).name.lower()
-    return _NAMES.get(name) or _NAMES.get(name.rpartition(".")[2], "")
+    return _NAME_BY_ALIAS.get(name) or _NAME_BY_ALIAS.get(name.rpartition(".")[2], "")
 
 
-def highlighted(text: str, language: str) -> Markup:
+def highlight(text: str, language: str) -> Markup:
     """The text as HTML, escaped; in colours where the language is known and the text is not too long."""
-    lexer = _lexer(_NAMES.get(language.strip().lower(), "")) if len(text) <= _LONGEST else None
+    lexer = _find_lexer(_NAME_BY_ALIAS.get(language.strip().lower(), "")) if len(text) <= _LONGEST_TEXT else None
     if lexer is None:
         return escape(text)
     # Many a rule of a lexer ends with a newline: the last line shall have one too, and lose it again.
     tokens = lexer.get_tokens(f"{text}\n")
-    pieces = [(kind, "".join(value for _, value in same)) for kind, same in groupby(tokens, lambda t: _class(t[0]))]
+    pieces = [(kind, "".join(value for _, value in same)) for kind, same in groupby(tokens, lambda t: _css_class(t[0]))]
     pieces[-1] = (pieces[-1][0], pieces[-1][1].removesuffix("\n"))
     return Markup("").join(
         Markup('<span class="{}">{}</span>').format(*piece) if piece[0] else piece[1] for piece in pieces
     )
 
 
-def diff(lines: tuple[str, ...] | list[str]) -> Markup:
+def highlight_diff(lines: tuple[str, ...] | list[str]) -> Markup:
     """The lines of a diff as HTML, each marked as what was added, what was taken out, or a place in the file."""
     kinds = {"+": "ins", "-": "del", "@": "hunk"}
     out = Markup()
@@ -86,7 +86,7 @@ def fence_language(info: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _lexer(name: str) -> Lexer | None:
+def _find_lexer(name: str) -> Lexer | None:
     try:
         return get_lexer_by_name(name, stripnl=False, ensurenl=False) if name else None
     except ClassNotFound:
@@ -94,5 +94,5 @@ def _lexer(name: str) -> Lexer | None:
 
 
 @lru_cache(maxsize=512)
-def _class(kind: Any) -> str:
-    return next((name for parent, name in _CLASSES if kind in parent), "")
+def _css_class(kind: Any) -> str:
+    return next((name for parent, name in _CSS_CLASSES if kind in parent), "")

@@ -16,13 +16,13 @@ from markupsafe import Markup, escape
 
 from sessgit import __version__
 from sessgit.formats import calls, code, phrases, prose, template
-from sessgit.formats.texts import ALL, OUTPUT, WORDS, Bound, clean, cut, one_line
+from sessgit.formats.texts import NO_BOUND, OUTPUT_BOUND, WORDS_BOUND, Bound, clean_text, cut_text, one_line
 from sessgit.model import humanize
 from sessgit.model.conversation.content import Call, Piece, Words
-from sessgit.model.conversation.story import Relative, Story, Told
+from sessgit.model.conversation.story import Relative, Story, StoryTurn
 
-_ABOUT = 200
-_DEEPEST = 8
+_LONGEST_ABOUT = 200
+_MOST_LEVELS = 8
 
 Paint = Callable[[str], Markup]
 
@@ -37,7 +37,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FoldedPart:
     """What is shown in a row: `head` names it, `about` says what it is about, `outcome` what came of it."""
 
     head: str
@@ -51,20 +51,20 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class PartGroup:
     """Pieces of one kind in a row: `said` by somebody, or `parts` that are folded."""
 
     kind: str
     said: tuple[Markup, ...] = ()
-    parts: tuple[Part, ...] = ()
+    parts: tuple[FoldedPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PageTurn:
     """A turn as the page shows it."""
 
-    told: Told
-    groups: tuple[Group, ...]
+    told: StoryTurn
+    groups: tuple[PartGroup, ...]
     missing: str
     summary: Markup | None
 
@@ -78,30 +78,30 @@ class Branching:
     closes: int
 
 
-def render(story: Story, turns: Iterable[Told], *, full: bool = False) -> Iterator[str]:
+def render(story: Story, turns: Iterable[StoryTurn], *, full: bool = False) -> Iterator[str]:
     """The page, piece by piece; without `full` long texts are cut in the middle, and say so."""
-    style = template.text("style.css")
+    style = template.read_template_file("style.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    family, depth = _branchings(story.family)
+    family, depth = _nest_family(story.family)
     filters: dict[str, Callable[..., object]] = {
-        "short": lambda name: str(name)[: phrases.SHORT],
-        "relative": phrases.relative,
-        "moment": phrases.moment,
-        "heading": phrases.heading,
-        "counted": humanize.counted,
-        "about_turn": phrases.about_turn,
-        "tools": phrases.tools,
+        "short": lambda name: str(name)[: phrases.SHORT_ID],
+        "relative": phrases.relative_phrase,
+        "moment": phrases.format_moment,
+        "heading": phrases.turn_heading,
+        "counted": humanize.format_count,
+        "about_turn": phrases.turn_facts,
+        "tools": phrases.tools_phrase,
     }
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return template.render(
         "page.html.j2",
         filters,
         story=story,
-        title=phrases.title(story),
-        facts=phrases.facts(story),
+        title=phrases.page_title(story),
+        facts=phrases.session_facts(story),
         family=family,
         family_depth=depth,
-        turns=_shown(story, turns, _Bounds(full)),
+        turns=_page_turns(story, turns, _TextBounds(full)),
         style=Markup(style),
         policy=policy,
         version=__version__,
@@ -109,103 +109,107 @@ def render(story: Story, turns: Iterable[Told], *, full: bool = False) -> Iterat
 
 
 @dataclass(frozen=True, slots=True)
-class _Bounds:
+class _TextBounds:
     full: bool
 
     @property
     def words(self) -> Bound:
-        return ALL if self.full else WORDS
+        return NO_BOUND if self.full else WORDS_BOUND
 
     @property
     def output(self) -> Bound:
-        return ALL if self.full else OUTPUT
+        return NO_BOUND if self.full else OUTPUT_BOUND
 
 
-def _shown(story: Story, turns: Iterable[Told], bounds: _Bounds) -> Iterator[Shown]:
+def _page_turns(story: Story, turns: Iterable[StoryTurn], bounds: _TextBounds) -> Iterator[PageTurn]:
     before = 0
     for told in turns:
-        groups = tuple(_groups(told, story.state.project, bounds))
-        summary = _painted(told.summary, bounds.words, prose.answer) if told.summary else None
-        yield Shown(told, groups, phrases.missing(before, told.number), summary)
+        groups = tuple(_part_groups(told, story.state.project, bounds))
+        summary = _paint(told.summary, bounds.words, prose.markdown_html) if told.summary else None
+        yield PageTurn(told, groups, phrases.missing_turns(before, told.number), summary)
         before = told.number
 
 
-def _groups(told: Told, project: str, bounds: _Bounds) -> Iterator[Group]:
-    for kind, pieces in groupby(told.pieces, _kind):
+def _part_groups(told: StoryTurn, project: str, bounds: _TextBounds) -> Iterator[PartGroup]:
+    for kind, pieces in groupby(told.pieces, _piece_kind):
         if kind == "work":
-            yield Group(kind, parts=tuple(_part(told, piece, project, bounds) for piece in pieces))
+            yield PartGroup(kind, parts=tuple(_make_part(told, piece, project, bounds) for piece in pieces))
         else:
-            paint = prose.typed if kind == "prompt" else prose.answer
+            paint = prose.plain_html if kind == "prompt" else prose.markdown_html
             said = (piece for piece in pieces if isinstance(piece, Words))
-            yield Group(kind, tuple(_painted(piece.text, bounds.words, paint) + _images(piece) for piece in said))
+            yield PartGroup(
+                kind, tuple(_paint(piece.text, bounds.words, paint) + _images_note(piece) for piece in said)
+            )
 
 
-def _kind(piece: Piece) -> str:
+def _piece_kind(piece: Piece) -> str:
     if isinstance(piece, Call) or piece.thinking or piece.by == "client":
         return "work"
     return "prompt" if piece.by == "person" else "answer"
 
 
-def _part(told: Told, piece: Piece, project: str, bounds: _Bounds) -> Part:
+def _make_part(told: StoryTurn, piece: Piece, project: str, bounds: _TextBounds) -> FoldedPart:
     if isinstance(piece, Call):
-        return _call(told, piece, project, bounds)
+        return _call_part(told, piece, project, bounds)
     if not piece.thinking and phrases.is_remark(piece.text):
-        return Part("", one_line(piece.text, _ABOUT), (), "remark")
-    paint = prose.answer if piece.thinking else prose.typed
+        return FoldedPart("", one_line(piece.text, _LONGEST_ABOUT), (), "remark")
+    paint = prose.markdown_html if piece.thinking else prose.plain_html
     head, kind = ("Thinking", "thinking") if piece.thinking else ("Notice", "notice")
-    return Part(head, one_line(piece.text, _ABOUT), (Block("", _painted(piece.text, bounds.words, paint)),), kind)
+    return FoldedPart(
+        head, one_line(piece.text, _LONGEST_ABOUT), (Block("", _paint(piece.text, bounds.words, paint)),), kind
+    )
 
 
-def _call(told: Told, call: Call, project: str, bounds: _Bounds) -> Part:
-    about = phrases.place(told.about.get(call.ordinal, ""), project)
-    outcome, wrong = phrases.outcome(call)
-    return Part(
-        head=phrases.tool(call.tool),
-        about=one_line(about, _ABOUT),
-        blocks=tuple(_block(block, bounds.output) for block in calls.blocks(call, about)),
+def _call_part(told: StoryTurn, call: Call, project: str, bounds: _TextBounds) -> FoldedPart:
+    about = phrases.short_place(told.about.get(call.ordinal, ""), project)
+    outcome, wrong = phrases.call_outcome(call)
+    return FoldedPart(
+        head=phrases.tool_name(call.tool),
+        about=one_line(about, _LONGEST_ABOUT),
+        blocks=tuple(_block_markup(block, bounds.output) for block in calls.call_blocks(call, about)),
         outcome=outcome,
         wrong=wrong,
         anchor=f"turn-{told.number}.{call.ordinal}",
     )
 
 
-def _block(block: calls.Block, bound: Bound) -> Block:
+def _block_markup(block: calls.CallBlock, bound: Bound) -> Block:
     if block.short:
-        return Block(block.name, escape(clean(block.text)), short=True)
+        return Block(block.name, escape(clean_text(block.text)), short=True)
     if block.language == "diff":
-        return Block(block.name, _diff(block.text, bound))
-    return Block(block.name, _pre(block.text, bound, block.language))
+        return Block(block.name, _diff_markup(block.text, bound))
+    return Block(block.name, _pre_markup(block.text, bound, block.language))
 
 
-def _pre(text: str, bound: Bound, language: str) -> Markup:
-    painted = _painted(text, bound, lambda part: code.highlighted(part, language))
+def _pre_markup(text: str, bound: Bound, language: str) -> Markup:
+    painted = _paint(text, bound, lambda part: code.highlight(part, language))
     return Markup("<pre><code>{}</code></pre>").format(painted)
 
 
-def _diff(text: str, bound: Bound) -> Markup:
-    painted = _painted(text, bound, lambda part: code.diff(part.split("\n")))
+def _diff_markup(text: str, bound: Bound) -> Markup:
+    painted = _paint(text, bound, lambda part: code.highlight_diff(part.split("\n")))
     return Markup('<pre class="diff"><code>{}</code></pre>').format(painted)
 
 
-def _painted(text: str, bound: Bound, paint: Paint) -> Markup:
+def _paint(text: str, bound: Bound, paint: Paint) -> Markup:
     """The text, cut in the middle where it is too long, each part painted by itself."""
-    found = cut(text, bound)
+    found = cut_text(text, bound)
     if not found.note:
         return paint(found.head)
     note = Markup('\n<span class="left-out">{}</span>\n').format(f"… {found.note} …")
     return paint(found.head) + note + (paint(found.tail) if found.tail else Markup())
 
 
-def _images(piece: Words) -> Markup:
-    return Markup("<p>[{}]</p>").format(phrases.images(piece.images)) if piece.images else Markup()
+def _images_note(piece: Words) -> Markup:
+    return Markup("<p>[{}]</p>").format(phrases.images_note(piece.images)) if piece.images else Markup()
 
 
-def _branchings(family: Iterable[Relative]) -> tuple[list[Branching], int]:
+def _nest_family(family: Iterable[Relative]) -> tuple[list[Branching], int]:
     """The members with the lists around them, and how many are open at the end."""
     out: list[Branching] = []
     depth = 0
     for member in family:
-        own = min(member.depth, _DEEPEST) + 1
+        own = min(member.depth, _MOST_LEVELS) + 1
         out.append(Branching(member, max(0, own - depth), max(0, depth - own)))
         depth = own
     return out, depth

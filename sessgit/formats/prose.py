@@ -21,33 +21,33 @@ from sessgit.formats import code
 
 _SCHEMES = ("http://", "https://", "mailto:")
 _DEEPEST_HEADING = 6
-_BELOW = 2
+_HEADING_OFFSET = 2
 """The page's own headings have the first two levels."""
 
 Environment = MutableMapping[str, Any]
 
 
-def answer(text: str) -> Markup:
+def markdown_html(text: str) -> Markup:
     """The Markdown of a harmless text as HTML."""
-    return Markup(_markdown().render(text))
+    return Markup(_markdown_parser().render(text))
 
 
-def typed(text: str) -> Markup:
+def plain_html(text: str) -> Markup:
     """A harmless text as it was typed, its fenced code as code."""
     out = Markup()
-    for part, language in parts(text):
+    for part, language in split_fences(text):
         if language is None:
             out += Markup('<div class="typed">{}</div>\n').format(part.strip("\n")) if part.strip() else ""
         else:
-            out += _code(part, language)
+            out += _code_markup(part, language)
     return out
 
 
-def parts(text: str) -> Iterator[tuple[str, str | None]]:
+def split_fences(text: str) -> Iterator[tuple[str, str | None]]:
     """The text in pieces: what stands between fences with None, what a fence holds with its language or ``""``."""
     lines = text.split("\n")
     at = 0
-    for token in _fences().parse(text) if "```" in text or "~~~" in text else ():
+    for token in _fence_parser().parse(text) if "```" in text or "~~~" in text else ():
         if token.type == "fence" and token.map:
             first, end = token.map
             if first > at:
@@ -59,7 +59,7 @@ def parts(text: str) -> Iterator[tuple[str, str | None]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class MarkdownBlock:
     """A block of Markdown: its lines from `first` up to and without `end`, how deep it is, and what marks it.
 
     `kind` is markdown-it's name of it, `tag` that of its element.
@@ -73,11 +73,11 @@ class Block:
     mark: str
 
 
-def blocks(text: str) -> Iterator[Block]:
+def markdown_blocks(text: str) -> Iterator[MarkdownBlock]:
     """The blocks that the Markdown of a text has, in order, where no HTML is known."""
-    for token in _markdown().parse(text):
+    for token in _markdown_parser().parse(text):
         if token.map:
-            yield Block(token.type, token.tag, token.map[0], token.map[1], token.level, token.markup)
+            yield MarkdownBlock(token.type, token.tag, token.map[0], token.map[1], token.level, token.markup)
 
 
 class _Renderer(RendererHTML):
@@ -104,16 +104,16 @@ class _Renderer(RendererHTML):
         return str(link.format(source, text))
 
     def heading_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Environment) -> str:
-        return f"<{_lower(tokens[idx])}>"
+        return f"<{_demoted_tag(tokens[idx])}>"
 
     def heading_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Environment) -> str:
-        return f"</{_lower(tokens[idx])}>\n"
+        return f"</{_demoted_tag(tokens[idx])}>\n"
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Environment) -> str:
-        return str(_code(tokens[idx].content.removesuffix("\n"), code.fence_language(tokens[idx].info)))
+        return str(_code_markup(tokens[idx].content.removesuffix("\n"), code.fence_language(tokens[idx].info)))
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Environment) -> str:
-        return str(_code(tokens[idx].content.removesuffix("\n"), ""))
+        return str(_code_markup(tokens[idx].content.removesuffix("\n"), ""))
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Environment) -> str:
         return '<div class="wide"><table>\n'
@@ -128,21 +128,21 @@ class _Renderer(RendererHTML):
         return "<td>"
 
 
-def _code(text: str, language: str) -> Markup:
-    return Markup("<pre><code>{}</code></pre>\n").format(code.highlighted(text, language))
+def _code_markup(text: str, language: str) -> Markup:
+    return Markup("<pre><code>{}</code></pre>\n").format(code.highlight(text, language))
 
 
-def _lower(heading: Token) -> str:
+def _demoted_tag(heading: Token) -> str:
     level = escape(heading.tag)[1:]
-    return f"h{min(_DEEPEST_HEADING, int(level) + _BELOW)}"
+    return f"h{min(_DEEPEST_HEADING, int(level) + _HEADING_OFFSET)}"
 
 
 @cache
-def _markdown() -> MarkdownIt:
+def _markdown_parser() -> MarkdownIt:
     """CommonMark with tables and struck text; a style attribute, which a table would have, is never written."""
     return MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable(["table", "strikethrough"])
 
 
 @cache
-def _fences() -> MarkdownIt:
+def _fence_parser() -> MarkdownIt:
     return MarkdownIt("zero").enable("fence")

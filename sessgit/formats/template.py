@@ -13,40 +13,40 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from sessgit.formats.texts import clean
+from sessgit.formats.texts import clean_text
 
 _FOLDER = Path(__file__).parent / "templates"
-_PIECES = 200
+_PIECES_PER_CHUNK = 200
 """A template gives its text in shreds; so many at a time are worth a write."""
 
 
 def render(name: str, filters: dict[str, Callable[..., object]], **values: Any) -> Iterator[str]:
     """The text of a template, piece by piece, so that what is long need not be held as a whole."""
-    environment = _environment().overlay()
+    environment = _template_environment().overlay()
     environment.filters = {**environment.filters, **filters}
     stream = environment.get_template(name).stream(**values)
-    stream.enable_buffering(_PIECES)
+    stream.enable_buffering(_PIECES_PER_CHUNK)
     yield from stream
 
 
 @cache
-def text(name: str) -> str:
+def read_template_file(name: str) -> str:
     """A file beside the templates as it is."""
     return (_FOLDER / name).read_text("utf-8")
 
 
 @cache
-def _environment() -> Environment:
+def _template_environment() -> Environment:
     return Environment(
         loader=FileSystemLoader(_FOLDER),
         autoescape=lambda name: bool(name and name.endswith(".html.j2")),
         undefined=StrictUndefined,
-        finalize=_harmless,
+        finalize=_clean_value,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
 
 
-def _harmless(value: Any) -> Any:
-    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+def _clean_value(value: Any) -> Any:
+    return clean_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value

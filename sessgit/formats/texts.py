@@ -20,14 +20,14 @@ class Bound:
     chars: int = 0
 
 
-WORDS = Bound(1_000, 50_000)
+WORDS_BOUND = Bound(1_000, 50_000)
 """Of what was said."""
-OUTPUT = Bound(240, 16_000)
+OUTPUT_BOUND = Bound(240, 16_000)
 """Of what tools took and gave."""
-ALL = Bound()
+NO_BOUND = Bound()
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """The text without what steers a terminal or turns the direction of reading; what has no meaning is `\\ufffd`."""
     if text.isascii() and text.isprintable():
         return text
@@ -35,7 +35,7 @@ def clean(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class CutText:
     """A text of which the middle may be left out: `note` says how much, and is empty where nothing is."""
 
     head: str
@@ -43,12 +43,12 @@ class Cut:
     tail: str = ""
 
 
-def cut(text: str, bound: Bound) -> Cut:
+def cut_text(text: str, bound: Bound) -> CutText:
     """The text, harmless; beyond the bound its first two thirds and its last one."""
-    text = clean(text).strip("\n")
+    text = clean_text(text).strip("\n")
     lines = text.split("\n")
     if (not bound.lines or len(lines) <= bound.lines) and (not bound.chars or len(text) <= bound.chars):
-        return Cut(text)
+        return CutText(text)
     first, last = bound.lines * 2 // 3, bound.lines // 3
     if len(lines) > bound.lines:
         head, tail = "\n".join(lines[:first]), "\n".join(lines[-last:])
@@ -57,13 +57,13 @@ def cut(text: str, bound: Bound) -> Cut:
     if len(head) + len(tail) > bound.chars:
         tail = (tail or head)[-(bound.chars // 3) :]
         head = head[: bound.chars * 2 // 3]
-    return Cut(head, _left_out(text, head, tail), tail)
+    return CutText(head, _omission_note(text, head, tail), tail)
 
 
-def _left_out(text: str, head: str, tail: str) -> str:
+def _omission_note(text: str, head: str, tail: str) -> str:
     lines = text.count("\n") - head.count("\n") - tail.count("\n") - 1
-    size = humanize.size(len(text.encode("utf-8", "replace")) - len((head + tail).encode("utf-8", "replace")))
-    return f"{humanize.counted(lines, 'line')} left out ({size})" if lines > 0 else f"{size} left out"
+    size = humanize.format_size(len(text.encode("utf-8", "replace")) - len((head + tail).encode("utf-8", "replace")))
+    return f"{humanize.format_count(lines, 'line')} left out ({size})" if lines > 0 else f"{size} left out"
 
 
 def one_line(text: str, width: int) -> str:

@@ -17,25 +17,30 @@ from sessgit.model import canonical, ids
 from sessgit.store import layout, operations, refs
 from sessgit.store.index import Index
 from sessgit.store.journal import Operation
-from sessgit.store.operations import Listed
+from sessgit.store.operations import ListedOperation
 from sessgit.store.sqlite import ref_snapshot
-from sessgit.store.sqlite.ref_snapshot import Held, Tips
+from sessgit.store.sqlite.ref_snapshot import BranchState, Tips
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
-_SPACES = ((layout.ARCHIVE, True), (layout.HEADS, False))
+_BRANCH_SPACES = ((layout.ARCHIVE, True), (layout.HEADS, False))
 """The later one wins, as everywhere."""
-_BROUGHT = ("graft", "turn")
-_TOLD = {"start": "created", "fork": "created", "end": "ended", **dict.fromkeys(("turn", "cell", "graft"), "updated")}
+_MERGE_EVENTS = ("graft", "turn")
+_EVENT_VERBS = {
+    "start": "created",
+    "fork": "created",
+    "end": "ended",
+    **dict.fromkeys(("turn", "cell", "graft"), "updated"),
+}
 """Which time of a session's state is that of a commit, by its event; of any other it is the commit's own."""
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastStore:
     """What the refs held when an operation had been done: the branches and the tags, and how many operations were done
     since. `lost` are the sessions that were there then and are gone for good."""
 
-    listed: Listed
+    listed: ListedOperation
     later: int
     tips: Tips
     tags: Mapping[str, str]
@@ -46,14 +51,14 @@ class Past:
         return self.listed.operation
 
 
-def as_of(store: Store, index: Index, wanted: str) -> Past:
+def as_of_operation(store: Store, index: Index, wanted: str) -> PastStore:
     """The store as of the operation whose id begins so, undone since or not; `index` is level with the store as it is.
 
     Raises NotFoundError where no operation fits, or several do, and ConflictError where it was never done.
     """
     held = refs.read_all(store.path)
-    every = operations.listed(store)
-    found = operations.named(every, wanted)
+    every = operations.list_operations(store)
+    found = operations.find_operation(every, wanted)
     if found.standing == "not done":
         raise ConflictError(f"“{found.operation.summary}” was never completed", "`sessgit ops` lists all operations.")
     moment = canonical.seconds(found.operation.time)
@@ -65,8 +70,8 @@ def as_of(store: Store, index: Index, wanted: str) -> Past:
     since, until = (
         [one.operation for one in part if one.standing != "not done"] for part in (every[:place], every[place:])
     )
-    values = _taken_back(store, held, since, {move.new for one in every for move in one.operation.moves})
-    then = _Then(store, moment, values, held, _Known.of(since, until), ref_snapshot.held(index))
+    values = _refs_before(store, held, since, {move.new for one in every for move in one.operation.moves})
+    then = _PastBranches(store, moment, values, held, _JournalFacts.of(since, until), ref_snapshot.branch_states(index))
     tips, lost = dict[str, tuple[str, bool]](), list[str]()
     for session in then.sessions:
         try:
@@ -75,10 +80,10 @@ def as_of(store: Store, index: Index, wanted: str) -> Past:
             tips |= then.found[session]
         except SessgitError:
             lost.append(session)
-    return Past(found, len(since), tips, _tags(index, values, held), tuple(sorted(lost)))
+    return PastStore(found, len(since), tips, _tags_at(index, values, held), tuple(sorted(lost)))
 
 
-def _tags(index: Index, values: Mapping[str, str | None], held: Mapping[str, str]) -> dict[str, str]:
+def _tags_at(index: Index, values: Mapping[str, str | None], held: Mapping[str, str]) -> dict[str, str]:
     """The tags, those that have not moved as the index has them: of annotated ones it knows the commit."""
     found = index.tags()
     for ref, tip in values.items():
@@ -89,7 +94,7 @@ def _tags(index: Index, values: Mapping[str, str | None], held: Mapping[str, str
     return found
 
 
-def _taken_back(
+def _refs_before(
     store: Store, held: Mapping[str, str], since: Sequence[Operation], left: Collection[str | None]
 ) -> dict[str, str | None]:
     """What each ref held when the first of the operations that touched it began; `since` are the newest first, `left`
@@ -97,25 +102,29 @@ def _taken_back(
     values: dict[str, str | None] = dict(held)
     own: dict[str, set[str]] = {}
     for ref in values:
-        own.setdefault(_session(ref), set()).add(ref)
+        own.setdefault(_session_of_ref(ref), set()).add(ref)
     for operation in since:
-        for session in _stones(operation):  # it had no other branches than those that were taken, or brought back
+        for session in _tombstone_sessions(
+            operation
+        ):  # it had no other branches than those that were taken, or brought back
             for ref in own.pop(session, ()):
                 values[ref] = None
         for move in operation.moves:
-            own.setdefault(_session(move.ref), set()).add(move.ref)
+            own.setdefault(_session_of_ref(move.ref), set()).add(move.ref)
             values[move.ref] = move.old
             if operation.command == "merge" and move.old is not None and move.new is not None:
-                values[move.ref] = _without_brought(store, move.old, move.new, left)
+                values[move.ref] = _before_merged_turns(store, move.old, move.new, left)
     return values
 
 
-def _without_brought(store: Store, tip: str, merge: str, left: Collection[str | None]) -> str:
+def _before_merged_turns(store: Store, tip: str, merge: str, left: Collection[str | None]) -> str:
     """The commit before the turns that a merge brought: they may be recorded before it moves the ref itself."""
     try:
-        theirs = _origin(store, merge)
+        theirs = _origin_branch(store, merge)
         for commit in store.repo.first_parents(tip):
-            brought = store.message(commit.id).get("Event") in _BROUGHT and _origin(store, commit.id) == theirs
+            brought = (
+                store.message(commit.id).get("Event") in _MERGE_EVENTS and _origin_branch(store, commit.id) == theirs
+            )
             if not brought or not theirs or commit.id in left:
                 return commit.id
     except SessgitError:  # then what is missing shows where the branch is read
@@ -123,13 +132,13 @@ def _without_brought(store: Store, tip: str, merge: str, left: Collection[str | 
     return tip
 
 
-def _origin(store: Store, commit: str) -> str:
+def _origin_branch(store: Store, commit: str) -> str:
     """The branch from which a commit brought something, or ``""``."""
     return store.message(commit).get("Origin").partition("@")[0]
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _JournalFacts:
     """What operations say of commits: those that were there when the one asked for had been done, those that later ones
     made; what it left itself, and what it or the last one before it left, with the time, by ref. And which sessions
     were deleted since, or brought back."""
@@ -141,30 +150,30 @@ class _Known:
     deleted: frozenset[str]
 
     @classmethod
-    def of(cls, since: Sequence[Operation], until: Sequence[Operation]) -> _Known:
+    def of(cls, since: Sequence[Operation], until: Sequence[Operation]) -> _JournalFacts:
         there, made = set[str](), set[str]()
         left: dict[str, tuple[str | None, float]] = {}
         for operation in reversed(until):
             moment = _seconds(operation.time)
             left |= {move.ref: (move.new, moment) for move in operation.moves}
-            there |= {tip for move in _of_branches(operation) for tip in (move.old, move.new) if tip is not None}
+            there |= {tip for move in _branch_moves(operation) for tip in (move.old, move.new) if tip is not None}
         met = set(there)
         for operation in reversed(since):
-            moves = list(_of_branches(operation))
+            moves = list(_branch_moves(operation))
             met |= {move.old for move in moves if move.old is not None}
             new = {move.new for move in moves if move.new is not None} - met
             made |= new
             met |= new
-        exact = {move.ref: move.new for move in _of_branches(until[0])}
-        deleted = frozenset(session for operation in since for session in _stones(operation))
+        exact = {move.ref: move.new for move in _branch_moves(until[0])}
+        deleted = frozenset(session for operation in since for session in _tombstone_sessions(operation))
         return cls(frozenset(there), frozenset(made), exact, left, deleted)
 
 
-def _of_branches(operation: Operation) -> Iterator[Move]:
+def _branch_moves(operation: Operation) -> Iterator[Move]:
     return (move for move in operation.moves if move.ref.startswith((layout.HEADS, layout.ARCHIVE)))
 
 
-class _Then:
+class _PastBranches:
     """The branches of sessions as they were at `moment`.
 
     `values` is what each ref held since, before operations moved it on, `held` what it holds now, and `indexed` what
@@ -172,11 +181,12 @@ class _Then:
     """
 
     def __init__(
-        self, store: Store, moment: float, values: Mapping[str, str | None], held: Mapping[str, str], known: _Known,
-        indexed: Mapping[str, Held],
+        self, store: Store, moment: float, values: Mapping[str, str | None], held: Mapping[str, str],
+        known: _JournalFacts,
+        indexed: Mapping[str, BranchState],
     ) -> None:  # fmt: skip
         self.store, self.moment, self.values, self.known, self.indexed = store, moment, values, known, indexed
-        self.found, self.now = _by_session(values), _by_session(held)
+        self.found, self.now = _branches_by_session(values), _branches_by_session(held)
         self.inside: dict[str, set[str]] = {}
         for name in indexed:
             self.inside.setdefault(layout.session_of(name), set()).add(name)
@@ -217,19 +227,19 @@ class _Then:
 
     def _left(self, session: str) -> list[tuple[str | None, float]]:
         """What operations until then left in the refs of the session's head, and when."""
-        refs = (layout.archived(session), layout.head(session))
+        refs = (layout.archive_ref(session), layout.head_ref(session))
         return [self.known.left[ref] for ref in refs if ref in self.known.left]
 
     def _gone_at(self, session: str) -> float | None:
         """When the last of these operations took the session away, if it did and none let it be recorded again."""
         left = self._left(session)
-        if layout.tombstone(session) in self.known.left:
+        if layout.tombstone_ref(session) in self.known.left:
             return None
         return max(time for _, time in left) if left and not any(tip for tip, _ in left) else None
 
     def _head(self, session: str) -> str | None:
         """The head, if it is what the operation itself left."""
-        return self.known.exact.get(layout.head(session)) or self.known.exact.get(layout.archived(session))
+        return self.known.exact.get(layout.head_ref(session)) or self.known.exact.get(layout.archive_ref(session))
 
     # What commits tell
 
@@ -237,14 +247,14 @@ class _Then:
         """The ends of what was there of the session, by the name of the branch."""
         found = {name: tip for name, (tip, _) in self.found[session].items()}
         cut = {name: self._cut(session, tip) for name, tip in found.items()}
-        tips = {tip for name, tip in cut.items() if tip is not None and not layout.is_other(name)}
+        tips = {tip for name, tip in cut.items() if tip is not None and not layout.is_other_version(name)}
         # A branch that went on since has taken its place on the head; but after a deletion all is recorded anew.
         for name, (tip, _) in () if session in self.known.deleted else self.now.get(session, {}).items():
-            if tip not in found.values() and not layout.is_other(name):
+            if tip not in found.values() and not layout.is_other_version(name):
                 end = self._cut(session, tip, whole=True)
                 tips |= {end} if end is not None else set()
         tips |= self._set_apart(session, cut, tips)
-        ends = sorted(tip for tip in tips if not any(self._leads(other, tip) for other in tips - {tip}))
+        ends = sorted(tip for tip in tips if not any(self._history_has(other, tip) for other in tips - {tip}))
         if head is None and ends:
             head = found[session] if cut[session] == found[session] else max(ends, key=self._written)
             gone = self._gone_at(session)
@@ -253,7 +263,7 @@ class _Then:
         if head is None:
             return {}
         out, taken = {session: head}, self._turns(head)
-        others = sorted((name, end) for name, end in cut.items() if layout.is_other(name) and end is not None)
+        others = sorted((name, end) for name, end in cut.items() if layout.is_other_version(name) and end is not None)
         out |= {name: end for name, end in others if self._turns(end).keys() - taken.keys()}
         for end in ends:
             # A head is written last. What is later was said before the operation, and recorded after it.
@@ -264,9 +274,13 @@ class _Then:
     def _set_apart(self, session: str, cut: Mapping[str, str | None], tips: Collection[str]) -> set[str]:
         """The end of what was the head, if that came from another machine and this one's file has gone on without."""
         left = [tip for tip, _ in self._left(session) if tip is not None]
-        if not left or any(self._leads(tip, left[0]) for tip in tips):
+        if not left or any(self._history_has(tip, left[0]) for tip in tips):
             return set()
-        return {end for name, end in cut.items() if end and layout.is_other(name) and self._leads(end, left[0])}
+        return {
+            end
+            for name, end in cut.items()
+            if end and layout.is_other_version(name) and self._history_has(end, left[0])
+        }
 
     def _cut(self, session: str, tip: str, *, whole: bool = False) -> str | None:
         """The last commit of the session's own on the line to `tip` that was there, None if none was.
@@ -286,7 +300,7 @@ class _Then:
             return True
         if commit in self.known.made or time > self.moment:
             return False
-        told = _TOLD.get(event)
+        told = _EVENT_VERBS.get(event)
         said = canonical.seconds(getattr(self.store.state(commit), told)) if told else None
         return (time if said is None else said) <= self.moment
 
@@ -298,7 +312,7 @@ class _Then:
         messages = (self.store.message(commit.id) for commit in self.store.repo.first_parents(tip))
         return dict.fromkeys(key for message in messages if (key := message.get("Prompt")))
 
-    def _leads(self, tip: str, commit: str) -> bool:
+    def _history_has(self, tip: str, commit: str) -> bool:
         """Whether the line to `tip`, without what was merged into it, has the commit."""
         if not self.store.repo.is_ancestor(commit, tip):
             return False
@@ -308,16 +322,16 @@ class _Then:
         self, session: str, end: str, cut: Mapping[str, str | None], taken: Iterable[str], kept: Mapping[str, None]
     ) -> str:
         """The name of a rewound branch: the one that it still has, else as a rewind would name it."""
-        own = [name for name, tip in cut.items() if tip == end and layout.is_rewound(name) and name not in taken]
+        own = [name for name, tip in cut.items() if tip == end and layout.is_rewound_branch(name) and name not in taken]
         behind = [key for key in reversed(self._turns(end)) if key not in kept]
         names = [*own, *(ids.rewound_name(session, key) for key in behind)]
         return next((name for name in names if name not in taken), f"{session}.r-{end[:8]}")
 
 
-def _by_session(values: Mapping[str, str | None]) -> dict[str, dict[str, tuple[str, bool]]]:
+def _branches_by_session(values: Mapping[str, str | None]) -> dict[str, dict[str, tuple[str, bool]]]:
     """The branches of each session by name, their tips and whether they are archived."""
     found: dict[str, dict[str, tuple[str, bool]]] = {}
-    for space, archived in _SPACES:
+    for space, archived in _BRANCH_SPACES:
         for ref, tip in values.items():
             name = ref.removeprefix(space)
             if tip is not None and ref.startswith(space) and canonical.is_printable(name):
@@ -325,14 +339,14 @@ def _by_session(values: Mapping[str, str | None]) -> dict[str, dict[str, tuple[s
     return found
 
 
-def _stones(operation: Operation) -> set[str]:
+def _tombstone_sessions(operation: Operation) -> set[str]:
     """The sessions that the operation deleted, or brought back."""
     return {move.ref.removeprefix(layout.DELETED) for move in operation.moves if move.ref.startswith(layout.DELETED)}
 
 
-def _session(ref: str) -> str:
+def _session_of_ref(ref: str) -> str:
     """The session that a ref belongs to, ``""`` for any other."""
-    return layout.session_at(ref) if ref.startswith((layout.HEADS, layout.ARCHIVE)) else ""
+    return layout.session_of_ref(ref) if ref.startswith((layout.HEADS, layout.ARCHIVE)) else ""
 
 
 def _seconds(time: str) -> float:

@@ -15,20 +15,20 @@ from sessgit.model.config import is_folder
 from sessgit.model.conversation.session import Session
 from sessgit.store import journal
 from sessgit.store.files import paths
-from sessgit.store.layout import StorePaths, short
+from sessgit.store.layout import StorePaths, short_name
 from sessgit.store.recorder import cursor as cursors
 
-Here = Callable[[str], str]
+LocalPath = Callable[[str], str]
 """From the folder of a project, as a session's state names it, to the one that stands for it on this machine."""
 
 
-def here(mapping: Mapping[str, str], user: str) -> Here:
+def local_path_map(mapping: Mapping[str, str], user: str) -> LocalPath:
     """The folders that `project.map` says; `user` is the home that `~` stands for.
 
     Of several prefixes the longest one counts, and whole parts of a path only. A folder that is here stays what it is,
     whatever the mapping says: a session that was held here must never move because another machine has such a path.
     """
-    known = {_parts(left, user): _path(right, user) for left, right in mapping.items()}
+    known = {_path_parts(left, user): _expand_home(right, user) for left, right in mapping.items()}
     longest = sorted(known, key=len, reverse=True)
 
     @cache
@@ -42,12 +42,12 @@ def here(mapping: Mapping[str, str], user: str) -> Here:
     return folder if known else str
 
 
-def localized(state: Session, here: Here) -> Session:
+def localize_state(state: Session, here: LocalPath) -> Session:
     """The state with its project's folder on this machine; what is recorded is never changed by that."""
     return replace(state, project=here(state.project))
 
 
-def place_of(config: Path, state: Session, beside: StorePaths | None = None) -> Path | None:
+def transcript_place(config: Path, state: Session, beside: StorePaths | None = None) -> Path | None:
     """Where the client looks for the session's transcript, if it is known; `beside` is of the store.
 
     The state may have been written on another machine. So what counts is where the file is, then where it was read
@@ -57,17 +57,17 @@ def place_of(config: Path, state: Session, beside: StorePaths | None = None) -> 
     said = agents.of(state).home.transcript_place(config, state.transcript, state.agent_id, "")
     if said is not None and paths.is_there(said):
         return said
-    found = agents.of(state).home.transcript_place(config, "", state.agent_id, _real(state.project))
+    found = agents.of(state).home.transcript_place(config, "", state.agent_id, _real_path(state.project))
     if said is not None and said == found:
         return said
-    known = cursors.load(beside, state.id) if beside is not None else None
+    known = cursors.load_cursor(beside, state.id) if beside is not None else None
     read = agents.of(state).home.transcript_place(config, known.path, state.agent_id, "") if known else None
     if read is not None:
         return read
     if said is not None and (said.parent.is_dir() or not paths.is_there(state.project)):
         return said
     if said is None and found is None:
-        return _anywhere(config, state.agent_id)
+        return _find_anywhere(config, state.agent_id)
     return (
         said
         if said is not None and found is not None and agents.of(state).home.is_cut(said.parent.name, found.parent.name)
@@ -75,42 +75,42 @@ def place_of(config: Path, state: Session, beside: StorePaths | None = None) -> 
     )
 
 
-def _anywhere(config: Path, agent_id: str) -> Path | None:
+def _find_anywhere(config: Path, agent_id: str) -> Path | None:
     """The one transcript of that name in whichever folder of the client's; of several it finds none."""
     any_place = agents.at(config).home.transcript_place(config, "", agent_id, "/")
-    found = copies(config, any_place) if any_place else []
+    found = other_copies(config, any_place) if any_place else []
     return found[0] if len(found) == 1 else None
 
 
-def read_at(state: Session, beside: StorePaths) -> str:
+def recorded_transcript_path(state: Session, beside: StorePaths) -> str:
     """Return where the session's transcript was read, as its state says, or here last where that lay elsewhere than
     the client's; ``""`` where nothing says it."""
-    known = None if state.transcript else cursors.load(beside, state.id)
+    known = None if state.transcript else cursors.load_cursor(beside, state.id)
     return known.path if known else state.transcript
 
 
-def file_of(config: Path, state: Session, beside: StorePaths) -> Path | None:
+def transcript_file(config: Path, state: Session, beside: StorePaths) -> Path | None:
     """The session's transcript, where the client looks for it, else where it was read; None where it is at neither."""
-    said = read_at(state, beside)
-    places = (place_of(config, state, beside), Path(said) if said else None)
+    said = recorded_transcript_path(state, beside)
+    places = (transcript_place(config, state, beside), Path(said) if said else None)
     return next((path for path in places if path is not None and paths.is_there(path)), None)
 
 
-def was_here(state: Session, beside: StorePaths, made: Callable[[], Collection[str]] | None = None) -> bool:
+def was_recorded_here(state: Session, beside: StorePaths, made: Callable[[], Collection[str]] | None = None) -> bool:
     """Whether the session was recorded on this machine, or a command made it here with a transcript of its own.
 
     The path in its state proves nothing: two machines on which the user has the same home have the same paths. `made`
-    returns what `made_here` does, for a caller that asks about many sessions.
+    returns what `files_made_here` does, for a caller that asks about many sessions.
     """
-    return paths.is_there(beside.cursor(state.id)) or state.transcript in (made() if made else made_here(beside))
+    return paths.is_there(beside.cursor(state.id)) or state.transcript in (made() if made else files_made_here(beside))
 
 
-def made_here(beside: StorePaths) -> frozenset[str]:
+def files_made_here(beside: StorePaths) -> frozenset[str]:
     """The paths of the files that commands wrote on this machine for the sessions that they made."""
     return frozenset(path for operation in journal.read(beside) for path in operation.files)
 
 
-def is_elsewhere(config: Path, state: Session, here: Here) -> bool:
+def is_elsewhere(config: Path, state: Session, here: LocalPath) -> bool:
     """Whether the project of a session, as its state says it, is a folder of another machine, for which `project.map`
     can name one here: it is not here, and either that names one already or the session was not recorded here. A
     transcript that `restore` wrote for it here, and that was read since, is none of this machine's."""
@@ -123,46 +123,46 @@ def is_elsewhere(config: Path, state: Session, here: Here) -> bool:
     )
 
 
-def is_gone(project: str) -> bool:
+def is_folder_gone(project: str) -> bool:
     """Whether the folder in which a session was held is no longer there: then the client cannot be started in it."""
     return bool(project) and not (paths.is_there(project) and Path(project).is_dir())
 
 
 def check_folder(project: str) -> None:
     """Raises NotFoundError where a session shall be continued in a folder that is none; ``""`` is no wish."""
-    if is_gone(project):
+    if is_folder_gone(project):
         raise NotFoundError(f"there is no folder {project}", "--project needs the folder in which to start the client.")
 
 
-def copies(config: Path, path: Path) -> list[Path]:
+def other_copies(config: Path, path: Path) -> list[Path]:
     """The transcripts of the same session in other folders of the client."""
     found = (config / "projects").glob(f"*/{path.name}")
     return sorted(other for other in found if other != path and other.is_file())
 
 
-def target(config: Path, state: Session, project: str, beside: StorePaths | None = None) -> Path:
+def transcript_target(config: Path, state: Session, project: str, beside: StorePaths | None = None) -> Path:
     """Where the transcript belongs: for the agent started in `project`, a folder, or where the session's state says."""
     check_folder(project)
     place = (
         agents.of(state).home.transcript_place(config, "", state.agent_id, project)
         if project
-        else place_of(config, state, beside)
+        else transcript_place(config, state, beside)
     )
     if place is None:
         raise SessgitError(
             f"the place of {state.id}'s file is unknown",
-            f"Choose a place: `sessgit restore {short(state.id)} --project DIR`, or `--output FILE`.",
+            f"Choose a place: `sessgit restore {short_name(state.id)} --project DIR`, or `--output FILE`.",
         )
     return place
 
 
-def move_along(config: Path, state: Session, target: Path) -> bool:
+def move_transcript(config: Path, state: Session, target: Path) -> bool:
     """Whether the transcript was moved to its new place, out of the folder for a project that is gone.
 
     A link first and the old name last: what stops it between the two, doing it again completes.
     """
-    others = copies(config, target)
-    if len(others) != 1 or not is_gone(state.project):
+    others = other_copies(config, target)
+    if len(others) != 1 or not is_folder_gone(state.project):
         return False
     if agents.of(state).home.is_open(config, state.agent_id):
         return False
@@ -179,28 +179,28 @@ def move_along(config: Path, state: Session, target: Path) -> bool:
     return True
 
 
-def check_alone(config: Path, target: Path) -> None:
+def check_no_copies(config: Path, target: Path) -> None:
     """Raises ConflictError where the session's transcript lies in another folder of the client.
 
     Of two with one id the client finds none.
     """
-    others = [] if paths.is_there(target) else copies(config, target)
+    others = [] if paths.is_there(target) else other_copies(config, target)
     if others:
         raise ConflictError(
             f"its transcript exists in another folder: {others[0]}. With two, the client finds neither",
-            f"Move it to {target}, or leave it and fork: `sessgit fork {short(target.stem)} --project DIR`",
+            f"Move it to {target}, or leave it and fork: `sessgit fork {short_name(target.stem)} --project DIR`",
         )
 
 
-def _parts(prefix: str, user: str) -> tuple[str, ...]:
-    return PurePosixPath(_path(prefix, user)).parts
+def _path_parts(prefix: str, user: str) -> tuple[str, ...]:
+    return PurePosixPath(_expand_home(prefix, user)).parts
 
 
-def _path(folder: str, user: str) -> str:
+def _expand_home(folder: str, user: str) -> str:
     return os.path.normpath(f"{user}{folder[1:]}" if folder == "~" or folder.startswith("~/") else folder)
 
 
-def _real(project: str) -> str:
+def _real_path(project: str) -> str:
     """The client goes by where links lead."""
     try:
         return os.path.realpath(project) if project else ""

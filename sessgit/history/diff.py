@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sessgit.history.same_lines import SameLines
-from sessgit.history.views import Prices, gists, read_turn, turn_json
+from sessgit.history.same_lines import LineComparison
+from sessgit.history.views import Prices, read_turn, turn_gists, turn_json
 from sessgit.model import edit_script
 from sessgit.model.conversation.turn import Gist, Tokens, add_by_model
 from sessgit.model.edit_script import Edit
@@ -16,11 +16,11 @@ from sessgit.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class DiffSide:
     """One side of a diff: a branch, the turns that only it has, what these amount to, and its last answer."""
 
     branch: Branch
-    only: list[Row]
+    own_rows: list[Row]
     gists: list[Gist]
     last_answer: str = ""
 
@@ -44,7 +44,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Partial:
+class PartialTurn:
     """A turn that both have, one of them only its beginning: how many cells each has of it."""
 
     turn: int
@@ -53,7 +53,7 @@ class Partial:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangedTurn:
     """A turn of a and the turn of b that has the same prompt, with what differs between them: some of `prompt`,
     `answer` and `calls`, or else `lines`."""
 
@@ -63,16 +63,16 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Diff:
+class ConversationDiff:
     """`edits` turn a into b, turn by turn; `base` is the last turn before which, and with which, both are the same,
     if they have a common ancestor. A turn that is cut short or changed is among the turns of each side."""
 
-    a: Side
-    b: Side
+    a: DiffSide
+    b: DiffSide
     edits: list[Edit[Row]]
     base: Row | None
-    partial: Partial | None
-    changed: list[Changed]
+    partial: PartialTurn | None
+    changed: list[ChangedTurn]
 
     @property
     def shared(self) -> int:
@@ -80,10 +80,12 @@ class Diff:
         return sum(edit.same for edit in self.edits)
 
 
-def diff(store: Store, index: Index, a: tuple[Branch, int | None], b: tuple[Branch, int | None]) -> Diff:
+def diff_branches(
+    store: Store, index: Index, a: tuple[Branch, int | None], b: tuple[Branch, int | None]
+) -> ConversationDiff:
     """Compares two branches, each up to a turn if one is given."""
-    left, right = (_up_to(index.turns(branch.name), turn) for branch, turn in (a, b))
-    turns = SameLines(store, (a[0].tip, left), (b[0].tip, right))
+    left, right = (_rows_up_to(index.turns(branch.name), turn) for branch, turn in (a, b))
+    turns = LineComparison(store, (a[0].tip, left), (b[0].tip, right))
 
     def has_same_lines(one: Row, other: Row) -> bool:
         return turns.relation(one, other) == "same"
@@ -91,7 +93,7 @@ def diff(store: Store, index: Index, a: tuple[Branch, int | None], b: tuple[Bran
     def says_and_does_the_same(one: Row, other: Row) -> bool:
         return not turns.differences(one, other)
 
-    together = edit_script.common((row.prompt for row in left), (row.prompt for row in right))
+    together = edit_script.common_prefix_length((row.prompt for row in left), (row.prompt for row in right))
     related = any(turns.relation(*pair) != "different" for pair in zip(left[:together], right, strict=False))
     if related:
         edits = edit_script.diff(left, right, lambda row: row.prompt, has_same_lines)
@@ -102,23 +104,23 @@ def diff(store: Store, index: Index, a: tuple[Branch, int | None], b: tuple[Bran
     cut = edits[together - 1] if related else None
     partial = None
     if cut is not None and cut.a and cut.b and turns.relation(cut.a, cut.b) == "part":
-        partial = _partial(store, (a[0], cut.a), (b[0], cut.b))
+        partial = _find_partial(store, (a[0], cut.a), (b[0], cut.b))
     changed = [
-        Changed(one.turn, other.turn, turns.differences(one, other) or ("lines",))
+        ChangedTurn(one.turn, other.turn, turns.differences(one, other) or ("lines",))
         for one, other in ((edit.a, edit.b) for edit in edits if edit.changed and not (partial and edit is cut))
         if one is not None and other is not None
     ]
-    mine = _side(store, index, a[0], [edit.a for edit in edits if edit.a is not None and not edit.same])
-    theirs = _side(store, index, b[0], [edit.b for edit in edits if edit.b is not None and not edit.same])
-    return Diff(mine, theirs, edits, left[same - 1] if same else None, partial, changed)
+    mine = _diff_side(store, index, a[0], [edit.a for edit in edits if edit.a is not None and not edit.same])
+    theirs = _diff_side(store, index, b[0], [edit.b for edit in edits if edit.b is not None and not edit.same])
+    return ConversationDiff(mine, theirs, edits, left[same - 1] if same else None, partial, changed)
 
 
-def _side(store: Store, index: Index, branch: Branch, own: list[Row]) -> Side:
+def _diff_side(store: Store, index: Index, branch: Branch, own: list[Row]) -> DiffSide:
     last = read_turn(store, branch.tip, own[-1]).told.answer if own else ""
-    return Side(branch, own, gists(store, index, branch, own), last)
+    return DiffSide(branch, own, turn_gists(store, index, branch, own), last)
 
 
-def as_json(store: Store, found: Diff, overrides: Prices) -> dict[str, Any]:
+def diff_json(store: Store, found: ConversationDiff, overrides: Prices) -> dict[str, Any]:
     """Return what `diff --json` prints."""
     return {
         "a": found.a.branch.name,
@@ -129,22 +131,22 @@ def as_json(store: Store, found: Diff, overrides: Prices) -> dict[str, Any]:
         if found.partial is None
         else {"turn": found.partial.turn, "cells": {"a": found.partial.a, "b": found.partial.b}},
         "changed": [{"a": one.a, "b": one.b, "differs": list(one.differs)} for one in found.changed],
-        "only_a": _turns(store, found.a, overrides),
-        "only_b": _turns(store, found.b, overrides),
+        "only_a": _turns_json(store, found.a, overrides),
+        "only_b": _turns_json(store, found.b, overrides),
         "files": {"a": found.a.files, "b": found.b.files},
         "tokens": {"a": found.a.tokens.as_json(), "b": found.b.tokens.as_json()},
     }
 
 
-def _turns(store: Store, side: Side, overrides: Prices) -> list[dict[str, Any]]:
-    return [turn_json(read_turn(store, side.branch.tip, row), overrides) for row in side.only]
+def _turns_json(store: Store, side: DiffSide, overrides: Prices) -> list[dict[str, Any]]:
+    return [turn_json(read_turn(store, side.branch.tip, row), overrides) for row in side.own_rows]
 
 
-def _up_to(rows: list[Row], turn: int | None) -> list[Row]:
+def _rows_up_to(rows: list[Row], turn: int | None) -> list[Row]:
     return rows if turn is None else rows[:turn]
 
 
-def _partial(store: Store, a: tuple[Branch, Row], b: tuple[Branch, Row]) -> Partial | None:
+def _find_partial(store: Store, a: tuple[Branch, Row], b: tuple[Branch, Row]) -> PartialTurn | None:
     """The turn of which one side has only the beginning, if that has fewer cells."""
     counts = [len(store.cells(branch.tip, row.turn)) for branch, row in (a, b)]
-    return Partial(a[1].turn, *counts) if counts[0] != counts[1] else None
+    return PartialTurn(a[1].turn, *counts) if counts[0] != counts[1] else None

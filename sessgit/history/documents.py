@@ -7,30 +7,30 @@ from typing import Any
 
 from sessgit import agents
 from sessgit.history import session_files, show
-from sessgit.history.log import Fork, Left
-from sessgit.history.session_totals import File, Seen, moment
-from sessgit.history.show import Family, ShownCell, ShownTurn, Start
+from sessgit.history.log import ForkEntry, SideBranch
+from sessgit.history.session_totals import FileState, SessionTotals, piece_time
+from sessgit.history.show import SessionFamily, SessionStart, ShownCell, ShownTurn
 from sessgit.history.views import Prices, session_json, turn_json
 from sessgit.model import canonical, prices
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens
 from sessgit.model.program_input import Metadata, Task
-from sessgit.model.progress import Progress, unseen
+from sessgit.model.progress import Progress, no_progress
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.sqlite.rows import Branch
 from sessgit.store.store import Store
 
 
-def session(
-    store: Store, index: Index, branch: Branch, overrides: Prices, progress: Progress = unseen
+def session_document(
+    store: Store, index: Index, branch: Branch, overrides: Prices, progress: Progress = no_progress
 ) -> dict[str, Any]:
     """Return a session with all that is known of it. Every turn is read; `progress` gets the number read and of all."""
-    rows, seen, state = index.turns(branch.name), Seen(agents.of(branch.state)), branch.state
+    rows, seen, state = index.turns(branch.name), SessionTotals(agents.of(branch.state)), branch.state
     for done, row in enumerate(rows):
         progress(done, len(rows))
-        seen.take(row, *show.read(store, branch, row))
+        seen.take(row, *show.read_pieces(store, branch, row))
     return {
         **session_json(branch, overrides),
         "agent_version": state.agent_version,
@@ -41,9 +41,11 @@ def session(
         "subagent_calls": seen.recursive,
         "models": {model: _model(state, model, overrides) for model in sorted({*state.tokens, *state.calls})},
         "files": {path: _file(file) for path, file in seen.files.items()},
-        "family": _family(state, show.family(index, branch)),
+        "family": _family_json(state, show.session_family(index, branch)),
         "program": _program(state),
-        "kept_files": [{"path": path, "bytes": size} for path, size in session_files.sizes(store, branch.tip).items()],
+        "kept_files": [
+            {"path": path, "bytes": size} for path, size in session_files.file_sizes(store, branch.tip).items()
+        ],
         "rules": dict(state.rules),
         "redacted": state.redacted,
         "commit": branch.tip,
@@ -51,7 +53,7 @@ def session(
     }
 
 
-def turn(shown: ShownTurn, overrides: Prices) -> dict[str, Any]:
+def turn_document(shown: ShownTurn, overrides: Prices) -> dict[str, Any]:
     """Return what `log --json` says of the turn, and its pieces."""
     told, row = shown.told, shown.row
     return {
@@ -66,11 +68,11 @@ def turn(shown: ShownTurn, overrides: Prices) -> dict[str, Any]:
         "files_read": list(told.files_read),
         "files_changed": list(told.files_changed),
         "subagents": [{"name": agent.name, "lines": agent.lines} for agent in shown.subagents],
-        "pieces": [piece(one) for one in shown.pieces],
+        "pieces": [piece_json(one) for one in shown.pieces],
     }
 
 
-def start(shown: Start) -> dict[str, Any]:
+def start_document(shown: SessionStart) -> dict[str, Any]:
     """Return turn 0, the start of a session."""
     origin = shown.branch.state.origin
     return {
@@ -89,12 +91,12 @@ def start(shown: Start) -> dict[str, Any]:
     }
 
 
-def cell(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
+def cell_document(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
     """Return a cell with its input, its output, and the cells of its turn that it depends on."""
     own, call, row = shown.cell, shown.call, shown.turn.row
-    used = _used(shown, call.task if call else None, is_message=own.type == "llm_call" and call is None)
-    price = prices.cost({used["model"] or "": shown.tokens}, overrides)
-    output = _output(shown)
+    used = _usage_json(shown, call.task if call else None, is_message=own.type == "llm_call" and call is None)
+    price = prices.token_cost({used["model"] or "": shown.tokens}, overrides)
+    output = _output_json(shown)
     return {
         "id": own.id,
         "type": own.type,
@@ -115,7 +117,7 @@ def cell(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
         "thinking": "\n".join(w.text for w in shown.said if w.thinking) or None,
         "exit_code": call.exit_code if call else None,
         "file": (call.file or None) if call else None,
-        "changes": _changes(call) if call else [],
+        "changes": _changes_json(call) if call else [],
         "images": call.images if call else 0,
         "client_note": canonical.bounded(call.result) if call else None,
         "dependencies": list(own.depends),
@@ -132,18 +134,18 @@ def unified_cell(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
     own, call, row = shown.cell, shown.call, shown.turn.row
     is_message = own.type == "llm_call" and call is None
     task = call.task if call else None
-    used = _used(shown, task, is_message=is_message)
-    price = prices.cost({used["model"] or "": shown.tokens}, overrides)
+    used = _usage_json(shown, task, is_message=is_message)
+    price = prices.token_cost({used["model"] or "": shown.tokens}, overrides)
     return {
         "cell_id": own.id,
-        "created_at": moment(shown.time, row) if task is None or task.created is None else task.created,
+        "created_at": piece_time(shown.time, row) if task is None or task.created is None else task.created,
         "type": own.type,
         "input": {
             "source": (task.source if task else "") or own.type,
             "operation": own.operation,
             "args": canonical.bounded(call.input) if call else {},
         },
-        "output": _output(shown),
+        "output": _output_json(shown),
         "dependencies": list(own.depends),
         "dependents": [other.id for other in shown.turn.told.cells if own.id in other.depends],
         "metadata": used,
@@ -158,7 +160,7 @@ def unified_cell(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
         "lines": list(own.lines),
         "exit_code": call.exit_code if call else None,
         "file": (call.file or None) if call else None,
-        "changes": _changes(call) if call else [],
+        "changes": _changes_json(call) if call else [],
         "noted": canonical.bounded(call.result) if call else None,
         "images": call.images if call else 0,
         "thinking": "\n".join(w.text for w in shown.said if w.thinking) or None,
@@ -167,7 +169,7 @@ def unified_cell(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
     }
 
 
-def _output(shown: ShownCell) -> dict[str, Any]:
+def _output_json(shown: ShownCell) -> dict[str, Any]:
     """What a cell came to, in the words of who made it where that was a program."""
     own, call = shown.cell, shown.call
     outcome = call.outcome if call else None
@@ -183,7 +185,7 @@ def _output(shown: ShownCell) -> dict[str, Any]:
     return output if taken is None else {**output, "execution_time_ms": taken}
 
 
-def _used(shown: ShownCell, task: Task | None, *, is_message: bool) -> dict[str, Any]:
+def _usage_json(shown: ShownCell, task: Task | None, *, is_message: bool) -> dict[str, Any]:
     outcome = shown.call.outcome if shown.call else None
     said = task.metadata if task else Metadata()
     spent = sum(outcome.tokens.values()) if outcome else 0
@@ -192,7 +194,7 @@ def _used(shown: ShownCell, task: Task | None, *, is_message: bool) -> dict[str,
     return {"depth": said.depth, "model": model or None, "tokens_used": used}
 
 
-def piece(one: Piece) -> dict[str, Any]:
+def piece_json(one: Piece) -> dict[str, Any]:
     """Something said, or a call with what came of it; what the client noted beside a call is in the cell's JSON."""
     if isinstance(one, Words):
         return {
@@ -213,12 +215,12 @@ def piece(one: Piece) -> dict[str, Any]:
         "ok": one.cell.ok,
         "time": one.time or None,
         "ended": one.ended or None,
-        "seconds": show.between(one.time, one.ended),
+        "seconds": show.seconds_between(one.time, one.ended),
         "file": one.file or None,
         "input": canonical.bounded(one.input),
         "output": one.output,
         "exit_code": one.exit_code,
-        "changes": _changes(one),
+        "changes": _changes_json(one),
         "images": one.images,
         "line": one.line,
         "result_line": one.result_line or None,
@@ -227,7 +229,7 @@ def piece(one: Piece) -> dict[str, Any]:
 
 def _model(state: Session, model: str, overrides: Prices) -> dict[str, Any]:
     tokens = state.tokens.get(model, Tokens())
-    price = prices.cost({model: tokens}, overrides)
+    price = prices.token_cost({model: tokens}, overrides)
     return {
         "calls": state.calls.get(model, 0),
         "tokens": tokens.as_json(),
@@ -235,7 +237,7 @@ def _model(state: Session, model: str, overrides: Prices) -> dict[str, Any]:
     }
 
 
-def _file(file: File) -> dict[str, Any]:
+def _file(file: FileState) -> dict[str, Any]:
     data = None if file.text is None else file.text.encode("utf-8", "surrogatepass")
     return {
         "sha256": None if data is None else hashlib.sha256(data).hexdigest(),
@@ -264,7 +266,7 @@ def _program(state: Session) -> dict[str, Any]:
     }
 
 
-def _family(state: Session, kin: Family) -> dict[str, Any]:
+def _family_json(state: Session, kin: SessionFamily) -> dict[str, Any]:
     origin = state.origin
     return {
         "origin": None
@@ -275,19 +277,19 @@ def _family(state: Session, kin: Family) -> dict[str, Any]:
             "cell": origin.cell or None,
             "commit": origin.commit,
         },
-        "forks": [_fork(fork) for fork in kin.forks],
-        "rewound": [_left(left) for left in kin.left if left.rewound],
-        "other_versions": [_left(left) for left in kin.left if not left.rewound],
+        "forks": [_fork_json(fork) for fork in kin.forks],
+        "rewound": [_side_branch_json(left) for left in kin.left if left.rewound],
+        "other_versions": [_side_branch_json(left) for left in kin.left if not left.rewound],
     }
 
 
-def _left(left: Left) -> dict[str, Any]:
+def _side_branch_json(left: SideBranch) -> dict[str, Any]:
     return {"branch": left.branch.name, "turn": left.turn, "turns": left.count, "brought_back": left.brought}
 
 
-def _fork(fork: Fork) -> dict[str, Any]:
+def _fork_json(fork: ForkEntry) -> dict[str, Any]:
     return {"id": fork.branch.name, "turn": fork.turn, "cell": fork.cell or None}
 
 
-def _changes(call: Call) -> list[dict[str, Any]]:
+def _changes_json(call: Call) -> list[dict[str, Any]]:
     return [{"path": change.path, "diff": list(change.diff)} for change in call.changes]

@@ -16,11 +16,11 @@ from sessgit.store.index import Index
 if TYPE_CHECKING:
     from sessgit.store.store import Store
 
-_AT_ONCE = 500
-_GLOB = frozenset("*?[")
+_BATCH_SIZE = 500
+_GLOB_CHARS = frozenset("*?[")
 
 
-def commits(
+def commits_touching(
     index: Index, open_store: Callable[[], Store], paths: Sequence[str], cwd: str, progress: Progress
 ) -> set[str]:
     """The last commits of the turns in which a tool read or changed one of the files.
@@ -28,25 +28,25 @@ def commits(
     A path is a file, a folder with all below it, or a pattern; what is not absolute lies in `cwd`, or stands so in the
     tool's own words.
     """
-    complete(index, open_store, progress)
+    fill_missing_gists(index, open_store, progress)
     found: set[str] = set()
     for path in paths:
-        named = path if _GLOB.intersection(path) else path.replace("[", "[[]")
+        named = path if _GLOB_CHARS.intersection(path) else path.replace("[", "[[]")
         for place in {os.path.normpath(os.path.join(cwd, named)), os.path.normpath(named)}:  # noqa: PTH118
-            found.update(index.touching(place))
+            found.update(index.commits_touching(place))
     return found
 
 
-def complete(index: Index, open_store: Callable[[], Store], progress: Progress) -> None:
+def fill_missing_gists(index: Index, open_store: Callable[[], Store], progress: Progress) -> None:
     """Reads the turns of which the index remembers nothing, as after it was made anew; a damaged one is passed over."""
     rows = index.without_gist()
     if not rows:
         return
     store = open_store()
     tips = {branch.name: branch.tip for branch in index.branches()}
-    for start in range(0, len(rows), _AT_ONCE):
+    for start in range(0, len(rows), _BATCH_SIZE):
         progress(start, len(rows))
-        some = rows[start : start + _AT_ONCE]
+        some = rows[start : start + _BATCH_SIZE]
         read: dict[str, Gist] = {}
         for row in some:
             with suppress(SessgitError):  # of a damaged turn nothing is known, and the others are found

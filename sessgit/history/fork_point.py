@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sessgit import agents
 from sessgit.errors import NotFoundError, UsageError
-from sessgit.history.resolve import Target, row_of
+from sessgit.history.resolve import ResolvedTarget, row_of
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.sqlite.rows import Branch
@@ -14,7 +14,7 @@ from sessgit.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ForkPoint:
     """Where to fork: after turn `turn` of a session, which `commit` holds.
 
     For a fork at a cell, `cell` is its ordinal in the turn or its id, and `base` the commit before the turn's first.
@@ -29,32 +29,32 @@ class Point:
     pad: str = ""
 
 
-def point(store: Store, index: Index, found: Target) -> Point:
+def fork_point(store: Store, index: Index, found: ResolvedTarget) -> ForkPoint:
     """The turn that was named, or the last one; raises UsageError where nothing would be in the fork."""
     branch = found.branch
     number = branch.state.turns if found.turn is None else found.turn
     if not number:
         raise UsageError(
-            f"a fork of {layout.short(branch.name)} before its first turn would be empty",
+            f"a fork of {layout.short_name(branch.name)} before its first turn would be empty",
             "A fork keeps at least turn 1.",
         )
     row = row_of(index, branch, number)
-    session = branch.name if layout.is_side(branch.name) else found.session
+    session = branch.name if layout.is_side_branch(branch.name) else found.session
     if not found.cell:
-        return Point(session, number, row.commit, pad=before_the_next(store, index, branch, number))
+        return ForkPoint(session, number, row.commit, pad=last_commit_before_next(store, index, branch, number))
     parents = store.commit(row.commits[0]).parents
     if not parents:
         raise NotFoundError(f"nothing comes before turn {number} of {branch.name}")
-    return Point(session, number, row.commit, found.cell, parents[0])
+    return ForkPoint(session, number, row.commit, found.cell, parents[0])
 
 
-def leads_back(store: Store, commit: str, number: int) -> bool:
+def chain_is_closed(store: Store, commit: str, number: int) -> bool:
     """Whether the client finds its way from the last line of a turn back to the first one."""
     agent = agents.of_commit(store, commit)
     return agent.writer.leads_back(agent.lines.parsed(store.lines(commit, number).body))
 
 
-def before_the_next(store: Store, index: Index, branch: Branch, number: int) -> str:
+def last_commit_before_next(store: Store, index: Index, branch: Branch, number: int) -> str:
     """The last commit before the turn after this one: edits that came between are part of it."""
     if number == branch.state.turns:
         return branch.tip

@@ -13,24 +13,24 @@ from sessgit.agents.base import Agent
 from sessgit.agents.values import Said
 from sessgit.errors import SessgitError
 from sessgit.model import long_strings
-from sessgit.model.progress import Progress, unseen
+from sessgit.model.progress import Progress, no_progress
 from sessgit.store import layout, refs
 from sessgit.store.fulltext.index import Body, TextIndex, Texts, Turn, Words, words_of
 from sessgit.store.index import Index
 from sessgit.store.sqlite.rows import Row
 from sessgit.store.store import Store
 
-_BATCH = 48_000_000
+_BATCH_SIZE = 48_000_000
 """Characters after which what was indexed is kept: a process that is killed loses no more."""
-_MANY = 100
+_BULK_TURNS = 100
 """So many branches are worth it that parts of the text index wait until they are joined."""
-_PARTS = 12
+_PARTS_BEFORE_MERGE = 12
 """Batches, each of which leaves a part, after which they are joined at the end: each search looks into all of them."""
-_MARK = b'{"$text":"'
-_COLUMN = {"prompt": "asked", "answer": "answered", "thinking": "answered", "tool": "did", "notice": "did"}
+_TEXT_MARK = b'{"$text":"'
+_COLUMN_BY_KIND = {"prompt": "asked", "answer": "answered", "thinking": "answered", "tool": "did", "notice": "did"}
 
 
-class Spoken(Protocol):
+class PendingTurn(Protocol):
     """A turn whose words are asked for."""
 
     @property
@@ -41,25 +41,25 @@ class Spoken(Protocol):
         """What is indexed of it."""
 
 
-At = Callable[[str], Spoken | None]
+PendingTurnAt = Callable[[str], PendingTurn | None]
 """The turn that a commit ends with, where it is at hand."""
 
 
-def nothing(_commit: str) -> None:
+def no_pending_turn(_commit: str) -> None:
     """For who has nothing at hand."""
 
 
-def is_level(index: Index, text: TextIndex) -> bool:
+def is_up_to_date(index: Index, text: TextIndex) -> bool:
     """Whether all branches are indexed as their refs are."""
-    return text.level() == refs.signature(index.path)
+    return text.level() == refs.refs_hash(index.path)
 
 
-def follow(
+def update_fulltext(
     index: Index,
     text: TextIndex,
-    progress: Progress = unseen,
+    progress: Progress = no_progress,
     seconds: float = float("inf"),
-    at_hand: At = nothing,
+    at_hand: PendingTurnAt = no_pending_turn,
 ) -> bool:
     """Brings the text index level with the index, which is level with the refs; False where the time was too short.
     It tells how many branches are done.
@@ -70,14 +70,14 @@ def follow(
     """
     if text.is_worn():
         text.clear()
-    signature, wanted = refs.signature(index.path), _tips(index)
+    signature, wanted = refs.refs_hash(index.path), _branch_tips(index)
     known, began = text.tips(), monotonic()
     changed = [branch for branch in wanted if known.get(branch) != wanted[branch]]
-    pending = _in_order(index, changed)
+    pending = _branches_in_order(index, changed)
     gone, count = known.keys() - wanted.keys(), len(pending)
-    follower, parts = _Follower(index, text, at_hand), 0
+    follower, parts = _FulltextUpdate(index, text, at_hand), 0
     if count:
-        text.expect(much=count >= _MANY)
+        text.set_bulk_mode(much=count >= _BULK_TURNS)
     while (pending or gone) and monotonic() - began < seconds:
         progress(count - len(pending), count)
         with text.writing():
@@ -85,12 +85,12 @@ def follow(
                 text.drop(branch)
             gone, parts = set(), parts + 1
             follower.size = 0
-            while pending and follower.size < _BATCH and monotonic() - began < seconds:
+            while pending and follower.size < _BATCH_SIZE and monotonic() - began < seconds:
                 if follower.take(pending[-1]):
                     pending.pop()
     if pending:
         return False
-    if parts >= _PARTS:
+    if parts >= _PARTS_BEFORE_MERGE:
         text.join()
     if text.level() != signature and all(text.tip(branch) == wanted[branch] for branch in changed):
         with text.writing():
@@ -98,20 +98,22 @@ def follow(
     return True
 
 
-def _in_order(index: Index, branches: Sequence[str]) -> list[str]:
+def _branches_in_order(index: Index, branches: Sequence[str]) -> list[str]:
     """The branches, the ones to begin with last: sessions by age, so that new turns get the highest numbers, then
     side branches."""
     updated = {outline.name: outline.updated for outline in index.outlines()} if len(branches) > 1 else {}
-    return sorted(branches, key=lambda branch: (layout.is_side(branch), updated.get(branch, ""), branch), reverse=True)
+    return sorted(
+        branches, key=lambda branch: (layout.is_side_branch(branch), updated.get(branch, ""), branch), reverse=True
+    )
 
 
-def _tips(index: Index) -> dict[str, str]:
+def _branch_tips(index: Index) -> dict[str, str]:
     spaces = (layout.ARCHIVE, layout.HEADS)
     return {ref.removeprefix(space): tip for space in spaces for ref, tip in refs.read_all(index.path, space).items()}
 
 
-class _Follower:
-    def __init__(self, index: Index, text: TextIndex, at_hand: At) -> None:
+class _FulltextUpdate:
+    def __init__(self, index: Index, text: TextIndex, at_hand: PendingTurnAt) -> None:
         self.index, self.text, self.at_hand = index, text, at_hand
         self.size = 0
         """Characters that were indexed in this batch."""
@@ -123,12 +125,12 @@ class _Follower:
             return True
         last = self.text.common(name, self._commit(name))
         for row in self.index.turns(name, last + 1):
-            if self.size >= _BATCH:
+            if self.size >= _BATCH_SIZE:
                 return False
             body = self.text.body_at(row.commit) or self._body(row)
             if body is not None:
                 self.text.place(name, row.turn, row.commit, body)
-        self.text.arrive(name, branch.tip)
+        self.text.mark_indexed(name, branch.tip)
         return True
 
     def _commit(self, branch: str) -> Callable[[int], str]:
@@ -166,7 +168,7 @@ class TurnTexts:
 
     def lines(self) -> list[Texts]:
         """What is to be found in each line of the body."""
-        return texts_of(self.line(number) for number in range(1, len(self._raw) + 1))
+        return line_texts(self.line(number) for number in range(1, len(self._raw) + 1))
 
     def words(self) -> Words:
         """What is indexed of the turn."""
@@ -178,7 +180,7 @@ class TurnTexts:
             return []
         raw = self._raw[number - 1]
         line = self._agent.lines.parsed([raw])[0]
-        if _MARK in raw and self._stored:
+        if _TEXT_MARK in raw and self._stored:
             line = replace(line, data=self._parsed(raw))
         return list(self._agent.content.texts(line, number))
 
@@ -194,7 +196,7 @@ class TurnTexts:
         if len(value) != 1 or not isinstance(name, str) or name not in self._stored:
             return value
         if name not in self._filled:
-            text = long_strings.whole(name, self._store.repo.blob(self._stored[name][0]))
+            text = long_strings.full_text(name, self._store.repo.blob(self._stored[name][0]))
             self._filled[name] = text.decode("utf-8", "replace")
         return self._filled[name]
 
@@ -203,17 +205,17 @@ def _turn_texts(store: Store, row: Row) -> TurnTexts:
     return TurnTexts(agents.of_turn(store, row), store, row.commit, row.turn)
 
 
-def texts_of(lines: Iterable[Iterable[Said]]) -> list[Texts]:
+def line_texts(lines: Iterable[Iterable[Said]]) -> list[Texts]:
     """What is to be found in each line of a body, by what is said there."""
     tools: dict[str, str] = {}
-    return [_texts(parts, tools) for parts in lines]
+    return [_make_texts(parts, tools) for parts in lines]
 
 
-def _texts(parts: Iterable[Said], tools: dict[str, str]) -> Texts:
+def _make_texts(parts: Iterable[Said], tools: dict[str, str]) -> Texts:
     columns: dict[str, list[str]] = {"asked": [], "answered": [], "did": []}
     tool = ""
     for part in parts:
-        columns[_COLUMN[part.kind]].append(part.text)
+        columns[_COLUMN_BY_KIND[part.kind]].append(part.text)
         if part.tool:
             tools[part.call] = part.tool
         tool = tool or tools.get(part.call, "")

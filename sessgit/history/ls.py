@@ -9,14 +9,14 @@ from operator import attrgetter
 from typing import Literal
 
 from sessgit.history import views
-from sessgit.history.log import asides
-from sessgit.history.resolve import in_project, title
+from sessgit.history.log import side_branches
+from sessgit.history.resolve import outlines_in_project, session_title
 from sessgit.history.views import Prices
 from sessgit.model import canonical
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.sqlite import ancestry
-from sessgit.store.sqlite.ancestry import Departure
+from sessgit.store.sqlite.ancestry import ForkPlace
 from sessgit.store.sqlite.rows import Branch, Outline
 
 Order = Literal["updated", "created", "turns", "tokens", "cost", "name"]
@@ -24,7 +24,7 @@ State = Literal["live", "active", "ended", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SessionFilter:
     """Which sessions, in which order; what is None or empty chooses nothing.
 
     `folder` is a folder of the project, `since` and `before` are seconds since 1970, `live` the agent's ids of the
@@ -55,7 +55,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListEntry:
     """A session, how deep it stands under the first of its family, and how many sessions left it.
 
     `left` is where it leaves another one, `merged` are the sessions to which all that it has of its own was brought
@@ -65,23 +65,23 @@ class Entry:
     branch: Branch
     depth: int
     forks: int
-    left: Departure | None = None
+    left: ForkPlace | None = None
     merged: tuple[str, ...] = ()
     elsewhere: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class SessionListing:
     """Families, the one written last first, or single sessions in the order that was wanted.
 
     `found` counts the sessions that were chosen, `entries` are those from `offset` on; `total` counts all of the store.
     """
 
-    entries: list[Entry]
+    entries: list[ListEntry]
     found: int
     total: int
     offset: int = 0
-    wanted: Wanted = field(default_factory=Wanted)
+    wanted: SessionFilter = field(default_factory=SessionFilter)
 
     @property
     def branches(self) -> list[Branch]:
@@ -89,7 +89,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Hidden:
+class HiddenCounts:
     """What the list of a project leaves out: how many headless sessions and how many without a turn are there, and
     how many are elsewhere."""
 
@@ -98,60 +98,66 @@ class Hidden:
     elsewhere: int
 
 
-def hidden(index: Index, folder: str, *, archived: bool = False) -> Hidden:
+def count_hidden(index: Index, folder: str, *, archived: bool = False) -> HiddenCounts:
     """What is in the store beside the sessions that are listed in a folder."""
     everything = [outline for outline in index.outlines() if outline.archived == archived]
-    near = in_project(everything, folder)
+    near = outlines_in_project(everything, folder)
     headless = sum(outline.headless for outline in near)
     empty = sum(not outline.headless and not outline.turns for outline in near)
-    return Hidden(headless, empty, len(everything) - len(near))
+    return HiddenCounts(headless, empty, len(everything) - len(near))
 
 
-def chosen(index: Index, wanted: Wanted) -> list[Outline]:
+def matching_sessions(index: Index, wanted: SessionFilter) -> list[Outline]:
     """The sessions that are wanted, the one written last first, whatever the order that is wanted."""
     everything = [outline for outline in index.outlines() if outline.archived == wanted.archived]
-    return list(_chosen(index, everything, wanted))
+    return list(_matching_outlines(index, everything, wanted))
 
 
-def listing(index: Index, wanted: Wanted, limit: int | None, offset: int, prices: Prices) -> Listing:
+def list_sessions(
+    index: Index, wanted: SessionFilter, limit: int | None, offset: int, prices: Prices
+) -> SessionListing:
     """The sessions that are wanted, at most `limit` of them; only of those the states are read."""
     everything = [outline for outline in index.outlines() if outline.archived == wanted.archived]
-    found = list(_chosen(index, everything, wanted))
-    forks = _forks(everything)
+    found = list(_matching_outlines(index, everything, wanted))
+    forks = _forks_by_parent(everything)
     if wanted.order is None:
-        places = list(_families(found, forks))
+        places = list(_families_with_depth(found, forks))
     else:
-        places = [(outline.name, 0) for outline in _ordered(index, found, wanted.order, prices)]
+        places = [(outline.name, 0) for outline in _sorted_outlines(index, found, wanted.order, prices)]
     if wanted.reverse:
         places.reverse()
     shown = places[offset:] if limit is None else places[offset : offset + limit]
     branches = {branch.name: branch for branch in index.branches_named([name for name, _ in shown])}
-    back, apart, left = ancestry.returned(index), ancestry.elsewhere(index), ancestry.departures(index, list(branches))
+    back, apart, left = (
+        ancestry.merged_elsewhere(index),
+        ancestry.sessions_of_other_machines(index),
+        ancestry.fork_places(index, list(branches)),
+    )
     entries = [
-        Entry(
+        ListEntry(
             branches[name],
             depth,
             len(forks.get(name, ())),
             left.get(name),
-            tuple(_merged(branches[name], left.get(name), back.get(name, {}))),
-            sum(one.open for one in asides(index, branches[name]) if not one.rewound) if name in apart else 0,
+            tuple(_fully_merged_into(branches[name], left.get(name), back.get(name, {}))),
+            sum(one.open for one in side_branches(index, branches[name]) if not one.rewound) if name in apart else 0,
         )
         for name, depth in shown
         if name in branches
     ]
-    return Listing(entries, len(found), len(everything), offset, wanted)
+    return SessionListing(entries, len(found), len(everything), offset, wanted)
 
 
-def _merged(branch: Branch, left: Departure | None, back: Mapping[str, Sequence[range]]) -> Iterator[str]:
+def _fully_merged_into(branch: Branch, left: ForkPlace | None, back: Mapping[str, Sequence[range]]) -> Iterator[str]:
     """Those of the sessions that turns of the branch were brought to which have got all that are its own."""
     first = left.turn + bool(left.cell) + 1 if left else 1
     own = range(first, branch.state.turns + 1)
     for into, turns in back.items():
-        if own and into == layout.session_of(into) and covers(turns, own):
+        if own and into == layout.session_of(into) and covers_range(turns, own):
             yield into
 
 
-def covers(parts: Sequence[range], whole: range) -> bool:
+def covers_range(parts: Sequence[range], whole: range) -> bool:
     """Whether each number of a range is in one of the others; as quick for long ranges as for short ones."""
     reached = whole.start
     for part in sorted(parts, key=attrgetter("start")):
@@ -161,11 +167,11 @@ def covers(parts: Sequence[range], whole: range) -> bool:
     return reached >= whole.stop
 
 
-def _chosen(index: Index, everything: Sequence[Outline], wanted: Wanted) -> Iterator[Outline]:
+def _matching_outlines(index: Index, everything: Sequence[Outline], wanted: SessionFilter) -> Iterator[Outline]:
     if wanted.folder is not None:
-        everything = in_project(everything, wanted.folder)
+        everything = outlines_in_project(everything, wanted.folder)
     below = _descendants(index, wanted.forks_of) if wanted.forks_of else None
-    tests = list(_tests(wanted))
+    tests = list(_filter_tests(wanted))
     for outline in everything:
         if below is not None and outline.name not in below:
             continue
@@ -173,7 +179,7 @@ def _chosen(index: Index, everything: Sequence[Outline], wanted: Wanted) -> Iter
             yield outline
 
 
-def _tests(wanted: Wanted) -> Iterator[Callable[[Outline], bool]]:
+def _filter_tests(wanted: SessionFilter) -> Iterator[Callable[[Outline], bool]]:
     if not wanted.headless:
         yield lambda outline: not outline.headless
     if not wanted.empty:
@@ -195,7 +201,7 @@ def _tests(wanted: Wanted) -> Iterator[Callable[[Outline], bool]]:
 
 
 def _descendants(index: Index, session: str) -> set[str]:
-    forks = _forks(index.outlines())
+    forks = _forks_by_parent(index.outlines())
     found, waiting = set[str](), [session]
     while waiting:
         new = [fork.name for fork in forks.get(waiting.pop(), ()) if fork.name not in found]
@@ -204,7 +210,7 @@ def _descendants(index: Index, session: str) -> set[str]:
     return found
 
 
-def _forks(everything: Iterable[Outline]) -> dict[str, list[Outline]]:
+def _forks_by_parent(everything: Iterable[Outline]) -> dict[str, list[Outline]]:
     """The sessions that left each session."""
     forks: dict[str, list[Outline]] = {}
     for outline in everything:
@@ -213,21 +219,21 @@ def _forks(everything: Iterable[Outline]) -> dict[str, list[Outline]]:
     return forks
 
 
-def _ordered(index: Index, found: Sequence[Outline], order: Order, prices: Prices) -> list[Outline]:
+def _sorted_outlines(index: Index, found: Sequence[Outline], order: Order, prices: Prices) -> list[Outline]:
     """Largest and newest first, names from a to z."""
     if order in ("updated", "created", "turns"):
         return sorted(found, key=attrgetter(order), reverse=True)
     states = {b.name: b.state for b in index.branches_named([outline.name for outline in found])}
     if order == "name":
-        return sorted(found, key=lambda outline: title(states[outline.name]).casefold())
+        return sorted(found, key=lambda outline: session_title(states[outline.name]).casefold())
     sizes = {
-        name: views.total(state).total if order == "tokens" else views.cost(state, prices) or 0.0
+        name: views.total_tokens(state).total if order == "tokens" else views.session_cost(state, prices) or 0.0
         for name, state in states.items()
     }
     return sorted(found, key=lambda outline: sizes[outline.name], reverse=True)
 
 
-def _families(found: Sequence[Outline], forks: dict[str, list[Outline]]) -> Iterator[tuple[str, int]]:
+def _families_with_depth(found: Sequence[Outline], forks: dict[str, list[Outline]]) -> Iterator[tuple[str, int]]:
     """Each session and how deep it stands; a fork whose parent is not among those found stands by itself."""
     shown = {outline.name: outline for outline in found}
     roots = [outline for outline in found if outline.parent not in shown or outline.parent == outline.name]

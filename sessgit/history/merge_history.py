@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sessgit.store.store import Store
 
 
-def merges(store: Store, branch: Branch) -> Iterator[tuple[str, int]]:
+def list_merges(store: Store, branch: Branch) -> Iterator[tuple[str, int]]:
     """The branches that were merged into a branch, each with the last turn that was there by then; a fork has none of
     those of the session that it left."""
     waiting: list[str] = []
@@ -21,7 +21,7 @@ def merges(store: Store, branch: Branch) -> Iterator[tuple[str, int]]:
         message = store.message(commit.id)
         own = message.get("Session") == branch.name
         if own and message.get("Event") == "merge":
-            waiting += [_theirs(store, message, parent) for parent in store.commit(commit.id).parents[1:]]
+            waiting += [_merged_branch(store, message, parent) for parent in store.commit(commit.id).parents[1:]]
         if number := message.number("Turn"):
             yield from ((theirs, number) for theirs in waiting if theirs != branch.name)
             waiting = []
@@ -29,7 +29,7 @@ def merges(store: Store, branch: Branch) -> Iterator[tuple[str, int]]:
             return
 
 
-def _theirs(store: Store, merge: Message, parent: str) -> str:
+def _merged_branch(store: Store, merge: Message, parent: str) -> str:
     """The branch that was merged: that which the merge names, if it is one of the session that the commit is of."""
     named, session = merge.get("Origin").partition("@")[0], store.message(parent).get("Session")
     return named if layout.session_of(named) == session else session

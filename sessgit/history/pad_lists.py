@@ -13,10 +13,10 @@ Changes = dict[str, tuple[str, bool] | None]
 SUFFIX = ".jsonl"
 
 
-def read(store: Store, commit: str) -> Lists:
+def read_lists(store: Store, commit: str) -> Lists:
     """The lines of the lists as of a commit; what is no list, or cannot be read, is passed over."""
     out = dict[str, bytes]()
-    for name, (oid, is_tree) in _entries(store, commit).items():
+    for name, (oid, is_tree) in _list_entries(store, commit).items():
         if name.removesuffix(SUFFIX) in pads.LISTS.values() and name.endswith(SUFFIX) and not is_tree:
             try:
                 out[name.removesuffix(SUFFIX)] = store.repo.blob(oid)
@@ -25,15 +25,15 @@ def read(store: Store, commit: str) -> Lists:
     return out
 
 
-def pad(store: Store, commit: str) -> Pad:
+def read_pad(store: Store, commit: str) -> Pad:
     """The scratchpad as of a commit."""
-    return pads.read(read(store, commit))
+    return pads.read_pad(read_lists(store, commit))
 
 
-def changes(store: Store, commit: str, before: Lists, after: Lists) -> Changes:
+def list_changes(store: Store, commit: str, before: Lists, after: Lists) -> Changes:
     """What changes in the tree of the commit where its lists do; raises ConflictError where other things are there."""
     held = store.repo.entry(store.tree(commit), layout.PAD)
-    entries = _entries(store, commit)
+    entries = _list_entries(store, commit)
     out = Changes()
     for name, data in after.items():
         if data == before.get(name, b""):
@@ -46,15 +46,15 @@ def changes(store: Store, commit: str, before: Lists, after: Lists) -> Changes:
     return out
 
 
-def inherited(store: Store, commit: str, *, whole: bool = False) -> Changes:
+def inherited_changes(store: Store, commit: str, *, whole: bool = False) -> Changes:
     """What becomes of the pad of a commit in the tree of a session that leaves another one: all of it, or what
     `model.scratchpad.pad.inherited` leaves."""
     held = store.repo.entry(store.tree(commit), layout.PAD)
-    before = read(store, commit)
-    after = pads.inherited(before)
+    before = read_lists(store, commit)
+    after = pads.inherited_lists(before)
     if whole or held is None or after == before:
         return {layout.PAD: held}
-    kept = dict(_entries(store, commit))
+    kept = dict(_list_entries(store, commit))
     for name in before:
         kept.pop(name + SUFFIX)
         if after[name]:
@@ -62,7 +62,7 @@ def inherited(store: Store, commit: str, *, whole: bool = False) -> Changes:
     return {layout.PAD: (store.repo.edit_tree(None, kept), True) if kept else None}
 
 
-def joined(store: Store, base: str, main: str, other: str) -> tuple[str, bool] | None:
+def joined_changes(store: Store, base: str, main: str, other: str) -> tuple[str, bool] | None:
     """The pad with what two sides of one session did to it since the base, ``""`` for none: lists unite, any other
     file is that of the side that changed it, and of the first where both did."""
     tips = (base, main, other)
@@ -71,25 +71,25 @@ def joined(store: Store, base: str, main: str, other: str) -> tuple[str, bool] |
         return ours
     if ours == before:
         return theirs
-    start, mine, others = (_entries(store, tip) for tip in tips)
+    start, mine, others = (_list_entries(store, tip) for tip in tips)
     out = dict[str, tuple[str, bool]]()
     for name in {*mine, *others}:
         was, one, two = start.get(name), mine.get(name), others.get(name)
         kept = two if one == was else one
         is_list = name.endswith(SUFFIX) and not any(entry and entry[1] for entry in (was, one, two))
         if is_list and was not in (one, two) and one != two:
-            found = [_lines(store, entry) for entry in (was, one, two)]
-            both = pads.joined(pads.unite(name.removesuffix(SUFFIX), found[0], found[0], found[1], found[2]))
+            found = [_read_lines(store, entry) for entry in (was, one, two)]
+            both = pads.join_list(pads.merge_lists(name.removesuffix(SUFFIX), found[0], found[0], found[1], found[2]))
             kept = (store.repo.write_blob(both), False) if both else None
         if kept is not None:
             out[name] = kept
     return (store.repo.edit_tree(None, out), True) if out else None
 
 
-def _lines(store: Store, entry: tuple[str, bool] | None) -> list[bytes]:
-    return pads.split(store.repo.blob(entry[0])) if entry else []
+def _read_lines(store: Store, entry: tuple[str, bool] | None) -> list[bytes]:
+    return pads.split_list(store.repo.blob(entry[0])) if entry else []
 
 
-def _entries(store: Store, commit: str) -> dict[str, tuple[str, bool]]:
+def _list_entries(store: Store, commit: str) -> dict[str, tuple[str, bool]]:
     found = store.repo.entry(store.tree(commit), layout.PAD) if commit else None
     return store.repo.tree(found[0]) if found and found[1] else {}

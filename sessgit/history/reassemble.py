@@ -17,9 +17,9 @@ from sessgit.history import shared_prefix
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin, Session
-from sessgit.model.line_list import Unjoined, whole
+from sessgit.model.line_list import LineFile, file_lines
 from sessgit.store import layout, refs
-from sessgit.store.store import Store, hash_of
+from sessgit.store.store import Store, lines_hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Pieces:
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
+class LaidOutFile:
     """The lines in order, each piece without what stands before it already, how many bytes between them are missing,
     the last file, and where the last one ends in it.
 
@@ -74,13 +74,13 @@ class Laid:
     glued: frozenset[str] = frozenset()
 
     @property
-    def data(self) -> Unjoined:
+    def data(self) -> LineFile:
         """The file of all of them."""
         lines = [line for piece in self.pieces for line in piece.lines]
-        return Unjoined(lines, bool(self.pieces) and self.pieces[-1].unended)
+        return LineFile(lines, bool(self.pieces) and self.pieces[-1].unended)
 
 
-def pieces(store: Store, session: str, tips: dict[str, str]) -> Pieces:
+def file_pieces(store: Store, session: str, tips: dict[str, str]) -> Pieces:
     """The pieces of the session's file; `tips` are its head and what rewinds left."""
     head = tips[session]
     state = store.state(head)
@@ -88,29 +88,29 @@ def pieces(store: Store, session: str, tips: dict[str, str]) -> Pieces:
     if state.origin is not None and state.origin.prefix:
         _put_prefix(store, state, state.origin, fork_commit(store, session, tips), out)
     collector = _Collector(store, session, state, out)
-    for branch, tip in sorted(tips.items(), key=lambda item: layout.is_rewound(item[0])):
+    for branch, tip in sorted(tips.items(), key=lambda item: layout.is_rewound_branch(item[0])):
         collector.collect(tip, is_head=branch == session)
     return out
 
 
-def lay_out(found: Sequence[Piece]) -> Laid:
+def lay_out(found: Sequence[Piece]) -> LaidOutFile:
     """The pieces by file and by offset; what leads to the head comes last, where that is of an earlier file than
     others. No line is left out that does not stand there already."""
     out: list[Piece] = []
     glued = set[str]()
     missing, number, position = 0, 1, 0
-    for number, group in groupby(sorted(found, key=_order), key=lambda piece: piece.file):
+    for number, group in groupby(sorted(found, key=_piece_order), key=lambda piece: piece.file):
         # Where the lines of earlier files stand in this one, nothing says.
         position = 0 if number == 1 else -1
         near: list[Piece] = []
         for piece in group:
             start, rest = piece.extent.offset, piece
             near = [one for one in near if one.extent.end > start]
-            if near and is_glued(piece, near):
+            if near and was_continued_without_newline(piece, near):
                 glued.add(piece.key)
                 continue
             if near:
-                rest = _unlaid(piece, [line for one in near for line in one.ended])
+                rest = _without_laid(piece, [line for one in near for line in one.ended])
             elif position >= 0:
                 # The newline of a line that had none came with what follows.
                 missing += start - position - bool(out and out[-1].unended and start > position)
@@ -122,10 +122,10 @@ def lay_out(found: Sequence[Piece]) -> Laid:
         # Files of one session that went on apart: the agent goes on from what stands last.
         out.sort(key=lambda piece: piece.leads)
     out[:-1] = [replace(piece, unended=False) for piece in out[:-1]]
-    return Laid(tuple(out), missing, number, position, frozenset(glued))
+    return LaidOutFile(tuple(out), missing, number, position, frozenset(glued))
 
 
-def is_glued(piece: Piece, others: Iterable[Piece]) -> bool:
+def was_continued_without_newline(piece: Piece, others: Iterable[Piece]) -> bool:
     """Return whether a piece is a line that had no newline and that the client went on in without one: then another
     piece has the longer line that stands in its place."""
     return piece.unended and any(
@@ -134,7 +134,7 @@ def is_glued(piece: Piece, others: Iterable[Piece]) -> bool:
     )
 
 
-def branches(store: Store, session: str) -> dict[str, str]:
+def session_branches(store: Store, session: str) -> dict[str, str]:
     """The session's head and what rewinds left, live or archived, and their tips; raises NotFoundError for none.
 
     What another machine added is not among them: it stands in a file of its own.
@@ -143,7 +143,7 @@ def branches(store: Store, session: str) -> dict[str, str]:
     for space in (layout.ARCHIVE, layout.HEADS):
         for ref, tip in refs.read_all(store.path, space + session).items():
             name = ref.removeprefix(space)
-            if name == session or (layout.is_rewound(name) and layout.session_of(name) == session):
+            if name == session or (layout.is_rewound_branch(name) and layout.session_of(name) == session):
                 own[name] = tip
     if session not in own:
         raise NotFoundError(f"{session} has no branch", "`sessgit ls --all` lists all conversations.")
@@ -176,13 +176,13 @@ def turn_lines(store: Store, commit: str, state: Session, number: int) -> list[b
     stored = store.lines(commit, number)
     lines = [*stored.before, *stored.body]
     return (
-        [shared_prefix.own(raw, state) for raw in lines]
-        if shared_prefix.is_shared(store, commit, state, number)
+        [shared_prefix.own_line(raw, state) for raw in lines]
+        if shared_prefix.is_shared_folder(store, commit, state, number)
         else lines
     )
 
 
-def prefix(store: Store, state: Session, origin: Origin, first: str) -> bytes:
+def fork_prefix(store: Store, state: Session, origin: Origin, first: str) -> bytes:
     """The beginning that this program wrote when it made the fork, written anew; `first` is what `fork_commit` says.
 
     The turns are read from there: the fork point has the shared ones, the first commit also one cut at a cell.
@@ -193,12 +193,12 @@ def prefix(store: Store, state: Session, origin: Origin, first: str) -> bytes:
     return agents.of(state).writer.resumable(lines, state.agent_id, store.state(first).name).data
 
 
-def _order(piece: Piece) -> tuple[int, int, int]:
+def _piece_order(piece: Piece) -> tuple[int, int, int]:
     """Of two that begin at the same place the longer one comes first: lines can stand before two turns."""
     return piece.file, piece.extent.offset, -piece.extent.length
 
 
-def _unlaid(piece: Piece, laid: list[tuple[bytes, bytes]]) -> Piece:
+def _without_laid(piece: Piece, laid: list[tuple[bytes, bytes]]) -> Piece:
     """A piece that begins among lines which are laid out, without those of its lines that are among them."""
     lines = piece.ended
     count = len(lines)
@@ -209,17 +209,17 @@ def _unlaid(piece: Piece, laid: list[tuple[bytes, bytes]]) -> Piece:
 
 
 def _put_prefix(store: Store, state: Session, origin: Origin, first: str, out: Pieces) -> None:
-    data = prefix(store, state, origin, first)
+    data = fork_prefix(store, state, origin, first)
     if hashlib.sha256(data).hexdigest() == origin.prefix_sha256:
         out.checked += 1
     else:
         out.rewritten = True
-    out.redacted += _secrets(store, origin.commit, origin.turn)
+    out.redacted += _count_secrets(store, origin.commit, origin.turn)
     *lines, rest = data.split(b"\n")
     out.found.append(Piece(1, Extent(0, origin.prefix), (*lines, rest) if rest else tuple(lines), unended=bool(rest)))
 
 
-def _secrets(store: Store, tip: str, turns: int) -> int:
+def _count_secrets(store: Store, tip: str, turns: int) -> int:
     """How many secrets stand replaced in the first turns as of a commit, as the last commit of each says."""
     found: dict[int, int] = {}
     for commit in store.repo.first_parents(tip):
@@ -276,7 +276,7 @@ class _Collector:
 
     def _take_tail(self, commit: str, message: Message) -> None:
         found = self.store.tail_lines(commit)
-        lines = whole(found)
+        lines = file_lines(found)
         self._put(message, lines, lines, "", is_tail=True, unended=bool(found[-1]))
 
     def _put(
@@ -301,7 +301,7 @@ class _Collector:
         expected = message.get("Lines-SHA256")
         if not expected or not lines:
             return
-        if hash_of(lines) != expected:
+        if lines_hash(lines) != expected:
             raise DamageError(
                 f"the lines of turn {message.get('Turn') or '@0'} are not those that were recorded",
                 "`sessgit verify` shows what is damaged.",

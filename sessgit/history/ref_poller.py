@@ -11,13 +11,13 @@ from pathlib import Path
 
 from sessgit.store.layout import StorePaths
 
-_CERTAIN = 2.0
+_CERTAIN_SECONDS = 2.0
 """Seconds after which another change gets another time on any disk."""
 
 Stamp = tuple[int, int, int]
 
 
-class Pulse:
+class RefPoller:
     """The times of the folders and files that git keeps refs in: some ten calls to the system each time."""
 
     def __init__(self, store: Path) -> None:
@@ -26,22 +26,22 @@ class Pulse:
         self._known: list[Stamp] = []
         self._certain = False
 
-    def stirred(self) -> bool:
+    def may_have_moved(self) -> bool:
         """Whether a ref may have moved since this was asked last: also True the first time, and for two seconds after
         a change, in which a second one might not show. Who reads the refs then reads all that it speaks of."""
         if self._certain and self._stamps() == self._known:
             return False
-        self._folders = _folders(self._store / "refs")
+        self._folders = _folders_below(self._store / "refs")
         self._known = self._stamps()
         newest = max((when for _, when, _ in self._known), default=0) / 1e9
-        self._certain = newest + _CERTAIN < time.time()
+        self._certain = newest + _CERTAIN_SECONDS < time.time()
         return True
 
     def _stamps(self) -> list[Stamp]:
-        return [stamp(path) for path in (*self._folders, f"{self._store}/packed-refs")]
+        return [file_stamp(path) for path in (*self._folders, f"{self._store}/packed-refs")]
 
 
-def identity(store: Path) -> tuple[Stamp, ...] | None:
+def store_identity(store: Path) -> tuple[Stamp, ...] | None:
     """What tells a store from another one in its place, or None where there is none."""
     try:
         folder = store.stat()
@@ -49,10 +49,10 @@ def identity(store: Path) -> tuple[Stamp, ...] | None:
         return None
     if not (store / "HEAD").is_file() or not (store / "objects").is_dir():
         return None
-    return ((folder.st_dev, folder.st_ino, 0), stamp(StorePaths(store).key))
+    return ((folder.st_dev, folder.st_ino, 0), file_stamp(StorePaths(store).key))
 
 
-def stamp(path: Path | str) -> Stamp:
+def file_stamp(path: Path | str) -> Stamp:
     """The inode, the time and the size of a file or folder; zeros where there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116 - asked of ten paths, four times a second
@@ -61,7 +61,7 @@ def stamp(path: Path | str) -> Stamp:
     return (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def _folders(top: Path) -> list[str]:
+def _folders_below(top: Path) -> list[str]:
     """The folder and all below it; what goes meanwhile is passed over."""
     found = [str(top)]
     for folder in found:

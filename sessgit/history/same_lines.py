@@ -10,7 +10,7 @@ from sessgit.agents.base import Agent
 from sessgit.agents.line import Line
 from sessgit.agents.values import Relation
 from sessgit.errors import DamageError, NotFoundError, UnreadableError
-from sessgit.model.edit_script import common
+from sessgit.model.edit_script import common_prefix_length
 from sessgit.store import layout
 from sessgit.store.store import Store
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sessgit.store.sqlite.rows import Row
 
 
-class SameLines:
+class LineComparison:
     """Answers questions about the turns of two branches, each given with its tip and its turns.
 
     What a commit that both have in common records is the same in both, but for the last of these turns: there a copy
@@ -29,7 +29,7 @@ class SameLines:
         self._store = store
         self._tips = a[0], b[0]
         commits = (row.commit for row in a[1]), (row.commit for row in b[1])
-        self._recorded_once = common(*commits) - 1
+        self._recorded_once = common_prefix_length(*commits) - 1
         self._found: dict[tuple[int, int], Relation] = {}
 
     def relation(self, a: Row, b: Row) -> Relation:
@@ -58,22 +58,22 @@ class SameLines:
 
     def _compared(self, a: Row, b: Row) -> Relation:
         pairs = zip(self._tips, (a, b), strict=True)
-        folders = [self._store.repo.entry(self._store.tree(tip), layout.turn(row.turn)) for tip, row in pairs]
+        folders = [self._store.repo.entry(self._store.tree(tip), layout.turn_folder(row.turn)) for tip, row in pairs]
         if folders[0] is not None and folders[0] == folders[1]:
             return "same"
         bodies = self.bodies(a, b)
         if bodies is None:
             return "different"
         agent = agents.of_turn(self._store, a)
-        return relation(agent, self._store, *bodies, *(self._store.state(tip).rules for tip in self._tips))
+        return body_relation(agent, self._store, *bodies, *(self._store.state(tip).rules for tip in self._tips))
 
 
 def is_same_turn(store: Store, a: Row, b: Row) -> bool:
     """Whether two turns with the same prompt uuid are one turn, of which one side may have only a part."""
-    return a.commit == b.commit or SameLines(store, (a.commit, ()), (b.commit, ())).relation(a, b) != "different"
+    return a.commit == b.commit or LineComparison(store, (a.commit, ()), (b.commit, ())).relation(a, b) != "different"
 
 
-def relation(
+def body_relation(
     agent: Agent,
     store: Store,
     a: Sequence[Line],
@@ -86,11 +86,11 @@ def relation(
     found = agent.comparison.relation(a, b)
     if found != "different" or a_rules.get("redact") == b_rules.get("redact"):
         return found
-    return agent.comparison.relation(_redacted(agent, store, a, b_rules), _redacted(agent, store, b, a_rules))
+    return agent.comparison.relation(_redact_lines(agent, store, a, b_rules), _redact_lines(agent, store, b, a_rules))
 
 
-def _redacted(agent: Agent, store: Store, lines: Sequence[Line], rules: Mapping[str, int]) -> list[Line]:
+def _redact_lines(agent: Agent, store: Store, lines: Sequence[Line], rules: Mapping[str, int]) -> list[Line]:
     from sessgit.store.secrets import secret_filter
 
-    clean = secret_filter.line(store.beside, rules, agent.protected_keys)
+    clean = secret_filter.line_cleaner(store.beside, rules, agent.protected_keys)
     return agent.lines.parsed(clean(line.raw)[0] for line in lines)

@@ -14,28 +14,28 @@ from sessgit.history import fulltext_update
 from sessgit.history.fulltext_update import TurnTexts
 from sessgit.model import canonical, ids
 from sessgit.model.conversation.turn import Cell
-from sessgit.model.progress import Progress, unseen
-from sessgit.model.search_query import Query, Snippet, parse, snippet
+from sessgit.model.progress import Progress, no_progress
+from sessgit.model.search_query import Query, Snippet, make_snippet, parse_query
 from sessgit.store import layout, project
 from sessgit.store.fulltext import lookup
 from sessgit.store.fulltext.index import TextIndex
-from sessgit.store.fulltext.lookup import Hit, Wanted
+from sessgit.store.fulltext.lookup import Hit, TextQuery
 from sessgit.store.index import Index
 from sessgit.store.sqlite import cache_file
 from sessgit.store.sqlite.rows import Branch, Row
 from sessgit.store.sqlite.titles import Titles, titles
 
-IN = {"prompts": ("asked",), "answers": ("answered",), "tools": ("did",)}
+COLUMNS_BY_PLACE = {"prompts": ("asked",), "answers": ("answered",), "tools": ("did",)}
 """The columns in which each place where one can search stands."""
-CALLED = ("name", "title", "label", "description")
+METADATA_FIELDS = ("name", "title", "label", "description")
 """What of a conversation is searched besides its turns, the most telling first."""
-_KINDS = {"asked": ("prompt",), "answered": ("answer", "thinking"), "did": ("tool", "notice")}
+_KINDS_BY_COLUMN = {"asked": ("prompt",), "answered": ("answer", "thinking"), "did": ("tool", "notice")}
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SearchHit:
     """A turn in which something was found: its best line, told by `kind` (prompt, answer, thinking, tool or notice),
     the tool's name, and the ordinal of the cell that it belongs to, or 0."""
 
@@ -55,10 +55,10 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class MetadataHit:
     """A conversation whose name, title, labels and description hold what was searched for.
 
-    `matched` are those of `CALLED` that hold any of it, the best one first, of which `snippet` is a part.
+    `matched` are those of `METADATA_FIELDS` that hold any of it, the best one first, of which `snippet` is a part.
     """
 
     branch: Branch
@@ -67,16 +67,16 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class SearchResults:
     """The best turns; `total` is how many there are, or at least so many if not `exact`. `behind` says why turns that
     were recorded lately are left out, if they are. `called` are the conversations that are called so, the one written
     last first, of `total_called`."""
 
-    found: list[Result]
+    found: list[SearchHit]
     total: int
     exact: bool
     behind: str
-    called: list[Called]
+    called: list[MetadataHit]
     total_called: int
 
     @property
@@ -85,7 +85,7 @@ class Results:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class SearchScope:
     """Where to search: in one branch or all branches of a session, in the project at a folder, in sessions with a
     label, in `prompts`, `answers` or `tools`, in calls of a tool, and since when."""
 
@@ -97,47 +97,51 @@ class Where:
     since: float | None = None
 
 
-def search(index: Index, text: str, where: Where, limit: int, length: int, progress: Progress) -> Results:
+def search(index: Index, text: str, where: SearchScope, limit: int, length: int, progress: Progress) -> SearchResults:
     """What is found, the best first, with snippets of about `length` characters. The index is level with the refs."""
-    query = parse(text)
-    columns = IN.get(where.place, ("did",) if where.tool else lookup.COLUMNS)
-    wanted = Wanted(query, columns, where.tool, _branches(index, where), where.since)
-    found, behind = _asked(index, lambda words: lookup.find(words, wanted, limit), progress)
-    results = (_result(index, hit, wanted, length) for hit in found.hits)
-    called = [] if where.place or where.tool else _called(index, query, wanted.branches, where.since)
-    shown = list(_shown(index, called[:limit], query, length))
-    return Results([one for one in results if one], found.total, found.exact, behind, shown, len(called))
+    query = parse_query(text)
+    columns = COLUMNS_BY_PLACE.get(where.place, ("did",) if where.tool else lookup.COLUMNS)
+    wanted = TextQuery(query, columns, where.tool, _branches_to_search(index, where), where.since)
+    found, behind = _query_fulltext(index, lambda words: lookup.find_turns(words, wanted, limit), progress)
+    results = (_search_hit(index, hit, wanted, length) for hit in found.hits)
+    called = [] if where.place or where.tool else _metadata_matches(index, query, wanted.branches, where.since)
+    shown = list(_metadata_hits(index, called[:limit], query, length))
+    return SearchResults([one for one in results if one], found.total, found.exact, behind, shown, len(called))
 
 
-def sessions_with(index: Index, text: str, progress: Progress = unseen) -> tuple[list[str], str]:
+def sessions_with(index: Index, text: str, progress: Progress = no_progress) -> tuple[list[str], str]:
     """The sessions that have a turn, left behind or not, in which the text is found, of the newest turn first, then
     those that are called so. And why turns that were recorded lately are left out, if they are, or ``""``."""
-    wanted = Wanted(parse(text))
-    found, behind = _asked(index, lambda words: lookup.branches(words, wanted), progress)
-    sessions = [*map(layout.session_of, found), *(one.session for one in _called(index, wanted.query))]
+    wanted = TextQuery(parse_query(text))
+    found, behind = _query_fulltext(index, lambda words: lookup.find_branches(words, wanted), progress)
+    sessions = [*map(layout.session_of, found), *(one.session for one in _metadata_matches(index, wanted.query))]
     return list(dict.fromkeys(sessions)), behind
 
 
-def follow(index: Index, progress: Progress = unseen, at_hand: fulltext_update.At = fulltext_update.nothing) -> str:
+def update_fulltext(
+    index: Index,
+    progress: Progress = no_progress,
+    at_hand: fulltext_update.PendingTurnAt = fulltext_update.no_pending_turn,
+) -> str:
     """Brings the text index level with the store, with what is at hand of its turns; why that could not be done, or
     ``""``."""
     try:
-        return _asked(index, lambda _: None, progress, at_hand)[1]
+        return _query_fulltext(index, lambda _: None, progress, at_hand)[1]
     except StoreError as error:
         return str(error)
 
 
-def _asked(
+def _query_fulltext(
     index: Index,
     question: Callable[[TextIndex], T],
     progress: Progress,
-    at_hand: fulltext_update.At = fulltext_update.nothing,
+    at_hand: fulltext_update.PendingTurnAt = fulltext_update.no_pending_turn,
 ) -> tuple[T, str]:
     """The answer of the text index, level with the refs, and why it may not be; a damaged one is made anew."""
     for attempt in (0, 1):
-        words = _opened(index)
+        words = _open_fulltext(index)
         try:
-            behind = _followed(index, words, progress, at_hand)
+            behind = _update_for_query(index, words, progress, at_hand)
             return question(words), behind
         except sqlite3.Error as error:
             if attempt or not cache_file.is_damage(error):
@@ -148,20 +152,22 @@ def _asked(
     raise AssertionError
 
 
-def _opened(index: Index) -> TextIndex:
+def _open_fulltext(index: Index) -> TextIndex:
     try:
         return TextIndex(index.path)
     except sqlite3.Error as error:
         raise StoreError(f"cannot create the full-text index: {error}", "It needs SQLite with FTS5.") from error
 
 
-def _followed(index: Index, words: TextIndex, progress: Progress, at_hand: fulltext_update.At) -> str:
-    if fulltext_update.is_level(index, words):
+def _update_for_query(
+    index: Index, words: TextIndex, progress: Progress, at_hand: fulltext_update.PendingTurnAt
+) -> str:
+    if fulltext_update.is_up_to_date(index, words):
         return ""
     if words.read_only:
         return "cannot write the full-text index: the most recent turns are not searched"
     try:
-        fulltext_update.follow(index, words, progress, at_hand=at_hand)
+        fulltext_update.update_fulltext(index, words, progress, at_hand=at_hand)
     except sqlite3.OperationalError as error:
         if cache_file.is_damage(error):
             raise
@@ -169,7 +175,7 @@ def _followed(index: Index, words: TextIndex, progress: Progress, at_hand: fullt
     return ""
 
 
-def _branches(index: Index, where: Where) -> list[str] | None:
+def _branches_to_search(index: Index, where: SearchScope) -> list[str] | None:
     """The branches to search in, or None for all."""
     chosen: list[Collection[str]] = []
     names = [] if not (where.session or where.folder or where.label) else index.names()
@@ -179,8 +185,8 @@ def _branches(index: Index, where: Where) -> list[str] | None:
             [name for name, *_ in names if name == where.session or (own == where.session == layout.session_of(name))]
         )
     if where.folder:
-        here = project.key(where.folder)
-        keys = {folder: project.key(folder) for folder in {row[4] for row in names} if folder}
+        here = project.project_key(where.folder)
+        keys = {folder: project.project_key(folder) for folder in {row[4] for row in names} if folder}
         chosen.append([row[0] for row in names if keys.get(row[4]) == here])
     if where.label:
         labelled = {outline.name for outline in index.outlines() if where.label in json.loads(outline.labels)}
@@ -188,7 +194,7 @@ def _branches(index: Index, where: Where) -> list[str] | None:
     return sorted(set.intersection(*map(set, chosen))) if chosen else None
 
 
-def _called(
+def _metadata_matches(
     index: Index, query: Query, branches: Collection[str] | None = None, since: float | None = None
 ) -> list[Titles]:
     """The sessions whose name, title, labels and description together hold all of it, the one written last first."""
@@ -203,17 +209,17 @@ def _called(
     ]
 
 
-def _shown(index: Index, found: Sequence[Titles], query: Query, length: int) -> Iterator[Called]:
+def _metadata_hits(index: Index, found: Sequence[Titles], query: Query, length: int) -> Iterator[MetadataHit]:
     for one in found:
         branch = index.branch(one.session)
         texts = (one.name, one.title, ", ".join(one.labels), one.description)
-        held = {kind: count for kind, text in zip(CALLED, texts, strict=True) if (count := query.held(text))}
+        held = {kind: count for kind, text in zip(METADATA_FIELDS, texts, strict=True) if (count := query.held(text))}
         matched = tuple(sorted(held, key=lambda kind: -held[kind]))
         if branch is not None:
-            yield Called(branch, matched, snippet(texts[CALLED.index(matched[0])], query, length))
+            yield MetadataHit(branch, matched, make_snippet(texts[METADATA_FIELDS.index(matched[0])], query, length))
 
 
-def _result(index: Index, hit: Hit, wanted: Wanted, length: int) -> Result | None:
+def _search_hit(index: Index, hit: Hit, wanted: TextQuery, length: int) -> SearchHit | None:
     branch, row = index.branch(hit.branch), index.turn(hit.branch, hit.number)
     if branch is None or row is None:
         return None
@@ -223,18 +229,18 @@ def _result(index: Index, hit: Hit, wanted: Wanted, length: int) -> Result | Non
         cells = store.cells(row.commit, row.turn)
     except (SessgitError, ValueError):
         return None
-    kinds = {kind for column in wanted.columns for kind in _KINDS[column]}
+    kinds = {kind for column in wanted.columns for kind in _KINDS_BY_COLUMN[column]}
     parts = [part for part in parts if part.kind in kinds]
     if not parts:
         return None
     part = max(parts, key=lambda part: wanted.query.held(part.text))
-    ordinal = _ordinal(cells, ids.cell_id(row.prompt, part.call) if part.call else "", hit.line)
+    ordinal = _cell_ordinal(cells, ids.cell_id(row.prompt, part.call) if part.call else "", hit.line)
     tool = cells[ordinal - 1].operation if part.call and ordinal else part.tool
-    shown = snippet(part.text, wanted.query, length)
-    return Result(branch, row, hit.line, part.kind, tool, ordinal, shown, hit.left_behind)
+    shown = make_snippet(part.text, wanted.query, length)
+    return SearchHit(branch, row, hit.line, part.kind, tool, ordinal, shown, hit.left_behind)
 
 
-def _ordinal(cells: Sequence[Cell], call: str, line: int) -> int:
+def _cell_ordinal(cells: Sequence[Cell], call: str, line: int) -> int:
     """The ordinal of the cell of a tool's call, or of the model's message on a line, else 0."""
     for ordinal, cell in enumerate(cells, start=1):
         if cell.id == call if call else cell.type != "tool" and line in cell.lines:

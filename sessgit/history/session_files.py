@@ -14,44 +14,44 @@ SOURCE = "source.json"
 """The note of where a session came from: it is of that session alone."""
 
 
-def files(store: Store, commit: str) -> dict[str, Entry]:
+def kept_files(store: Store, commit: str) -> dict[str, Entry]:
     """The files as of a commit by their paths, the note left out."""
-    entry = _entry(store, commit)
+    entry = _kept_folder(store, commit)
     found = store.repo.files(entry[0]) if entry and entry[1] else {}
     return {path: one for path, one in sorted(found.items()) if path != SOURCE}
 
 
-def sizes(store: Store, commit: str) -> dict[str, int]:
+def file_sizes(store: Store, commit: str) -> dict[str, int]:
     """How many bytes each of them has."""
-    return {path: len(store.repo.blob(oid)) for path, (oid, _) in files(store, commit).items()}
+    return {path: len(store.repo.blob(oid)) for path, (oid, _) in kept_files(store, commit).items()}
 
 
-def inherited(store: Store, session: str) -> dict[str, Entry | None]:
+def inherited_changes(store: Store, session: str) -> dict[str, Entry | None]:
     """What a session that leaves another one takes over, as changes of its tree: all that the other one keeps now."""
     own = layout.session_of(session)
-    tips = (refs.read(store.path, ref) for ref in (layout.head(own), layout.archived(own)))
+    tips = (refs.read(store.path, ref) for ref in (layout.head_ref(own), layout.archive_ref(own)))
     tip = next((tip for tip in tips if tip), "")
-    return {layout.KEPT: _entry(store, tip)}
+    return {layout.KEPT: _kept_folder(store, tip)}
 
 
-def missing(store: Store, ours: str, theirs: str) -> dict[str, Entry]:
+def missing_files(store: Store, ours: str, theirs: str) -> dict[str, Entry]:
     """The files that only theirs keeps, by their paths in the tree."""
-    here = files(store, ours)
+    here = kept_files(store, ours)
     above = {"/".join(path.split("/")[:n]) for path in here for n in range(1, path.count("/") + 1)}
     return {
         f"{layout.KEPT}/{path}": entry
-        for path, entry in files(store, theirs).items()
+        for path, entry in kept_files(store, theirs).items()
         if path not in here and path not in above and not any(path.startswith(f"{one}/") for one in here)
     }
 
 
-def joined(store: Store, main: str, other: str) -> dict[str, Entry | None]:
+def joined_changes(store: Store, main: str, other: str) -> dict[str, Entry | None]:
     """The same for two sides of one session, whose note both have; nothing that one of them keeps is lost."""
-    held = _entry(store, main)
-    return {layout.KEPT: _entry(store, other)} if held is None else {**missing(store, main, other)}
+    held = _kept_folder(store, main)
+    return {layout.KEPT: _kept_folder(store, other)} if held is None else {**missing_files(store, main, other)}
 
 
-def _entry(store: Store, commit: str) -> Entry | None:
+def _kept_folder(store: Store, commit: str) -> Entry | None:
     return store.repo.entry(store.tree(commit), layout.KEPT) if commit else None
 
 

@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sessgit.agents.base import Agent
-from sessgit.history.views import Prices, total
+from sessgit.history.views import Prices, total_tokens
 from sessgit.model import canonical, prices
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens, Turn
 from sessgit.store.sqlite.rows import Row
 
-_OUTPUTS = 100
-_PREVIEW = 1000
+_MOST_OUTPUTS = 100
+_PREVIEW_LENGTH = 1000
 
 
 @dataclass
-class Seen:
+class SessionTotals:
     """What the turns so far amount to: `events` counts their pieces, `recursive` the subagents that were called.
 
     Of turns up to number `since` only cells are counted.
@@ -31,7 +31,7 @@ class Seen:
 
     agent: Agent
     since: int = 0
-    files: dict[str, File] = field(default_factory=dict)
+    files: dict[str, FileState] = field(default_factory=dict)
     outputs: list[dict[str, Any]] = field(default_factory=list)
     """The last 100 results, as documents have them."""
     said: list[dict[str, Any]] = field(default_factory=list)
@@ -45,25 +45,25 @@ class Seen:
         self.cells += len(told.cells)
         if row.turn <= self.since:
             return
-        self.said += [_message(piece, row) for piece in pieces if isinstance(piece, Words) and not piece.thinking]
+        self.said += [_message_json(piece, row) for piece in pieces if isinstance(piece, Words) and not piece.thinking]
         self.events += len(pieces)
         for call in (one for one in pieces if isinstance(one, Call)):
             self.recursive += call.tool in self.agent.cells.SUBAGENT_TOOLS
             if call.file and call.tool in self.agent.cells.FILE_TOOLS:
                 self._touch(call, row)
             if call.result_line:
-                self.outputs.append(_tool_output(call, row))
-        del self.outputs[:-_OUTPUTS]
+                self.outputs.append(_tool_output_json(call, row))
+        del self.outputs[:-_MOST_OUTPUTS]
 
     def _touch(self, call: Call, row: Row) -> None:
-        at = moment(call.ended or call.time, row)
-        file = self.files.setdefault(call.file, File(moment(call.time, row), at))
+        at = piece_time(call.ended or call.time, row)
+        file = self.files.setdefault(call.file, FileState(piece_time(call.time, row), at))
         file.last = max(file.last, at)
         file.text = self.agent.content.content_after(call, file.text)
 
 
 @dataclass
-class File:
+class FileState:
     """What is known of a file: its whole text as far as the lines told it last, and when tools named it."""
 
     first: float
@@ -78,7 +78,7 @@ class File:
         return {"hash": hashlib.sha256(data).hexdigest(), "size_bytes": len(data), **times}
 
 
-def activation(state: Session) -> dict[str, Any]:
+def activation_json(state: Session) -> dict[str, Any]:
     """As a program set it, else what holds for a conversation that no program drives."""
     own = state.unified.activation
     most = {} if own.max_depth is None else {"max_depth": own.max_depth}
@@ -92,46 +92,46 @@ def activation(state: Session) -> dict[str, Any]:
     }
 
 
-def budget(state: Session, recursive: int, overrides: Prices) -> dict[str, Any]:
+def budget_json(state: Session, recursive: int, overrides: Prices) -> dict[str, Any]:
     """What was used, by model: calls and cost as a program said them, else as the lines and the prices tell."""
     own, models = state.unified.budget, sorted({*state.tokens, *state.calls})
     most = {} if own.max_recursive_calls is None else {"max_recursive_calls": own.max_recursive_calls}
     return {
-        "total_tokens_used": total(state).total,
+        "total_tokens_used": total_tokens(state).total,
         "total_recursive_calls": recursive if own.total_recursive_calls is None else own.total_recursive_calls,
         **most,
-        **(_cost(state.tokens, overrides) if own.cost_usd is None else {"cost_usd": own.cost_usd}),
-        "by_model": {model: _model(state, model, overrides) for model in models},
+        **(_cost_json(state.tokens, overrides) if own.cost_usd is None else {"cost_usd": own.cost_usd}),
+        "by_model": {model: _model_json(state, model, overrides) for model in models},
     }
 
 
-def moment(time: str, row: Row) -> float:
+def piece_time(time: str, row: Row) -> float:
     """The time in seconds since 1970; where a line has none, that of its turn."""
     found = canonical.seconds(time)
     return float(row.time) if found is None else found
 
 
-def _message(words: Words, row: Row) -> dict[str, Any]:
+def _message_json(words: Words, row: Row) -> dict[str, Any]:
     role = "assistant" if words.by == "model" else "user"
-    return {"role": role, "content": words.text, "timestamp": moment(words.time, row)}
+    return {"role": role, "content": words.text, "timestamp": piece_time(words.time, row)}
 
 
-def _tool_output(call: Call, row: Row) -> dict[str, Any]:
+def _tool_output_json(call: Call, row: Row) -> dict[str, Any]:
     return {
         "tool_name": call.tool,
-        "content_preview": call.output[:_PREVIEW],
+        "content_preview": call.output[:_PREVIEW_LENGTH],
         "exit_code": call.exit_code,
-        "timestamp": moment(call.ended or call.time, row),
+        "timestamp": piece_time(call.ended or call.time, row),
         "cell_id": call.cell.id,
     }
 
 
-def _model(state: Session, model: str, overrides: Prices) -> dict[str, Any]:
+def _model_json(state: Session, model: str, overrides: Prices) -> dict[str, Any]:
     tokens = state.tokens.get(model, Tokens())
-    known = _cost({model: tokens}, overrides)
+    known = _cost_json({model: tokens}, overrides)
     return {"calls": state.calls.get(model, 0), "tokens": tokens.total, **known, "by_kind": tokens.as_json()}
 
 
-def _cost(tokens: Mapping[str, Tokens], overrides: Prices) -> dict[str, float]:
-    price = prices.cost(tokens, overrides)
+def _cost_json(tokens: Mapping[str, Tokens], overrides: Prices) -> dict[str, float]:
+    price = prices.token_cost(tokens, overrides)
     return {} if price is None else {"cost_usd": round(price, 6)}

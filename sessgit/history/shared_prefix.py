@@ -8,16 +8,16 @@ from sessgit.store import layout
 from sessgit.store.store import Store
 
 
-def is_shared(store: Store, commit: str, state: Session, number: int) -> bool:
+def is_shared_folder(store: Store, commit: str, state: Session, number: int) -> bool:
     """Whether a turn's folder is the one of the session that this one left, where the file has this one's id."""
     origin = state.origin
     if origin is None or not origin.replaced or number > origin.turn:
         return False
-    path = layout.turn(number)
+    path = layout.turn_folder(number)
     return store.repo.entry(store.tree(commit), path) == store.repo.entry(store.tree(origin.commit), path)
 
 
-def own(raw: bytes, state: Session) -> bytes:
+def own_line(raw: bytes, state: Session) -> bytes:
     """A line of a shared folder as it stands in the session's own file."""
     if state.origin is None:
         return raw

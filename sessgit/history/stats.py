@@ -14,20 +14,20 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from sessgit.history import usage
-from sessgit.history.usage import Held
+from sessgit.history.usage import TurnUsage
 from sessgit.history.views import Prices
 from sessgit.model import prices
 from sessgit.model.conversation.turn import Gist, Tokens
-from sessgit.model.progress import Progress, unseen
+from sessgit.model.progress import Progress, no_progress
 from sessgit.store import layout, project
 from sessgit.store.index import Index
 from sessgit.store.sqlite.rows import Branch, Outline, Row
 
-By = Literal["day", "project", "model", "session", "tool"]
-_NOTHING = Gist()
+GroupBy = Literal["day", "project", "model", "session", "tool"]
+_NO_GIST = Gist()
 
 
-class Share(NamedTuple):
+class TurnShare(NamedTuple):
     """What a session did in a turn, `project` being the project's own folder.
 
     `turns` is 0 where the turn itself counts in an earlier session and this is what was added to it. `left` tells that
@@ -44,7 +44,7 @@ class Share(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class UsagePart:
     """So many turns and what was used in them: tokens and the model's calls by model, tool calls by name."""
 
     turns: int = 0
@@ -58,12 +58,12 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class UsageTally:
     """What was used in all, and how much of that by subagents and in turns that rewinds left behind."""
 
-    whole: Part = Part()
-    subagents: Part = Part()
-    left: Part = Part()
+    whole: UsagePart = UsagePart()
+    subagents: UsagePart = UsagePart()
+    left: UsagePart = UsagePart()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,11 @@ class Cost:
     unpriced: tuple[str, ...] = ()
 
 
-def cost(part: Part, overrides: Prices) -> Cost:
+def part_cost(part: UsagePart, overrides: Prices) -> Cost:
     """What the tokens of a part cost, as far as prices are known."""
-    each = {model: prices.cost({model: tokens}, overrides) for model, tokens in part.tokens.items() if tokens.total}
+    each = {
+        model: prices.token_cost({model: tokens}, overrides) for model, tokens in part.tokens.items() if tokens.total
+    }
     unpriced = tuple(sorted(model for model, dollars in each.items() if dollars is None))
     return Cost(sum((dollars for dollars in each.values() if dollars is not None), 0.0), unpriced)
 
@@ -84,60 +86,60 @@ def cost(part: Part, overrides: Prices) -> Cost:
 # Which turns
 
 
-def shares(index: Index, progress: Progress = unseen) -> list[Share]:
+def all_shares(index: Index, progress: Progress = no_progress) -> list[TurnShare]:
     """All that the sessions of the store did, turn by turn.
 
     What the index does not remember is read from the turns' folders, and remembered; `progress` is told how many of
     those turns are read and how many they are.
     """
     outlines = {outline.name: outline for outline in index.outlines()}
-    turns: dict[str, list[Held]] = {}
-    for one in usage.every_turn(index, outlines, progress):
+    turns: dict[str, list[TurnUsage]] = {}
+    for one in usage.all_turn_usage(index, outlines, progress):
         turns.setdefault(one.row.prompt, []).append(one)
-    root = cache(project.root)
+    root = cache(project.project_root)
     projects = {name: root(outline.project) if outline.project else "" for name, outline in outlines.items()}
     out = []
     for held in turns.values():
         if len(held) == 1:
             ((session, row, gist),) = held
-            agents, left = gist.subagents or _NOTHING, layout.is_rewound(row.branch)
-            out.append(Share(row, session, projects.get(session, ""), gist, agents, 1, left))
+            agents, left = gist.subagents or _NO_GIST, layout.is_rewound_branch(row.branch)
+            out.append(TurnShare(row, session, projects.get(session, ""), gist, agents, 1, left))
             continue
-        ranked = sorted(held, key=lambda one: _rank(one, outlines))
-        gone = all(layout.is_rewound(one.row.branch) for one in ranked)
-        for one, own, agents in _each_beyond(ranked):
+        ranked = sorted(held, key=lambda one: _share_order(one, outlines))
+        gone = all(layout.is_rewound_branch(one.row.branch) for one in ranked)
+        for one, own, agents in _usage_beyond_earlier(ranked):
             first = one is ranked[0]
-            left = gone if first else layout.is_rewound(one.row.branch)
-            out.append(Share(one.row, one.session, projects.get(one.session, ""), own, agents, int(first), left))
+            left = gone if first else layout.is_rewound_branch(one.row.branch)
+            out.append(TurnShare(one.row, one.session, projects.get(one.session, ""), own, agents, int(first), left))
     return out
 
 
-def of_branch(found: Iterable[Share], index: Index, branch: Branch, turn: int | None) -> list[Share]:
+def branch_shares(found: Iterable[TurnShare], index: Index, branch: Branch, turn: int | None) -> list[TurnShare]:
     """What a session did, also in turns of its side branches; up to a turn, or of a side branch, what it did on
     that branch."""
     session = layout.session_of(branch.name)
     own = [share for share in found if share.session == session]
-    if turn is None and not layout.is_side(branch.name):
+    if turn is None and not layout.is_side_branch(branch.name):
         return own
     commits = {row.commit for row in index.turns(branch.name, 1, turn)}
     return [share for share in own if share.row.commit in commits]
 
 
-def _each_beyond(held: Sequence[Held]) -> Iterator[tuple[Held, Gist, Gist]]:
+def _usage_beyond_earlier(held: Sequence[TurnUsage]) -> Iterator[tuple[TurnUsage, Gist, Gist]]:
     """Of each that holds a turn what it, and its subagents, have beyond those before it, where that is anything."""
-    own, agents = _NOTHING, _NOTHING
+    own, agents = _NO_GIST, _NO_GIST
     for number, one in enumerate(held):
         if not number:
-            own, agents = one.gist, one.gist.subagents or _NOTHING
+            own, agents = one.gist, one.gist.subagents or _NO_GIST
             yield one, own, agents
             continue
-        more, more_agents = _beyond(one.gist, own), _beyond(one.gist.subagents or _NOTHING, agents)
-        if more != _NOTHING or more_agents != _NOTHING:
+        more, more_agents = _gist_difference(one.gist, own), _gist_difference(one.gist.subagents or _NO_GIST, agents)
+        if more != _NO_GIST or more_agents != _NO_GIST:
             yield one, more, more_agents
-            own, agents = _both(own, more), _both(agents, more_agents)
+            own, agents = _gist_sum(own, more), _gist_sum(agents, more_agents)
 
 
-def _rank(held: Held, outlines: Mapping[str, Outline]) -> tuple[int, int, str, str]:
+def _share_order(held: TurnUsage, outlines: Mapping[str, Outline]) -> tuple[int, int, str, str]:
     """By time, and of two at the same time a session before those that left it."""
     outline = outlines.get(held.session)
     above, depth = outline, 0
@@ -146,8 +148,10 @@ def _rank(held: Held, outlines: Mapping[str, Outline]) -> tuple[int, int, str, s
     return held.row.time, depth, outline.created if outline else "", held.row.commit
 
 
-def _beyond(gist: Gist, known: Gist) -> Gist:
-    more = {model: _less(tokens, known.tokens.get(model, Tokens())) for model, tokens in gist.tokens.items()}
+def _gist_difference(gist: Gist, known: Gist) -> Gist:
+    more = {
+        model: _token_difference(tokens, known.tokens.get(model, Tokens())) for model, tokens in gist.tokens.items()
+    }
     return Gist(
         tokens={model: tokens for model, tokens in more.items() if tokens.total},
         calls={model: n for model, m in gist.calls.items() if (n := m - known.calls.get(model, 0)) > 0},
@@ -155,7 +159,7 @@ def _beyond(gist: Gist, known: Gist) -> Gist:
     )
 
 
-def _less(a: Tokens, b: Tokens) -> Tokens:
+def _token_difference(a: Tokens, b: Tokens) -> Tokens:
     return Tokens(
         max(0, a.input - b.input),
         max(0, a.output - b.output),
@@ -164,8 +168,8 @@ def _less(a: Tokens, b: Tokens) -> Tokens:
     )
 
 
-def _both(a: Gist, b: Gist) -> Gist:
-    total = _Sum()
+def _gist_sum(a: Gist, b: Gist) -> Gist:
+    total = _PartSum()
     total.add(a)
     total.add(b)
     part = total.part()
@@ -175,26 +179,26 @@ def _both(a: Gist, b: Gist) -> Gist:
 # What they add up to
 
 
-def tally(found: Iterable[Share]) -> Tally:
+def tally_shares(found: Iterable[TurnShare]) -> UsageTally:
     """All shares together."""
-    sums = _Sums()
+    sums = _TallySum()
     for share in found:
         sums.add(share, share.own, share.subagents)
     return sums.tally()
 
 
-def by(found: Iterable[Share], what: By) -> dict[str, Tally]:
+def tally_by(found: Iterable[TurnShare], what: GroupBy) -> dict[str, UsageTally]:
     """The shares by what they have in common: days as `2026-03-01` in local time, the latest first; tools by calls;
     all others by tokens. What is not known of a turn, its time or its project, is ``""``.
 
     A model has the turns in which it was called; which model called a tool is not told apart. A tool has turns and
     calls alone.
     """
-    sums: dict[str, _Sums] = {}
+    sums: dict[str, _TallySum] = {}
     for share in found:
-        for key, own, agents in _parts(share, what):
+        for key, own, agents in _split_share(share, what):
             if key not in sums:
-                sums[key] = _Sums()
+                sums[key] = _TallySum()
             sums[key].add(share, own, agents)
     found_ = {key: one.tally() for key, one in sums.items()}
     if what == "day":
@@ -204,13 +208,13 @@ def by(found: Iterable[Share], what: By) -> dict[str, Tally]:
     return dict(sorted(found_.items(), key=lambda item: (-item[1].whole.total.total, item[0])))
 
 
-def ranked(tallies: Mapping[str, Tally], overrides: Prices) -> dict[str, Tally]:
+def rank_by_cost(tallies: Mapping[str, UsageTally], overrides: Prices) -> dict[str, UsageTally]:
     """The dearest first."""
-    dollars = {key: cost(tally.whole, overrides).dollars for key, tally in tallies.items()}
+    dollars = {key: part_cost(tally.whole, overrides).dollars for key, tally in tallies.items()}
     return dict(sorted(tallies.items(), key=lambda item: (-dollars[item[0]], -item[1].whole.total.total, item[0])))
 
 
-def _parts(share: Share, what: By) -> Iterator[tuple[str, Gist, Gist]]:
+def _split_share(share: TurnShare, what: GroupBy) -> Iterator[tuple[str, Gist, Gist]]:
     own, agents = share.own, share.subagents
     if what == "day":
         moment = share.row.time
@@ -221,22 +225,22 @@ def _parts(share: Share, what: By) -> Iterator[tuple[str, Gist, Gist]]:
         yield share.session, own, agents
     elif what == "model":
         for model in {**own.tokens, **own.calls, **agents.tokens, **agents.calls}:
-            yield model, _of_model(own, model), _of_model(agents, model)
+            yield model, _gist_of_model(own, model), _gist_of_model(agents, model)
     else:
         for name in {**own.tools, **agents.tools}:
-            yield name, _of_tool(own, name), _of_tool(agents, name)
+            yield name, _gist_of_tool(own, name), _gist_of_tool(agents, name)
 
 
-def _of_model(gist: Gist, model: str) -> Gist:
+def _gist_of_model(gist: Gist, model: str) -> Gist:
     tokens, calls = gist.tokens.get(model), gist.calls.get(model)
     return Gist(tokens={model: tokens} if tokens else {}, calls={model: calls} if calls else {})
 
 
-def _of_tool(gist: Gist, name: str) -> Gist:
-    return Gist(tools={name: gist.tools[name]}) if name in gist.tools else _NOTHING
+def _gist_of_tool(gist: Gist, name: str) -> Gist:
+    return Gist(tools={name: gist.tools[name]}) if name in gist.tools else _NO_GIST
 
 
-class _Sum:
+class _PartSum:
     """A part in the making; numbers are added in place, for they are many."""
 
     def __init__(self) -> None:
@@ -258,27 +262,31 @@ class _Sum:
         for name, number in gist.tools.items():
             self.tools[name] = self.tools.get(name, 0) + number
 
-    def part(self) -> Part:
+    def part(self) -> UsagePart:
         tools = dict(sorted(self.tools.items(), key=lambda item: (-item[1], item[0])))
-        return Part(self.turns, {model: Tokens(*numbers) for model, numbers in self.tokens.items()}, self.calls, tools)
+        return UsagePart(
+            self.turns, {model: Tokens(*numbers) for model, numbers in self.tokens.items()}, self.calls, tools
+        )
 
 
-class _Sums:
+class _TallySum:
     def __init__(self) -> None:
-        self.whole = _Sum()
-        self.subagents: _Sum | None = None
-        self.left: _Sum | None = None
+        self.whole = _PartSum()
+        self.subagents: _PartSum | None = None
+        self.left: _PartSum | None = None
 
-    def add(self, share: Share, own: Gist, agents: Gist) -> None:
+    def add(self, share: TurnShare, own: Gist, agents: Gist) -> None:
         self.whole.add(own, share.turns)
         if agents.tokens or agents.calls or agents.tools:
             self.whole.add(agents)
-            self.subagents = self.subagents or _Sum()
+            self.subagents = self.subagents or _PartSum()
             self.subagents.add(agents, share.turns)
         if share.left:
-            self.left = self.left or _Sum()
+            self.left = self.left or _PartSum()
             self.left.add(own, share.turns)
             self.left.add(agents)
 
-    def tally(self) -> Tally:
-        return Tally(self.whole.part(), *(one.part() if one else Part() for one in (self.subagents, self.left)))
+    def tally(self) -> UsageTally:
+        return UsageTally(
+            self.whole.part(), *(one.part() if one else UsagePart() for one in (self.subagents, self.left))
+        )

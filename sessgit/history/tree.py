@@ -9,21 +9,21 @@ from typing import Literal
 
 from sessgit.errors import SessgitError
 from sessgit.history import views
-from sessgit.history.merge_history import merges
-from sessgit.history.resolve import in_project
+from sessgit.history.merge_history import list_merges
+from sessgit.history.resolve import outlines_in_project
 from sessgit.history.views import Prices
 from sessgit.model import prices as price_list
 from sessgit.model.conversation.turn import Tokens, add_by_model
-from sessgit.model.progress import Progress, unseen
+from sessgit.model.progress import Progress, no_progress
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.sqlite import ancestry
-from sessgit.store.sqlite.ancestry import Departure
+from sessgit.store.sqlite.ancestry import ForkPlace
 from sessgit.store.sqlite.rows import Branch, Outline, Row
 
 Kind = Literal["session", "rewound", "machine"]
 
-_LITTLE = 5
+_FEW_TURNS = 5
 """A fork with so many turns of its own at most may be folded."""
 _NEWEST_FORKS = 4
 _NEWEST_SINGLE = 8
@@ -31,7 +31,7 @@ _NEWEST_SINGLE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TreeFilter:
     """Which families: that of `session`, else those that have a session of the project at `folder`, else all.
 
     Only with `everything` is a headless session or one without a turn enough for its family to be there. `limit` is
@@ -48,7 +48,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class TreeNode:
     """A session, or a side branch of one, and what it has of its own.
 
     `parent` is the branch under which it stands, ``""`` for the first of a family; it left after turn `turn`, or at
@@ -71,11 +71,13 @@ class Node:
     def kind(self) -> Kind:
         """Whether a rewind left it behind, or it is another version of a session, or a session's head."""
         name = self.branch.name
-        return "rewound" if layout.is_rewound(name) else "machine" if layout.is_other(name) else "session"
+        return (
+            "rewound" if layout.is_rewound_branch(name) else "machine" if layout.is_other_version(name) else "session"
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class FoldedForks:
     """Quiet forks of the session `parent` that are only counted, and from where to where they left it."""
 
     parent: str
@@ -85,14 +87,14 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class TreeFamily:
     """The nodes that are drawn, each before all that stands under it, in the order of their turns; and the folds."""
 
-    nodes: list[Node]
-    folds: dict[str, Fold] = field(default_factory=dict)
+    nodes: list[TreeNode]
+    folds: dict[str, FoldedForks] = field(default_factory=dict)
 
     @property
-    def root(self) -> Node:
+    def root(self) -> TreeNode:
         """The session that all others come from."""
         return self.nodes[0]
 
@@ -111,7 +113,7 @@ class Forest:
     the sessions of all other families, archived ones left out.
     """
 
-    families: list[Family]
+    families: list[TreeFamily]
     quiet: int
     found: int
     sessions: int
@@ -119,7 +121,7 @@ class Forest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kin:
+class _FamilyOutline:
     """The sessions of a family, newest first, before anything but their outlines is read."""
 
     root: str
@@ -135,28 +137,34 @@ class _Kin:
         return found
 
 
-def forest(index: Index, wanted: Wanted, prices: Prices, progress: Progress = unseen) -> Forest:
+def build_forest(index: Index, wanted: TreeFilter, prices: Prices, progress: Progress = no_progress) -> Forest:
     """The families that are wanted; states and turns are read of the nodes that are drawn, and only of those.
 
     `progress` is told of turns whose cost must be read from their lines.
     """
     everything = index.outlines()
-    families = list(_chosen(everything, wanted))
+    families = list(_matching_families(everything, wanted))
     found, inside = len(families), {member.name for family in families for member in family.members}
     quiet = set[str]()
     if wanted.fold and not wanted.session:
-        quiet = _folded([f.members[0] for f in families if len(f.members) == 1 and _is_plain(f.members[0], wanted)])
+        quiet = _names_to_fold(
+            [f.members[0] for f in families if len(f.members) == 1 and _is_plain(f.members[0], wanted)]
+        )
         families = [family for family in families if family.root not in quiet]
     families = families if wanted.limit is None else families[: wanted.limit]
     names = [member.name for family in families for member in family.members]
-    reader = _Reader(index, prices, progress, ancestry.departures(index, names), ancestry.bringing(index, names))
-    drawn = [reader.family(family, _folds(family, reader, wanted) if wanted.fold else {}) for family in families]
+    reader = _NodeReader(
+        index, prices, progress, ancestry.fork_places(index, names), ancestry.sessions_with_merges(index, names)
+    )
+    drawn = [
+        reader.family(family, _foldable_forks(family, reader, wanted) if wanted.fold else {}) for family in families
+    ]
     others = sum(not outline.archived and outline.name not in inside for outline in everything)
     return Forest(drawn, len(quiet), found, len(inside), others)
 
 
-def _chosen(everything: Sequence[Outline], wanted: Wanted) -> Iterator[_Kin]:
-    roots = _roots(everything)
+def _matching_families(everything: Sequence[Outline], wanted: TreeFilter) -> Iterator[_FamilyOutline]:
+    roots = _family_roots(everything)
     families: dict[str, list[Outline]] = {}
     for outline in everything:
         families.setdefault(roots[outline.name], []).append(outline)
@@ -164,16 +172,16 @@ def _chosen(everything: Sequence[Outline], wanted: Wanted) -> Iterator[_Kin]:
         root = roots.get(wanted.session, "")
         chosen = {root} & families.keys()
     else:
-        near = everything if wanted.folder is None else in_project(everything, wanted.folder)
+        near = everything if wanted.folder is None else outlines_in_project(everything, wanted.folder)
         chosen = {roots[outline.name] for outline in near if _is_listed(outline, wanted)}
-    return (_Kin(root, members) for root, members in families.items() if root in chosen)
+    return (_FamilyOutline(root, members) for root, members in families.items() if root in chosen)
 
 
-def _is_listed(outline: Outline, wanted: Wanted) -> bool:
+def _is_listed(outline: Outline, wanted: TreeFilter) -> bool:
     return not outline.archived and (wanted.everything or (not outline.headless and outline.turns > 0))
 
 
-def _roots(everything: Sequence[Outline]) -> dict[str, str]:
+def _family_roots(everything: Sequence[Outline]) -> dict[str, str]:
     """The first session of each one's family. Sessions that name each other as parents, which only a damaged or
     foreign store holds, have the first of them by name."""
     names = {outline.name for outline in everything}
@@ -190,47 +198,47 @@ def _roots(everything: Sequence[Outline]) -> dict[str, str]:
     return roots
 
 
-def _is_plain(outline: Outline, wanted: Wanted) -> bool:
+def _is_plain(outline: Outline, wanted: TreeFilter) -> bool:
     """Whether nobody gave it a name or a label, and no client has it open."""
     return not outline.authored_name and outline.labels in ("", "[]") and outline.agent_id not in wanted.live
 
 
-def _folded(quiet: Sequence[Outline], drawn: int = _NEWEST_SINGLE) -> set[str]:
+def _names_to_fold(quiet: Sequence[Outline], drawn: int = _NEWEST_SINGLE) -> set[str]:
     """The names of all but the newest; of none where a single one would be left."""
     rest = quiet[drawn:]
     return {outline.name for outline in rest} if len(rest) > 1 else set()
 
 
-def _folds(family: _Kin, reader: _Reader, wanted: Wanted) -> dict[str, set[str]]:
+def _foldable_forks(family: _FamilyOutline, reader: _NodeReader, wanted: TreeFilter) -> dict[str, set[str]]:
     """For each member the quiet forks of it that are not drawn."""
     forks = family.forks
 
     def is_quiet(fork: Outline) -> bool:
-        left = reader.departures.get(fork.name)
-        own = fork.turns - _shared(left) if left else fork.turns
+        left = reader.fork_places.get(fork.name)
+        own = fork.turns - _count_shared_turns(left) if left else fork.turns
         kept = fork.name in forks or fork.name in reader.merged or fork.name == wanted.session
-        return not kept and own <= _LITTLE and _is_plain(fork, wanted)
+        return not kept and own <= _FEW_TURNS and _is_plain(fork, wanted)
 
-    found = {parent: _folded([f for f in forks[parent] if is_quiet(f)], _NEWEST_FORKS) for parent in forks}
+    found = {parent: _names_to_fold([f for f in forks[parent] if is_quiet(f)], _NEWEST_FORKS) for parent in forks}
     return {parent: names for parent, names in found.items() if names}
 
 
-def _shared(left: Departure) -> int:
+def _count_shared_turns(left: ForkPlace) -> int:
     """How many turns are not the fork's own, the one that was cut for it counted in."""
     return left.turn + bool(left.cell)
 
 
-def _merged(index: Index, bringing: Sequence[str]) -> dict[str, list[tuple[str, int]]]:
+def _merges_by_source(index: Index, bringing: Sequence[str]) -> dict[str, list[tuple[str, int]]]:
     """By the branch that was merged, what it was merged into and the last turn that was there by then."""
     found: dict[str, list[tuple[str, int]]] = {}
     for branch in index.branches_named(bringing):
         with suppress(SessgitError):  # what is damaged is no merge that could be told
-            for theirs, turn in merges(index.open_store(), branch):
+            for theirs, turn in list_merges(index.open_store(), branch):
                 found.setdefault(theirs, []).append((branch.name, turn))
     return {theirs: sorted(set(into)) for theirs, into in found.items()}
 
 
-class _Reader:
+class _NodeReader:
     """What is read of the nodes that are drawn."""
 
     def __init__(
@@ -238,48 +246,48 @@ class _Reader:
         index: Index,
         prices: Prices,
         progress: Progress,
-        departures: Mapping[str, Departure],
+        departures: Mapping[str, ForkPlace],
         bringing: Sequence[str],
     ) -> None:
         self.index, self.prices, self.progress = index, prices, progress
-        self.departures, self.bringing = departures, bringing
-        self.merged = _merged(index, bringing)
+        self.fork_places, self.sessions_with_merges = departures, bringing
+        self.merged = _merges_by_source(index, bringing)
 
-    def family(self, family: _Kin, folds: Mapping[str, set[str]]) -> Family:
+    def family(self, family: _FamilyOutline, folds: Mapping[str, set[str]]) -> TreeFamily:
         hidden = set[str]().union(*folds.values())
         shown = [member for member in family.members if member.name not in hidden]
         branches = self.index.branches_named([member.name for member in shown])
         nodes = [node for branch in branches for node in self._nodes(branch, family.root)]
-        return Family(_in_order(nodes, family.root), {name: self._fold(name, folds[name]) for name in folds})
+        return TreeFamily(_nodes_in_order(nodes, family.root), {name: self._fold(name, folds[name]) for name in folds})
 
-    def _fold(self, parent: str, names: set[str]) -> Fold:
-        left = sorted((self.departures[name] for name in names), key=lambda left: _place(left.turn, left.cell))
-        return Fold(parent, len(left), *(at.cell or str(at.turn) for at in (left[0], left[-1])))
+    def _fold(self, parent: str, names: set[str]) -> FoldedForks:
+        left = sorted((self.fork_places[name] for name in names), key=lambda left: _place_order(left.turn, left.cell))
+        return FoldedForks(parent, len(left), *(at.cell or str(at.turn) for at in (left[0], left[-1])))
 
-    def _nodes(self, branch: Branch, root: str) -> Iterator[Node]:
+    def _nodes(self, branch: Branch, root: str) -> Iterator[TreeNode]:
         """The session and its side branches."""
-        left = self.departures.get(branch.name)
-        first = _shared(left) + 1 if left else 1
-        yield Node(
+        left = self.fork_places.get(branch.name)
+        first = _count_shared_turns(left) + 1 if left else 1
+        yield TreeNode(
             branch,
             "" if branch.name == root else left.branch if left else layout.session_of(branch.name),
             left.turn if left else 0,
             left.cell if left else "",
             max(0, branch.state.turns - first + 1),
             self._cost(branch, self._own(branch, first))
-            if left or branch.name in self.bringing
-            else views.cost(branch.state, self.prices),
+            if left or branch.name in self.sessions_with_merges
+            else views.session_cost(branch.state, self.prices),
             self._words(branch, first),
             tuple(self.merged.get(branch.name, ())),
         )
-        for other in self.index.branches_named(ancestry.sides(self.index, branch.name)):
+        for other in self.index.branches_named(ancestry.side_branches(self.index, branch.name)):
             last, count = self.index.left_behind(other.name, branch.name)
             if count:
-                at = ancestry.departure(self.index, other)
-                cost = self._cost(other, self._own(other, max(last, _shared(at) if at else 0) + 1))
+                at = ancestry.fork_place(self.index, other)
+                cost = self._cost(other, self._own(other, max(last, _count_shared_turns(at) if at else 0) + 1))
                 words = self._words(other, last + 1)
                 merged = tuple(self.merged.get(other.name, ()))
-                yield Node(other, branch.name, last, "", count, cost, words, merged)
+                yield TreeNode(other, branch.name, last, "", count, cost, words, merged)
 
     def _own(self, branch: Branch, first: int) -> list[Row]:
         """The turns that used something themselves: one that was brought used it where it comes from."""
@@ -293,37 +301,39 @@ class _Reader:
         known = self.index.gists([row.commit for row in rows])
         unknown = [row for row in rows if row.commit not in known]
         try:
-            read = views.gists(self.index.open_store(), self.index, branch, unknown, self.progress) if unknown else []
+            read = (
+                views.turn_gists(self.index.open_store(), self.index, branch, unknown, self.progress) if unknown else []
+            )
         except SessgitError:  # a damaged turn does not stop the drawing of all others
             return None
         used: dict[str, Tokens] = {}
         for gist in (*known.values(), *read):
             used = add_by_model(used, dict(gist.tokens))
-        return price_list.cost(used, self.prices)
+        return price_list.token_cost(used, self.prices)
 
 
-def _in_order(nodes: Sequence[Node], root: str) -> list[Node]:
+def _nodes_in_order(nodes: Sequence[TreeNode], root: str) -> list[TreeNode]:
     """The nodes from the root on, each before those under it, which stand in the order in which they left."""
     known = {node.branch.name: node for node in nodes}
-    below: dict[str, list[Node]] = {}
+    below: dict[str, list[TreeNode]] = {}
     for node in nodes:
         if node.branch.name != root:
             # The side branch that a fork left may be gone; the session never is.
             parent = node.parent if node.parent in known else layout.session_of(node.parent)
             below.setdefault(parent, []).append(replace(node, parent=parent))
-    ordered: list[Node] = []
+    ordered: list[TreeNode] = []
     waiting = [known[root]]
     while waiting:
         ordered.append(waiting.pop())
-        waiting += sorted(below.get(ordered[-1].branch.name, ()), key=_leaving, reverse=True)
+        waiting += sorted(below.get(ordered[-1].branch.name, ()), key=_fork_order, reverse=True)
     return ordered
 
 
-def _leaving(node: Node) -> tuple[int, int, str, str]:
-    return *_place(node.turn, node.cell), node.branch.state.created, node.branch.name
+def _fork_order(node: TreeNode) -> tuple[int, int, str, str]:
+    return *_place_order(node.turn, node.cell), node.branch.state.created, node.branch.name
 
 
-def _place(turn: int, cell: str) -> tuple[int, int]:
+def _place_order(turn: int, cell: str) -> tuple[int, int]:
     """Where in the conversation: a cell of the next turn comes after the whole turn."""
     ordinal = cell.rpartition(".")[2]
     return turn, int(ordinal) if ordinal.isascii() and ordinal.isdigit() and len(ordinal) < 16 else 0

@@ -16,7 +16,7 @@ from sessgit.model import canonical, prices
 from sessgit.model.config import Price
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Gist, Tokens, Turn
-from sessgit.model.progress import Progress, unseen
+from sessgit.model.progress import Progress, no_progress
 from sessgit.store.index import Index
 from sessgit.store.sqlite.rows import Branch, Row
 
@@ -54,7 +54,9 @@ def body_of(store: Store, tip: str, row: Row) -> list[Line]:
     return body
 
 
-def gists(store: Store, index: Index, branch: Branch, rows: Sequence[Row], progress: Progress = unseen) -> list[Gist]:
+def turn_gists(
+    store: Store, index: Index, branch: Branch, rows: Sequence[Row], progress: Progress = no_progress
+) -> list[Gist]:
     """The gist of each turn, out of the index, or out of the turn's lines where the index does not know it yet.
 
     `progress` is told how many of the turns that must be read have been, and how many those are.
@@ -71,14 +73,14 @@ def gists(store: Store, index: Index, branch: Branch, rows: Sequence[Row], progr
     return [every[row.commit] for row in rows]
 
 
-def cost(state: Session, overrides: Prices) -> float | None:
+def session_cost(state: Session, overrides: Prices) -> float | None:
     """US dollars for all that the session used, or None where the price of a model is not known; as a program said,
     where that is more."""
-    found, said = prices.cost(state.tokens, overrides), state.unified.budget.cost_usd
+    found, said = prices.token_cost(state.tokens, overrides), state.unified.budget.cost_usd
     return found if said is None else max(found or 0.0, said)
 
 
-def total(state: Session) -> Tokens:
+def total_tokens(state: Session) -> Tokens:
     """The tokens of all models together."""
     return sum(state.tokens.values(), Tokens())
 
@@ -86,7 +88,7 @@ def total(state: Session) -> Tokens:
 def session_json(branch: Branch, overrides: Prices) -> dict[str, Any]:
     """The session as `ls --json` and `log --json` give it; times are RFC 3339 in UTC or null."""
     state = branch.state
-    price = cost(state, overrides)
+    price = session_cost(state, overrides)
     return {
         "id": branch.name,
         "agent_id": state.agent_id,
@@ -108,7 +110,7 @@ def session_json(branch: Branch, overrides: Prices) -> dict[str, Any]:
         "archived": branch.archived,
         "parent": state.origin.session if state.origin else None,
         "fork_turn": state.origin.turn if state.origin else None,
-        "tokens": total(state).as_json(),
+        "tokens": total_tokens(state).as_json(),
         "cost_usd": None if price is None else round(price, 6),
     }
 
@@ -116,7 +118,7 @@ def session_json(branch: Branch, overrides: Prices) -> dict[str, Any]:
 def turn_json(view: TurnView, overrides: Prices) -> dict[str, Any]:
     """The turn as `log --json` and `diff --json` give it."""
     row, told = view.row, view.told
-    price = prices.cost(told.tokens, overrides)
+    price = prices.token_cost(told.tokens, overrides)
     return {
         "turn": row.turn,
         "branch": row.branch,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sessgit import agents
 from sessgit.errors import SessgitError, StoreError
 from sessgit.history import ref_poller, resolve
-from sessgit.history.client_files import Here
+from sessgit.history.client_files import LocalPath
 from sessgit.model import canonical
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 INTERVAL = 0.25
 """Seconds between two looks at the store."""
 
-_PATIENCE = 4
+_MOST_MISSING = 4
 """So many looks a store that is gone is waited for, and one that does not come to rest."""
 
-_TURNS = ("turn", "cell", "graft")
-_FIRST = ("rewind", "elsewhere", "unarchive", "back")
+_TURN_EVENTS = ("turn", "cell", "graft")
+_EARLY_EVENTS = ("rewind", "elsewhere", "unarchive", "back")
 """What comes before the new turns of its session; other moves of refs come after all commits."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RefState:
     """What the refs hold: of each branch the tip and whether it is archived, of each tag its object, and which
     sessions have a tombstone."""
 
@@ -51,7 +51,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class WatchEvent:
     """Something that happened. `event` is that of the commit, or what became of a ref, as the schema of
     `watch --json` lists them.
 
@@ -80,7 +80,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class WatchProblem:
     """A branch that cannot be read, or with ``""`` for its name what is wrong with the store; watching goes on."""
 
     branch: str
@@ -88,88 +88,88 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WatchFilter:
     """What is told: of certain sessions, of the project at a folder, or with None for both of all."""
 
     sessions: frozenset[str] | None = None
     folder: str | None = None
 
-    def holds(self, change: Change) -> bool:
+    def holds(self, change: WatchEvent) -> bool:
         """Whether it is one of those; a fork also where the session that it left is."""
         if self.sessions is not None:
             left = layout.session_of(change.origin.partition("@")[0]) if change.event == "fork" else ""
             return change.session in self.sessions or left in self.sessions
         if self.folder is None:
             return True
-        return bool(change.project) and project.key(change.project) == project.key(self.folder)
+        return bool(change.project) and project.project_key(change.project) == project.project_key(self.folder)
 
 
-def seen(path: Path) -> Seen:
+def read_ref_state(path: Path) -> RefState:
     """What the refs of the store hold now, read at once."""
     every = refs.read_all(path)
     branches = {ref[len(layout.ARCHIVE) :]: (tip, True) for ref, tip in every.items() if ref.startswith(layout.ARCHIVE)}
     branches |= {ref[len(layout.HEADS) :]: (tip, False) for ref, tip in every.items() if ref.startswith(layout.HEADS)}
     tags = {ref[len(layout.TAGS) :]: oid for ref, oid in every.items() if ref.startswith(layout.TAGS)}
     stones = frozenset(ref[len(layout.DELETED) :] for ref in every if ref.startswith(layout.DELETED))
-    return Seen(branches, tags, stones)
+    return RefState(branches, tags, stones)
 
 
-def follow(
-    path: Path, open_store: Callable[[], Store], wait: Callable[[], None], here: Here = str
-) -> Iterator[list[Change] | Trouble | None]:
+def follow_store(
+    path: Path, open_store: Callable[[], Store], wait: Callable[[], None], here: LocalPath = str
+) -> Iterator[list[WatchEvent] | WatchProblem | None]:
     """What happens to the store at `path` from now on; never ends. `wait` is called before each look, and None comes
     once, when it is known what is there by now.
 
     What is told has come to rest, so that the several refs of one operation are told together. Raises StoreError where
     the store is gone, or cannot be read any more. The library of git is loaded once something has changed.
     """
-    watched = ref_poller.Pulse(path)
-    who, start = ref_poller.identity(path), _size(path)
-    watched.stirred()
-    known = last = seen(path)
+    watched = ref_poller.RefPoller(path)
+    who, start = ref_poller.store_identity(path), _journal_size(path)
+    watched.may_have_moved()
+    known = last = read_ref_state(path)
     missing = restless = 0
     yield None
     while True:
         wait()
-        now = ref_poller.identity(path)
+        now = ref_poller.store_identity(path)
         if now is None:
             missing += 1
-            if missing > _PATIENCE:
+            if missing > _MOST_MISSING:
                 raise StoreError(f"the store at {path} is gone", "`sessgit status` shows the state.")
             continue
         missing = 0
         if now != who:
-            who, start, watched = now, _size(path), ref_poller.Pulse(path)
-            watched.stirred()
-            known = last = seen(path)
-            yield Trouble("", StoreError("another store is in its place: watching that one from now on"))
+            who, start, watched = now, _journal_size(path), ref_poller.RefPoller(path)
+            watched.may_have_moved()
+            known = last = read_ref_state(path)
+            yield WatchProblem("", StoreError("another store is in its place: watching that one from now on"))
             continue
-        if not watched.stirred() and last == known:
+        if not watched.may_have_moved() and last == known:
             continue
-        new = seen(path)
-        if ref_poller.identity(path) != who:
+        new = read_ref_state(path)
+        if ref_poller.store_identity(path) != who:
             continue
         is_at_rest, last = new == last, new
         restless = 0 if is_at_rest else restless + 1
-        if new == known or (not is_at_rest and restless < _PATIENCE):
+        if new == known or (not is_at_rest and restless < _MOST_MISSING):
             continue
         restless = 0
-        found, troubles = changes(open_store(), known, new, journal.read(layout.StorePaths(path), start), here)
+        found, troubles = changes_between(open_store(), known, new, journal.read(layout.StorePaths(path), start), here)
         known = new
         if found:
             yield found
         yield from troubles
 
 
-def changes(
-    store: Store, old: Seen, new: Seen, operations: Sequence[Operation], here: Here = str
-) -> tuple[list[Change], list[Trouble]]:
+def changes_between(
+    store: Store, old: RefState, new: RefState, operations: Sequence[Operation], here: LocalPath = str
+) -> tuple[list[WatchEvent], list[WatchProblem]]:
     """What happened between the two, in the order in which it was done as far as commits tell it; and what cannot be
     read. `operations` are those that may have been at work."""
-    between = _Between(store, old, new, operations, here)
+    between = _StateComparison(store, old, new, operations, here)
     moved = sorted(
         {name for name in {*old.branches, *new.branches} if old.branches.get(name) != new.branches.get(name)},
-        key=lambda name: (layout.is_side(name), name),
+        key=lambda name: (layout.is_side_branch(name), name),
     )
     for name in moved:
         between.take(name, between.branch)
@@ -178,19 +178,21 @@ def changes(
     return between.in_order(), between.troubles
 
 
-class _Between:
-    def __init__(self, store: Store, old: Seen, new: Seen, operations: Sequence[Operation], here: Here) -> None:
+class _StateComparison:
+    def __init__(
+        self, store: Store, old: RefState, new: RefState, operations: Sequence[Operation], here: LocalPath
+    ) -> None:
         self.store, self.old, self.new, self.operations, self.here = store, old, new, operations, here
-        self.troubles: list[Trouble] = []
-        self.moves: list[Change] = []
-        self.commits: dict[str, tuple[Commit, Change]] = {}
+        self.troubles: list[WatchProblem] = []
+        self.moves: list[WatchEvent] = []
+        self.commits: dict[str, tuple[Commit, WatchEvent]] = {}
         self.states: dict[str, Session | None] = {}
 
     def take(self, name: str, look: Callable[[str], None]) -> None:
         try:
             look(name)
         except SessgitError as error:
-            self.troubles.append(Trouble(name, error))
+            self.troubles.append(WatchProblem(name, error))
 
     # Branches
 
@@ -202,27 +204,29 @@ class _Between:
             return
         tip, is_archived = after
         state = self.store.state(tip)
-        if before is None and self._operation(_ref(name, archived=is_archived), tip, "undo"):
-            if not layout.is_side(name):
-                self._move("back", name, tip, turn=state.turns, ref=_ref(name, archived=is_archived))
+        if before is None and self._operation(_branch_ref(name, archived=is_archived), tip, "undo"):
+            if not layout.is_side_branch(name):
+                self._move("back", name, tip, turn=state.turns, ref=_branch_ref(name, archived=is_archived))
             return
         is_new = self._commits(name, tip, state)
-        if (before is not None and before[1]) != is_archived and not layout.is_side(name):
-            self._move("archive" if is_archived else "unarchive", name, tip, ref=_ref(name, archived=is_archived))
-        if before is None and layout.is_rewound(name):
+        if (before is not None and before[1]) != is_archived and not layout.is_side_branch(name):
+            self._move(
+                "archive" if is_archived else "unarchive", name, tip, ref=_branch_ref(name, archived=is_archived)
+            )
+        if before is None and layout.is_rewound_branch(name):
             self._rewind(name, tip)
-        elif before is None and layout.is_other(name):
+        elif before is None and layout.is_other_version(name):
             self._move("elsewhere", name, tip)
         elif before is not None and before[0] != tip and not is_new and not self._is_rewound(name):
-            self._move("back", name, tip, turn=state.turns, ref=_ref(name, archived=is_archived))
+            self._move("back", name, tip, turn=state.turns, ref=_branch_ref(name, archived=is_archived))
 
     def _gone(self, name: str, tip: str) -> None:
-        if layout.is_side(name):
+        if layout.is_side_branch(name):
             return
         if name in self.new.stones:
-            self._move("delete", name, tip, ref=layout.tombstone(name))
+            self._move("delete", name, tip, ref=layout.tombstone_ref(name))
         else:
-            self._move("gone", name, tip, ref=layout.head(name))
+            self._move("gone", name, tip, ref=layout.head_ref(name))
 
     def _commits(self, name: str, tip: str, state: Session) -> bool:
         """Notes the commits of the session that it had not before, and says whether there are any."""
@@ -232,7 +236,7 @@ class _Between:
         is_back = bool(known) and not any(repo.is_ancestor(at, tip) for at in known)
         found = False
         for commit in repo.first_parents(tip):
-            message = messages.loads(commit.message)
+            message = messages.parse_message(commit.message)
             if commit.id in known or commit.id in self.commits or message.get("Session") != session:
                 break
             if is_back and any(repo.is_ancestor(commit.id, at) for at in known):
@@ -241,13 +245,13 @@ class _Between:
             found = True
         return found
 
-    def _of_commit(self, name: str, commit: Commit, message: Message, state: Session) -> Change:
+    def _of_commit(self, name: str, commit: Commit, message: Message, state: Session) -> WatchEvent:
         event, turn = message.get("Event"), message.number("Turn")
         change = self._told(
-            Change(
-                event="turn" if event in _TURNS else event,
+            WatchEvent(
+                event="turn" if event in _TURN_EVENTS else event,
                 branch=name,
-                time=_moment(commit.time),
+                time=_rfc3339(commit.time),
                 turn=turn,
                 commit=commit.id,
                 text=message.subject,
@@ -255,7 +259,7 @@ class _Between:
             ),
             state,
         )
-        if event not in _TURNS or turn is None:
+        if event not in _TURN_EVENTS or turn is None:
             return change
         row = Row(name, turn, (commit.id,), message.get("Prompt"), commit.time, commit.message)
         above = self.store.message(commit.parents[0]) if commit.parents else None
@@ -276,7 +280,7 @@ class _Between:
         head = self.new.branches.get(layout.session_of(name))
         left, at = set[int](), 0
         for commit in self.store.repo.first_parents(tip):
-            turn = messages.loads(commit.message).number("Turn")
+            turn = messages.parse_message(commit.message).number("Turn")
             if head is not None and self.store.repo.is_ancestor(commit.id, head[0]):
                 at = turn or 0
                 break
@@ -285,7 +289,7 @@ class _Between:
 
     def _is_rewound(self, name: str) -> bool:
         new = self.new.branches.keys() - self.old.branches.keys()
-        return any(layout.is_rewound(other) and layout.session_of(other) == name for other in new)
+        return any(layout.is_rewound_branch(other) and layout.session_of(other) == name for other in new)
 
     # Tags
 
@@ -310,7 +314,7 @@ class _Between:
         if event in ("archive", "unarchive", "back"):
             value = commit
         done = self._operation(ref, value, "", anything=event == "delete") if ref else None
-        change = Change(event, name, done.time if done else "", turn, commit, text)
+        change = WatchEvent(event, name, done.time if done else "", turn, commit, text)
         self.moves.append(self._told(change, self._state(commit)))
 
     def _operation(self, ref: str, value: str | None, command: str, *, anything: bool = False) -> Operation | None:
@@ -330,25 +334,29 @@ class _Between:
                 self.states[commit] = None
         return self.states[commit]
 
-    def _told(self, change: Change, state: Session | None) -> Change:
+    def _told(self, change: WatchEvent, state: Session | None) -> WatchEvent:
         if state is None:
             return change
-        return replace(change, title=resolve.title(state), project=self.here(state.project))
+        return replace(change, title=resolve.session_title(state), project=self.here(state.project))
 
-    def in_order(self) -> list[Change]:
+    def in_order(self) -> list[WatchEvent]:
         """Commits after their parents and else by time, a turn once; then what became of refs."""
-        told = _once(change for _, change in _sorted([commit for commit, _ in self.commits.values()], self.commits))
-        first = [move for move in self.moves if move.event in _FIRST]
-        out: list[Change] = []
+        told = _merge_turn_changes(
+            change for _, change in _sort_parents_first([commit for commit, _ in self.commits.values()], self.commits)
+        )
+        first = [move for move in self.moves if move.event in _EARLY_EVENTS]
+        out: list[WatchEvent] = []
         for change in told:
             out += [move for move in first if move.session == change.session]
             first = [move for move in first if move.session != change.session]
             out.append(change)
-        rest = [*first, *(move for move in self.moves if move.event not in _FIRST)]
+        rest = [*first, *(move for move in self.moves if move.event not in _EARLY_EVENTS)]
         return [*out, *sorted(rest, key=lambda move: move.time or "~")]
 
 
-def _sorted(commits: Sequence[Commit], known: Mapping[str, tuple[Commit, Change]]) -> Iterator[tuple[Commit, Change]]:
+def _sort_parents_first(
+    commits: Sequence[Commit], known: Mapping[str, tuple[Commit, WatchEvent]]
+) -> Iterator[tuple[Commit, WatchEvent]]:
     """Parents first, and of what does not depend on each other the older one."""
     waits = {commit.id: sum(parent in known for parent in commit.parents) for commit in commits}
     children: dict[str, list[Commit]] = {}
@@ -366,12 +374,12 @@ def _sorted(commits: Sequence[Commit], known: Mapping[str, tuple[Commit, Change]
                 heappush(ready, (child.time, child.id))
 
 
-def _once(found: Iterable[Change]) -> Iterator[Change]:
+def _merge_turn_changes(found: Iterable[WatchEvent]) -> Iterator[WatchEvent]:
     """Of the commits of one turn the last, which is new where the first is; what begins a session without a word is
     none."""
     every = [change for change in found if change.event not in ("start", "")]
     last = {(change.branch, change.turn): place for place, change in enumerate(every) if change.event == "turn"}
-    began: dict[tuple[str, int | None], Change] = {}
+    began: dict[tuple[str, int | None], WatchEvent] = {}
     for place, change in enumerate(every):
         if change.event != "turn":
             yield change
@@ -382,16 +390,16 @@ def _once(found: Iterable[Change]) -> Iterator[Change]:
             yield replace(change, grown=first.grown)
 
 
-def _ref(name: str, *, archived: bool) -> str:
-    return layout.archived(name) if archived else layout.head(name)
+def _branch_ref(name: str, *, archived: bool) -> str:
+    return layout.archive_ref(name) if archived else layout.head_ref(name)
 
 
-def _moment(seconds: int) -> str:
+def _rfc3339(seconds: int) -> str:
     try:
         return canonical.rfc3339(seconds)
     except (ValueError, OverflowError, OSError):  # in no calendar
         return ""
 
 
-def _size(path: Path) -> int:
-    return ref_poller.stamp(layout.StorePaths(path).journal)[2]
+def _journal_size(path: Path) -> int:
+    return ref_poller.file_stamp(layout.StorePaths(path).journal)[2]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from sessgit.errors import UsageError
 from sessgit.model import canonical
 
-_TURN = re.compile(r"(-?\d{1,9})(?:\.([A-Za-z0-9_]{1,40}))?")
-_BAD_NAME = re.compile(r"[@/]|^-")
-_BAD_TAG = re.compile(r"[\s@/~^:?*\[\\]|\.\.|^[-.]|\.$|\.lock$|^HEAD$", re.IGNORECASE)
-_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_TURN_PATTERN = re.compile(r"(-?\d{1,9})(?:\.([A-Za-z0-9_]{1,40}))?")
+_NAME_FORBIDDEN = re.compile(r"[@/]|^-")
+_TAG_FORBIDDEN = re.compile(r"[\s@/~^:?*\[\\]|\.\.|^[-.]|\.$|\.lock$|^HEAD$", re.IGNORECASE)
+_ID_PATTERN = re.compile(r"[0-9a-f]{40}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 """What a commit or a session is called: a name like that would hide it."""
 _LONGEST_FILE = 240
 """Bytes: a tag is a file, beside which git writes another one with a longer name."""
@@ -31,7 +31,7 @@ class Address:
         return f"{self.session}@{self.turn}{'.' if self.cell else ''}{self.cell}"
 
 
-def parse(text: str, at: str | None = None) -> Address:
+def parse_address(text: str, at: str | None = None) -> Address:
     """The address that `text` spells, with `at` as its turn (and cell) where that is given; raises UsageError."""
     session, sign, rest = text.partition("@")
     if at is not None and sign:
@@ -39,7 +39,7 @@ def parse(text: str, at: str | None = None) -> Address:
     rest = at if at is not None else rest
     if not rest:
         return Address(session)
-    match = _TURN.fullmatch(rest)
+    match = _TURN_PATTERN.fullmatch(rest)
     if match is None:
         raise UsageError(f"“{rest}” is not a turn", "A turn is a number, a cell is 7.3; -1 is the last turn.")
     return Address(session, int(match[1]), match[2] or "")
@@ -48,20 +48,25 @@ def parse(text: str, at: str | None = None) -> Address:
 def check_name(name: str) -> str:
     """The name without white space around it, if it can stand in an address; raises UsageError."""
     name = name.strip()
-    if not name or len(name) > 100 or _BAD_NAME.search(name) or not canonical.is_printable(name):
+    if not name or len(name) > 100 or _NAME_FORBIDDEN.search(name) or not canonical.is_printable(name):
         raise UsageError(
             f"“{canonical.printable(name)}” cannot be a name" if name else "the name is empty",
             "A name has at most 100 characters, no @, / or control characters, and does not start with -.",
         )
-    if _ID.fullmatch(name):
+    if _ID_PATTERN.fullmatch(name):
         raise UsageError(f"“{name}” cannot be a name: it looks like an id", "Choose a descriptive name.")
     return name
 
 
 def check_tag(name: str) -> str:
     """The name, if git takes it for a tag and it can stand in an address; raises UsageError."""
-    bad = _BAD_TAG.search(name) or not name or len(name) > 100 or len(name.encode("utf-8", "replace")) > _LONGEST_FILE
-    if bad or not canonical.is_printable(name) or _ID.fullmatch(name):
+    bad = (
+        _TAG_FORBIDDEN.search(name)
+        or not name
+        or len(name) > 100
+        or len(name.encode("utf-8", "replace")) > _LONGEST_FILE
+    )
+    if bad or not canonical.is_printable(name) or _ID_PATTERN.fullmatch(name):
         raise UsageError(
             f"“{canonical.printable(name)}” cannot be a tag" if name else "the tag is empty",
             "A tag is one word that git allows, at most 100 characters, without @ and /, and not an id, such as "

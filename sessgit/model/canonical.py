@@ -9,14 +9,14 @@ from datetime import UTC, datetime
 from json.encoder import encode_basestring
 from typing import Any
 
-_END = 253402300799
+_MAX_SECONDS = 253402300799
 """The last second of 9999, which is left out: what comes a moment later must be a time too."""
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
+_CONTROL_CHARS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
+_ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
 _COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
-_WORDS = {None: "null", True: "true", False: "false"}
-_MOMENT = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_LITERALS = {None: "null", True: "true", False: "false"}
+_RFC3339 = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
+_UNPRINTABLE_CHARS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def dumps(value: Any) -> bytes:
@@ -25,7 +25,7 @@ def dumps(value: Any) -> bytes:
     A lone surrogate, which UTF-8 cannot hold, is written as its JSON escape.
     """
     try:
-        text = _indented(value, "\n")
+        text = _dump_indented(value, "\n")
     except RecursionError:  # it is nested more deeply than functions may be
         text = json.dumps(value, ensure_ascii=False, sort_keys=True, indent=2)
     try:
@@ -34,7 +34,7 @@ def dumps(value: Any) -> bytes:
         return json.dumps(value, sort_keys=True, indent=2).encode() + b"\n"
 
 
-def _indented(value: Any, end: str) -> str:
+def _dump_indented(value: Any, end: str) -> str:
     """What `json.dumps` gives with sorted keys and an indent: with one it is written in Python, and slow. `end` is a
     newline and the indent of the line on which the value begins."""
     kind = type(value)
@@ -43,13 +43,13 @@ def _indented(value: Any, end: str) -> str:
     if kind is int:
         return int.__repr__(value)
     if value is None or kind is bool:
-        return _WORDS[value]
+        return _LITERALS[value]
     if not isinstance(value, dict | list | tuple) or not value:
         return json.dumps(value, ensure_ascii=False)
     inner = end + "  "
     if not isinstance(value, dict):
-        return f"[{inner}{f',{inner}'.join([_indented(item, inner) for item in value])}{end}]"
-    parts = [f"{encode_basestring(key)}: {_indented(item, inner)}" for key, item in sorted(value.items())]
+        return f"[{inner}{f',{inner}'.join([_dump_indented(item, inner) for item in value])}{end}]"
+    parts = [f"{encode_basestring(key)}: {_dump_indented(item, inner)}" for key, item in sorted(value.items())]
     return f"{{{inner}{f',{inner}'.join(parts)}{end}}}"
 
 
@@ -60,7 +60,7 @@ def compact(value: Any) -> bytes:
 
 def nearest_time(seconds: float) -> float:
     """The time in seconds since 1970, or the one next to it that is between 1970 and 9999."""
-    return min(max(seconds, 0), _END - 1)
+    return min(max(seconds, 0), _MAX_SECONDS - 1)
 
 
 def rfc3339(seconds: float) -> str:
@@ -72,7 +72,7 @@ def rfc3339(seconds: float) -> str:
 def moment(text: str) -> str:
     """The RFC 3339 time as `rfc3339` writes it, or ``""`` where the text is no time between 1970 and 9999."""
     found = seconds(text)
-    if found is None or _MOMENT.fullmatch(text):  # most have that form
+    if found is None or _RFC3339.fullmatch(text):  # most have that form
         return "" if found is None else text
     return rfc3339(found)
 
@@ -91,7 +91,7 @@ def seconds(text: str | None) -> float | None:
         value = moment.timestamp()
     except (OverflowError, OSError):
         return None
-    return value if 0 <= value < _END else None
+    return value if 0 <= value < _MAX_SECONDS else None
 
 
 def one_line(text: str, width: int) -> str:
@@ -100,7 +100,7 @@ def one_line(text: str, width: int) -> str:
         clean = text.strip()
         return clean if len(clean) <= width else clean[: width - 1].rstrip() + "…"
     for line in text.splitlines():
-        clean = _CONTROL.sub(" ", line).strip()
+        clean = _CONTROL_CHARS.sub(" ", line).strip()
         if clean:
             return clean if len(clean) <= width else clean[: width - 1].rstrip() + "…"
     return ""
@@ -108,17 +108,17 @@ def one_line(text: str, width: int) -> str:
 
 def printable(text: str) -> str:
     """The text with its control characters, newlines and tabs apart, made harmless for a terminal."""
-    return _UNPRINTABLE.sub("\ufffd", text)
+    return _UNPRINTABLE_CHARS.sub("\ufffd", text)
 
 
 def without_sequences(text: str) -> str:
     """The text without the sequences that set colours and steer a terminal (ECMA-48)."""
-    return _SEQUENCE.sub("", text) if "\x1b" in text else text
+    return _ESCAPE_SEQUENCE.sub("", text) if "\x1b" in text else text
 
 
 def is_printable(text: str) -> bool:
     """Whether the text is one line without control characters, direction marks and lone surrogates."""
-    return _CONTROL.search(text) is None
+    return _CONTROL_CHARS.search(text) is None
 
 
 def bounded(value: Any, depth: int = 100) -> Any:

@@ -79,14 +79,14 @@ class Config:
     prices: dict[str, Price] = field(default_factory=dict)
 
 
-def seconds(span: str) -> float:
+def span_seconds(span: str) -> float:
     """How long a span is: `90d`, `12w`, `48h`; infinite for ``""``. Raises ValueError where it is none."""
     if not span:
         return math.inf
-    found = _SPAN.fullmatch(span)
+    found = _SPAN_PATTERN.fullmatch(span)
     if not found:
         raise ValueError(f"“{span}” is not a time span: use a number and a unit, such as 30d, 12w or 48h")
-    return int(found[1]) * _UNITS[found[2]]
+    return int(found[1]) * _UNIT_SECONDS[found[2]]
 
 
 def is_folder(path: str) -> bool:
@@ -96,15 +96,15 @@ def is_folder(path: str) -> bool:
 
 def label_of(item: str) -> str:
     """The label that an item of `sync.include` names, or ``""`` where it is a glob."""
-    return item.removeprefix(_LABEL) if item.startswith(_LABEL) else ""
+    return item.removeprefix(_LABEL_PREFIX) if item.startswith(_LABEL_PREFIX) else ""
 
 
-def is_included(item: str) -> bool:
+def can_match(item: str) -> bool:
     """Whether an item of `sync.include` can choose anything."""
-    return bool(label_of(item)) or globs.is_whole(item)
+    return bool(label_of(item)) or globs.is_valid_glob(item)
 
 
-def plain(document: Mapping[str, Any]) -> Config | None:
+def config_without_validation(document: Mapping[str, Any]) -> Config | None:
     """The settings of a document in which all is as it should be; None where `schema` must say what is wrong.
 
     It spares a command that finds a settings file the loading of pydantic, which takes as long as all the rest.
@@ -113,7 +113,9 @@ def plain(document: Mapping[str, Any]) -> Config | None:
         return None
     for name, table in document.items():
         checks = _TABLES[name]
-        if not all((checks.get(key) or _never)(value) if checks else _is_price(value) for key, value in table.items()):
+        if not all(
+            (checks.get(key) or _is_never_valid)(value) if checks else _is_price(value) for key, value in table.items()
+        ):
             return None
     record, archive, undo, project, sync, prices = (
         document.get(name, {}) for name in ("record", "archive", "undo", "project", "sync", "prices")
@@ -125,31 +127,31 @@ def plain(document: Mapping[str, Any]) -> Config | None:
         UndoConfig(**undo),
         ProjectConfig(**project),
         SyncConfig(**{key: tuple(value) for key, value in sync.items()}),
-        {model: _price(given) for model, given in prices.items()},
+        {model: _make_price(given) for model, given in prices.items()},
     )
 
 
-def _never(value: object) -> bool:
+def _is_never_valid(value: object) -> bool:
     return False
 
 
 def _is_span(value: object) -> bool:
     try:
-        return isinstance(value, str) and seconds(value) > 0
+        return isinstance(value, str) and span_seconds(value) > 0
     except ValueError:
         return False
 
 
-def _price(given: Mapping[str, float]) -> Price:
+def _make_price(given: Mapping[str, float]) -> Price:
     return Price(**{kind: float(dollars) for kind, dollars in given.items()})
 
 
 def _is_globs(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(glob, str) and globs.is_whole(glob) for glob in value)
+    return isinstance(value, list) and all(isinstance(glob, str) and globs.is_valid_glob(glob) for glob in value)
 
 
 def _is_choice(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) and is_included(item) for item in value)
+    return isinstance(value, list) and all(isinstance(item, str) and can_match(item) for item in value)
 
 
 def _is_map(value: object) -> bool:
@@ -165,9 +167,9 @@ def _is_price(value: object) -> bool:
     return all(type(dollars) in (int, float) and abs(dollars) < math.inf for dollars in value.values())
 
 
-_LABEL = "label:"
-_SPAN = re.compile(r"([1-9][0-9]{0,5})([hdw])")
-_UNITS = {"h": 3600, "d": 86_400, "w": 604_800}
+_LABEL_PREFIX = "label:"
+_SPAN_PATTERN = re.compile(r"([1-9][0-9]{0,5})([hdw])")
+_UNIT_SECONDS = {"h": 3600, "d": 86_400, "w": 604_800}
 _RECORD: Mapping[str, Callable[[object], bool]] = {
     "granularity": lambda value: value in get_args(Granularity),
     "redact": lambda value: isinstance(value, bool),

@@ -1,8 +1,9 @@
 """What depends on what: pure functions on keys and the keys that each of them needs.
 
 A graph is a mapping from each key to those it depends on; its own order is the order in which they happened. A
-dependency that is no key of the graph is passed over, but for `unknown`, which finds them. Nothing here recurses, and
-all but `order` is linear; that one sorts what is ready, which costs a logarithm.
+dependency that is no key of the graph is passed over, but for `unknown_dependencies`, which finds them. Nothing here
+recurses, and
+all but `topological_order` is linear; that one sorts what is ready, which costs a logarithm.
 """
 
 from __future__ import annotations
@@ -39,27 +40,27 @@ def leaves(needs: Needs[K]) -> list[K]:
     return [key for key in needs if key not in wanted]
 
 
-def unknown(needs: Needs[K]) -> list[tuple[K, K]]:
+def unknown_dependencies(needs: Needs[K]) -> list[tuple[K, K]]:
     """Each key with a dependency of it that is no key of the graph."""
     return [(key, other) for key, wanted in needs.items() for other in dict.fromkeys(wanted) if other not in needs]
 
 
-def order(needs: Needs[K]) -> list[K]:
+def topological_order(needs: Needs[K]) -> list[K]:
     """All keys, each after those it depends on; of those that are ready the one that happened first.
 
     A graph whose own order is one comes back in it. Raises DamageError with the path of a cycle where there is one.
     """
-    found = _order(needs)
+    found = _orderable(needs)
     if len(found) < len(needs):
-        path = " → ".join(map(str, cycle(needs)))
+        path = " → ".join(map(str, find_cycle(needs)))
         raise DamageError(f"they depend on each other in a circle: {path}")
     return found
 
 
-def cycle(needs: Needs[K]) -> list[K]:
+def find_cycle(needs: Needs[K]) -> list[K]:
     """A way from a key over dependencies back to itself, which stands at both ends; empty where there is none."""
     left = dict.fromkeys(needs)
-    for key in _order(needs):
+    for key in _orderable(needs):
         del left[key]
     if not left:
         return []
@@ -73,21 +74,21 @@ def cycle(needs: Needs[K]) -> list[K]:
     return [*way[way.index(at) :], at]
 
 
-def chain(needs: Needs[K], start: K) -> list[K]:
-    """All that a key depends on, directly or not, in the order of `order`; the key itself is left out.
+def all_dependencies(needs: Needs[K], start: K) -> list[K]:
+    """All that a key depends on, directly or not, in the order of `topological_order`; the key itself is left out.
 
     Raises NotFoundError for a key that is not there, DamageError where the way leads round in a cycle.
     """
-    return _from(needs, needs, start)
+    return _reachable(needs, needs, start)
 
 
-def following(needs: Needs[K], start: K) -> list[K]:
-    """All that depends on a key, directly or not; for the rest as `chain`."""
-    return _from(needs, dependents(needs), start)
+def all_dependents(needs: Needs[K], start: K) -> list[K]:
+    """All that depends on a key, directly or not; for the rest as `all_dependencies`."""
+    return _reachable(needs, dependents(needs), start)
 
 
-def behind(needs: Sequence[Collection[int]], start: int) -> list[int]:
-    """`chain` of a graph whose keys are 0, 1, 2 and so on, each of which needs only lower ones: sorted."""
+def dependencies_by_number(needs: Sequence[Collection[int]], start: int) -> list[int]:
+    """`all_dependencies` of a graph whose keys are 0, 1, 2 and so on, each of which needs only lower ones: sorted."""
     reached, waiting = {start}, [start]
     while waiting:
         for other in needs[waiting.pop()]:
@@ -98,8 +99,8 @@ def behind(needs: Sequence[Collection[int]], start: int) -> list[int]:
     return sorted(reached)
 
 
-def ahead(needs: Sequence[Collection[int]], start: int) -> list[int]:
-    """`following` of such a graph: sorted."""
+def dependents_by_number(needs: Sequence[Collection[int]], start: int) -> list[int]:
+    """`all_dependents` of such a graph: sorted."""
     reached = {start}
     for key in range(start + 1, len(needs)):
         if not reached.isdisjoint(needs[key]):
@@ -108,7 +109,7 @@ def ahead(needs: Sequence[Collection[int]], start: int) -> list[int]:
     return sorted(reached)
 
 
-def _from(needs: Needs[K], steps: Needs[K], start: K) -> list[K]:
+def _reachable(needs: Needs[K], steps: Needs[K], start: K) -> list[K]:
     if start not in needs:
         raise NotFoundError(f"there is no {start}")
     reached, waiting = {start}, [start]
@@ -117,14 +118,14 @@ def _from(needs: Needs[K], steps: Needs[K], start: K) -> list[K]:
             if other not in reached and other in needs:
                 reached.add(other)
                 waiting.append(other)
-    found = order({key: wanted for key, wanted in needs.items() if key in reached})
+    found = topological_order({key: wanted for key, wanted in needs.items() if key in reached})
     found.remove(start)
     return found
 
 
-def _order(needs: Needs[K]) -> list[K]:
+def _orderable(needs: Needs[K]) -> list[K]:
     """As many keys as can be put in order; the others depend on a cycle."""
-    if _in_order(needs):
+    if _is_ordered(needs):
         return list(needs)
     keys = list(needs)
     place = {key: number for number, key in enumerate(keys)}
@@ -147,7 +148,7 @@ def _order(needs: Needs[K]) -> list[K]:
     return out
 
 
-def _in_order(needs: Needs[K]) -> bool:
+def _is_ordered(needs: Needs[K]) -> bool:
     """Whether each key comes after those it depends on: so cells happen, and then nothing need be sorted."""
     seen = set[K]()
     for key, wanted in needs.items():

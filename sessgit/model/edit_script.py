@@ -36,7 +36,7 @@ def diff(a: Sequence[Turn], b: Sequence[Turn], key: Callable[[Turn], Hashable], 
 
     Turns stand for each other up to the first ones that have another key; then come those of each side.
     """
-    together = common(map(key, a), map(key, b))
+    together = common_prefix_length(map(key, a), map(key, b))
     edits = [Edit(left, right, same(left, right)) for left, right in zip(a[:together], b[:together], strict=True)]
     return [*edits, *(Edit(one, None) for one in a[together:]), *(Edit(None, one) for one in b[together:])]
 
@@ -48,9 +48,9 @@ def diff_unrelated(
     other."""
     keys = list(map(key, a)), list(map(key, b))
     if (len(a), *keys[0]) > (len(b), *keys[1]):  # the matcher finds something else the other way round
-        blocks = [(i, j, size) for j, i, size in _matching(keys[1], keys[0])]
+        blocks = [(i, j, size) for j, i, size in _matching_blocks(keys[1], keys[0])]
     else:
-        blocks = _matching(*keys)
+        blocks = _matching_blocks(*keys)
     edits: list[Edit[Turn]] = []
     start, other = 0, 0
     for i, j, size in blocks:
@@ -60,7 +60,7 @@ def diff_unrelated(
     return edits
 
 
-def _matching(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int, int]]:
+def _matching_blocks(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int, int]]:
     """Where the same keys stand in both, and how many; the last one is empty and stands at both ends."""
     return [
         (block.a, block.b, block.size) for block in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
@@ -75,7 +75,7 @@ def patch(a: Sequence[Turn], edits: Sequence[Edit[Turn]]) -> list[Turn]:
     return [turn for turn in made if turn is not None]
 
 
-def common(a: Iterable[Hashable], b: Iterable[Hashable]) -> int:
+def common_prefix_length(a: Iterable[Hashable], b: Iterable[Hashable]) -> int:
     """How many keys both begin with."""
     count = 0
     for left, right in zip(a, b, strict=False):

@@ -26,7 +26,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class ForeignSession:
     """A session as another system kept it.
 
     `id` is that system's own. Times are RFC 3339 or empty. `branch` is the number of the last turn that it shares with
@@ -62,10 +62,10 @@ class Foreign:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ForeignFolder:
     """What a folder holds: sessions in their order, parents first, and every file in it with what became of it."""
 
-    sessions: tuple[Foreign, ...]
+    sessions: tuple[ForeignSession, ...]
     files: tuple[SourceFile, ...]
 
 

@@ -17,22 +17,22 @@ def escape(path: str) -> str:
     return _MAGIC.sub(r"[\g<0>]", path)
 
 
-def literal(glob: str) -> str | None:
+def literal_path(glob: str) -> str | None:
     """The one path that a glob was made from, or None where it may fit several."""
     return None if _MAGIC.search(_ESCAPED.sub("", glob)) else _ESCAPED.sub(r"\1", glob)
 
 
-def is_whole(glob: str) -> bool:
+def is_valid_glob(glob: str) -> bool:
     """Whether the glob can fit a path at all: every path begins with `/`, which `~` stands for too."""
     return glob.startswith(("/", "*", "~/")) or glob == "~"
 
 
-def fits(glob: str, path: str) -> bool:
+def matches(glob: str, path: str) -> bool:
     """Whether the absolute path, or a folder above it, fits the glob."""
-    fit = _compiled(glob.rstrip("/") or "/")
+    fit = _compile_glob(glob.rstrip("/") or "/")
     return any(fit(str(above)) for above in (PurePosixPath(path), *PurePosixPath(path).parents))
 
 
 @lru_cache(maxsize=256)
-def _compiled(glob: str) -> Callable[[str], object]:
+def _compile_glob(glob: str) -> Callable[[str], object]:
     return re.compile(fnmatch.translate(glob)).match

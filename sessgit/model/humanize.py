@@ -8,17 +8,17 @@ from sessgit.model import canonical
 from sessgit.model.conversation.turn import Tokens
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
+def format_count(number: int, noun: str, plural: str = "") -> str:
     """`1 turn`, `2 turns`, `12,345 turns`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def times(number: int) -> str:
+def format_times(number: int) -> str:
     """`once`, `twice`, `3 times`."""
     return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
-def tokens(number: int) -> str:
+def format_tokens(number: int) -> str:
     """`913`, `15k`, `1.2M`."""
     for unit, size in (("M", 1_000_000), ("k", 1_000)):
         value = number / size
@@ -27,17 +27,17 @@ def tokens(number: int) -> str:
     return str(number)
 
 
-def said_and_heard(counts: Tokens) -> int:
+def new_tokens(counts: Tokens) -> int:
     """The tokens that were new: what the cache gave again is the same words once more at each call."""
     return counts.input + counts.output + counts.cache_write
 
 
-def money(dollars: float | None) -> str:
+def format_money(dollars: float | None) -> str:
     """`$1.84`; nothing where a price is not known."""
     return "" if dollars is None else f"${dollars:,.2f}"
 
 
-def size(number: int) -> str:
+def format_size(number: int) -> str:
     """`512 B`, `9.1 MB`."""
     value = float(number)
     for unit in ("B", "kB", "MB", "GB"):
@@ -47,16 +47,18 @@ def size(number: int) -> str:
     raise AssertionError
 
 
-def shell(word: str) -> str:
+def quote_for_shell(word: str) -> str:
     """The word quoted for a shell, so that it can be copied from one line.
 
     What no terminal should see stands as escapes in `$'…'`, which bash, zsh and ksh read.
     """
     if canonical.is_printable(word):
         return shlex.quote(word)
-    plain = "".join(chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\x{byte:02x}" for byte in _bytes(word))
+    plain = "".join(
+        chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\x{byte:02x}" for byte in _encode(word)
+    )
     return f"$'{plain}'"
 
 
-def _bytes(word: str) -> bytes:
+def _encode(word: str) -> bytes:
     return word.encode("utf-8", "surrogatepass")

@@ -30,7 +30,7 @@ def merged_id(mode: str, ours: str, theirs: str, what: str) -> str:
     return _uuid5(name.encode("utf-8", "surrogatepass").hex())
 
 
-def short(prompt_uuid: str) -> str:
+def short_id(prompt_uuid: str) -> str:
     """Eight characters of `0-9a-f` for a prompt's uuid: its own first eight where it has them."""
     head = prompt_uuid[:8]
     if re.fullmatch(r"[0-9a-f]{8}", head):
@@ -38,19 +38,19 @@ def short(prompt_uuid: str) -> str:
     return hashlib.sha256(prompt_uuid.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def telling(one: str, others: Iterable[str], least: int) -> str:
+def shortest_unique(one: str, others: Iterable[str], least: int) -> str:
     """As much of an id as tells it from all others, `least` characters where it has them."""
-    return one[: max([least, *(1 + _alike(one, other) for other in others)])]
+    return one[: max([least, *(1 + _common_prefix_length(one, other) for other in others)])]
 
 
 def rewound_name(session: str, prompt_uuid: str) -> str:
     """The branch for the turns that a rewind left behind, of which `prompt_uuid` is the first."""
-    return f"{session}.r-{short(prompt_uuid)}"
+    return f"{session}.r-{short_id(prompt_uuid)}"
 
 
 def other_name(session: str, prompt_uuid: str) -> str:
     """Return the branch for another version's turns, of which `prompt_uuid` is the first that is not shared."""
-    return f"{session}.m-{short(prompt_uuid)}"
+    return f"{session}.m-{short_id(prompt_uuid)}"
 
 
 def is_branch(name: str) -> bool:
@@ -69,7 +69,7 @@ def cell_id(prompt_uuid: str, key: str) -> str:
     return "cell_" + "".join(letters)
 
 
-def _alike(a: str, b: str) -> int:
+def _common_prefix_length(a: str, b: str) -> int:
     """How many characters both begin with."""
     return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 

@@ -15,10 +15,10 @@ _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 NEWLINE = rb"\n"
 """Its escape."""
 _ESCAPES = ((b"\\", rb"\\"), (b'"', rb"\""), (b"\n", NEWLINE), (b"\t", rb"\t"), (b"\r", rb"\r"))
-_SELDOM = bytes(sorted(set(range(0x20)) - set(b"\n\t\r")))
+_CONTROL_BYTES = bytes(sorted(set(range(0x20)) - set(b"\n\t\r")))
 """The other characters that a string cannot have as they are."""
-_SHORT = {b"\b": rb"\b", b"\f": rb"\f"}
-_ALL_ESCAPES = (*_ESCAPES, *((bytes([c]), _SHORT.get(bytes([c]), b"\\u%04x" % c)) for c in _SELDOM))
+_SHORT_ESCAPES = {b"\b": rb"\b", b"\f": rb"\f"}
+_ALL_ESCAPES = (*_ESCAPES, *((bytes([c]), _SHORT_ESCAPES.get(bytes([c]), b"\\u%04x" % c)) for c in _CONTROL_BYTES))
 _LEVEL_GAPS = frozenset((b",", b":", b", ", b": "))
 
 
@@ -55,7 +55,7 @@ def string_tokens(raw: bytes, *, min_length: int = 0) -> Iterator[Token]:
         start = position + len(gap)
         position = end = start + len(pieces[index]) + 2
         if gap not in _LEVEL_GAPS:
-            key = _walk(gap, key, above)
+            key = _enclosing_key(gap, key, above)
         is_key = pieces[index + 1].lstrip().startswith(b":")
         if is_key:
             key = (start, end)
@@ -68,7 +68,7 @@ def string_values(raw: bytes, *, min_length: int = 0) -> Iterator[Token]:
     return (token for token in string_tokens(raw, min_length=min_length) if not token.is_key)
 
 
-def decode(raw_token: bytes) -> str | None:
+def decode_string(raw_token: bytes) -> str | None:
     """The text of a string token as `json.loads` reads it (lone surrogates stay); None if it is not one."""
     if len(raw_token) < 2 or raw_token[:1] != b'"' or raw_token[-1:] != b'"':
         return None
@@ -79,37 +79,37 @@ def decode(raw_token: bytes) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def encode(text: str) -> bytes:
+def encode_string(text: str) -> bytes:
     r"""The token JavaScript's `JSON.stringify` writes for a text: raw UTF-8, lone surrogates as `\udxxx`."""
     try:
-        return b'"%b"' % escaped(text.encode())
+        return b'"%b"' % escape_text(text.encode())
     except UnicodeEncodeError:
         # Two surrogates that form a pair are one character to JavaScript, and are written as such.
         paired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-        return b'"%b"' % _SURROGATE.sub(_surrogate, escaped(paired.encode("utf-8", "surrogatepass")))
+        return b'"%b"' % _SURROGATE.sub(_escape_surrogate, escape_text(paired.encode("utf-8", "surrogatepass")))
 
 
-def escaped(text: bytes, but: bytes = b"") -> bytes:
+def escape_text(text: bytes, but: bytes = b"") -> bytes:
     """The same of a text in UTF-8 and without the quotes; one character may be left as it is. `json` looks at each: to
     replace one after the other takes a quarter of its time."""
-    for character, escape in _ESCAPES if len(text.translate(None, _SELDOM)) == len(text) else _ALL_ESCAPES:
+    for character, escape in _ESCAPES if len(text.translate(None, _CONTROL_BYTES)) == len(text) else _ALL_ESCAPES:
         if character != but:
             text = text.replace(character, escape)
     return text
 
 
-def _surrogate(surrogate: re.Match[bytes]) -> bytes:
+def _escape_surrogate(surrogate: re.Match[bytes]) -> bytes:
     return b"\\u%04x" % ord(surrogate[0].decode("utf-8", "surrogatepass"))
 
 
 def _key_text(body: bytes) -> str:
     """The text of a key, given what stands between its quotes; few keys have escapes, many are asked for."""
     if b"\\" in body:
-        return decode(b'"' + body + b'"') or ""
+        return decode_string(b'"' + body + b'"') or ""
     return body.decode("utf-8", "replace")
 
 
-def _walk(gap: bytes, key: tuple[int, int], above: list[tuple[int, int]]) -> tuple[int, int]:
+def _enclosing_key(gap: bytes, key: tuple[int, int], above: list[tuple[int, int]]) -> tuple[int, int]:
     """The nearest key after the brackets of a gap; `above` holds those of the enclosing levels."""
     for bracket in _BRACKETS.findall(gap):
         if bracket in b"[{":

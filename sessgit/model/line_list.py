@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-_LARGE = 4 << 20
-_PIECE = 256 << 10
+_LARGE_SIZE = 4 << 20
+_PIECE_SIZE = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Unjoined:
+class LineFile:
     """The bytes of a file of these lines, which have no newlines here; the last one has none in the file either where
     it is `unended`."""
 
@@ -29,47 +29,47 @@ class Unjoined:
         last = len(self.lines) - 1
         for number, line in enumerate(self.lines):
             end = b"" if self.unended and number == last else b"\n"
-            if len(line) > _PIECE:
+            if len(line) > _PIECE_SIZE:
                 yield b"".join(small)
                 yield line
                 small, size = [end], 0
                 continue
             small += line, end
             size += len(line)
-            if size > _PIECE:
+            if size > _PIECE_SIZE:
                 yield b"".join(small)
                 small, size = [], 0
         yield b"".join(small)
 
 
-Bytes = bytes | Unjoined
+Bytes = bytes | LineFile
 """The bytes of a file."""
 
 
-def of_lines(lines: Sequence[bytes], *, unended: bool = False) -> Bytes:
+def file_of_lines(lines: Sequence[bytes], *, unended: bool = False) -> Bytes:
     """The file of these lines, joined unless it is large; the last line of an `unended` one has no newline."""
-    if sum(map(len, lines)) > _LARGE:
-        return Unjoined(lines, unended)
+    if sum(map(len, lines)) > _LARGE_SIZE:
+        return LineFile(lines, unended)
     return b"\n".join(lines if unended else (*lines, b""))
 
 
-def of_split(found: Sequence[bytes]) -> Bytes:
+def file_of_split(found: Sequence[bytes]) -> Bytes:
     """The file of which `split` makes these lines."""
-    return of_lines(found, unended=True) if found[-1] else of_lines(found[:-1])
+    return file_of_lines(found, unended=True) if found[-1] else file_of_lines(found[:-1])
 
 
-def lines_of(data: Bytes) -> list[bytes]:
+def split_lines(data: Bytes) -> list[bytes]:
     """What `split` makes of a file at its newlines."""
     if isinstance(data, bytes):
         return data.split(b"\n")
     return list(data.lines) if data.unended else [*data.lines, b""]
 
 
-def whole(found: list[bytes]) -> list[bytes]:
+def file_lines(found: list[bytes]) -> list[bytes]:
     """The lines of a file of which `split` makes these: what follows its last newline is one where there is any."""
     return found if found[-1] else found[:-1]
 
 
-def pieces(data: Bytes) -> Iterable[bytes]:
+def file_pieces(data: Bytes) -> Iterable[bytes]:
     """The bytes of a file piece by piece."""
-    return data.pieces() if isinstance(data, Unjoined) else (data,)
+    return data.pieces() if isinstance(data, LineFile) else (data,)

@@ -24,13 +24,13 @@ DIGITS = 8
 LONGEST_LINE = 64 << 20
 """A longer line is kept as it is: reading it as JSON would cost several times its size in memory."""
 
-_MARK = b'{"$text":"'
-_MARKER = re.compile(rb'\{"\$text":"([A-Za-z0-9._-]{1,96})"\}')
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
-_NUMBERED = re.compile(r" *([0-9]{1,6})(→|\t)")
-_NUMBERS = re.compile(r"[0-9a-f]{8}\.([wn])([at])([0-9]{1,6})\.([0-9]{1,6})-")
+_TEXT_MARK = b'{"$text":"'
+_MARKER_PATTERN = re.compile(rb'\{"\$text":"([A-Za-z0-9._-]{1,96})"\}')
+_UNSAFE_CHARS = re.compile(r"[^A-Za-z0-9._-]")
+_NUMBERED_LINE = re.compile(r" *([0-9]{1,6})(→|\t)")
+_NUMBERS_NAME = re.compile(r"[0-9a-f]{8}\.([wn])([at])([0-9]{1,6})\.([0-9]{1,6})-")
 _LEAST_LINES, _MOST_LINES = 3, 1_000_000
-_BLOCK = 250
+_BLOCK_LINES = 250
 _WIDTHS = {"w": 6, "n": 0}
 _ARROWS = {"a": "→", "t": "\t"}
 
@@ -38,7 +38,7 @@ Label = Callable[[int, str], tuple[str, str]]
 """From a line's index and a JSON key to the tool (or line type) and the path of the file, or ``""``."""
 
 
-def cut(
+def cut_long_strings(
     lines: Sequence[bytes], label: Label, version: int = RULES_VERSION, valid: Container[int] = ()
 ) -> tuple[list[bytes], dict[str, bytes]]:
     """The lines with their long strings cut out, and the texts by name; by the rules 1 numbers stay in a text.
@@ -48,7 +48,7 @@ def cut(
     Guarantees `fill(*cut(lines, label)) == lines`: a string is cut out only where what is stored of it gives the very
     same token, and no line that has a marker already is cut, nor any other line with it.
     """
-    if not any(len(line) >= LIMIT for line in lines) or any(_MARK in line for line in lines):
+    if not any(len(line) >= LIMIT for line in lines) or any(_TEXT_MARK in line for line in lines):
         return list(lines), {}
     texts: dict[str, bytes] = {}
     done = [
@@ -58,38 +58,38 @@ def cut(
     return done, texts
 
 
-def fill(lines: Sequence[bytes], texts: Mapping[str, bytes]) -> list[bytes]:
+def fill_long_strings(lines: Sequence[bytes], texts: Mapping[str, bytes]) -> list[bytes]:
     """The lines with every marker whose text is there replaced by it."""
     # Most lines are without that one character, which is found five times as fast as what a marker begins with.
-    return [_filled(line, texts) if b"$" in line else line for line in lines]
+    return [_fill_line(line, texts) if b"$" in line else line for line in lines]
 
 
-def whole(name: str, stored: bytes) -> bytes:
+def full_text(name: str, stored: bytes) -> bytes:
     """The text that a file of this name stands for: with the numbers of its lines, where the name tells them."""
-    return _with_numbers(name, stored, b"\n")
+    return _add_line_numbers(name, stored, b"\n")
 
 
-def _filled(line: bytes, texts: Mapping[str, bytes]) -> bytes:
+def _fill_line(line: bytes, texts: Mapping[str, bytes]) -> bytes:
     known: dict[str, bytes] = {}  # a line often says a thing twice
     pieces, done = list[bytes](), 0
-    for marker in _MARKER.finditer(line):
+    for marker in _MARKER_PATTERN.finditer(line):
         name = marker[1].decode()
         if name in texts:
-            known[name] = known.get(name) or _escaped(name, texts[name])
+            known[name] = known.get(name) or _escaped_full_text(name, texts[name])
             pieces += line[done : marker.start()], b'"', known[name], b'"'
             done = marker.end()
     return b"".join([*pieces, line[done:]])
 
 
-def _escaped(name: str, stored: bytes) -> bytes:
+def _escaped_full_text(name: str, stored: bytes) -> bytes:
     """The text that a file of this name stands for as it stands in JSON: escaped first, since that is less."""
-    text = _with_numbers(name, json_scan.escaped(stored, but=b"\n"), json_scan.NEWLINE)
+    text = _add_line_numbers(name, json_scan.escape_text(stored, but=b"\n"), json_scan.NEWLINE)
     return text.replace(b"\n", json_scan.NEWLINE)
 
 
-def _with_numbers(name: str, text: bytes, newline: bytes) -> bytes:
+def _add_line_numbers(name: str, text: bytes, newline: bytes) -> bytes:
     """The text with the numbers that its name tells, `newline` between these lines; a newline is one in the rest."""
-    found = _NUMBERS.match(name)
+    found = _NUMBERS_NAME.match(name)
     if found is None:
         return text
     first, count = int(found[3]), int(found[4])
@@ -97,31 +97,31 @@ def _with_numbers(name: str, text: bytes, newline: bytes) -> bytes:
     rest = lines[count:]
     del lines[count:]
     pieces = [b""] * (2 * len(lines))
-    pieces[::2] = _prefixes(found[1], found[2], newline, range(first, first + len(lines)))
+    pieces[::2] = _line_prefixes(found[1], found[2], newline, range(first, first + len(lines)))
     pieces[1::2] = lines
     return b"".join([*pieces, *(newline + each for each in rest)]).removeprefix(newline)
 
 
-def _prefixes(width: str, arrow: str, newline: bytes, numbers: range) -> list[bytes]:
+def _line_prefixes(width: str, arrow: str, newline: bytes, numbers: range) -> list[bytes]:
     """What stands before the lines of these numbers, the newline before them included."""
-    blocks = range(numbers.start // _BLOCK, numbers.stop // _BLOCK + 1)
-    known = chain.from_iterable(_block(width, arrow, newline, block) for block in blocks)
-    return list(islice(known, numbers.start % _BLOCK, numbers.start % _BLOCK + len(numbers)))
+    blocks = range(numbers.start // _BLOCK_LINES, numbers.stop // _BLOCK_LINES + 1)
+    known = chain.from_iterable(_prefix_block(width, arrow, newline, block) for block in blocks)
+    return list(islice(known, numbers.start % _BLOCK_LINES, numbers.start % _BLOCK_LINES + len(numbers)))
 
 
 @lru_cache(64)
-def _block(width: str, arrow: str, newline: bytes, block: int) -> list[bytes]:
+def _prefix_block(width: str, arrow: str, newline: bytes, block: int) -> list[bytes]:
     """Those of a block of numbers: most files have but the first."""
     prefix = f"%{_WIDTHS[width] or ''}d{_ARROWS[arrow]}".encode()
     if newline == json_scan.NEWLINE:
-        prefix = json_scan.escaped(prefix)
-    return list(map((newline + prefix).__mod__, range(block * _BLOCK, (block + 1) * _BLOCK)))
+        prefix = json_scan.escape_text(prefix)
+    return list(map((newline + prefix).__mod__, range(block * _BLOCK_LINES, (block + 1) * _BLOCK_LINES)))
 
 
-def _plain(text: str) -> tuple[str, str]:
+def _remove_line_numbers(text: str) -> tuple[str, str]:
     """A text without the numbers of its lines, and what its name then tells of them; as it is, and nothing, where its
     lines have none. Lines without numbers may follow."""
-    begins = _NUMBERED.match(text)
+    begins = _NUMBERED_LINE.match(text)
     if begins is None:
         return text, ""
     lines, first, arrow = text.split("\n"), int(begins[1]), begins[2]
@@ -136,9 +136,9 @@ def _plain(text: str) -> tuple[str, str]:
     return "\n".join([*plain, *lines[count:]]), told
 
 
-def names(lines: Sequence[bytes]) -> list[str]:
+def referenced_names(lines: Sequence[bytes]) -> list[str]:
     """The names of the texts that the lines refer to."""
-    return [m[1].decode() for line in lines if _MARK in line for m in _MARKER.finditer(line)]
+    return [m[1].decode() for line in lines if _TEXT_MARK in line for m in _MARKER_PATTERN.finditer(line)]
 
 
 def _cut_line(
@@ -152,11 +152,11 @@ def _cut_line(
     parts: list[bytes] = []
     done = 0
     for start, end, key, _ in tokens:
-        cuttable = _cuttable(line[start:end])
+        cuttable = _text_to_cut(line[start:end])
         if cuttable is None:
             continue
-        stored, numbers = _stored(cuttable) if version > 1 else (cuttable, "")
-        name = _name(stored, numbers, *label(key), key)
+        stored, numbers = _stored_text(cuttable) if version > 1 else (cuttable, "")
+        name = _text_name(stored, numbers, *label(key), key)
         if texts.setdefault(name, stored) != stored:
             continue
         parts += line[done:start], b'{"$text":"', name.encode(), b'"}'
@@ -173,10 +173,10 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def _cuttable(token: bytes) -> bytes | None:
+def _text_to_cut(token: bytes) -> bytes | None:
     """The token's text in UTF-8, or None where encoding that text would not give the very same token."""
-    text = json_scan.decode(token)
-    if text is None or (_may_differ(token) and json_scan.encode(text) != token):
+    text = json_scan.decode_string(token)
+    if text is None or (_may_reencode_differently(token) and json_scan.encode_string(text) != token):
         return None
     try:
         return text.encode()
@@ -184,25 +184,25 @@ def _cuttable(token: bytes) -> bytes | None:
         return None
 
 
-def _may_differ(token: bytes) -> bool:
+def _may_reencode_differently(token: bytes) -> bool:
     """Whether a valid token may be written in another way than `jsonscan.encode` does: each other escape is the only
     one for its character, and what may stand without one always does."""
     return b"\\u" in token or b"\\/" in token
 
 
-def digest(text: bytes) -> str:
+def text_digest(text: bytes) -> str:
     """What the name of a text begins with."""
     return hashlib.sha1(b"blob %d\0" % len(text) + text, usedforsecurity=False).hexdigest()[:DIGITS]
 
 
-def _stored(text: bytes) -> tuple[bytes, str]:
+def _stored_text(text: bytes) -> tuple[bytes, str]:
     """What of a text is stored, and what its name tells of the numbers of its lines."""
     if not text.lstrip(b" ")[:1].isdigit():
         return text, ""
-    plain, numbers = _plain(text.decode())
+    plain, numbers = _remove_line_numbers(text.decode())
     return plain.encode(), numbers
 
 
-def _name(text: bytes, numbers: str, tool: str, path: str, key: str) -> str:
+def _text_name(text: bytes, numbers: str, tool: str, path: str, key: str) -> str:
     base = re.split(r"[/\\]", path)[-1][-40:] or key[-40:]
-    return "-".join((digest(text) + numbers, _UNSAFE.sub("_", tool[:24]), _UNSAFE.sub("_", base)))
+    return "-".join((text_digest(text) + numbers, _UNSAFE_CHARS.sub("_", tool[:24]), _UNSAFE_CHARS.sub("_", base)))

@@ -21,7 +21,7 @@ Side = Literal["", "ours", "theirs"]
 
 SCALARS = ("description", "stage", "confidence")
 """What a person sets and only one value of can stay. The name is not among them: it stays ours."""
-_OF_PROGRAMS = frozenset({*unified_state.SCALARS, *unified_state.COUNTERS, unified_state.MEMORY})
+_PROGRAM_PATHS = frozenset({*unified_state.SCALARS, *unified_state.COUNTERS, unified_state.MEMORY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,27 +67,27 @@ class Base:
     theirs: Session
 
 
-def decide(base: Base, ours: Session, theirs: Session, choice: Choice) -> list[Decision]:
+def decide_all(base: Base, ours: Session, theirs: Session, choice: Choice) -> list[Decision]:
     """What becomes of what people said of the two; nothing where nothing has to be decided."""
-    found = [_scalar(path, base, ours, theirs, choice) for path in SCALARS]
-    labels = united(base.ours.labels, base.theirs.labels, ours.labels, theirs.labels)
+    found = [_decide_scalar(path, base, ours, theirs, choice) for path in SCALARS]
+    labels = merge_sets(base.ours.labels, base.theirs.labels, ours.labels, theirs.labels)
     if ours.labels or theirs.labels:
         found.append(Decision("labels", "unite", sorted(ours.labels), sorted(theirs.labels), labels))
-    found += [_scalar_of_program(path, base, ours, theirs, choice) for path in unified_state.SCALARS]
-    found += [_counter(path, base, ours, theirs) for path in unified_state.COUNTERS]
-    return [*(decision for decision in found if decision is not None), *_memory(base, ours, theirs, choice)]
+    found += [_decide_program_scalar(path, base, ours, theirs, choice) for path in unified_state.SCALARS]
+    found += [_decide_counter(path, base, ours, theirs) for path in unified_state.COUNTERS]
+    return [*(decision for decision in found if decision is not None), *_decide_memory(base, ours, theirs, choice)]
 
 
-def resolved(ours: Session, decisions: Sequence[Decision]) -> Session:
+def resolve_state(ours: Session, decisions: Sequence[Decision]) -> Session:
     """Our state with what was decided; it has no conflicts left to decide."""
     values = {d.path: d.value for d in decisions if d.path in (*SCALARS, "labels")}
     if "labels" in values:
         values["labels"] = tuple(values["labels"])
-    set_ = {d.path: d.value for d in decisions if d.path in _OF_PROGRAMS}
+    set_ = {d.path: d.value for d in decisions if d.path in _PROGRAM_PATHS}
     return replace(ours, **values, unified=unified_state.with_values(ours.unified, set_))
 
 
-def united(
+def merge_sets(
     base_ours: Sequence[str], base_theirs: Sequence[str], ours: Sequence[str], theirs: Sequence[str]
 ) -> list[str]:
     """The members of both sets, sorted, but for those that one side took away and the other only kept."""
@@ -95,22 +95,22 @@ def united(
     return sorted({*ours, *theirs} - gone)
 
 
-def _scalar(path: str, base: Base, ours: Session, theirs: Session, choice: Choice) -> Decision | None:
+def _decide_scalar(path: str, base: Base, ours: Session, theirs: Session, choice: Choice) -> Decision | None:
     if path in choice.values:
         return Decision(path, "set", getattr(ours, path), getattr(theirs, path), choice.values[path])
     began = getattr(base.ours, path), getattr(base.theirs, path)
-    return _chosen(path, began, getattr(ours, path), getattr(theirs, path), choice)
+    return _decide_value(path, began, getattr(ours, path), getattr(theirs, path), choice)
 
 
-def _scalar_of_program(path: str, base: Base, ours: Session, theirs: Session, choice: Choice) -> Decision | None:
+def _decide_program_scalar(path: str, base: Base, ours: Session, theirs: Session, choice: Choice) -> Decision | None:
     began, said = (
-        (unified_state.value(left.unified, path), unified_state.value(right.unified, path))
+        (unified_state.value_at(left.unified, path), unified_state.value_at(right.unified, path))
         for left, right in ((base.ours, base.theirs), (ours, theirs))
     )
-    return _chosen(path, began, *said, choice)
+    return _decide_value(path, began, *said, choice)
 
 
-def _chosen(path: str, began: tuple[Any, Any], o: Any, t: Any, choice: Choice) -> Decision | None:
+def _decide_value(path: str, began: tuple[Any, Any], o: Any, t: Any, choice: Choice) -> Decision | None:
     if t in (o, began[1]):
         return None
     if o == began[0]:
@@ -120,20 +120,20 @@ def _chosen(path: str, began: tuple[Any, Any], o: Any, t: Any, choice: Choice) -
     return Decision(path, "conflict", o, t)
 
 
-def _counter(path: str, base: Base, ours: Session, theirs: Session) -> Decision | None:
+def _decide_counter(path: str, base: Base, ours: Session, theirs: Session) -> Decision | None:
     """What theirs counted since it began is added."""
-    b, o, t = (unified_state.value(one.unified, path) for one in (base.theirs, ours, theirs))
-    both = unified_state.grown(b, o, t)
+    b, o, t = (unified_state.value_at(one.unified, path) for one in (base.theirs, ours, theirs))
+    both = unified_state.merged_counter(b, o, t)
     return None if both == o else Decision(path, "add", o, t, both)
 
 
-def _memory(base: Base, ours: Session, theirs: Session, choice: Choice) -> list[Decision]:
+def _decide_memory(base: Base, ours: Session, theirs: Session, choice: Choice) -> list[Decision]:
     """A decision for each key of the working memory that both changed, and one for all of it if ours changes."""
     mine, other = ours.unified.working_memory, theirs.unified.working_memory
     if not other and not mine:
         return []
     began = base.ours.unified.working_memory, base.theirs.unified.working_memory
-    both, keys = unified_state.united(began, mine, other)
+    both, keys = unified_state.merged_memory(began, mine, other)
     found = list[Decision]()
     for key in keys:
         o, t = mine.get(key), other.get(key)
@@ -141,7 +141,7 @@ def _memory(base: Base, ours: Session, theirs: Session, choice: Choice) -> list[
         value = {"ours": o, "theirs": t}.get(action)
         found.append(Decision(f"{unified_state.MEMORY}.{key}", action, o, t, value))
     if choice.side == "theirs":
-        both = unified_state.taken(both, other, keys)
-    if not unified_state.same(both, mine):
+        both = unified_state.memory_with_theirs(both, other, keys)
+    if not unified_state.is_same_json(both, mine):
         found.append(Decision(unified_state.MEMORY, "unite", dict(mine), dict(other), both))
     return found

@@ -39,17 +39,17 @@ MOST = 500
 LARGEST = 1 << 20
 """Bytes of all lists together, beyond which nothing is added."""
 
-_SHORTEST = 4
+_SHORTEST_ID = 4
 LATEST_CYCLE = 9_999
 _LARGEST_READ = 4 << 20
 _MOST_READ = 10_000
 _LONGEST_LINE = 256 << 10
 _KEPT_CYCLES = 2
-_SLOWEST = 4
+_LITTLE_GAIN_FACTOR = 4
 """Two cycles bring little where each brings no more than this part of the best one."""
 
-_ID = re.compile(r"[0-9a-f]{8}")
-_SESSION = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+_ID_PATTERN = re.compile(r"[0-9a-f]{8}")
+_SESSION_PATTERN = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 Lists = Mapping[str, bytes]
 """The lines of each list, by its name."""
@@ -100,25 +100,25 @@ class Pad:
 # Lines
 
 
-def read(lists: Lists) -> Pad:
+def read_pad(lists: Lists) -> Pad:
     """The entries of the lists. Of several with one id the settled one counts, and those that say otherwise do not."""
     found, passed = dict[str, Entry](), 0
     for kind, name in LISTS.items():
-        lines = split(lists.get(name, b""))
+        lines = split_list(lists.get(name, b""))
         if len(lists.get(name, b"")) > _LARGEST_READ:
             passed += len(lines)
             continue
         for number, line in enumerate(lines):
-            entry = parsed(kind, line) if number < _MOST_READ else None
+            entry = parse_entry(kind, line) if number < _MOST_READ else None
             known = found.get(entry.id) if entry else None
-            if entry is None or (known and _said(known) != _said(entry)):
+            if entry is None or (known and _entry_key(known) != _entry_key(entry)):
                 passed += 1
             elif known is None or (entry.resolved, entry.line) > (known.resolved, known.line):
                 found[entry.id] = entry
     return Pad(tuple(found.values()), passed)
 
 
-def parsed(kind: str, line: bytes) -> Entry | None:
+def parse_entry(kind: str, line: bytes) -> Entry | None:
     """The entry that a line of the kind's list holds, or None."""
     if len(line) > _LONGEST_LINE:
         return None
@@ -132,20 +132,28 @@ def parsed(kind: str, line: bytes) -> Entry | None:
     if not all(isinstance(value, str) for value in (ident, text, time, session)):
         return None
     entry = Entry(str(ident), kind, str(text), str(time), str(session), line=line)
-    if not _ID.fullmatch(entry.id) or not _SESSION.fullmatch(entry.session) or canonical.seconds(entry.time) is None:
+    if (
+        not _ID_PATTERN.fullmatch(entry.id)
+        or not _SESSION_PATTERN.fullmatch(entry.session)
+        or canonical.seconds(entry.time) is None
+    ):
         return None
     done, value = data.get("resolved"), data.get("value")
     done = done if isinstance(done, dict) and kind in RESOLVABLE else {}
     entry = replace(
         entry,
-        turn=_number(data.get("turn"), 1 << 31),
-        cycle=_number(data.get("cycle"), LATEST_CYCLE) or 1,
-        source=_text(data.get("source")),
-        between=tuple(one for one in _list(data.get("between")) if isinstance(one, str) and _ID.fullmatch(one)),
-        resolved=_text(done.get("time")) if canonical.seconds(_text(done.get("time"))) is not None else "",
-        answer=_text(done.get("text")),
-        form=_text(data.get("pass")) if data.get("pass") in PASSES else "",
-        version=_number(data.get("version"), 1 << 31) or 0,
+        turn=_int_or_none(data.get("turn"), 1 << 31),
+        cycle=_int_or_none(data.get("cycle"), LATEST_CYCLE) or 1,
+        source=_str_or_empty(data.get("source")),
+        between=tuple(
+            one for one in _list_or_empty(data.get("between")) if isinstance(one, str) and _ID_PATTERN.fullmatch(one)
+        ),
+        resolved=_str_or_empty(done.get("time"))
+        if canonical.seconds(_str_or_empty(done.get("time"))) is not None
+        else "",
+        answer=_str_or_empty(done.get("text")),
+        form=_str_or_empty(data.get("pass")) if data.get("pass") in PASSES else "",
+        version=_int_or_none(data.get("version"), 1 << 31) or 0,
         value=float(value) if type(value) in (int, float) and 0 <= value <= 1 else None,  # type: ignore[operator, arg-type]
     )
     is_whole = (entry.text.strip() or kind in ("confidence", "cycle")) and (kind != "confidence") == (
@@ -154,7 +162,7 @@ def parsed(kind: str, line: bytes) -> Entry | None:
     return entry if is_whole else None
 
 
-def written(entry: Entry) -> Entry:
+def entry_with_line(entry: Entry) -> Entry:
     """The entry with its line, and with an id where it has none: a function of what is said.
 
     What its old line held besides is kept.
@@ -172,13 +180,13 @@ def written(entry: Entry) -> Entry:
     return replace(entry, line=line)
 
 
-def added(lists: Lists, entry: Entry) -> dict[str, bytes]:
+def add_entry(lists: Lists, entry: Entry) -> dict[str, bytes]:
     """The lists with an entry more."""
     name = LISTS[entry.kind]
-    return {**lists, name: joined([*split(lists.get(name, b"")), entry.line])}
+    return {**lists, name: join_list([*split_list(lists.get(name, b"")), entry.line])}
 
 
-def replaced(lists: Lists, changes: Iterable[tuple[Entry, Entry | None]]) -> dict[str, bytes]:
+def replace_entries(lists: Lists, changes: Iterable[tuple[Entry, Entry | None]]) -> dict[str, bytes]:
     """The lists with other entries, or none, in the place of some."""
     by_list = dict[str, dict[str, tuple[Entry, Entry | None]]]()
     for old, new in changes:
@@ -186,29 +194,29 @@ def replaced(lists: Lists, changes: Iterable[tuple[Entry, Entry | None]]) -> dic
     out = dict(lists)
     for kind, wanted in by_list.items():
         lines, done = list[bytes](), set[str]()
-        for line in split(lists.get(LISTS[kind], b"")):
-            entry = parsed(kind, line)
+        for line in split_list(lists.get(LISTS[kind], b"")):
+            entry = parse_entry(kind, line)
             change = wanted.get(entry.id) if entry else None
-            if entry is None or change is None or _said(entry) != _said(change[0]):
+            if entry is None or change is None or _entry_key(entry) != _entry_key(change[0]):
                 lines.append(line)
             elif change[1] is not None and entry.id not in done:
                 lines.append(change[1].line)
                 done.add(entry.id)
-        out[LISTS[kind]] = joined(lines)
+        out[LISTS[kind]] = join_list(lines)
     return out
 
 
-def split(data: bytes) -> list[bytes]:
+def split_list(data: bytes) -> list[bytes]:
     """The lines of a list, without those that hold nothing."""
     return [line for line in data.split(b"\n") if line]
 
 
-def joined(lines: Iterable[bytes]) -> bytes:
+def join_list(lines: Iterable[bytes]) -> bytes:
     """Lines as one list holds them, each with its newline."""
     return b"".join(line + b"\n" for line in lines)
 
 
-def unite(
+def merge_lists(
     name: str,
     base_ours: Sequence[bytes],
     base_theirs: Sequence[bytes],
@@ -223,7 +231,7 @@ def unite(
     kind = next((kind for kind, called in LISTS.items() if called == name), "")
     gone_here, gone_there = set(base_ours) - set(ours), set(base_theirs) - set(theirs)
     gone = gone_here & set(base_theirs) | gone_there & set(base_ours)
-    gone |= {line for line in gone_here | gone_there if parsed(kind, line)}
+    gone |= {line for line in gone_here | gone_there if parse_entry(kind, line)}
     return [line for line in dict.fromkeys([*ours, *theirs]) if line not in gone]
 
 
@@ -234,10 +242,10 @@ def shown_ids(pad: Pad) -> dict[str, str]:
     """As much of each id as tells it from all others: four digits at least."""
     every = sorted(entry.id for entry in pad.entries)
     beside = zip(["", *every], every, [*every[1:], ""], strict=False)
-    return {one: ids.telling(one, (before, after), _SHORTEST) for before, one, after in beside}
+    return {one: ids.shortest_unique(one, (before, after), _SHORTEST_ID) for before, one, after in beside}
 
 
-def find(pad: Pad, prefix: str) -> Entry:
+def find_entry(pad: Pad, prefix: str) -> Entry:
     """The entry whose id begins so; raises NotFoundError or AmbiguousError."""
     matching = [entry for entry in pad.entries if prefix and entry.id.startswith(prefix.lower())]
     if not matching:
@@ -250,64 +258,64 @@ def find(pad: Pad, prefix: str) -> Entry:
     return matching[0]
 
 
-def same(text: str) -> str:
+def text_key(text: str) -> str:
     """What two equal texts have in common: their words."""
     return " ".join(text.split())
 
 
-def cycle(pad: Pad, session: str) -> int:
+def current_cycle(pad: Pad, session: str) -> int:
     """The cycle that a session is in, from 1."""
     return max((entry.cycle for entry in pad.entries if entry.session == session), default=1)
 
 
-def history(pad: Pad, session: str, now: float | None) -> list[float]:
+def confidence_history(pad: Pad, session: str, now: float | None) -> list[float]:
     """How sure a session's result was, from the first time that it was said to now."""
     values = [entry.value for entry in pad.of("confidence") if entry.session == session and entry.value is not None]
     return values if now is None or values[-1:] == [now] else [*values, now]
 
 
-def gained(pad: Pad, session: str) -> list[int]:
+def gains_by_cycle(pad: Pad, session: str) -> list[int]:
     """How much each cycle of a session found that none had found before, the first cycle first."""
     first = dict[tuple[str, str], int]()
     for entry in pad.of(*COUNTED):
         if entry.session == session:
-            key = (entry.kind, same(entry.text))
+            key = (entry.kind, text_key(entry.text))
             first[key] = min(entry.cycle, first.get(key, entry.cycle))
-    out = [0] * cycle(pad, session)
+    out = [0] * current_cycle(pad, session)
     for number in first.values():
         out[number - 1] += 1
     return out
 
 
-def finished(pad: Pad, session: str) -> list[int]:
+def finished_gains(pad: Pad, session: str) -> list[int]:
     """The same of the cycles that can be judged: the current one only once there is a pass in it."""
-    now = cycle(pad, session)
+    now = current_cycle(pad, session)
     passed = any(entry.session == session and entry.cycle == now for entry in pad.of("pass"))
-    return gained(pad, session)[: now if passed else now - 1]
+    return gains_by_cycle(pad, session)[: now if passed else now - 1]
 
 
-def is_little(pad: Pad, session: str) -> bool:
+def has_diminishing_returns(pad: Pad, session: str) -> bool:
     """Whether returns diminish: each of the last two cycles found a quarter of the best one's at most."""
-    found = finished(pad, session)
-    return len(found) > 1 and all(_SLOWEST * number <= max(found) for number in found[-2:])
+    found = finished_gains(pad, session)
+    return len(found) > 1 and all(_LITTLE_GAIN_FACTOR * number <= max(found) for number in found[-2:])
 
 
 # Less
 
 
-def inherited(lists: Lists) -> dict[str, bytes]:
+def inherited_lists(lists: Lists) -> dict[str, bytes]:
     """What a session that leaves another one takes over: thesis, claims, open tensions, and what is no entry."""
-    gone = {entry.id for entry in read(lists).entries if entry.kind not in INHERITED or entry.resolved}
+    gone = {entry.id for entry in read_pad(lists).entries if entry.kind not in INHERITED or entry.resolved}
     out = dict(lists)
     for kind, name in LISTS.items():
         if name in lists:
-            found = ((line, parsed(kind, line)) for line in split(lists[name]))
-            out[name] = joined(line for line, entry in found if entry is None or entry.id not in gone)
+            found = ((line, parse_entry(kind, line)) for line in split_list(lists[name]))
+            out[name] = join_list(line for line, entry in found if entry is None or entry.id not in gone)
     return out
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
+class CompactedPad:
     """The lists made few: `doubles` are entries whose words another one has, `passes` those of cycles long past."""
 
     lists: dict[str, bytes]
@@ -315,25 +323,25 @@ class Compacted:
     passes: tuple[Entry, ...]
 
 
-def compact(lists: Lists) -> Compacted:
+def compact_lists(lists: Lists) -> CompactedPad:
     """Unites entries of one kind with equal texts, and leaves out passes older than two cycles.
 
     The one said first stays, with the source, the answer and the claims of all.
     """
-    pad = read(lists)
+    pad = read_pad(lists)
     groups = dict[tuple[str, str], list[Entry]]()
     for entry in pad.of(*DOUBLED):
-        groups.setdefault((entry.kind, same(entry.text)), []).append(entry)
+        groups.setdefault((entry.kind, text_key(entry.text)), []).append(entry)
     ordered = [sorted(group, key=lambda one: (canonical.seconds(one.time), one.id)) for group in groups.values()]
     stands = {entry.id: group[0].id for group in ordered for entry in group}
     doubles = [entry for group in ordered for entry in group[1:]]
-    passes = [one for one in pad.of("pass") if cycle(pad, one.session) - one.cycle > _KEPT_CYCLES]
+    passes = [one for one in pad.of("pass") if current_cycle(pad, one.session) - one.cycle > _KEPT_CYCLES]
     changes: list[tuple[Entry, Entry | None]] = [(entry, None) for entry in (*doubles, *passes)]
-    changes += [(group[0], _united(group, stands)) for group in ordered]
-    return Compacted(replaced(lists, changes), tuple(doubles), tuple(passes))
+    changes += [(group[0], _merge_entries(group, stands)) for group in ordered]
+    return CompactedPad(replace_entries(lists, changes), tuple(doubles), tuple(passes))
 
 
-def _united(group: Sequence[Entry], stands: Mapping[str, str]) -> Entry:
+def _merge_entries(group: Sequence[Entry], stands: Mapping[str, str]) -> Entry:
     """The first entry of some that say the same, with what the others say besides."""
     first = group[0]
     settled = min((one for one in group if one.resolved), key=lambda one: (one.resolved, one.id), default=first)
@@ -344,20 +352,20 @@ def _united(group: Sequence[Entry], stands: Mapping[str, str]) -> Entry:
         resolved=settled.resolved,
         answer=settled.answer,
     )
-    return first if both == first else written(both)
+    return first if both == first else entry_with_line(both)
 
 
-def _said(entry: Entry) -> tuple[str, str, str]:
+def _entry_key(entry: Entry) -> tuple[str, str, str]:
     return entry.kind, entry.session, entry.text
 
 
-def _number(value: object, most: int) -> int | None:
+def _int_or_none(value: object, most: int) -> int | None:
     return value if type(value) is int and 0 <= value <= most else None
 
 
-def _text(value: object) -> str:
+def _str_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _list(value: object) -> list[Any]:
+def _list_or_empty(value: object) -> list[Any]:
     return value if isinstance(value, list) else []

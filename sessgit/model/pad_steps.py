@@ -18,10 +18,10 @@ _LISTS = (
     ("claim", "Claims"), ("evidence", "Evidence"), ("counter", "Counterarguments"), ("insight", "Insights"),
     ("pattern", "Patterns"), ("risk", "Risks"),
 )  # fmt: skip
-_NO_FILE = "@ "
+_INERT_AT_SIGN = "@ "
 """The sign with which the client's prompts name a file to be read, and a space: what cannot be seen it takes out."""
 _LONGEST_PART = 2_000
-_MOST = 30
+_MOST_LISTED = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ def check_stage(before: str, after: str) -> None:
 def next_step(pad: Pad, session: str, stage: str, confidence: float | None) -> Step:
     """What the stage and what is on the pad suggest."""
     if stage == "shaping":
-        return _shaping(pad)
+        return _shaping_step(pad)
     if stage == "critiquing":
-        return _critiquing(pad, session, confidence)
+        return _critiquing_step(pad, session, confidence)
     if stage == "synthesized":
-        return _synthesized(pad)
+        return _synthesized_step(pad)
     if not pad.of(*pads.MARKERS, "claim"):
         return Step("Note what you find", "sessgit pad add insight TEXT")
     if not pad.of("claim"):
@@ -57,7 +57,7 @@ def next_step(pad: Pad, session: str, stage: str, confidence: float | None) -> S
     return Step("Continue with shaping", "sessgit pad stage shaping")
 
 
-def _shaping(pad: Pad) -> Step:
+def _shaping_step(pad: Pad) -> Step:
     claims = len(pad.of("claim"))
     if not claims:
         return Step("Write down what follows from what you found", "sessgit pad add claim TEXT")
@@ -68,33 +68,35 @@ def _shaping(pad: Pad) -> Step:
     return Step("Continue with critiquing", "sessgit pad stage critiquing")
 
 
-def _critiquing(pad: Pad, session: str, confidence: float | None) -> Step:
-    now, tensions = pads.cycle(pad, session), [entry for entry in pad.of("tension") if entry.is_open]
+def _critiquing_step(pad: Pad, session: str, confidence: float | None) -> Step:
+    now, tensions = pads.current_cycle(pad, session), [entry for entry in pad.of("tension") if entry.is_open]
     if not pad.of("thesis"):
         return Step("Write a thesis to question", "sessgit pad thesis TEXT")
     if tensions:
         which = "" if len(tensions) == 1 else ", beginning with the first"
         name = pads.shown_ids(pad)[tensions[0].id]
         return Step(
-            f"Settle {humanize.counted(len(tensions), 'open tension')}{which}", f"sessgit pad resolve {name} TEXT"
+            f"Settle {humanize.format_count(len(tensions), 'open tension')}{which}", f"sessgit pad resolve {name} TEXT"
         )
     if not any(entry.cycle == now and entry.session == session for entry in pad.of("counter", "risk")):
         return Step("Look for arguments against the thesis", "sessgit pad add counter TEXT")
-    if pads.is_little(pad, session) or (confidence or 0) >= SURE:
+    if pads.has_diminishing_returns(pad, session) or (confidence or 0) >= SURE:
         return Step("Write down the result", "sessgit pad stage synthesized")
     return Step("Start another cycle", "sessgit pad cycle")
 
 
-def _synthesized(pad: Pad) -> Step:
+def _synthesized_step(pad: Pad) -> Step:
     if not pad.of("thesis"):
         return Step("Write the thesis", "sessgit pad thesis TEXT")
     questions = sum(entry.is_open for entry in pad.of("question"))
     if questions:
-        return Step(f"{humanize.counted(questions, 'question')} left: fork a conversation for them", "sessgit fork")
+        return Step(
+            f"{humanize.format_count(questions, 'question')} left: fork a conversation for them", "sessgit fork"
+        )
     return Step("Nothing left to do")
 
 
-def brief(pad: Pad, session: str, title: str, stage: str, confidence: float | None) -> str:
+def pad_brief(pad: Pad, session: str, title: str, stage: str, confidence: float | None) -> str:
     """What a conversation that goes on should know; ``""`` where nothing is on the pad.
 
     It is safe to be a prompt whoever wrote the pad: it has a bounded length and no control characters, does not begin
@@ -105,20 +107,23 @@ def brief(pad: Pad, session: str, title: str, stage: str, confidence: float | No
     step = next_step(pad, session, stage, confidence)
     parts = [
         f"We continue “{canonical.one_line(title, 100)}”. This is what we have noted so far.",
-        _standing(pad, session, stage, confidence),
-        *(f"Thesis{_whose(one, session)}:\n{_plain(one.text, pads.LONGEST_DOCUMENT)}" for one in pad.of("thesis")),
-        *(part for kind, called in _LISTS for part in _listed(called, pad.of(kind), session)),
-        *_listed("Open tensions", [one for one in pad.of("tension") if one.is_open], session),
-        *_listed("Open questions", [one for one in pad.of("question") if one.is_open], session),
-        *_listed("Files to look at", pad.of("file"), session),
+        _status_line(pad, session, stage, confidence),
+        *(
+            f"Thesis{_origin_note(one, session)}:\n{_indented_text(one.text, pads.LONGEST_DOCUMENT)}"
+            for one in pad.of("thesis")
+        ),
+        *(part for kind, called in _LISTS for part in _list_sections(called, pad.of(kind), session)),
+        *_list_sections("Open tensions", [one for one in pad.of("tension") if one.is_open], session),
+        *_list_sections("Open questions", [one for one in pad.of("question") if one.is_open], session),
+        *_list_sections("Files to look at", pad.of("file"), session),
         f"Suggested next: {step.what}.",
     ]
-    text = "\n\n".join(part for part in parts if part).replace("@", _NO_FILE)
+    text = "\n\n".join(part for part in parts if part).replace("@", _INERT_AT_SIGN)
     return text if len(text) <= LONGEST_BRIEF else f"{text[:LONGEST_BRIEF].rstrip()}…\n\n`sessgit pad` shows all of it."
 
 
-def _standing(pad: Pad, session: str, stage: str, confidence: float | None) -> str:
-    cycle = pads.cycle(pad, session)
+def _status_line(pad: Pad, session: str, stage: str, confidence: float | None) -> str:
+    cycle = pads.current_cycle(pad, session)
     said = [
         f"stage {canonical.one_line(stage, 40)}" if stage else "",
         f"cycle {cycle}" if cycle > 1 else "",
@@ -128,19 +133,22 @@ def _standing(pad: Pad, session: str, stage: str, confidence: float | None) -> s
     return f"Current state: {line}." if line else ""
 
 
-def _listed(called: str, entries: Sequence[Entry], session: str) -> Iterator[str]:
+def _list_sections(called: str, entries: Sequence[Entry], session: str) -> Iterator[str]:
     if not entries:
         return
-    lines = [f"- {_plain(one.text, _LONGEST_PART, '  ')}{_whose(one, session)}" for one in entries[-_MOST:]]
-    more = [f"- ({len(entries) - _MOST} earlier ones: sessgit pad)"] if len(entries) > _MOST else []
+    lines = [
+        f"- {_indented_text(one.text, _LONGEST_PART, '  ')}{_origin_note(one, session)}"
+        for one in entries[-_MOST_LISTED:]
+    ]
+    more = [f"- ({len(entries) - _MOST_LISTED} earlier ones: sessgit pad)"] if len(entries) > _MOST_LISTED else []
     yield "\n".join([f"{called}:", *more, *lines])
 
 
-def _whose(entry: Entry, session: str) -> str:
+def _origin_note(entry: Entry, session: str) -> str:
     return "" if entry.session == session else f" (from {entry.session[:8]})"
 
 
-def _plain(text: str, longest: int, indent: str = "") -> str:
+def _indented_text(text: str, longest: int, indent: str = "") -> str:
     text = canonical.printable(canonical.without_sequences(text)).strip()
     text = text if len(text) <= longest else f"{text[:longest].rstrip()}…"
     return text.replace("\n", f"\n{indent}")

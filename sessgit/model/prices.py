@@ -36,7 +36,7 @@ _FAMILIES = (
 """The first whose name a model's begins with."""
 
 
-def of_model(model: str, overrides: Mapping[str, Price]) -> Price | None:
+def model_price(model: str, overrides: Mapping[str, Price]) -> Price | None:
     """The price of a model: an override of just that name, of a beginning of it, or the table's; None if unknown."""
     if model in overrides:
         return overrides[model]
@@ -46,11 +46,11 @@ def of_model(model: str, overrides: Mapping[str, Price]) -> Price | None:
     return next((price for name, price in _FAMILIES if model.startswith(name)), None)
 
 
-def cost(tokens: Mapping[str, Tokens], overrides: Mapping[str, Price]) -> float | None:
+def token_cost(tokens: Mapping[str, Tokens], overrides: Mapping[str, Price]) -> float | None:
     """What the tokens cost, or None where the price of one of the models is not known."""
     total = 0.0
     for model, counts in tokens.items():
-        price = of_model(model, overrides)
+        price = model_price(model, overrides)
         if price is None:
             return None
         total += counts.input * price.input + counts.output * price.output

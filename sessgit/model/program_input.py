@@ -21,7 +21,7 @@ CELL_ID = re.compile(r"cell_[a-z0-9]{8}")
 LONGEST_NAME = 200
 """Characters of an operation or a source."""
 MOST_DEPENDENCIES = 10_000
-_HINT = "Nothing was recorded."
+_NOTHING_RECORDED = "Nothing was recorded."
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,37 +132,42 @@ class GivenTurn:
     tokens: Mapping[str, int] = field(default_factory=dict)
 
 
-def check(task: Task) -> Task:
+def check_task(task: Task) -> Task:
     """The task; raises UsageError that says what of it is wrong."""
     if task.type not in TYPES:
-        raise UsageError(f"there are no cells of type “{_shown(task.type)}”", f"A type is one of {', '.join(TYPES)}.")
+        raise UsageError(
+            f"there are no cells of type “{_shown_value(task.type)}”", f"A type is one of {', '.join(TYPES)}."
+        )
     for what, said in (("operation", task.operation), ("source", task.source)):
         if not isinstance(said, str) or len(said) > LONGEST_NAME or not canonical.is_printable(said):
-            raise UsageError(f"the {what} of a cell must be one line of at most {LONGEST_NAME} characters", _HINT)
+            raise UsageError(
+                f"the {what} of a cell must be one line of at most {LONGEST_NAME} characters", _NOTHING_RECORDED
+            )
     if not task.operation:
-        raise UsageError("a cell needs an operation, such as “peek”", _HINT)
+        raise UsageError("a cell needs an operation, such as “peek”", _NOTHING_RECORDED)
     if task.id and not CELL_ID.fullmatch(task.id):
-        raise UsageError(f"“{_shown(task.id)}” is not a cell id: cell_ and eight of a-z0-9", _HINT)
+        raise UsageError(f"“{_shown_value(task.id)}” is not a cell id: cell_ and eight of a-z0-9", _NOTHING_RECORDED)
     if len(task.dependencies) > MOST_DEPENDENCIES:
         raise UsageError(
-            f"a cell can depend on at most {MOST_DEPENDENCIES:,} others, not on {len(task.dependencies):,}", _HINT
+            f"a cell can depend on at most {MOST_DEPENDENCIES:,} others, not on {len(task.dependencies):,}",
+            _NOTHING_RECORDED,
         )
     for other in task.dependencies:
         if not isinstance(other, str) or not CELL_ID.fullmatch(other):
-            raise UsageError(f"“{_shown(other)}” is not a cell id", _HINT)
-    as_json(task.args, "the arguments of a cell")
+            raise UsageError(f"“{_shown_value(other)}” is not a cell id", _NOTHING_RECORDED)
+    to_json_line(task.args, "the arguments of a cell")
     if not isinstance(task.args, Mapping):
-        raise UsageError("the arguments of a cell are an object with names", _HINT)
+        raise UsageError("the arguments of a cell are an object with names", _NOTHING_RECORDED)
     return task
 
 
-def as_json(value: Any, what: str) -> str:
+def to_json_line(value: Any, what: str) -> str:
     """The value in JSON on one line; raises UsageError where it is none."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"{what} cannot be written as JSON: {error}", _HINT) from error
+        raise UsageError(f"{what} cannot be written as JSON: {error}", _NOTHING_RECORDED) from error
 
 
-def _shown(value: object) -> str:
+def _shown_value(value: object) -> str:
     return canonical.one_line(str(value), 40)

@@ -8,5 +8,5 @@ Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is in all; what is counted, the function that calls it says."""
 
 
-def unseen(done: int, total: int) -> None:
+def no_progress(done: int, total: int) -> None:
     """For work that nobody watches."""

@@ -16,12 +16,14 @@ from sessgit.errors import UsageError
 from sessgit.model import canonical
 
 MOST_TERMS = 32
-_ALONE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+_SINGLE_CHAR_WORDS = (
+    "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
 """The characters that are words of their own."""
-_TERM = re.compile(r'(-?)(?:"([^"]*)(?:"|$)(\*?)|([^\s"]+))')
-_WORD = re.compile(r"[^\W_]+")
-_BEFORE, _AFTER = f"(?<![^\\W_{_ALONE}])", f"(?![^\\W_{_ALONE}])"
-_HINT = 'Words are all to be found; "a phrase", beginn*, -without and this OR that work too.'
+_TERM_PATTERN = re.compile(r'(-?)(?:"([^"]*)(?:"|$)(\*?)|([^\s"]+))')
+_WORD_PATTERN = re.compile(r"[^\W_]+")
+_BEFORE, _AFTER = f"(?<![^\\W_{_SINGLE_CHAR_WORDS}])", f"(?![^\\W_{_SINGLE_CHAR_WORDS}])"
+_SYNTAX_HINT = 'Words are all to be found; "a phrase", beginn*, -without and this OR that work too.'
 
 Span = tuple[int, int]
 """A part of a text, from its first character to behind its last."""
@@ -50,11 +52,11 @@ class Query:
     @cached_property
     def patterns(self) -> list[re.Pattern[str]]:
         """For each of the terms what finds it in a folded text."""
-        return [re.compile(pattern) for pattern in map(_pattern, self.terms) if pattern]
+        return [re.compile(pattern) for pattern in map(_term_pattern, self.terms) if pattern]
 
     def found(self, text: str) -> list[Span]:
         """Where the text holds the terms, from left to right; of those that overlap the first one."""
-        spans = sorted(match.span() for pattern in self.patterns for match in pattern.finditer(fold(text)))
+        spans = sorted(match.span() for pattern in self.patterns for match in pattern.finditer(fold_text(text)))
         out: list[Span] = []
         for span in spans:
             if not out or span[0] >= out[-1][1]:
@@ -63,28 +65,28 @@ class Query:
 
     def fits(self, texts: Sequence[str]) -> bool:
         """Whether these texts together have a term of each group, and none of them one of `without`."""
-        whole = fold("\n".join(texts))
+        whole = fold_text("\n".join(texts))
 
         def holds(term: Term) -> bool:
-            words, pattern = _prepared(term)
+            words, pattern = _prepare_term(term)
             if not pattern or not all(word in whole for word in words):
                 return False
-            return any(re.search(pattern, fold(text)) for text in texts)
+            return any(re.search(pattern, fold_text(text)) for text in texts)
 
         return all(any(map(holds, group)) for group in self.groups) and not any(map(holds, self.without))
 
     def held(self, text: str) -> int:
         """How many of the terms the text holds."""
-        folded = fold(text)
+        folded = fold_text(text)
         return sum(pattern.search(folded) is not None for pattern in self.patterns)
 
 
-def parse(text: str) -> Query:
+def parse_query(text: str) -> Query:
     """The query that a person typed. Raises UsageError where it has no word to look for, or too many."""
     groups: list[list[Term]] = []
     without: list[Term] = []
     either = False
-    for position, (minus, phrase, star, word) in enumerate(_TERM.findall(text)):
+    for position, (minus, phrase, star, word) in enumerate(_TERM_PATTERN.findall(text)):
         if word in ("OR", "AND") and not minus and position and groups:
             either = word == "OR"
             continue
@@ -100,31 +102,31 @@ def parse(text: str) -> Query:
         either = False
     if not groups:
         wrong = "the query has only excluded words" if without else f"“{text}” contains no word"
-        raise UsageError(wrong, _HINT)
+        raise UsageError(wrong, _SYNTAX_HINT)
     if len(without) + sum(map(len, groups)) > MOST_TERMS:
         raise UsageError(f"the query has more than {MOST_TERMS} words", "Leave out the frequent words.")
     return Query(tuple(map(tuple, groups)), tuple(without))
 
 
-def spaced(text: str) -> str:
+def space_single_char_words(text: str) -> str:
     """The text with spaces around each character that is a word of its own."""
-    return text if text.isascii() else _each_alone().sub(r" \g<0> ", text)
+    return text if text.isascii() else _single_char_pattern().sub(r" \g<0> ", text)
 
 
 @cache
-def _each_alone() -> re.Pattern[str]:
+def _single_char_pattern() -> re.Pattern[str]:
     """Finds such a character: compiled when a text is not plain ASCII, since that takes as long as to record a turn."""
-    return re.compile(f"[{_ALONE}]")
+    return re.compile(f"[{_SINGLE_CHAR_WORDS}]")
 
 
-def fold(text: str) -> str:
+def fold_text(text: str) -> str:
     """The text in small letters without accents, character by character: places in it are those in the text."""
     if text.isascii():
         return text.lower()
-    return "".join(map(_folded, text))
+    return "".join(map(_fold_char, text))
 
 
-def _folded(char: str) -> str:
+def _fold_char(char: str) -> str:
     if char < "\x80":
         return char.lower()
     parts = unicodedata.normalize("NFD", char)
@@ -134,23 +136,23 @@ def _folded(char: str) -> str:
 
 
 @cache
-def _prepared(term: Term) -> tuple[list[str], str]:
+def _prepare_term(term: Term) -> tuple[list[str], str]:
     """The words of a term, each of which a text must hold, and what finds the term in a folded text."""
-    return _WORD.findall(spaced(fold(term.text))), _pattern(term)
+    return _WORD_PATTERN.findall(space_single_char_words(fold_text(term.text))), _term_pattern(term)
 
 
-def _pattern(term: Term) -> str:
-    words = _WORD.findall(spaced(fold(term.text)))
+def _term_pattern(term: Term) -> str:
+    words = _WORD_PATTERN.findall(space_single_char_words(fold_text(term.text)))
     if not words:
         return ""
-    alone = [bool(_each_alone().fullmatch(word)) for word in words]
+    alone = [bool(_single_char_pattern().fullmatch(word)) for word in words]
     out = "" if alone[0] else _BEFORE
     for place, word in enumerate(words):
         if place:
             out += r"[\W_]*" if alone[place] or alone[place - 1] else r"[\W_]+"
         out += re.escape(word)
     if term.prefix and not alone[-1]:
-        return out + f"[^\\W_{_ALONE}]*"
+        return out + f"[^\\W_{_SINGLE_CHAR_WORDS}]*"
     return out if alone[-1] else out + _AFTER
 
 
@@ -162,16 +164,16 @@ class Snippet:
     matches: tuple[Span, ...] = ()
 
 
-def snippet(text: str, query: Query, length: int) -> Snippet:
+def make_snippet(text: str, query: Query, length: int) -> Snippet:
     """About `length` characters of a text around the place that holds most of the query; where nothing is found,
     its beginning. Control characters are made harmless."""
     spans = query.found(text)
-    start = _start(text, spans, length)
+    start = _snippet_start(text, spans, length)
     end = min(len(text), start + length)
     shown = [(max(a, start), min(b, end)) for a, b in spans if a < end and b > start]
     parts = ["…"] if text[:start].strip() else []
     size, matches = len("".join(parts)), list[Span]()
-    for piece, is_match in _pieces(text, shown, start, end):
+    for piece, is_match in _marked_pieces(text, shown, start, end):
         clean = canonical.printable(" ".join(f"|{piece}|".split()))[1:-1]
         if not size or (parts[-1].endswith((" ", "…")) and not is_match):
             clean = clean.lstrip()
@@ -183,7 +185,7 @@ def snippet(text: str, query: Query, length: int) -> Snippet:
     return Snippet(out + "…" if text[end:].strip() else out, tuple(matches))
 
 
-def _start(text: str, spans: Sequence[Span], length: int) -> int:
+def _snippet_start(text: str, spans: Sequence[Span], length: int) -> int:
     """Where to begin: a little before the match from which on most matches fit, at the start of a word."""
     if not spans or len(text) <= length:
         return 0
@@ -195,7 +197,7 @@ def _start(text: str, spans: Sequence[Span], length: int) -> int:
     return start
 
 
-def _pieces(text: str, spans: Iterable[Span], start: int, end: int) -> Iterator[tuple[str, bool]]:
+def _marked_pieces(text: str, spans: Iterable[Span], start: int, end: int) -> Iterator[tuple[str, bool]]:
     for a, b in spans:
         if a > start:
             yield text[start:a], False

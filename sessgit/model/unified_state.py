@@ -23,8 +23,8 @@ LONGEST_TEXT = 2_000
 LONGEST_PATH = 4_096
 LONGEST_VERSION = 200
 MEMORY = "context.working_memory"
-_MOST = 1 << 53
-_MOST_COST = 1e12
+_MAX_COUNT = 1 << 53
+_MAX_COST = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Unified:
     rlm_version: str = ""
 
 
-NOTHING = Unified()
+NO_STATE = Unified()
 
 SCALARS = (*(f"activation.{one.name}" for one in fields(Activation)), "budget.max_recursive_calls")
 """What only one value of can stay where two sessions are brought together."""
@@ -77,13 +77,13 @@ OWN = ("trajectory.export_path", "metadata.rlm_version")
 # As it is stored
 
 
-def document(own: Unified) -> dict[str, dict[str, Any]]:
+def state_document(own: Unified) -> dict[str, dict[str, Any]]:
     """The parts that are there, by their keys in `session.json`."""
-    if own is NOTHING or own == NOTHING:
+    if own is NO_STATE or own == NO_STATE:
         return {}
     parts: dict[str, dict[str, Any]] = {
-        "activation": _given(own.activation),
-        "budget": _given(own.budget),
+        "activation": _set_values(own.activation),
+        "budget": _set_values(own.budget),
         "context": {"working_memory": dict(own.working_memory)} if own.working_memory else {},
         "trajectory": {"export_path": own.export_path} if own.export_path else {},
         "metadata": {"rlm_version": own.rlm_version} if own.rlm_version else {},
@@ -91,7 +91,7 @@ def document(own: Unified) -> dict[str, dict[str, Any]]:
     return {key: part for key, part in parts.items() if part}
 
 
-def of(top: Mapping[str, Any]) -> Unified:
+def parse_state(top: Mapping[str, Any]) -> Unified:
     """What a `session.json` says of them; a field of the wrong kind counts as missing."""
     activation, budget, context, trajectory, metadata = (
         part if isinstance(part := top.get(key), dict) else {}
@@ -102,24 +102,24 @@ def of(top: Mapping[str, Any]) -> Unified:
         Activation(
             value if isinstance(value := activation.get("rlm_active"), bool) else None,
             mode if isinstance(mode, str) and mode in MODES else None,  # type: ignore[arg-type]
-            _text(activation.get("activation_reason")) or None,
-            _number(activation.get("complexity_score"), -_MOST_COST),
-            _count(activation.get("current_depth")),
-            depth if (depth := _count(activation.get("max_depth"))) and depth <= MOST_DEPTH else None,
+            _str_or_empty(activation.get("activation_reason")) or None,
+            _float_or_none(activation.get("complexity_score"), -_MAX_COST),
+            _count_or_none(activation.get("current_depth")),
+            depth if (depth := _count_or_none(activation.get("max_depth"))) and depth <= MOST_DEPTH else None,
         ),
         memory if isinstance(memory, dict) and not is_deeper(memory, DEEPEST_MEMORY) else {},
         Budget(
-            _count(budget.get("max_recursive_calls")),
-            _count(budget.get("total_recursive_calls")),
-            _number(budget.get("cost_usd"), 0),
+            _count_or_none(budget.get("max_recursive_calls")),
+            _count_or_none(budget.get("total_recursive_calls")),
+            _float_or_none(budget.get("cost_usd"), 0),
         ),
-        _text(trajectory.get("export_path")),
-        _text(metadata.get("rlm_version")),
+        _str_or_empty(trajectory.get("export_path")),
+        _str_or_empty(metadata.get("rlm_version")),
     )
-    return NOTHING if found == NOTHING else found
+    return NO_STATE if found == NO_STATE else found
 
 
-def value(own: Unified, path: str) -> Any:
+def value_at(own: Unified, path: str) -> Any:
     """What stands at a path, None for nothing."""
     part, _, key = path.partition(".")
     if part in ("activation", "budget"):
@@ -140,17 +140,17 @@ def with_values(own: Unified, values: Mapping[str, Any]) -> Unified:
     return own
 
 
-def inherited(own: Unified) -> Unified:
+def inherited_state(own: Unified) -> Unified:
     """What a session takes over from the one that it left: all but where that one was written to."""
     return own if not own.export_path else replace(own, export_path="")
 
 
-def of_session(own: Unified, decided: Unified) -> Unified:
+def decided_state(own: Unified, decided: Unified) -> Unified:
     """What was decided about two sessions, as it holds of one: with its own export and version."""
-    return with_values(decided, {path: value(own, path) for path in OWN})
+    return with_values(decided, {path: value_at(own, path) for path in OWN})
 
 
-def size(memory: Mapping[str, Any]) -> int:
+def memory_size(memory: Mapping[str, Any]) -> int:
     """Bytes of a working memory as JSON on one line in UTF-8."""
     text = json.dumps(memory, ensure_ascii=False, separators=(",", ":"))
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
@@ -170,7 +170,7 @@ def is_deeper(found: object, most: int) -> bool:
 # Two of them
 
 
-def grown(base: float | None, ours: float | None, theirs: float | None) -> Any:
+def merged_counter(base: float | None, ours: float | None, theirs: float | None) -> Any:
     """A counter of ours with what theirs grew by since its base; None where nobody counts any more."""
     if theirs == base or (ours is None and theirs is None):
         return ours
@@ -178,17 +178,17 @@ def grown(base: float | None, ours: float | None, theirs: float | None) -> Any:
         return theirs
     together = (ours or 0) + (theirs or 0) - (base or 0)
     together = max(together, type(together)(0))  # cost stays a fraction
-    return min(together, _MOST - 1) if isinstance(together, int) else min(round(together, 9), _MOST_COST)
+    return min(together, _MAX_COUNT - 1) if isinstance(together, int) else min(round(together, 9), _MAX_COST)
 
 
-def united(
+def merged_memory(
     began: tuple[Mapping[str, Any], Mapping[str, Any]], ours: Mapping[str, Any], theirs: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """Our working memory with what only theirs changed since it began, key by key, and the keys that both changed, of
     which ours is kept. `began` is what each side began with, ours first."""
     out, both = dict(ours), list[str]()
     for key in sorted({*ours, *theirs}):
-        mine, other, was, there = (_at(one, key) for one in (ours, theirs, *began))
+        mine, other, was, there = (_comparable_value(one, key) for one in (ours, theirs, *began))
         if other in (mine, there):
             continue
         if mine != was:
@@ -200,64 +200,70 @@ def united(
     return out, both
 
 
-def taken(memory: Mapping[str, Any], theirs: Mapping[str, Any], keys: list[str]) -> dict[str, Any]:
+def memory_with_theirs(memory: Mapping[str, Any], theirs: Mapping[str, Any], keys: list[str]) -> dict[str, Any]:
     """The memory with what theirs says of some keys."""
     kept = {key: said for key, said in memory.items() if key not in keys}
     return {**kept, **{key: theirs[key] for key in keys if key in theirs}}
 
 
-def same(one: object, other: object) -> bool:
+def is_same_json(one: object, other: object) -> bool:
     """Whether two JSON values are the same document: 1, 1.0 and true are three."""
     return one is other or canonical.compact(one) == canonical.compact(other)
 
 
-def joined(base: Unified | None, ours: Unified, theirs: Unified, *, later: bool) -> Unified:
+def merged_state(base: Unified | None, ours: Unified, theirs: Unified, *, later: bool) -> Unified:
     """The parts of one session that two machines went on with: what only one changed, of what both did the value of
     theirs if that is the `later` one. Without a base nothing is known of growth, and the larger counter holds."""
-    start = base or NOTHING
+    start = base or NO_STATE
     values: dict[str, Any] = {}
     for path in (*SCALARS, *OWN):
-        was, mine, other = (value(one, path) for one in (start, ours, theirs))
-        values[path] = mine if same(other, mine) or same(other, was) or not (same(mine, was) or later) else other
+        was, mine, other = (value_at(one, path) for one in (start, ours, theirs))
+        values[path] = (
+            mine
+            if is_same_json(other, mine) or is_same_json(other, was) or not (is_same_json(mine, was) or later)
+            else other
+        )
     for path in COUNTERS:
-        was, mine, other = (value(one, path) for one in (base or _least(ours, theirs), ours, theirs))
-        values[path] = grown(was, mine, other)
-    memory, both = united((start.working_memory, start.working_memory), ours.working_memory, theirs.working_memory)
-    values[MEMORY] = taken(memory, theirs.working_memory, both) if later else memory
+        was, mine, other = (value_at(one, path) for one in (base or _lower_counters(ours, theirs), ours, theirs))
+        values[path] = merged_counter(was, mine, other)
+    memory, both = merged_memory(
+        (start.working_memory, start.working_memory), ours.working_memory, theirs.working_memory
+    )
+    values[MEMORY] = memory_with_theirs(memory, theirs.working_memory, both) if later else memory
     return with_values(ours, values)
 
 
-def _least(ours: Unified, theirs: Unified) -> Unified:
-    counts = {path: (value(ours, path), value(theirs, path)) for path in COUNTERS}
-    return with_values(NOTHING, {path: min(a or 0, b or 0) for path, (a, b) in counts.items()})
+def _lower_counters(ours: Unified, theirs: Unified) -> Unified:
+    counts = {path: (value_at(ours, path), value_at(theirs, path)) for path in COUNTERS}
+    return with_values(NO_STATE, {path: min(a or 0, b or 0) for path, (a, b) in counts.items()})
 
 
 # Inside
 
 
-def _given(part: Activation | Budget) -> dict[str, Any]:
-    return dict(_set(part))
+def _set_values(part: Activation | Budget) -> dict[str, Any]:
+    return dict(_set_fields(part))
 
 
-def _set(part: Activation | Budget) -> Iterator[tuple[str, Any]]:
+def _set_fields(part: Activation | Budget) -> Iterator[tuple[str, Any]]:
     for one in fields(part):
         found = getattr(part, one.name)
         if found is not None:
             yield one.name, found
 
 
-def _at(memory: Mapping[str, Any], key: str) -> bytes | None:
+def _comparable_value(memory: Mapping[str, Any], key: str) -> bytes | None:
     """A value so that equal ones are equal JSON, None for one that is not there."""
     return canonical.compact(memory[key]) if key in memory else None
 
 
-def _text(found: object) -> str:
+def _str_or_empty(found: object) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _count(found: object) -> int | None:
-    return found if type(found) is int and 0 <= found < _MOST else None
+def _count_or_none(found: object) -> int | None:
+    return found if type(found) is int and 0 <= found < _MAX_COUNT else None
 
 
-def _number(found: object, least: float) -> float | None:
-    return float(found) if type(found) in (int, float) and least <= found <= _MOST_COST else None  # type: ignore[operator, arg-type]
+def _float_or_none(found: object, least: float) -> float | None:
+    return float(found) if type(found) in (int, float) and least <= found <= _MAX_COST else None  # type: ignore[operator, arg-type]

@@ -57,7 +57,7 @@ class Copy:
         return next((row for row in self.rows if row.uuid), None)
 
     @cached_property
-    def began(self) -> str:
+    def first_time(self) -> str:
         """The first time in it."""
         return next((row.time for row in self.rows if row.time), "")
 
@@ -66,7 +66,7 @@ Version = tuple[Copy, ...]
 """The copies that make one file, one after another."""
 
 
-def holds(copy: Copy, other: Copy) -> bool:
+def contains_lines(copy: Copy, other: Copy) -> bool:
     """Return whether all lines of the other one are lines of the copy, in the same order."""
     rows = iter(copy.rows)
     if not all(any(row.digest == held.digest for held in rows) for row in other.rows):
@@ -78,10 +78,10 @@ def holds(copy: Copy, other: Copy) -> bool:
 
 def versions(copies: Iterable[Copy]) -> list[Version]:
     """Return the versions that the copies make, the newest first."""
-    left, found = _joined(_maximal(copies)), list[Version]()
+    left, found = _join_overlapping(_maximal_copies(copies)), list[Version]()
     while left:
-        version = _version(left)
-        found.append(tuple(_in_order(version)))
+        version = _newest_version(left)
+        found.append(tuple(_copies_in_order(version)))
         left = [copy for copy in left if copy not in version]
     return found
 
@@ -91,20 +91,20 @@ def rows_of(version: Version) -> list[Row]:
     return [row for copy in version for row in copy.rows]
 
 
-def _maximal(copies: Iterable[Copy]) -> list[Copy]:
+def _maximal_copies(copies: Iterable[Copy]) -> list[Copy]:
     """Return the copies that no other one holds, the newest first."""
     found: list[Copy] = []
     for copy in sorted(copies, key=lambda copy: copy.rank, reverse=True):
-        if not any(holds(other, copy) for other in found):
+        if not any(contains_lines(other, copy) for other in found):
             found.append(copy)
     return found
 
 
-def _joined(copies: list[Copy]) -> list[Copy]:
+def _join_overlapping(copies: list[Copy]) -> list[Copy]:
     """Return the copies with one in the place of any two that overlap."""
     for one, other in permutations(copies, 2):
         if (whole := _overlap(one, other)) is not None:
-            return _joined(_maximal([whole, *(copy for copy in copies if copy not in (one, other))]))
+            return _join_overlapping(_maximal_copies([whole, *(copy for copy in copies if copy not in (one, other))]))
     return copies
 
 
@@ -122,17 +122,17 @@ def _overlap(copy: Copy, other: Copy) -> Copy | None:
     return None
 
 
-def _version(copies: Sequence[Copy]) -> list[Copy]:
+def _newest_version(copies: Sequence[Copy]) -> list[Copy]:
     """Return the newest copy and those that it continues or that continue it; `copies` are in order of age."""
     found = [copies[0]]
     waiting = list(copies[1:])
-    while (more := next((copy for copy in waiting if _fits(copy, found)), None)) is not None:
+    while (more := next((copy for copy in waiting if _can_join_version(copy, found)), None)) is not None:
         found.append(more)
         waiting.remove(more)
     return found
 
 
-def _fits(copy: Copy, version: Collection[Copy]) -> bool:
+def _can_join_version(copy: Copy, version: Collection[Copy]) -> bool:
     """Return whether a copy has no line with a uuid that the version has, and one of them continues the other."""
     if any(copy.uuids & other.uuids for other in version):
         return False
@@ -144,9 +144,9 @@ def _continues(copy: Copy, other: Copy) -> bool:
     return copy.first is not None and copy.first.parent in other.uuids
 
 
-def _in_order(version: Collection[Copy]) -> list[Copy]:
+def _copies_in_order(version: Collection[Copy]) -> list[Copy]:
     """Return the copies so that each stands behind the one that it continues, else by when they began."""
-    waiting = sorted(version, key=lambda copy: (copy.began, copy.rank))
+    waiting = sorted(version, key=lambda copy: (copy.first_time, copy.rank))
     found: list[Copy] = []
     while waiting:
         free = (c for c in waiting if not any(_continues(c, other) for other in waiting if other is not c))

@@ -18,18 +18,18 @@ from sessgit.store import layout, refs
 from sessgit.store.secrets import denylist, objects
 from sessgit.store.store import Store
 
-_CODE = re.compile(
+_ENCODED_TEXT = re.compile(
     rb"(?:[A-Za-z0-9+/_-]{24,}\r?\n)*[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]{1,76})?(?![A-Za-z0-9+/_-])={0,2}"
 )
 _TEXT = re.compile(rb"[\t\r\n -~]{16,}")
-_STANDARD = bytes.maketrans(b"-_", b"+/")
-_HINT = "`sessgit purge --find` lists them."
+_TO_STANDARD_BASE64 = bytes.maketrans(b"-_", b"+/")
+_FIND_HINT = "`sessgit purge --find` lists them."
 _SHORTEST_ID = 4
-_PLACES = 20
+_MOST_PLACES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Likely:
+class LikelySecret:
     """A likely secret: `id` is the same in this store for ever, `kind` what the rules call it, `length` in characters,
     `count` in how many lines it stands, `places` the first addresses of where; `value` must never be shown."""
 
@@ -41,7 +41,7 @@ class Likely:
     places: tuple[str, ...] = ()
 
 
-def likely(store: Store, progress: Progress) -> list[Likely]:
+def find_likely_secrets(store: Store, progress: Progress) -> list[LikelySecret]:
     """What the rules of now would replace in the store, those first that stand in most lines.
 
     They are looked for in base64 and hex, too. Nothing else is found of what was recorded with these rules: it was
@@ -49,10 +49,10 @@ def likely(store: Store, progress: Progress) -> list[Likely]:
     """
     found: dict[str, tuple[str, int]] = {}
     blobs: dict[str, set[str]] = {}
-    for one in objects.every(store.path, progress):
+    for one in objects.all_objects(store.path, progress):
         if one.kind != "blob":
             continue
-        for secret in (*_plain(one.data), *_coded(one.data)):
+        for secret in (*_secrets_in_text(one.data), *_secrets_in_encoded(one.data)):
             try:
                 value = secret.value.decode("utf-8")
             except UnicodeDecodeError:
@@ -61,24 +61,29 @@ def likely(store: Store, progress: Progress) -> list[Likely]:
                 kind, count = found.get(value, (secret.kind, 0))
                 found[value] = kind, count + 1
                 blobs.setdefault(one.id, set()).add(value)
-    places = _places(store, blobs) if found else {}
+    places = _places_by_value(store, blobs) if found else {}
     every = [
-        Likely(
-            denylist.ident(store.beside, value), kind, len(value), count, value, tuple(places.get(value, ()))[:_PLACES]
+        LikelySecret(
+            denylist.value_id(store.beside, value),
+            kind,
+            len(value),
+            count,
+            value,
+            tuple(places.get(value, ()))[:_MOST_PLACES],
         )
         for value, (kind, count) in found.items()
     ]
     return sorted(every, key=lambda one: (-one.count, one.id))
 
 
-def _plain(data: bytes) -> Iterator[Secret]:
+def _secrets_in_text(data: bytes) -> Iterator[Secret]:
     return (secret for line in data.split(b"\n") for secret in secrets_of_line(line, _protected()))
 
 
-def _coded(data: bytes) -> Iterator[Secret]:
+def _secrets_in_encoded(data: bytes) -> Iterator[Secret]:
     """What stands in base64 or hex in the strings and texts of a file, also where that is broken into lines."""
-    for text in scan.texts(data):
-        for found in _CODE.finditer(text.encode("utf-8", "surrogatepass")):
+    for text in scan.file_texts(data):
+        for found in _ENCODED_TEXT.finditer(text.encode("utf-8", "surrogatepass")):
             code = b"".join(found[0].split())
             for plain in (_from_hex(code), _from_base64(code)):
                 for piece in _TEXT.findall(plain):
@@ -86,7 +91,7 @@ def _coded(data: bytes) -> Iterator[Secret]:
 
 
 def _from_base64(code: bytes) -> bytes:
-    whole = code.rstrip(b"=").translate(_STANDARD)
+    whole = code.rstrip(b"=").translate(_TO_STANDARD_BASE64)
     whole = whole[: len(whole) - (len(whole) % 4 == 1)]
     return base64.b64decode(whole + b"=" * (-len(whole) % 4))
 
@@ -98,7 +103,7 @@ def _from_hex(code: bytes) -> bytes:
         return b""
 
 
-def _places(store: Store, blobs: dict[str, set[str]]) -> dict[str, dict[str, None]]:
+def _places_by_value(store: Store, blobs: dict[str, set[str]]) -> dict[str, dict[str, None]]:
     """For each value the addresses where it stands now, those of whole conversations before their rewound branches."""
     found: dict[str, dict[str, None]] = {}
     known: dict[str, frozenset[str]] = {}
@@ -115,7 +120,7 @@ def _places(store: Store, blobs: dict[str, set[str]]) -> dict[str, dict[str, Non
             found.setdefault(value, {})[address] = None
 
     spaces = (layout.HEADS, layout.ARCHIVE)
-    tips = [(layout.parts(ref), tip) for ref, tip in refs.read_all(store.path).items()]
+    tips = [(layout.split_ref(ref), tip) for ref, tip in refs.read_all(store.path).items()]
     for (_, name), tip in sorted((one for one in tips if one[0][0] in spaces), key=lambda one: "." in one[0][1]):
         try:
             entries = store.repo.tree(store.commit(tip).tree)
@@ -125,23 +130,23 @@ def _places(store: Store, blobs: dict[str, set[str]]) -> dict[str, dict[str, Non
             for part, entry in entries.items():
                 if part != layout.TURNS:
                     # Most that is said of a session repeats its turns.
-                    note((v for v in below(*entry) if not _stands_in(name, found.get(v, {}))), name)
+                    note((v for v in below(*entry) if not _is_in_session(name, found.get(v, {}))), name)
         except (SessgitError, ValueError):
             continue  # what cannot be read has no address
     return found
 
 
-def _stands_in(session: str, addresses: Iterable[str]) -> bool:
+def _is_in_session(session: str, addresses: Iterable[str]) -> bool:
     return any(one.startswith(f"{session}@") for one in addresses)
 
 
-def named(every: list[Likely], prefix: str) -> Likely:
+def find_by_id(every: list[LikelySecret], prefix: str) -> LikelySecret:
     """The one whose id begins so; raises NotFoundError or AmbiguousError."""
     matching = [one for one in every if len(prefix) >= _SHORTEST_ID and one.id.startswith(prefix.lower())]
     if not matching:
-        raise NotFoundError(f"no likely secret has an id that starts with “{prefix}”", _HINT)
+        raise NotFoundError(f"no likely secret has an id that starts with “{prefix}”", _FIND_HINT)
     if len(matching) > 1:
-        raise AmbiguousError(f"“{prefix}” could be any of {', '.join(one.id for one in matching)}", _HINT)
+        raise AmbiguousError(f"“{prefix}” could be any of {', '.join(one.id for one in matching)}", _FIND_HINT)
     return matching[0]
 
 

@@ -29,12 +29,12 @@ from sessgit.store.backend import Commit
 from sessgit.store.store import Store, join_lines
 
 _OID = re.compile(r"[0-9a-f]{40}")
-_WIDE = 200
+_LONGEST_PROMPT = 200
 _MOST_PLACES = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Own:
+class _CommitTurn:
     """Of a commit the turn that it holds, how many values went out of that turn, and out of all up to it."""
 
     key: str = ""
@@ -59,7 +59,7 @@ class Rewriter:
     def __post_init__(self) -> None:
         self.folders = Folders(self.store, self.matcher)
         self._seen = set[str]()
-        self._own: dict[str, _Own] = {}
+        self._own: dict[str, _CommitTurn] = {}
         self._held: dict[str, bool] = {}
         self._trees: dict[str, Entry | None] = {}
         self._prefixes: dict[tuple[str, str], str] = {}
@@ -105,14 +105,14 @@ class Rewriter:
         origin = states.origin_of(self._state(commit))
         point = origin.get("commit")
         named = [point] if isinstance(point, str) and _OID.fullmatch(point) else []
-        named += [tip for tip in messages.loads(commit.message).all("Tip") if _OID.fullmatch(tip)]
-        named += self._began(commit) if origin.get("prefix") else []
+        named += [tip for tip in messages.parse_message(commit.message).all("Tip") if _OID.fullmatch(tip)]
+        named += self._fork_beginning(commit) if origin.get("prefix") else []
         return [*commit.parents, *filter(self._is_commit, named)]
 
-    def _began(self, commit: Commit) -> list[str]:
+    def _fork_beginning(self, commit: Commit) -> list[str]:
         """The first commit of the fork that it is of: after a rewind to before it no parent leads there."""
         try:
-            first = self._first(commit, self.store.state(commit.id))
+            first = self._first_fork_commit(commit, self.store.state(commit.id))
         except SessgitError:
             return []
         return [first] if first != commit.id else []
@@ -128,10 +128,14 @@ class Rewriter:
         return self.store.repo.blob(entry[0]) if entry and not entry[1] else b""
 
     def _one(self, commit: Commit) -> None:
-        message = messages.loads(commit.message)
+        message = messages.parse_message(commit.message)
         new, own = self._message(commit, message)
         self._own[commit.id] = own
-        text = messages.dumps(new) if messages.dumps(message) == commit.message else self._words(commit.message)
+        text = (
+            messages.format_message(new)
+            if messages.format_message(message) == commit.message
+            else self._words(commit.message)
+        )
         tips = message.all("Tip")
         named = any(self.now(one) != one for one in [*commit.parents, *tips, *self._origins(commit)])
         if not named and not own.added and text == commit.message and not self.holds(commit.tree):
@@ -153,7 +157,7 @@ class Rewriter:
 
     def _agent(self, commit: Commit) -> Agent:
         """The agent whose turns the commit holds."""
-        return agents.named(self.store.agent(messages.loads(commit.message).get("Session"), commit.id))
+        return agents.named(self.store.agent(messages.parse_message(commit.message).get("Session"), commit.id))
 
     # Trees
 
@@ -185,7 +189,7 @@ class Rewriter:
             if name == layout.TURNS and is_tree:
                 self._trees[key] = (self._turns(commit, oid, 0), True)
             elif name == layout.PAD and is_tree:
-                self._trees[key] = states.pad(self.store, oid, self.matcher)
+                self._trees[key] = states.rewrite_pad(self.store, oid, self.matcher)
             else:
                 self._trees[key] = turn_folders.blob(self.store, entry, self.matcher)
         return self._trees[key]
@@ -206,7 +210,9 @@ class Rewriter:
         return found[0]
 
     def _new_state(self, data: bytes, prefix: str, added: int) -> Entry:
-        made = states.state(data, self.matcher, self.values, self.now, states.News(added, self.prompts, prefix))
+        made = states.rewrite_state(
+            data, self.matcher, self.values, self.now, states.StateChanges(added, self.prompts, prefix)
+        )
         return self.store.repo.write_blob(made), False
 
     def _prefix(
@@ -222,42 +228,44 @@ class Rewriter:
             return ""
         key = (state.id, was)
         if key not in self._prefixes:
-            first = self._first(commit, state)
+            first = self._first_fork_commit(commit, state)
             self._prefixes[key] = was
             try:
-                if states.digest(reassemble.prefix(self.store, state, state.origin, first)) != was:
+                if states.bytes_hash(reassemble.fork_prefix(self.store, state, state.origin, first)) != was:
                     return was  # it never could be written anew
                 drafted = draft(self.store.repo.edit_tree(commit.tree, changes)) if first == commit.id else ""
                 moved = replace(state.origin, commit=self.now(state.origin.commit))
-                made = reassemble.prefix(self.store, replace(state, origin=moved), moved, drafted or self.now(first))
-                self._prefixes[key] = states.digest(made)
+                made = reassemble.fork_prefix(
+                    self.store, replace(state, origin=moved), moved, drafted or self.now(first)
+                )
+                self._prefixes[key] = states.bytes_hash(made)
             except SessgitError:  # what the fork left is not here: its beginning cannot be written anew either way
                 pass
         return self._prefixes[key]
 
-    def _first(self, commit: Commit, state: Session) -> str:
+    def _first_fork_commit(self, commit: Commit, state: Session) -> str:
         """The commit with which a fork of ours began."""
         if state.id not in self._forks:
             tips = {state.id: commit.id}
             with suppress(NotFoundError):  # it was deleted
-                tips = reassemble.branches(self.store, state.id) | tips
+                tips = reassemble.session_branches(self.store, state.id) | tips
             self._forks[state.id] = reassemble.fork_commit(self.store, state.id, tips)
         return self._forks[state.id]
 
     # Messages
 
-    def _message(self, commit: Commit, message: Message) -> tuple[Message, _Own]:
-        before = self._own.get(commit.parents[0], _Own()) if commit.parents else _Own()
+    def _message(self, commit: Commit, message: Message) -> tuple[Message, _CommitTurn]:
+        before = self._own.get(commit.parents[0], _CommitTurn()) if commit.parents else _CommitTurn()
         number, key = message.number("Turn"), message.get("Prompt")
         lines, count = self._lines(commit, message, number if key else None)
         own = before if lines is None else replace(before, added=before.added + count)
         if number and key:
             start = before.added - before.turn if before.key == key else before.added
-            own = _Own(key, count, start + count)
+            own = _CommitTurn(key, count, start + count)
         trailers = [(name, self._trailer(name, value)) for name, value in message.trailers]
         subject = value_match.cut_short(self._words(message.subject), self.values)
         if lines is not None and lines.old != lines.new:
-            trailers = _proved(trailers, message, lines)
+            trailers = _proof_trailers(trailers, message, lines)
             if number and key:
                 subject, key = self._told(commit, message, lines, subject, key)
                 trailers = [(name, key if name == "Prompt" else value) for name, value in trailers]
@@ -267,7 +275,7 @@ class Rewriter:
         """The lines that the extents of a commit are of, and how many values went out of them; None for none."""
         event = message.get("Event")
         if number:
-            found = self.store.repo.entry(commit.tree, layout.turn(number))
+            found = self.store.repo.entry(commit.tree, layout.turn_folder(number))
             if found is None or not self.holds(found[0]):
                 return None, 0
             lines = self.folders.lines(self._agent(commit), found[0])
@@ -299,7 +307,7 @@ class Rewriter:
         """The subject and the key of a turn in its new words."""
         agent = self._agent(commit)
         old, new = (agent.lines.parsed(every[lines.first :]) for every in (lines.old, lines.new))
-        said = [canonical.one_line(agent.cells.describe(body).prompt, _WIDE) for body in (old, new)]
+        said = [canonical.one_line(agent.cells.describe(body).prompt, _LONGEST_PROMPT) for body in (old, new)]
         self.prompts[said[0]] = said[1]
         if message.subject == canonical.one_line(f"turn {message.get('Turn')}: {said[0]}", messages.SUBJECT_WIDTH):
             subject = f"turn {message.get('Turn')}: {said[1]}"
@@ -324,7 +332,7 @@ class Rewriter:
         return clean.decode("utf-8", "replace") if count else text
 
 
-def _proved(trailers: list[tuple[str, str]], message: Message, lines: Changed) -> list[tuple[str, str]]:
+def _proof_trailers(trailers: list[tuple[str, str]], message: Message, lines: Changed) -> list[tuple[str, str]]:
     """The trailers with the hash of the lines as they are stored now, and how many secrets stand replaced in them."""
     many = sum(extent.lines for extent in message.extents)
     if not many or not message.get("Lines-SHA256"):

@@ -35,7 +35,7 @@ _TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class RewrittenNames:
     """What is named otherwise now, commits and keys of turns by what they were, and the values, as far as they are
     known: what was cut short tells them by their beginnings."""
 
@@ -44,14 +44,16 @@ class News:
     values: Sequence[str] = ()
 
 
-def mend(store: Path, matcher: ValueMatcher, news: News) -> None:
+def update_state_files(store: Path, matcher: ValueMatcher, news: RewrittenNames) -> None:
     """Cursors, notes and agreements name the commits and turns of now, and nothing holds a value."""
     beside = StorePaths(store)
     for path in (*beside.state.glob("*.json"), *beside.state.glob("*.append")):
-        _changed(path, lambda data: _mapped(value_match.clean_lines(data, matcher)[0], news.commits, news.keys))
-    _changed(beside.latest, lambda data: value_match.clean_lines(data, matcher)[0])
+        _rewrite_file(
+            path, lambda data: _replace_ids(value_match.clean_lines(data, matcher)[0], news.commits, news.keys)
+        )
+    _rewrite_file(beside.latest, lambda data: value_match.clean_lines(data, matcher)[0])
     for path in (beside.log, beside.log.with_name(f"{beside.log.name}.1")):
-        _changed(path, lambda data: value_match.clean_text(data, matcher)[0])
+        _rewrite_file(path, lambda data: value_match.clean_text(data, matcher)[0])
     beside.refs.unlink(missing_ok=True)  # tags may be called by it
     for path in (store / "logs", *beside.state.glob("damaged/*")):
         if path.is_dir():  # what refs were before: git keeps objects for it
@@ -60,11 +62,11 @@ def mend(store: Path, matcher: ValueMatcher, news: News) -> None:
             path.unlink(missing_ok=True)
     for path in store.glob("*_HEAD"):  # of commands of git's own
         path.unlink(missing_ok=True)
-    tempdirs.sweep(beside.state)
-    quarantine.sweep(beside)
+    tempdirs.delete_stale_folders(beside.state)
+    quarantine.delete_stale_folders(beside)
     for path in beside.state.glob("push-*"):
         shutil.rmtree(path, ignore_errors=True)
-    events(store, matcher)
+    redact_events(store, matcher)
 
 
 def _may_hold(path: Path, matcher: ValueMatcher) -> bool:
@@ -76,7 +78,7 @@ def _may_hold(path: Path, matcher: ValueMatcher) -> bool:
         return True
 
 
-def events(store: Path, matcher: ValueMatcher) -> None:
+def redact_events(store: Path, matcher: ValueMatcher) -> None:
     """No event that waits holds a value; what is no event of a client and holds one goes."""
     for path in StorePaths(store).spool.glob("*"):
         with suppress(OSError):
@@ -91,24 +93,26 @@ def events(store: Path, matcher: ValueMatcher) -> None:
             os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))  # events are read in the order of their times
 
 
-def operations(store: Path, matcher: ValueMatcher, news: News, done: Operation, since: str) -> str:
+def rewrite_operations(store: Path, matcher: ValueMatcher, news: RewrittenNames, done: Operation, since: str) -> str:
     """The operations name the commits of now, without a value in their words; the purge itself comes last, once.
 
     Returns its id.
     """
     beside = StorePaths(store)
-    _changed(beside.journal, lambda data: b"".join(_operation(line, matcher, news) for line in data.splitlines(True)))
+    _rewrite_file(
+        beside.journal, lambda data: b"".join(_rewrite_operation(line, matcher, news) for line in data.splitlines(True))
+    )
     written = [one.id for one in journal.read(beside) if one.command == done.command and one.time >= since]
     return written[-1] if written else journal.append(beside, done).id
 
 
-def indexes(store: Path, index: Index) -> None:
+def reset_indexes(store: Path, index: Index) -> None:
     """Both indexes begin anew: SQLite leaves what was deleted where it stood."""
-    forget.everything(index)
-    forget.all_words(store)
+    forget.reset_index(index)
+    forget.remove_fulltext_index(store)
 
 
-def _operation(line: bytes, matcher: ValueMatcher, news: News) -> bytes:
+def _rewrite_operation(line: bytes, matcher: ValueMatcher, news: RewrittenNames) -> bytes:
     try:
         document: dict[str, Any] = json.loads(line)
         refs = document["refs"]
@@ -126,16 +130,16 @@ def _operation(line: bytes, matcher: ValueMatcher, news: News) -> bytes:
     return line if clean == line.rstrip(b"\n") else clean + (b"\n" if line.endswith(b"\n") else b"")
 
 
-def _mapped(data: bytes, commits: Mapping[str, str], keys: Mapping[str, str]) -> bytes:
+def _replace_ids(data: bytes, commits: Mapping[str, str], keys: Mapping[str, str]) -> bytes:
     data = _OID.sub(lambda one: b'"%s"' % commits.get(one[1].decode(), one[1].decode()).encode(), data)
     for old, new in keys.items():
         data = data.replace(b'"%s"' % old.encode(), b'"%s"' % new.encode())
         for kind in (b".r-", b".m-"):
-            data = data.replace(kind + ids.short(old).encode() + b'"', kind + ids.short(new).encode() + b'"')
+            data = data.replace(kind + ids.short_id(old).encode() + b'"', kind + ids.short_id(new).encode() + b'"')
     return data
 
 
-def _changed(path: Path, change: Callable[[bytes], bytes]) -> None:
+def _rewrite_file(path: Path, change: Callable[[bytes], bytes]) -> None:
     try:
         data = path.read_bytes()
     except OSError:

@@ -20,7 +20,7 @@ Entry = tuple[str, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class StateChanges:
     """What is another one in a state: so many secrets more, the first lines of prompts, and the hash of the beginning
     that a fork wrote, ``""`` where that stays."""
 
@@ -29,7 +29,9 @@ class News:
     prefix: str = ""
 
 
-def state(data: bytes, matcher: ValueMatcher, values: Sequence[str], mapped: Callable[[str], str], news: News) -> bytes:
+def rewrite_state(
+    data: bytes, matcher: ValueMatcher, values: Sequence[str], mapped: Callable[[str], str], news: StateChanges
+) -> bytes:
     """The `session.json` with the news: its strings without the values, the commits in it those of now."""
     try:
         document = json.loads(data)
@@ -48,7 +50,7 @@ def state(data: bytes, matcher: ValueMatcher, values: Sequence[str], mapped: Cal
     if news.added and isinstance(rules, dict):
         known = rules.get("redacted")
         rules["redacted"] = (known if type(known) is int else 0) + news.added
-    return canonical.dumps(_cleaned(document, matcher, values))
+    return canonical.dumps(_clean_value(document, matcher, values))
 
 
 def origin_of(data: bytes) -> dict[str, Any]:
@@ -63,21 +65,21 @@ def origin_of(data: bytes) -> dict[str, Any]:
     return origin if isinstance(origin, dict) else {}
 
 
-def _cleaned(value: Any, matcher: ValueMatcher, values: Sequence[str]) -> Any:
+def _clean_value(value: Any, matcher: ValueMatcher, values: Sequence[str]) -> Any:
     if isinstance(value, str):
         clean, count = value_match.clean_text(value.encode("utf-8", "surrogatepass"), matcher)
         text = clean.decode("utf-8", "surrogatepass") if count else value
         return value_match.cut_short(text, values) if "…" in text else text
     if isinstance(value, list):
-        return [_cleaned(one, matcher, values) for one in value]
+        return [_clean_value(one, matcher, values) for one in value]
     if isinstance(value, dict):
-        return {_cleaned(key, matcher, values): _cleaned(one, matcher, values) for key, one in value.items()}
+        return {_clean_value(key, matcher, values): _clean_value(one, matcher, values) for key, one in value.items()}
     if type(value) in (int, float) and matcher.holds(str(value).encode()):
         return 0
     return value
 
 
-def pad(store: Store, tree: str, matcher: ValueMatcher) -> Entry | None:
+def rewrite_pad(store: Store, tree: str, matcher: ValueMatcher) -> Entry | None:
     """The scratchpad: an entry in other words has another id, and what names it follows."""
     entries = store.repo.tree(tree)
     changes: dict[str, Entry | None] = {}
@@ -87,37 +89,37 @@ def pad(store: Store, tree: str, matcher: ValueMatcher) -> Entry | None:
     for name, entry in entries.items():
         if name in kinds and not entry[1]:
             old = store.repo.blob(entry[0]).split(b"\n")
-            found[name] = kinds[name], [_reworded(kinds[name], line, matcher, ids) for line in old]
+            found[name] = kinds[name], [_rewrite_line(kinds[name], line, matcher, ids) for line in old]
         else:
             new = turn_folders.blob(store, entry, matcher)
             called = turn_folders.file_name(name, matcher)
             if (called, new) != (name, entry):
                 changes |= {name: None, called: new} if called != name else {name: new}
     for name, (kind, lines) in found.items():
-        data = b"\n".join(_following(kind, line, ids) for line in lines)
+        data = b"\n".join(_rename_references(kind, line, ids) for line in lines)
         if data != store.repo.blob(entries[name][0]):
             changes[name] = (store.repo.write_blob(data), False)
     return (store.repo.edit_tree(tree, changes), True) if changes else (tree, True)
 
 
-def _reworded(kind: str, line: bytes, matcher: ValueMatcher, ids: dict[str, str]) -> bytes:
+def _rewrite_line(kind: str, line: bytes, matcher: ValueMatcher, ids: dict[str, str]) -> bytes:
     """The line without the values; what id its entry has then is noted where it is another one."""
     clean, count = value_match.clean_lines(line, matcher)
-    old, new = (pads.parsed(kind, line), pads.parsed(kind, clean)) if count else (None, None)
-    if old is None or new is None or pads.written(replace(old, id="")).id != old.id:
+    old, new = (pads.parse_entry(kind, line), pads.parse_entry(kind, clean)) if count else (None, None)
+    if old is None or new is None or pads.entry_with_line(replace(old, id="")).id != old.id:
         return clean
-    made = pads.written(replace(new, id=""))
+    made = pads.entry_with_line(replace(new, id=""))
     ids[old.id] = made.id
     return made.line
 
 
-def _following(kind: str, line: bytes, ids: Mapping[str, str]) -> bytes:
-    entry = pads.parsed(kind, line) if ids and kind == "tension" else None
+def _rename_references(kind: str, line: bytes, ids: Mapping[str, str]) -> bytes:
+    entry = pads.parse_entry(kind, line) if ids and kind == "tension" else None
     if entry is None or not ids.keys() & set(entry.between):
         return line
-    return pads.written(replace(entry, between=tuple(ids.get(one, one) for one in entry.between))).line
+    return pads.entry_with_line(replace(entry, between=tuple(ids.get(one, one) for one in entry.between))).line
 
 
-def digest(data: bytes) -> str:
+def bytes_hash(data: bytes) -> str:
     """The hash by which a beginning is known."""
     return hashlib.sha256(data).hexdigest()

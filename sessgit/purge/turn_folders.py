@@ -17,10 +17,10 @@ from sessgit.store import layout
 from sessgit.store.store import Store, join_lines
 
 Entry = tuple[str, bool]
-_CUTS = range(long_strings.RULES_VERSION, 0, -1)
+_CUT_RULES = range(long_strings.RULES_VERSION, 0, -1)
 _LINES = (layout.BEFORE, layout.BODY)
 _FROM_LINES = (*_LINES, layout.CELLS, layout.TEXTS)
-_SIDE = re.compile(r"((?:refs/(?:heads|archive)/)?[^/.]+\.[rm]-)([0-9a-f]{8})")
+_SIDE_REF = re.compile(r"((?:refs/(?:heads|archive)/)?[^/.]+\.[rm]-)([0-9a-f]{8})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ class Folders:
 
     def _stored(self, oid: str) -> tuple[list[bytes], list[bytes]]:
         entries = self.store.repo.tree(oid)
-        before, body = (_split(self._blob(entries, name)) for name in _LINES)
+        before, body = (_split_lines(self._blob(entries, name)) for name in _LINES)
         found = self._texts(entries)
-        return long_strings.fill(before, found), long_strings.fill(body, found)
+        return long_strings.fill_long_strings(before, found), long_strings.fill_long_strings(body, found)
 
     def _written(self, agent: Agent, oid: str) -> str:
         entries = self.store.repo.tree(oid)
@@ -86,12 +86,12 @@ class Folders:
     ) -> dict[str, Entry | None]:
         stored = {name: self._blob(entries, name) for name in (*_LINES, layout.CELLS) if name in entries}
         stored |= {f"{layout.TEXTS}/{name}": data for name, data in self._texts(entries).items()}
-        rules = next((n for n in _CUTS if _files(agent, lines.first, lines.old, n) == stored), 0)
+        rules = next((n for n in _CUT_RULES if _turn_files(agent, lines.first, lines.old, n) == stored), 0)
         if rules:
-            made = _files(agent, lines.first, lines.new, rules)
+            made = _turn_files(agent, lines.first, lines.new, rules)
         else:
             self.inexact.add(oid)
-            made = _in_place(stored, self.matcher)
+            made = _rewrite_files(stored, self.matcher)
         tree = self.store.write_folder(made)
         new = self.store.repo.tree(tree)
         return {name: new.get(name) for name in _FROM_LINES if name in new or name in entries}
@@ -161,19 +161,19 @@ def file_name(name: str, matcher: ValueMatcher) -> str:
 
 def side_name(ref: str, keys: Mapping[str, str]) -> str:
     """The name of a branch beside a session's head that follows from the key of a turn, by the key of now."""
-    found = _SIDE.fullmatch(ref)
-    keys = {ids.short(old): ids.short(new) for old, new in keys.items()} if found else {}
+    found = _SIDE_REF.fullmatch(ref)
+    keys = {ids.short_id(old): ids.short_id(new) for old, new in keys.items()} if found else {}
     return found[1] + keys.get(found[2], found[2]) if found else ref
 
 
-def _files(agent: Agent, first: int, lines: Sequence[bytes], rules: int) -> dict[str, bytes]:
+def _turn_files(agent: Agent, first: int, lines: Sequence[bytes], rules: int) -> dict[str, bytes]:
     made = agent.lines.parsed(lines)
     body = made[first:]
     every = turn_folder.files(agent, made[:first], body, agent.cells.describe(body), rules)
     return {name: bytes(data) for name, data in every.items()}
 
 
-def _in_place(stored: Mapping[str, bytes], matcher: ValueMatcher) -> dict[str, bytes]:
+def _rewrite_files(stored: Mapping[str, bytes], matcher: ValueMatcher) -> dict[str, bytes]:
     """Each file by itself; texts get the names that they then have, and so do the markers of them."""
     out, names = dict[str, bytes](), dict[bytes, bytes]()
     for path, data in stored.items():
@@ -183,7 +183,7 @@ def _in_place(stored: Mapping[str, bytes], matcher: ValueMatcher) -> dict[str, b
         clean, count = value_match.clean_text(data, matcher)
         called = file_name(name, matcher)
         if count and top == layout.TEXTS:
-            called = long_strings.digest(clean) + called[long_strings.DIGITS :]
+            called = long_strings.text_digest(clean) + called[long_strings.DIGITS :]
         names[name.encode()] = called.encode()
         out[f"{top}/{called}"] = clean
     for path, data in stored.items():
@@ -195,7 +195,7 @@ def _in_place(stored: Mapping[str, bytes], matcher: ValueMatcher) -> dict[str, b
     return out
 
 
-def _split(data: bytes) -> list[bytes]:
+def _split_lines(data: bytes) -> list[bytes]:
     return data.split(b"\n")[:-1]
 
 

@@ -23,17 +23,17 @@ from sessgit.store.recorder.cursor import Cursor
 if TYPE_CHECKING:
     from sessgit.store.store import Store
 
-_ON = "To record the project again: `sessgit on`"
+_OFF_HINT = "To record the project again: `sessgit on`"
 
-WAIT = 1.0
+LOCK_TIMEOUT = 1.0
 """Seconds that a command waits for a recorder that is at work on the session already."""
 
-QUIET = 60.0
+QUIET_SECONDS = 60.0
 """Seconds after which a transcript that no living client holds is taken as finished."""
 
 
 @dataclass(frozen=True, slots=True)
-class CaughtUp:
+class CatchUpResult:
     """Whether the store is level with the transcript; if not, why, in words for a person. `off` says that it must
     not be: the settings, the environment or a person say so; `hint` is then what to do."""
 
@@ -52,48 +52,48 @@ def is_level(beside: layout.StorePaths, session: str, path: Path, *, final: bool
         size = path.stat().st_size
     except (OSError, ValueError):  # ValueError: a state can name what is no path
         return True
-    known = cursors.load(beside, session)
+    known = cursors.load_cursor(beside, session)
     if known is None or known.offset + known.torn != size or not known.proof:
         return False
-    if known.path != str(path) and not _is_same(known, path):
+    if known.path != str(path) and not _is_moved_copy(known, path):
         return False
     return not final or known.final or not (known.pending or known.torn)
 
 
-def _is_same(known: Cursor, path: Path) -> bool:
+def _is_moved_copy(known: Cursor, path: Path) -> bool:
     """Whether a file that was read at another place, as in a home that was moved since, ends as that one did."""
 
     try:
         with opened(path) as source:
-            return cursors.proof(source.file, known.offset) == known.proof
+            return cursors.prefix_proof(source.file, known.offset) == known.proof
     except SessgitError:
         return False
 
 
 def catch_up(
     open_store: Callable[[], Store], index: Index, state: Session, config: Path, privacy: Privacy, now: float
-) -> CaughtUp:
+) -> CatchUpResult:
     """Brings the session level with its transcript, if its project is recorded; loads no git library where it is
     level already.
 
     Only a file that lies where the client's transcripts lie is read, whatever the state says.
     """
     beside = layout.StorePaths(index.path)
-    path = client_files.place_of(config, state, beside)
+    path = client_files.transcript_place(config, state, beside)
     if path is None:
-        return CaughtUp(True)
-    final = _let_go(beside, config, path, state, now)
+        return CatchUpResult(True)
+    final = _seems_closed(beside, config, path, state, now)
     if is_level(beside, state.id, path, final=final) or not agents.of(state).home.is_transcript(config, path):
-        return CaughtUp(True)
+        return CatchUpResult(True)
     return record_file(open_store, index, path, config, privacy, project=state.project, final=final)
 
 
-def _let_go(beside: layout.StorePaths, config: Path, path: Path, state: Session, now: float) -> bool:
+def _seems_closed(beside: layout.StorePaths, config: Path, path: Path, state: Session, now: float) -> bool:
     """Whether nobody seems to write the file any more, though no event said so: a killed client sends none."""
     from sessgit.record import open_turns
 
     try:
-        quiet = now - path.stat().st_mtime > QUIET
+        quiet = now - path.stat().st_mtime > QUIET_SECONDS
     except OSError:
         return False
     return (
@@ -110,38 +110,38 @@ def record_file(  # noqa: PLR0913 - what to record, where to, and how
     *,
     project: str = "",
     final: bool = False,
-) -> CaughtUp:
+) -> CatchUpResult:
     """Records one transcript, waiting a little for its lock; not where the settings or the environment say no.
 
     `project` is the session's where it is recorded already.
     """
     if privacy.off:
-        return CaughtUp(False, "SESSGIT_OFF=1 is set here", off=True, hint=_ON)
-    verdict = private.of_transcript(privacy, path, project)
+        return CatchUpResult(False, "SESSGIT_OFF=1 is set here", off=True, hint=_OFF_HINT)
+    verdict = private.transcript_verdict(privacy, path, project)
     if not verdict.recorded:
-        return CaughtUp(False, f"its project is off ({verdict.why})", off=True, hint=_ON)
+        return CatchUpResult(False, f"its project is off ({verdict.why})", off=True, hint=_OFF_HINT)
     from sessgit.record.recording import record
-    from sessgit.record.source import Source, rules_by
+    from sessgit.record.source import TranscriptSource, rules_from_settings
     from sessgit.store import locks
 
-    source = Source(path, path.stem, config, final=final)
+    source = TranscriptSource(path, path.stem, config, final=final)
     try:
         store = open_store()
-        with locks.session(store.beside, source.session, WAIT) as held:
+        with locks.session_lock(store.beside, source.session, LOCK_TIMEOUT) as held:
             if not held:
-                return CaughtUp(False, "a recorder is writing it; this may be an older state")
-            done = record(store, index, source, rules_by(privacy.rules))
+                return CatchUpResult(False, "a recorder is writing it; this may be an older state")
+            done = record(store, index, source, rules_from_settings(privacy.rules))
     except SessgitError as error:
-        return CaughtUp(False, f"cannot read its transcript: {error}")
+        return CatchUpResult(False, f"cannot read its transcript: {error}")
     if done.aside == "deleted":
         again = f"To record it again: `sessgit import --id {source.session}`"
-        return CaughtUp(False, "it was deleted here", off=True, hint=again)
+        return CatchUpResult(False, "it was deleted here", off=True, hint=again)
     if done.aside == "archived" and not is_level(store.beside, source.session, path):
-        return CaughtUp(False, "it is archived, and has new turns: sessgit unarchive")
-    return CaughtUp(True)
+        return CatchUpResult(False, "it is archived, and has new turns: sessgit unarchive")
+    return CatchUpResult(True)
 
 
-def unrecorded(config: Path, prefix: str) -> Path | None:
+def find_unrecorded(config: Path, prefix: str) -> Path | None:
     """The one transcript of the client whose id starts with `prefix`, if there is just one."""
     if not prefix or len(prefix) < 4:
         return None

@@ -18,24 +18,24 @@ from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell, Gist, Turn
-from sessgit.model.line_list import Bytes, of_lines
-from sessgit.record.sidecars import Beside
+from sessgit.model.line_list import Bytes, file_of_lines
+from sessgit.record.sidecars import TurnSidecars
 from sessgit.record.source import Head
 from sessgit.store import layout
 from sessgit.store.files.large import object_id
-from sessgit.store.store import Store, hash_of, with_newlines
+from sessgit.store.store import Store, lines_hash, with_newlines
 
 Changes = Mapping[str, tuple[str, bool] | None]
 
 
 @dataclass(frozen=True)
-class Content:
+class TurnContent:
     """What a turn's commit holds: its lines, and the files beside them by path in its folder."""
 
     agent: Agent
     before: Sequence[Line]
     body: Sequence[Line]
-    side: Beside
+    side: TurnSidecars
     complete: bool
     """False for a commit of one cell, after which the same turn goes on."""
     project_head: Head
@@ -61,18 +61,18 @@ class Content:
         return turn_folder.files(self.agent, self.before, self.body, self.told, cut)
 
 
-def turn(store: Store, on: str, node: Node, content: Content, state: Session, changes: Changes) -> str:
+def commit_turn(store: Store, on: str, node: Node, content: TurnContent, state: Session, changes: Changes) -> str:
     """The commit of a turn, or of a turn so far, on the commit `on`."""
     told = content.told
     kept = _side_entries(store, node) if node.commit else {}
     tree = store.write_folder({**content.stored, **content.side.agents}, {**kept, **content.side.results})
     message = _turn_message(store, node, told, content, state.id)
-    time = _time(told.time) or store.commit(on).time
-    every = {**changes, layout.turn(node.number): (tree, True), layout.TAIL: None}
+    time = _seconds(told.time) or store.commit(on).time
+    every = {**changes, layout.turn_folder(node.number): (tree, True), layout.TAIL: None}
     return store.write_commit(on, every, state, message, [on], time)
 
 
-def gist(content: Content, *, whole: bool) -> Gist:
+def turn_gist(content: TurnContent, *, whole: bool) -> Gist:
     """What of the turn is asked for most; of its subagents only where all of their lines are at hand: in a commit
     that is the turn's first, with files that begin in this turn."""
     files = [data for name, data in content.side.agents.items() if name.endswith(".jsonl")]
@@ -81,37 +81,37 @@ def gist(content: Content, *, whole: bool) -> Gist:
     return replace(content.told.gist, subagents=content.agent.sidecars.gist(content.body, files))
 
 
-def start(store: Store, state: Session) -> str:
+def commit_start(store: Store, state: Session) -> str:
     """The first commit of a session that comes from no other: no turn yet."""
     where = state.project or state.agent_id
     message = Message(f"start: {where}", (("Session", state.id), ("Event", "start")))
-    return store.write_commit(None, {}, state, message, [], _time(state.created))
+    return store.write_commit(None, {}, state, message, [], _seconds(state.created))
 
 
-def compact(store: Store, on: str, lines: Sequence[Line], state: Session, file: int) -> str:
+def commit_compaction(store: Store, on: str, lines: Sequence[Line], state: Session, file: int) -> str:
     """A commit of its own for a compaction that stands before a prompt, so that the history shows it; `state` is that
     of the commit `on`, as this session's."""
     boundary = next(line for line in lines if line.is_boundary)
     message = Message(
         "compact: the conversation so far into a summary",
-        (("Session", state.id), ("Event", "compact"), *_provenance(store, lines, file)),
+        (("Session", state.id), ("Event", "compact"), *_provenance_trailers(store, lines, file)),
     )
-    time = _time(boundary.text("timestamp")) or store.commit(on).time
-    return store.write_commit(on, _tail(store, lines), state, message, [on], time)
+    time = _seconds(boundary.text("timestamp")) or store.commit(on).time
+    return store.write_commit(on, _tail_changes(store, lines), state, message, [on], time)
 
 
-def end(store: Store, on: str, lines: Sequence[Line], state: Session, file: int, file_hash: str = "") -> str:
+def commit_end(store: Store, on: str, lines: Sequence[Line], state: Session, file: int, file_hash: str = "") -> str:
     """The commit that the session ends with: the lines behind the last turn's body, and the state."""
     turns = f"{state.turns} turn{'' if state.turns == 1 else 's'}"
-    stood = _provenance(store, lines, file, file_hash)
+    stood = _provenance_trailers(store, lines, file, file_hash)
     message = Message(f"end: {turns}", (("Session", state.id), ("Event", "end"), *stood))
-    time = _time(state.ended) or store.commit(on).time
-    return store.write_commit(on, _tail(store, lines), state, message, [on], time)
+    time = _seconds(state.ended) or store.commit(on).time
+    return store.write_commit(on, _tail_changes(store, lines), state, message, [on], time)
 
 
 def tail_bytes(lines: Sequence[Line]) -> Bytes:
     """The lines as `tail.jsonl` holds them; a last line without a newline has none there either."""
-    return of_lines([line.raw for line in lines], unended=bool(lines) and lines[-1].is_unended)
+    return file_of_lines([line.raw for line in lines], unended=bool(lines) and lines[-1].is_unended)
 
 
 def has_tail(store: Store, on: str, lines: Sequence[Line]) -> bool:
@@ -120,7 +120,7 @@ def has_tail(store: Store, on: str, lines: Sequence[Line]) -> bool:
     return (entry[0] if entry else "") == (object_id("blob", data) if data else "")
 
 
-def _tail(store: Store, lines: Sequence[Line]) -> Changes:
+def _tail_changes(store: Store, lines: Sequence[Line]) -> Changes:
     data = tail_bytes(lines)
     return {layout.TAIL: (store.repo.write_blob(data), False) if data else None}
 
@@ -135,11 +135,11 @@ def _side_entries(store: Store, node: Node) -> dict[str, tuple[str, bool]]:
     return found
 
 
-def _turn_message(store: Store, node: Node, told: Turn, content: Content, session: str) -> Message:
+def _turn_message(store: Store, node: Node, told: Turn, content: TurnContent, session: str) -> Message:
     subject = f"turn {node.number}: {canonical.one_line(told.prompt, 200) or '(no text)'}"
     cell = None
     if not content.complete:
-        ordinal, cell = _finished(content)
+        ordinal, cell = _finished_cell(content)
         subject = f"cell {node.number}.{ordinal}: {cell.operation}"
     head = content.project_head
     trailers = (
@@ -149,14 +149,14 @@ def _turn_message(store: Store, node: Node, told: Turn, content: Content, sessio
         ("Prompt", node.key),
         ("Cell", cell.id if cell else ""),
         ("Origin", content.origin),
-        *counts(told),
+        *usage_trailers(told),
         ("Project-Head", head if isinstance(head, str) else head()),
-        *_provenance(store, [*content.before[node.copied :], *content.body], content.file, content.file_hash),
+        *_provenance_trailers(store, [*content.before[node.copied :], *content.body], content.file, content.file_hash),
     )
     return Message(subject, trailers)
 
 
-def counts(told: Turn) -> list[tuple[str, str]]:
+def usage_trailers(told: Turn) -> list[tuple[str, str]]:
     """The trailers that say what a turn used: its model, tools and tokens."""
     total = told.total
     return [
@@ -169,20 +169,20 @@ def counts(told: Turn) -> list[tuple[str, str]]:
     ]
 
 
-def _finished(content: Content) -> tuple[int, Cell]:
+def _finished_cell(content: TurnContent) -> tuple[int, Cell]:
     """The ordinal of the cell whose result is the body's last line, and the cell."""
     last = len(content.body)
     return max((n, cell) for n, cell in enumerate(content.told.cells, start=1) if result_line(cell) == last)
 
 
-def points(agent: Agent, body: Sequence[Line], recorded: int) -> list[tuple[int, bool]]:
+def commit_points(agent: Agent, body: Sequence[Line], recorded: int) -> list[tuple[int, bool]]:
     """The lengths of a body, so many lines of which are recorded, that are committed one after another where each cell
     is, and whether the turn is told as whole."""
     ends = sorted({end for cell in agent.cells.describe(body).cells if (end := result_line(cell)) > recorded})
     return [(n, False) for n in ends] + ([] if ends and ends[-1] == len(body) else [(len(body), True)])
 
 
-def brought(message: Message) -> tuple[str, str]:
+def event_and_origin(message: Message) -> tuple[str, str]:
     """The event and the origin of a turn whose commit says this, for another commit of the whole turn."""
     return "graft" if message.get("Event") == "graft" else "turn", message.get("Origin")
 
@@ -193,7 +193,7 @@ def result_line(cell: Cell) -> int:
     return cell.lines[-1] if has_result and cell.ok is not None else 0
 
 
-def _provenance(store: Store, lines: Sequence[Line], file: int, file_hash: str = "") -> list[tuple[str, str]]:
+def _provenance_trailers(store: Store, lines: Sequence[Line], file: int, file_hash: str = "") -> list[tuple[str, str]]:
     """Where the lines stood, in which file, the hash of what is stored, and a proof of the original bytes where they
     differ.
 
@@ -203,8 +203,8 @@ def _provenance(store: Store, lines: Sequence[Line], file: int, file_hash: str =
     if not lines:
         return []
     out = [("File", str(file))] if file > 1 else []
-    out += places([line.extent for line in lines], unended=lines[-1].is_unended)
-    out.append(("Lines-SHA256", hash_of(line.raw for line in lines)))
+    out += extent_trailers([line.extent for line in lines], unended=lines[-1].is_unended)
+    out.append(("Lines-SHA256", lines_hash(line.raw for line in lines)))
     if file_hash:
         out.append(("File-Hash", file_hash))
     secrets = sum(line.secrets for line in lines)
@@ -215,9 +215,9 @@ def _provenance(store: Store, lines: Sequence[Line], file: int, file_hash: str =
     return out
 
 
-def places(extents: Iterable[Extent], *, unended: bool) -> list[tuple[str, str]]:
+def extent_trailers(extents: Iterable[Extent], *, unended: bool) -> list[tuple[str, str]]:
     """Return the trailers that say where lines stood, given the extent of each; `unended` is of the last one."""
-    found = [("Extent", str(extent)) for extent in messages.join(extents, unended=unended)]
+    found = [("Extent", str(extent)) for extent in messages.join_extents(extents, unended=unended)]
     return [*found, ("Final-Newline", "no")] if unended else found
 
 
@@ -226,11 +226,11 @@ def is_cut_short(agent: Agent, body: Sequence[Line]) -> bool:
     return bool(body) and agent.cells.describe(body).interrupted
 
 
-def ended(state: Session, tail: Sequence[Line], *, cut_short: bool) -> Session:
+def ended_state(state: Session, tail: Sequence[Line], *, cut_short: bool) -> Session:
     """The state at the end of a session, whose last turn was interrupted where that was `cut_short`."""
     last = max((line.time for line in tail), default="")
     return replace(state, state="interrupted" if cut_short else "ended", ended=max(state.updated, last))
 
 
-def _time(text: str) -> int:
+def _seconds(text: str) -> int:
     return int(canonical.seconds(text) or 0)

@@ -10,14 +10,14 @@ from pathlib import Path
 from sessgit.errors import ConflictError, NotFoundError
 from sessgit.record import privacy as private
 from sessgit.record.privacy import Privacy
-from sessgit.record.source import Rules, rules_by
+from sessgit.record.source import RecordRules, rules_from_settings
 from sessgit.store.index import Index
 from sessgit.store.sqlite.rows import Branch
 from sessgit.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class RecordContext:
     """`env` is the environment for git in the project; `now` gives seconds since 1970."""
 
     store: Store
@@ -28,9 +28,9 @@ class Context:
     now: Callable[[], float] = time.time
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> RecordRules:
         """How a new session is recorded."""
-        return rules_by(self.privacy.rules)
+        return rules_from_settings(self.privacy.rules)
 
     def branch(self, session: str) -> Branch:
         """The branch of a session as it is now; raises NotFoundError where it is gone, and where it cannot be read

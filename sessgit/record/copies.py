@@ -26,18 +26,18 @@ from sessgit.store.index import Index
 from sessgit.store.sqlite import ancestry
 from sessgit.store.store import Store
 
-_DERIVED = ("start", "turn", "compact", "end")
+_DERIVED_EVENTS = ("start", "turn", "compact", "end")
 """The events of commits that follow from the lines of files alone."""
-_LIVE = ("Project-Head", "Origin", "File")
+_LIVE_TRAILERS = ("Project-Head", "Origin", "File")
 """Trailers that say what no line says."""
-_MARK = b"[redacted:"
+_REDACTION_MARK = b"[redacted:"
 
-Text = Callable[[int], bytes]
+ReadLine = Callable[[int], bytes]
 """From the number of a line to the line as it is stored."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class VersionSource:
     """The file to read a version from, and how to redact its lines."""
 
     file: Opened
@@ -45,7 +45,7 @@ class Source:
 
 
 @dataclass
-class Copies:
+class RecordedCopies:
     """What is recorded of a session as copies, and the file at hand, which is copy 0."""
 
     store: Store
@@ -55,7 +55,7 @@ class Copies:
     agent: Agent
     seams: Sequence[int] = ()
     """How many lines each copy has of which the head's version was put together."""
-    texts: list[Text] = field(default_factory=list)
+    texts: list[ReadLine] = field(default_factory=list)
     secrets: int = 0
     """How many secrets were replaced in the file at hand."""
 
@@ -86,7 +86,7 @@ class Copies:
     def head(self) -> Version:
         """The copies that make the file of the head and its rewound branches."""
         _ = self.new  # its text is the first one
-        own = {name: tip for name, tip in self.branches.items() if not layout.is_other(name)}
+        own = {name: tip for name, tip in self.branches.items() if not layout.is_other_version(name)}
         whole = self._laid(own)
         if not self.seams or sum(self.seams) != len(whole.rows):
             return (whole,)
@@ -102,35 +102,35 @@ class Copies:
     def others(self) -> dict[str, Copy]:
         """The branches of other files."""
         _ = self.head
-        found = {name: tip for name, tip in self.branches.items() if layout.is_other(name)}
+        found = {name: tip for name, tip in self.branches.items() if layout.is_other_version(name)}
         return {name: self._laid({self.session: tip}) for name, tip in sorted(found.items())}
 
     @property
     def is_known(self) -> bool:
         """Whether one of the recorded copies holds the file."""
-        return any(versions.holds(copy, self.new) for copy in (*self.head, *self.others.values()))
+        return any(versions.contains_lines(copy, self.new) for copy in (*self.head, *self.others.values()))
 
     @property
     def is_head(self) -> bool:
         """Whether the file is the head's version, line for line."""
         one, *others = self.head
-        return not others and versions.holds(self.new, one) and versions.holds(one, self.new)
+        return not others and versions.contains_lines(self.new, one) and versions.contains_lines(one, self.new)
 
     @property
     def is_restored(self) -> bool:
         """Whether the file has all that is recorded, with words replaced that stood in the file before it."""
         redacted = self.store.state(self.branches[self.session]).redacted
-        return all(versions.holds(self.new, copy) for copy in self.head) and self.secrets < redacted
+        return all(versions.contains_lines(self.new, copy) for copy in self.head) and self.secrets < redacted
 
     def versions(self) -> list[Version]:
         """The versions that all copies make, the newest first."""
         return versions.versions([*self.head, *self.others.values(), self.new])
 
     @contextmanager
-    def opened(self, version: Version) -> Iterator[Source]:
+    def opened(self, version: Version) -> Iterator[VersionSource]:
         """The file of a version: the one at hand if that is all of it, else one put together of stored lines."""
         if version == (self.new,):
-            yield Source(self.file, self.redact)
+            yield VersionSource(self.file, self.redact)
             return
         rows = versions.rows_of(version)
         with tempfile.TemporaryFile(dir=self.store.beside.state, buffering=0) as file:
@@ -138,17 +138,17 @@ class Copies:
             for number, row in enumerate(rows, 1):
                 is_unended = number == len(rows) and version[-1].unended
                 data = self.texts[row.copy](row.number) + b"\n" * (not is_unended)
-                size += _write(file, data)
-            size += _write(file, version[-1].rest)
-            yield Source(Opened(file, 0, size, 0.0), _stored)
+                size += _write_file(file, data)
+            size += _write_file(file, version[-1].rest)
+            yield VersionSource(Opened(file, 0, size, 0.0), _count_redactions)
 
     def lines(self, tips: Mapping[str, str]) -> set[bytes]:
         """The digests of the lines of branches, one of which is named as the session."""
-        pieces = reassemble.pieces(self.store, self.session, dict(tips)).found
-        return {_digest(raw) for piece in pieces for raw in piece.lines}
+        pieces = reassemble.file_pieces(self.store, self.session, dict(tips)).found
+        return {_line_digest(raw) for piece in pieces for raw in piece.lines}
 
     def _laid(self, tips: dict[str, str]) -> Copy:
-        data = reassemble.lay_out(reassemble.pieces(self.store, self.session, tips).found).data
+        data = reassemble.lay_out(reassemble.file_pieces(self.store, self.session, tips).found).data
         lines = list(data.lines)
         is_unended = bool(lines) and len(data) != sum(map(len, lines)) + len(lines)
         ends = [1] * (len(lines) - 1) + [0 if is_unended else 1]
@@ -158,7 +158,7 @@ class Copies:
         )
         return self._copy(made, lines.__getitem__)
 
-    def _copy(self, lines: Iterable[Line], text: Text) -> Copy:
+    def _copy(self, lines: Iterable[Line], text: ReadLine) -> Copy:
         number, rows, rest, is_unended = len(self.texts), list[Row](), b"", False
         self.texts.append(text)
         for line in lines:
@@ -166,7 +166,7 @@ class Copies:
             if is_unended and line.data is None:
                 rest, is_unended = line.raw, False
                 break
-            rows.append(Row(_digest(line.raw), line.uuid, line.parent, line.time, number, len(rows)))
+            rows.append(Row(_line_digest(line.raw), line.uuid, line.parent, line.time, number, len(rows)))
         return Copy(tuple(rows), is_unended, rest)
 
 
@@ -183,31 +183,31 @@ def is_derived(store: Store, index: Index, session: str, branches: Mapping[str, 
             if commit.id in commits:
                 break
             message = store.message(commit.id)
-            is_made = message.get("Session") == session and message.get("Event") in _DERIVED
-            if not is_made or len(commit.parents) > 1 or any(map(message.get, _LIVE)):
+            is_made = message.get("Session") == session and message.get("Event") in _DERIVED_EVENTS
+            if not is_made or len(commit.parents) > 1 or any(map(message.get, _LIVE_TRAILERS)):
                 return False
             commits.add(commit.id)
     state = store.state(branches[session])
     if state.origin is not None or ancestry.has_forks(index, session):
         return False
-    own = {layout.head(branch) for branch in branches}
+    own = {layout.head_ref(branch) for branch in branches}
     for name, oid in refs.read_all(store.path).items():
-        if name not in own and (oid in commits or layout.session_at(name) == session):
+        if name not in own and (oid in commits or layout.session_of_ref(name) == session):
             return False
-    named = {layout.session_at(move.ref) for operation in journal.read(store.beside) for move in operation.moves}
+    named = {layout.session_of_ref(move.ref) for operation in journal.read(store.beside) for move in operation.moves}
     return session not in named
 
 
-def _digest(raw: bytes) -> bytes:
+def _line_digest(raw: bytes) -> bytes:
     return hashlib.blake2b(raw, digest_size=16).digest()
 
 
-def _stored(raw: bytes) -> tuple[bytes, int]:
+def _count_redactions(raw: bytes) -> tuple[bytes, int]:
     """A line that was redacted when it was recorded: as it is, and how many secrets stand replaced in it."""
-    return raw, raw.count(_MARK)
+    return raw, raw.count(_REDACTION_MARK)
 
 
-def _write(file: object, data: bytes) -> int:
+def _write_file(file: object, data: bytes) -> int:
     left = memoryview(data)
     while left:
         left = left[file.write(left) :]  # type: ignore[attr-defined]

@@ -20,7 +20,7 @@ _TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class StateEdit:
     """The state that a head shall have, and files of its tree by path, None for those that go; `told` says in words
     what that changes."""
 
@@ -29,8 +29,13 @@ class Edit:
     files: Mapping[str, Entry | None] = field(default_factory=dict)
 
 
-def on_head(
-    store: Store, index: Index, session: str, command: str, make: Callable[[str], tuple[Edit | None, T]], now: float
+def commit_on_head(
+    store: Store,
+    index: Index,
+    session: str,
+    command: str,
+    make: Callable[[str], tuple[StateEdit | None, T]],
+    now: float,
 ) -> tuple[T, str]:
     """Puts on the head what `make` makes of its tip, None where nothing is to change; returns what that says beside it,
     and the commit or ``""``.
@@ -40,15 +45,15 @@ def on_head(
     """
     for _ in range(_TRIES):
         try:
-            store.repo.hold()  # a value that is purged just now must be known to what `make` cleans
-            ref, tip = _head(store, session)
+            store.repo.begin_write()  # a value that is purged just now must be known to what `make` cleans
+            ref, tip = _head_and_tip(store, session)
             edit, said = make(tip)
             if edit is None:
                 return said, ""
             message = Message(f"edit: {edit.told}", (("Session", session), ("Event", "edit")))
             time = max(int(now), store.commit(tip).time)
             commit = store.write_commit(tip, edit.files, edit.state, message, [tip], time)
-            operations.perform(store, command, f"{session[:8]}: {edit.told}", [Move(ref, tip, commit)], now)
+            operations.perform_operation(store, command, f"{session[:8]}: {edit.told}", [Move(ref, tip, commit)], now)
         except MovedError:
             continue
         finally:
@@ -58,9 +63,9 @@ def on_head(
     raise StoreError(f"the branch of {session} kept changing while it was edited", "Try again.")
 
 
-def _head(store: Store, session: str) -> tuple[str, str]:
+def _head_and_tip(store: Store, session: str) -> tuple[str, str]:
     """The ref of the session, live or archived, and its tip."""
-    for ref in (layout.head(session), layout.archived(session)):
+    for ref in (layout.head_ref(session), layout.archive_ref(session)):
         tip = refs.read(store.path, ref)
         if tip is not None:
             return ref, tip

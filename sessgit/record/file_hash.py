@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from sessgit.agents.line import Line
 from sessgit.model.conversation.message import Extent
 
-_START = bytes(32)
+_INITIAL_HASH = bytes(32)
 
 
 class FileHash:
     """The hash of the lines added so far, and of the file up to each of them."""
 
-    def __init__(self, start: bytes = _START, end: int = 0) -> None:
+    def __init__(self, start: bytes = _INITIAL_HASH, end: int = 0) -> None:
         self._start = self._last = start
         self._end = end
         self._places: dict[int, bytes] = {}
@@ -30,7 +30,7 @@ class FileHash:
             start = bytes.fromhex(text)
         except ValueError:
             return None
-        return cls(start, end) if len(start) == len(_START) else None
+        return cls(start, end) if len(start) == len(_INITIAL_HASH) else None
 
     def dumps(self) -> str:
         """Return the hash of all lines, for a cursor."""
@@ -38,7 +38,7 @@ class FileHash:
 
     def add(self, line: Line) -> None:
         """Take the next line of the file."""
-        self._last = self._places[line.extent.offset] = _next(self._last, line.raw)
+        self._last = self._places[line.extent.offset] = _next_hash(self._last, line.raw)
 
     def at(self, line: Line) -> str:
         """Return the hash of the file up to the end of a line, or ``""`` for one that was not added."""
@@ -54,15 +54,15 @@ class FileHash:
         return self._places[last].hex() if last in self._places else ""
 
 
-def of(lines: Iterable[bytes]) -> str:
+def hash_lines(lines: Iterable[bytes]) -> str:
     """Return the hash of a file of these lines."""
-    found = _START
+    found = _INITIAL_HASH
     for line in lines:
-        found = _next(found, line)
+        found = _next_hash(found, line)
     return found.hex()
 
 
-def _next(before: bytes, line: bytes) -> bytes:
+def _next_hash(before: bytes, line: bytes) -> bytes:
     digest = hashlib.sha256(before)
     digest.update(line)
     return digest.digest()

@@ -15,7 +15,7 @@ from sessgit.model.conversation.session import Session
 from sessgit.store.store import Store
 
 
-def number(store: Store, state: Session, tips: dict[str, str], reader: Reader, prefix: int) -> int:
+def last_file_number(store: Store, state: Session, tips: dict[str, str], reader: Reader, prefix: int) -> int:
     """The number of the last file that anything was recorded out of, if the last lines recorded stand in this one where
     they did in that one; else the next number. 1 where nothing is recorded yet.
 
@@ -39,21 +39,21 @@ def number(store: Store, state: Session, tips: dict[str, str], reader: Reader, p
     file, end, commit, message = last
     turn = message.number("Turn") or (state.origin.turn if state.origin else 0)
     extent = max(message.extents, key=lambda one: one.end)
-    return file if _stands(store, state, commit, turn, extent, reader) else file + 1
+    return file if _extent_matches(store, state, commit, turn, extent, reader) else file + 1
 
 
-def prefix(store: Store, state: Session, tips: dict[str, str], reader: Reader) -> int:
+def fork_prefix_length(store: Store, state: Session, tips: dict[str, str], reader: Reader) -> int:
     """So many bytes at the beginning of this file were written by a fork, perhaps anew."""
     origin = state.origin
     if origin is None or not origin.prefix:
         return 0
     if hashlib.sha256(reader.at(0, origin.prefix)).hexdigest() == origin.prefix_sha256:
         return origin.prefix
-    data = reassemble.prefix(store, state, origin, reassemble.fork_commit(store, state.id, tips))
+    data = reassemble.fork_prefix(store, state, origin, reassemble.fork_commit(store, state.id, tips))
     return len(data) if reader.at(0, len(data)) == data else origin.prefix
 
 
-def _stands(store: Store, state: Session, commit: str, turn: int, extent: Extent, reader: Reader) -> bool:
+def _extent_matches(store: Store, state: Session, commit: str, turn: int, extent: Extent, reader: Reader) -> bool:
     """Whether the last lines of a turn are those that the file has in an extent, which may hold others before them."""
     recorded = reassemble.turn_lines(store, commit, state, turn)[-extent.lines :]
     there = [line.raw for line in reader.again(extent)]

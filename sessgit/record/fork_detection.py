@@ -20,25 +20,25 @@ from sessgit.agents.reader import Reader, no_redaction, opened
 from sessgit.agents.values import Node, Place
 from sessgit.errors import MovedError, SessgitError
 from sessgit.history import session_files
-from sessgit.history.same_lines import SameLines, relation
+from sessgit.history.same_lines import LineComparison, body_relation
 from sessgit.model import ids, unified_state
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin, Session
-from sessgit.model.edit_script import common
+from sessgit.model.edit_script import common_prefix_length
 from sessgit.record import commits
-from sessgit.record.source import Source
+from sessgit.record.source import TranscriptSource
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.sqlite import ancestry
 from sessgit.store.sqlite.rows import Branch, Row
 from sessgit.store.store import Store, with_newlines
 
-_FIRST = 1 << 16
+_HEAD_SIZE = 1 << 16
 """So many bytes are read at once to find the first prompt: most often it stands among the first lines."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
+class TranscriptOutline:
     """What a quick reading of a transcript tells: the prompts of its head, oldest first, and when it was born.
 
     `born` is the time of the first line that has one; a copy stamps its first lines anew.
@@ -50,7 +50,7 @@ class Outline:
     forked_from: str
 
 
-class Nothing:
+class EmptyHistory:
     """The history of a session of which nothing is recorded."""
 
     def turn(self, key: str) -> Node | None:
@@ -67,24 +67,24 @@ def first_prompt(path: Path) -> str:
     """The uuid of the first prompt in a transcript, or ``""``."""
     agent = agents.of_file(path)
     with opened(path) as source:
-        lines = Reader(source, 0, no_redaction, agent.lines.make).lines(_FIRST)
+        lines = Reader(source, 0, no_redaction, agent.lines.make).lines(_HEAD_SIZE)
         return next((line.prompt_id for line in lines if line.is_prompt), "")
 
 
-def outline(path: Path) -> Outline:
+def read_outline(path: Path) -> TranscriptOutline:
     """Reads the transcript once, keeping none of its lines.
 
     An import asks twice: to put parents first, and to record.
     """
     with opened(path) as source:
-        return _told(path, source.inode, source.size, source.modified)
+        return _cached_outline(path, source.inode, source.size, source.modified)
 
 
 @lru_cache(maxsize=1024)
-def _told(path: Path, _inode: int, _size: int, _modified: float) -> Outline:
+def _cached_outline(path: Path, _inode: int, _size: int, _modified: float) -> TranscriptOutline:
     """What the file tells while it stays the same."""
     agent = agents.of_file(path)
-    cutter, facts = agent.cutter(Nothing(), session="outline"), agent.facts()
+    cutter, facts = agent.cutter(EmptyHistory(), session="outline"), agent.facts()
     times: dict[str, str] = {}
     forked_from = ""
     with opened(path) as source:
@@ -101,12 +101,12 @@ def _told(path: Path, _inode: int, _size: int, _modified: float) -> Outline:
         prompts.append(node.key)
         node = node.parent
     prompts.reverse()
-    return Outline(tuple(prompts), tuple(times.get(p, "") for p in prompts), facts.born, forked_from)
+    return TranscriptOutline(tuple(prompts), tuple(times.get(p, "") for p in prompts), facts.born, forked_from)
 
 
-def shared(prompts: Sequence[str], rows: Sequence[Row]) -> int:
+def count_shared(prompts: Sequence[str], rows: Sequence[Row]) -> int:
     """Return how many prompts both begin with."""
-    return common(prompts, (row.prompt for row in rows))
+    return common_prefix_length(prompts, (row.prompt for row in rows))
 
 
 class DifferentTurnError(SessgitError):
@@ -117,7 +117,9 @@ class DifferentTurnError(SessgitError):
         self.branch, self.number = branch, number
 
 
-def of(store: Store, index: Index, source: Source, rules: Mapping[str, int], most: Mapping[str, int]) -> Lineage | None:
+def find_lineage(
+    store: Store, index: Index, source: TranscriptSource, rules: Mapping[str, int], most: Mapping[str, int]
+) -> Lineage | None:
     """Return the lineage of a transcript that is not recorded yet, or None where it is no copy of a recorded one.
 
     `rules` are those by which it is recorded; `most` says of branches how many of their turns it can share at most.
@@ -130,11 +132,13 @@ def of(store: Store, index: Index, source: Source, rules: Mapping[str, int], mos
     relatives -= {branch for branch, length in most.items() if not length}
     if not relatives:
         return None
-    rows = _parent_turns(index, outline(source.path), relatives, most)
+    rows = _shared_parent_turns(index, read_outline(source.path), relatives, most)
     return Lineage(store, layout.session_of(rows[0].branch), rows, rules, source.agent) if rows else None
 
 
-def _parent_turns(index: Index, seen: Outline, relatives: Collection[str], most: Mapping[str, int]) -> list[Row]:
+def _shared_parent_turns(
+    index: Index, seen: TranscriptOutline, relatives: Collection[str], most: Mapping[str, int]
+) -> list[Row]:
     """The turns that a transcript shares with its parent, or none where that is none of the relatives.
 
     That is the session that it names, else one with which it shares the most, best one that left no other. Of those
@@ -143,21 +147,21 @@ def _parent_turns(index: Index, seen: Outline, relatives: Collection[str], most:
     named = ids.session_id(seen.forked_from) if seen.forked_from else ""
     if named in relatives:
         rows = index.turns(named, 1, most.get(named))
-        if length := shared(seen.prompts, rows):
+        if length := count_shared(seen.prompts, rows):
             return rows[:length]
-    born = {name: at for name, at in ancestry.births(index, relatives).items() if at[0] <= seen.born}
+    born = {name: at for name, at in ancestry.session_births(index, relatives).items() if at[0] <= seen.born}
     for number in range(len(seen.prompts), 0, -1):
         having = {row.branch for row in index.with_prompt(seen.prompts[number - 1]) if row.turn == number} & born.keys()
         for name in sorted(having, key=lambda name: (born[name][1], name)):
             if number > most.get(name, number):
                 continue
             rows = index.turns(name, 1, number)
-            if shared(seen.prompts, rows) == number:
+            if count_shared(seen.prompts, rows) == number:
                 return rows
     return []
 
 
-def adopt(store: Store, index: Index, session: str) -> list[str]:
+def link_copies(store: Store, index: Index, session: str) -> list[str]:
     """Links the sessions that were recorded before the one that they were copied from; returns their ids.
 
     Only their state changes, by a commit of its own: what is recorded of them stays.
@@ -169,11 +173,16 @@ def adopt(store: Store, index: Index, session: str) -> list[str]:
     linked = []
     for relative in sorted({row.branch for row in index.with_prompt(rows[0].prompt)} - {session}):
         branch = index.branch(relative)
-        if branch is None or layout.is_side(relative) or branch.state.origin or layout.session_of(relative) == session:
+        if (
+            branch is None
+            or layout.is_side_branch(relative)
+            or branch.state.origin
+            or layout.session_of(relative) == session
+        ):
             continue
         if branch.state.created <= own.state.created:
             continue
-        length = _same_turns(store, (branch, index.turns(relative)), (own, rows))
+        length = _count_same_turns(store, (branch, index.turns(relative)), (own, rows))
         if not length:
             continue
         state = replace(store.state(branch.tip), origin=Origin(session, length, rows[length - 1].commit))
@@ -181,7 +190,7 @@ def adopt(store: Store, index: Index, session: str) -> list[str]:
         time = store.commit(branch.tip).time
         commit = store.write_commit(branch.tip, {}, state, message, [branch.tip], time)
         try:
-            ref = layout.archived(relative) if branch.archived else layout.head(relative)
+            ref = layout.archive_ref(relative) if branch.archived else layout.head_ref(relative)
             store.repo.move(ref, branch.tip, commit)
         except MovedError:
             continue  # its own recorder is at work
@@ -189,10 +198,10 @@ def adopt(store: Store, index: Index, session: str) -> list[str]:
     return linked
 
 
-def _same_turns(store: Store, a: tuple[Branch, Sequence[Row]], b: tuple[Branch, Sequence[Row]]) -> int:
+def _count_same_turns(store: Store, a: tuple[Branch, Sequence[Row]], b: tuple[Branch, Sequence[Row]]) -> int:
     """How many turns two branches share from the first one on; the last of them may be cut short on one side."""
-    together = common((row.prompt for row in a[1]), (row.prompt for row in b[1]))
-    turns = SameLines(store, (a[0].tip, a[1]), (b[0].tip, b[1]))
+    together = common_prefix_length((row.prompt for row in a[1]), (row.prompt for row in b[1]))
+    turns = LineComparison(store, (a[0].tip, a[1]), (b[0].tip, b[1]))
     pairs = zip(a[1][:together], b[1], strict=False)
     return next((n for n, pair in enumerate(pairs) if turns.relation(*pair) == "different"), together)
 
@@ -229,7 +238,7 @@ class Lineage:
         if row is None or row.prompt != node.key:
             return False
         lines = [*node.before, *node.body]
-        if not self._same(row, node, agent_id):
+        if not self._has_parent_lines(row, node, agent_id):
             content = turn_folder.files(self.agent, node.before, node.body, self.agent.cells.describe(node.body))
             self.own[node.number] = self.store.write_folder(content)
         if node.copied:
@@ -257,13 +266,13 @@ class Lineage:
 
     def _changes(self) -> dict[str, tuple[str, bool] | None]:
         """The turns whose folders hold the fork's own bytes, and what it takes over of the scratchpad."""
-        own = {layout.turn(number): (tree, True) for number, tree in self.own.items()}
+        own = {layout.turn_folder(number): (tree, True) for number, tree in self.own.items()}
         from sessgit.history import pad_lists  # what few recordings need, and takes a while to load
 
         return {
             **own,
-            **pad_lists.inherited(self.store, self.commit),
-            **session_files.inherited(self.store, self.parent),
+            **pad_lists.inherited_changes(self.store, self.commit),
+            **session_files.inherited_changes(self.store, self.parent),
         }
 
     def _state(self, parent: Session, session: str, agent_id: str) -> Session:
@@ -279,7 +288,7 @@ class Lineage:
             name="",
             description="",
             title="",
-            unified=unified_state.inherited(parent.unified),
+            unified=unified_state.inherited_state(parent.unified),
         )
 
     def _message(self, session: str, file_hash: str) -> Message:
@@ -289,8 +298,8 @@ class Lineage:
             ("Event", "fork"),
             ("Fork-Point", f"{self.parent}@{len(self.rows)}"),
         ]
-        trailers += [place for run in self.extents[:-1] for place in commits.places(run, unended=False)]
-        trailers += commits.places(self.extents[-1], unended=self.unended)
+        trailers += [place for run in self.extents[:-1] for place in commits.extent_trailers(run, unended=False)]
+        trailers += commits.extent_trailers(self.extents[-1], unended=self.unended)
         trailers += [("Lines-SHA256", self._lines.hexdigest())]
         trailers += [("File-Hash", file_hash)] if file_hash else []
         trailers += [("Redacted", str(self.secrets))] if self.secrets else []
@@ -300,11 +309,11 @@ class Lineage:
         return (parent.agent_id, *(parent.origin.replaced if parent.origin else ()))
 
     @cached_property
-    def _old(self) -> tuple[str, ...]:
+    def _parent_ids(self) -> tuple[str, ...]:
         """The ids that may stand in the parent's lines."""
         return self._ids(self.store.state(self.commit))
 
-    def _same(self, row: Row, node: Node, agent_id: str) -> bool:
+    def _has_parent_lines(self, row: Row, node: Node, agent_id: str) -> bool:
         """Whether the lines are the parent's, as they are or with the session's id in the place of the parent's."""
         stored = self.store.lines(self.commit, row.turn)
         theirs, ours = [*stored.before, *stored.body], [line.raw for line in (*node.before, *node.body)]
@@ -313,11 +322,14 @@ class Lineage:
             return self._replaced is False
         if (
             self._replaced is not False
-            and [self.agent.lines.with_session(raw, self._old, agent_id) for raw in theirs] == ours
+            and [self.agent.lines.with_session(raw, self._parent_ids, agent_id) for raw in theirs] == ours
         ):
             self._replaced = True
             return True
         rules = self.rules, self.store.state(row.commit).rules
-        if relation(self.agent, self.store, node.body, self.agent.lines.parsed(stored.body), *rules) == "different":
+        if (
+            body_relation(self.agent, self.store, node.body, self.agent.lines.parsed(stored.body), *rules)
+            == "different"
+        ):
             raise DifferentTurnError(row.branch, row.turn)
         return False

@@ -17,14 +17,14 @@ from sessgit.record import privacy as private
 from sessgit.record.bulk import discovery
 from sessgit.record.privacy import Privacy
 from sessgit.store.recorder.stub import remove_stub, write_stub
-from sessgit.store.store import create
+from sessgit.store.store import create_store
 
 # The client rewrites its settings now and then; more than a few times in a row means something else.
 _ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class InstallResult:
     """What an installation did, and what a person should know about it."""
 
     store: Path
@@ -44,7 +44,7 @@ class Installed:
 
 
 @dataclass(frozen=True, slots=True)
-class Uninstalled:
+class UninstallResult:
     """What an uninstallation removed; the store with all that was recorded stays."""
 
     store: Path
@@ -63,7 +63,7 @@ def install(
     granularity: str = "turn",
     known: Collection[str] = (),
     privacy: Privacy | None = None,
-) -> Installed:
+) -> InstallResult:
     """From now on every event of the clients that use `config_dir` is recorded in the store, made if need be.
 
     Doing it again changes nothing. `known` are the sessions that are recorded already, or were deleted.
@@ -73,13 +73,13 @@ def install(
         raise UsageError(f"granularity is turn or cell, not {granularity!r}")
     events = hooks.CELL_EVENTS if granularity == "cell" else hooks.HOOK_EVENTS
     store = store_path.absolute()
-    create(store)
+    create_store(store)
     # The stub first: settings that name it are of use only when it is there.
     stub = write_stub(store, python)
     command = hooks.stub_command(stub)
     path = config_dir / "settings.json"
-    before = _edit(hooks, path, lambda document: hooks.with_hooks(document, command, events))
-    return Installed(
+    before = _edit_settings(hooks, path, lambda document: hooks.with_hooks(document, command, events))
+    return InstallResult(
         store=store,
         stub=stub,
         settings=path,
@@ -88,18 +88,18 @@ def install(
         other_stubs=tuple(sorted(Path(other) for other in before.stubs if Path(other) != stub)),
         plugin=before.plugin,
         hooks_disabled=before.hooks_disabled,
-        older_conversations=_transcripts(config_dir, known, privacy or Privacy()),
+        older_conversations=_count_transcripts(config_dir, known, privacy or Privacy()),
     )
 
 
-def uninstall(store_path: Path, config_dir: Path) -> Uninstalled:
+def uninstall(store_path: Path, config_dir: Path) -> UninstallResult:
     """Nothing records any more, and no trace but the store is left; the store may even be gone."""
     store = store_path.absolute()
     path = config_dir / "settings.json"
     hooks = agents.at(config_dir).hooks
-    before = _edit(hooks, path, hooks.without_hooks, keep_empty=False)
+    before = _edit_settings(hooks, path, hooks.without_hooks, keep_empty=False)
     stub_removed = remove_stub(store)
-    return Uninstalled(
+    return UninstallResult(
         store=store,
         settings=path,
         removed=tuple(dict.fromkeys(event for event, _ in before.entries)),
@@ -108,7 +108,9 @@ def uninstall(store_path: Path, config_dir: Path) -> Uninstalled:
     )
 
 
-def _edit(hooks: Hooks, path: Path, change: Callable[[Document], Document], *, keep_empty: bool = True) -> Installation:
+def _edit_settings(
+    hooks: Hooks, path: Path, change: Callable[[Document], Document], *, keep_empty: bool = True
+) -> Installation:
     """What was installed before the change, which is in the file now."""
     for attempt in range(_ATTEMPTS):
         snapshot = hooks.read(path)
@@ -125,8 +127,8 @@ def _edit(hooks: Hooks, path: Path, change: Callable[[Document], Document], *, k
     return hooks.installed(snapshot.document)
 
 
-def _transcripts(config_dir: Path, known: Collection[str], privacy: Privacy) -> int:
+def _count_transcripts(config_dir: Path, known: Collection[str], privacy: Privacy) -> int:
     """How many conversations of the client an import would bring in, none of which is `known`."""
-    is_recorded = private.filtered(privacy, {})
+    is_recorded = private.recorded_filter(privacy, {})
     found = {ids.session_id(path.stem): path for path in agents.at(config_dir).home.transcripts(config_dir)}
     return sum(is_recorded(path, session) and discovery.is_new(path, known) for session, path in found.items())

@@ -13,7 +13,7 @@ from sessgit.store.layout import StorePaths
 
 
 @dataclass
-class HeldTurn:
+class OpenTurnLock:
     """A turn that this process has open, by its prompt's uuid.
 
     A `loose` one is there for its cells alone, and ends with the last of them; any other is of the thread that opened
@@ -38,58 +38,58 @@ class HeldTurn:
         """Takes cells that this thread begins."""
         self.cells |= dict.fromkeys(cells, threading.get_ident())
 
-    def leave(self) -> None:
+    def detach_thread(self) -> None:
         """From now on it is there for the cells that other threads began, and still run."""
         others = {thread.ident for thread in threading.enumerate()} - {threading.get_ident()}
         self.loose = self.closing = True
         self.cells = {cell: thread for cell, thread in self.cells.items() if thread in others}
 
 
-_held: dict[tuple[str, str], HeldTurn] = {}
+_open_turns: dict[tuple[str, str], OpenTurnLock] = {}
 """By store and session."""
 
 
-def hold(beside: StorePaths, session: str) -> HeldTurn | None:
-    """Holds what says that a turn of the session is open, until `let_go`; None where someone else does.
+def open_turn(beside: StorePaths, session: str) -> OpenTurnLock | None:
+    """Holds what says that a turn of the session is open, until `close_turn`; None where someone else does.
 
     Raises UsageError where this thread does, which would wait for itself.
     """
     key = (str(beside.locks), session)
-    if key in _held and _held[key].is_mine:
+    if key in _open_turns and _open_turns[key].is_mine:
         raise UsageError(
             f"this thread already has an open turn of {session[:8]}, or an open cell outside of turns",
             "Only one turn can be open at a time. End it first, or use the Session object that opened it.",
         )
-    handle = locks.turn(beside, session)
+    handle = locks.turn_lock(beside, session)
     if not handle:
         return None
-    _held[key] = HeldTurn(handle, threading.get_ident())
-    return _held[key]
+    _open_turns[key] = OpenTurnLock(handle, threading.get_ident())
+    return _open_turns[key]
 
 
-def let_go(beside: StorePaths, session: str, turn: HeldTurn) -> None:
+def close_turn(beside: StorePaths, session: str, turn: OpenTurnLock) -> None:
     """Others may open a turn now."""
-    _held.pop((str(beside.locks), session), None)
+    _open_turns.pop((str(beside.locks), session), None)
     locks.release(turn.handle)
 
 
 def is_open(beside: StorePaths, session: str) -> bool:
     """Whether anybody has a turn of the session open."""
-    if (str(beside.locks), session) in _held:
+    if (str(beside.locks), session) in _open_turns:
         return True
-    if not locks.had_turn(beside, session):
+    if not locks.turn_was_open(beside, session):
         return False
-    handle = locks.turn(beside, session)
+    handle = locks.turn_lock(beside, session)
     if handle:
         locks.release(handle)
     return not handle
 
 
-def _after_fork() -> None:
+def _forget_in_child() -> None:
     """A child has the parent's descriptors, and would keep its turns open when that is gone."""
-    for turn in _held.values():
+    for turn in _open_turns.values():
         os.close(turn.handle)  # not let go of: the lock is the parent's as well
-    _held.clear()
+    _open_turns.clear()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=_forget_in_child)

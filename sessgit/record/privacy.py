@@ -62,15 +62,15 @@ def verdict(privacy: Privacy, folder: str) -> Verdict:
     """Whether what is done in a folder is recorded."""
     if privacy.is_everything:
         return Verdict(True)
-    names = project.folders(folder)
-    glob = _first(privacy.rules.exclude, names, privacy.home)
+    names = project.project_paths(folder)
+    glob = _first_matching_glob(privacy.rules.exclude, names, privacy.home)
     if glob:
         return Verdict(False, glob)
     include = privacy.rules.include
-    return Verdict(not include or bool(_first(include, names, privacy.home)))
+    return Verdict(not include or bool(_first_matching_glob(include, names, privacy.home)))
 
 
-def of_transcript(privacy: Privacy, path: Path, recorded: str = "", told: str = "") -> Verdict:
+def transcript_verdict(privacy: Privacy, path: Path, recorded: str = "", told: str = "") -> Verdict:
     """Whether a transcript is recorded. Its project is the one that its session's state names (`recorded`), else the
     first folder that its lines name, else the one that an event `told`."""
     if privacy.is_everything:
@@ -78,7 +78,7 @@ def of_transcript(privacy: Privacy, path: Path, recorded: str = "", told: str = 
     return verdict(privacy, recorded or _first_folder(path) or told)
 
 
-def filtered(privacy: Privacy, projects: Mapping[str, str]) -> Callable[[Path, str], bool]:
+def recorded_filter(privacy: Privacy, projects: Mapping[str, str]) -> Callable[[Path, str], bool]:
     """Whether the transcript of a session, by its path and id, is recorded; asked of many, each project is judged once.
 
     `projects` are those of the sessions that are recorded already.
@@ -97,7 +97,7 @@ def filtered(privacy: Privacy, projects: Mapping[str, str]) -> Callable[[Path, s
 
 
 @dataclass(frozen=True, slots=True)
-class Switched:
+class SwitchResult:
     """The project that was meant, and whether the settings changed; `glob` is the one that excluded it already."""
 
     project: str
@@ -105,83 +105,83 @@ class Switched:
     glob: str = ""
 
 
-def switch_off(beside: StorePaths, folder: str, home: str) -> Switched:
+def switch_off(beside: StorePaths, folder: str, home: str) -> SwitchResult:
     """Nothing of the folder's project is recorded from now on; raises NotFoundError where there is no such folder."""
     if not Path(folder).is_dir():
         raise NotFoundError(
             f"there is no folder {folder}",
             "To exclude a folder that does not exist yet, add it to record.exclude: `sessgit config record.exclude`",
         )
-    root = _named(project.root(folder))
+    root = _project_path(project.project_root(folder))
     there: list[str] = []
 
     def change(rules: RecordConfig) -> Mapping[str, Sequence[str]]:
-        if glob := _first(rules.exclude, project.folders(root), home):
+        if glob := _first_matching_glob(rules.exclude, project.project_paths(root), home):
             there.append(glob)
             return {}
         return {"record.exclude": [*rules.exclude, globs.escape(root)]}
 
-    settings.update(beside, change)
-    return Switched(root, not there, *there)
+    settings.update_lists(beside, change)
+    return SwitchResult(root, not there, *there)
 
 
-def switch_on(beside: StorePaths, folder: str, home: str) -> Switched:
+def switch_on(beside: StorePaths, folder: str, home: str) -> SwitchResult:
     """The folder's project is recorded from now on, if anything is.
 
     Raises ConflictError, and changes nothing, where a glob that was not made for this project excludes it.
     """
-    root = _named(project.root(folder))
+    root = _project_path(project.project_root(folder))
     changed = False
 
     def change(rules: RecordConfig) -> Mapping[str, Sequence[str]]:
         nonlocal changed
-        exclude = [glob for glob in rules.exclude if not _means(glob, root, home)]
-        names = project.folders(folder)
-        if glob := _first(exclude, names, home):
-            raise _still_off(root, glob, exclude, home)
+        exclude = [glob for glob in rules.exclude if not _is_project_glob(glob, root, home)]
+        names = project.project_paths(folder)
+        if glob := _first_matching_glob(exclude, names, home):
+            raise _still_off_error(root, glob, exclude, home)
         include = list(rules.include)
-        if include and not _first(include, names, home):
+        if include and not _first_matching_glob(include, names, home):
             include.append(globs.escape(root))
         changed = (len(exclude), len(include)) != (len(rules.exclude), len(rules.include))
         return {"record.exclude": exclude, "record.include": include} if changed else {}
 
-    settings.update(beside, change)
-    return Switched(root, changed)
+    settings.update_lists(beside, change)
+    return SwitchResult(root, changed)
 
 
-def recorded_of(index: Index, root: str) -> list[str]:
+def recorded_sessions(index: Index, root: str) -> list[str]:
     """The sessions of the project at a folder that are recorded already."""
     own = globs.escape(root)
-    is_own = cache(lambda folder: any(globs.fits(own, name) for name in project.folders(folder)))
+    is_own = cache(lambda folder: any(globs.matches(own, name) for name in project.project_paths(folder)))
     return [outline.name for outline in index.outlines() if outline.project and is_own(outline.project)]
 
 
-def _still_off(root: str, glob: str, exclude: Sequence[str], home: str) -> ConflictError:
-    above = globs.literal(_forms(glob, home)[0])
+def _still_off_error(root: str, glob: str, exclude: Sequence[str], home: str) -> ConflictError:
+    above = globs.literal_path(_glob_variants(glob, home)[0])
     if above is not None:
         hint = f"To turn it on with all its subfolders: `sessgit on {shlex.quote(above)}`"
         return ConflictError(f"{root} is still off, because {above} is off", hint)
-    rest = ", ".join(settings.toml(other) for other in exclude if other != glob)
+    rest = ", ".join(settings.toml_value(other) for other in exclude if other != glob)
     return ConflictError(
         f"{root} is still off: record.exclude has “{glob}”",
         f"Remove the glob, for all folders it matches: `sessgit config record.exclude {shlex.quote(f'[{rest}]')}`",
     )
 
 
-def _first(patterns: Sequence[str], names: Sequence[str], home: str) -> str:
+def _first_matching_glob(patterns: Sequence[str], names: Sequence[str], home: str) -> str:
     """The first glob that one of the paths fits, as the settings have it, or ``""``."""
     for glob in patterns:
-        if any(globs.fits(form, name) for form in _forms(glob, home) for name in names):
+        if any(globs.matches(form, name) for form in _glob_variants(glob, home) for name in names):
             return glob
     return ""
 
 
-def _means(glob: str, root: str, home: str) -> bool:
+def _is_project_glob(glob: str, root: str, home: str) -> bool:
     """Whether the glob was made for this project alone."""
-    return any(globs.literal(form.rstrip("/") or "/") == root for form in _forms(glob, home))
+    return any(globs.literal_path(form.rstrip("/") or "/") == root for form in _glob_variants(glob, home))
 
 
-def _forms(glob: str, home: str) -> tuple[str, ...]:
+def _glob_variants(glob: str, home: str) -> tuple[str, ...]:
     """The glob with its home, as it is and with the links resolved that its beginning may lead through.
 
     The client tells real paths; a person writes the one that they know.
@@ -191,7 +191,7 @@ def _forms(glob: str, home: str) -> tuple[str, ...]:
     if not glob.startswith("/"):
         return (glob,)
     plain, rest = "/", glob.strip("/").split("/")
-    while rest and (part := globs.literal(rest[0])) is not None:
+    while rest and (part := globs.literal_path(rest[0])) is not None:
         plain, rest = os.path.join(plain, part), rest[1:]  # noqa: PTH118 - text, until it is looked up
     try:
         real = os.path.realpath(plain)
@@ -218,7 +218,7 @@ def _first_folder(path: Path) -> str:
         return ""
 
 
-def _named(root: str) -> str:
+def _project_path(root: str) -> str:
     try:
         root.encode()
     except UnicodeEncodeError as error:

@@ -14,9 +14,9 @@ from typing import Protocol
 from sessgit.agents.base import Cutter
 from sessgit.agents.reader import Opened, Redact
 from sessgit.model.versions import Version
-from sessgit.record.copies import Copies, is_derived
-from sessgit.record.index_updates import Noted
-from sessgit.record.source import Alone, Source
+from sessgit.record.copies import RecordedCopies, is_derived
+from sessgit.record.index_updates import IndexUpdates
+from sessgit.record.source import IsolatedRecording, TranscriptSource
 from sessgit.record.tip_delivery import free_name
 from sessgit.store import layout
 from sessgit.store.index import Index
@@ -28,23 +28,23 @@ _NOWHERE = Path("/dev/null/none")
 """Where nothing lies beside a file."""
 
 
-class Pass(Protocol):
+class FilePass(Protocol):
     """What a recording of one file offers."""
 
     store: Store
     index: Index
     session: str
-    source: Source
+    source: TranscriptSource
     file: Opened
     redact: Redact
     old_head: str
     prefix: int
     others: list[str]
     is_known: bool
-    noted: Noted
+    noted: IndexUpdates
     committed: list[tuple[int, str]]
 
-    def apart(self, source: Source, file: Opened, alone: Alone) -> Pass:
+    def apart(self, source: TranscriptSource, file: Opened, alone: IsolatedRecording) -> FilePass:
         """Returns a pass over another file, as if nothing of its session were recorded."""
 
     def begun(self) -> Cutter:
@@ -61,7 +61,7 @@ class Pass(Protocol):
 
 
 @dataclass
-class Recorded:
+class RecordedVersions:
     """The branches as they are then, the numbers of turns that were written, and whether a branch moved."""
 
     tips: dict[str, str]
@@ -69,56 +69,58 @@ class Recorded:
     changed: bool = False
 
 
-def record(current: Pass) -> Recorded | None:
+def record_copies(current: FilePass) -> RecordedVersions | None:
     """Records the file as one of several copies of its session's; None where it goes on from what is recorded, or where
     that does not follow from lines alone."""
     if current.prefix and not current.source.imported:
         return None  # a fork goes on: of its file nothing is laid out again
     store, session = current.store, current.session
-    known, branches = cursors.load(store.beside, session), store.branches(session)
-    copies = Copies(store, session, current.file, current.redact, current.source.agent, known.copies if known else ())
+    known, branches = cursors.load_cursor(store.beside, session), store.branches(session)
+    copies = RecordedCopies(
+        store, session, current.file, current.redact, current.source.agent, known.copies if known else ()
+    )
     if copies.is_head:
         return None
     is_ours = known is not None and known.commit == current.old_head
-    is_ours = is_ours and all(name in current.others for name in branches if layout.is_other(name))
+    is_ours = is_ours and all(name in current.others for name in branches if layout.is_other_version(name))
     is_ours = is_ours and not copies.is_restored
     if not is_ours or not current.source.is_copy or not is_derived(store, current.index, session, branches):
         current.is_known = copies.is_known
         return None
-    made = _Made(current, copies)
+    made = _VersionWriter(current, copies)
     if copies.is_known:
         made.tips, made.version = dict(branches), copies.head
     else:
         made.all()
     current.move(branches, made.tips)
-    others = sorted(filter(layout.is_other, made.tips))
+    others = sorted(filter(layout.is_other_version, made.tips))
     if made.head is not None:
         made.head[0].others = others
         made.head[0].remember(made.head[1], made.tips)
     else:
-        _remember(current, known, [len(copy.rows) for copy in made.version], others, made.tips[session])
+        _remember_file(current, known, [len(copy.rows) for copy in made.version], others, made.tips[session])
         current.index.sync(session)
     for one in made.passes:
         one.noted.keep(current.index)
-    return Recorded(made.tips, made.turns(), made.tips != branches)
+    return RecordedVersions(made.tips, made.turns(), made.tips != branches)
 
 
-class _Made:
+class _VersionWriter:
     """The branches that the copies make. `head` is the pass that read the file at hand as all of the head's version,
     and its cutter, if there is one."""
 
-    def __init__(self, current: Pass, copies: Copies) -> None:
+    def __init__(self, current: FilePass, copies: RecordedCopies) -> None:
         self.current, self.copies, self.store = current, copies, copies.store
         self.tips: dict[str, str] = {}
         self.version: Version = ()
-        self.passes: list[Pass] = []
-        self.head: tuple[Pass, Cutter] | None = None
+        self.passes: list[FilePass] = []
+        self.head: tuple[FilePass, Cutter] | None = None
         self._sides: dict[str, dict[str, tuple[str, bool]]] = {}
         self._folders: set[str] = set()
 
     def all(self) -> None:
         """Writes the commits of all versions that are not recorded as they are."""
-        self._sides, self._folders = _recorded(self.store, self.copies.session, self.copies.branches)
+        self._sides, self._folders = _recorded_turns(self.store, self.copies.session, self.copies.branches)
         session, covered = self.copies.session, set[bytes]()
         for version in self.copies.versions():
             own = self._kept(version) or self._written(version)
@@ -136,12 +138,14 @@ class _Made:
     def turns(self) -> tuple[int, ...]:
         """Returns the numbers of the turns that were not recorded as they are."""
         written = ((number, commit) for one in self.passes for number, commit in one.committed)
-        return tuple(number for number, commit in written if _folder(self.store, commit, number) not in self._folders)
+        return tuple(
+            number for number, commit in written if _turn_tree(self.store, commit, number) not in self._folders
+        )
 
     def _kept(self, version: Version) -> dict[str, str]:
         """The branches of a version that is recorded as it is, the head's under the session's id."""
         if version == self.copies.head:
-            return {name: tip for name, tip in self.copies.branches.items() if not layout.is_other(name)}
+            return {name: tip for name, tip in self.copies.branches.items() if not layout.is_other_version(name)}
         name = next((name for name, copy in self.copies.others.items() if version == (copy,)), "")
         return {self.copies.session: self.copies.branches[name]} if name else {}
 
@@ -156,7 +160,7 @@ class _Made:
             final=source.final or bool(self.tips),
         )
         with self.copies.opened(version) as found:
-            alone = Alone(state.rules, found.redact, self._sides)
+            alone = IsolatedRecording(state.rules, found.redact, self._sides)
             made = current.apart(source, found.file, alone)
             cutter = made.begun()
             tips = made.cut(cutter)
@@ -166,7 +170,7 @@ class _Made:
         return tips
 
 
-def _remember(current: Pass, known: Cursor | None, seams: list[int], others: list[str], tip: str) -> None:
+def _remember_file(current: FilePass, known: Cursor | None, seams: list[int], others: list[str], tip: str) -> None:
     """Remembers a file that is not the head's as one that is read from its beginning when it has grown; another one
     stays remembered, unless this lies where the client looks."""
     path, size = str(current.source.path), current.file.size
@@ -174,12 +178,12 @@ def _remember(current: Pass, known: Cursor | None, seams: list[int], others: lis
         current_turn = known.current if known.commit == tip else None
         made = replace(known, commit=tip, current=current_turn, copies=seams, others=others)
     else:
-        proof, final = cursors.proof(current.file.file, size), current.source.final
+        proof, final = cursors.prefix_proof(current.file.file, size), current.source.final
         made = Cursor(path, current.file.inode, size, proof, tip, None, final=final, copies=seams, others=others)
-    cursors.save(current.store.beside, current.session, made)
+    cursors.save_cursor(current.store.beside, current.session, made)
 
 
-def _recorded(
+def _recorded_turns(
     store: Store, session: str, branches: Mapping[str, str]
 ) -> tuple[dict[str, dict[str, tuple[str, bool]]], set[str]]:
     """By the key of each recorded turn what is recorded beside its lines, and the folders of all turns."""
@@ -191,7 +195,7 @@ def _recorded(
             number, key = message.number("Turn"), message.get("Prompt")
             if not number or not key:
                 continue
-            folders.add(_folder(store, commit.id, number))
+            folders.add(_turn_tree(store, commit.id, number))
             held = store.folder(commit.id, number)
             found = (store.repo.files(held[name][0], name) for name in (layout.SUBAGENTS, layout.FILES) if name in held)
             for files in found:
@@ -199,6 +203,6 @@ def _recorded(
     return sides, folders
 
 
-def _folder(store: Store, commit: str, number: int) -> str:
-    entry = store.repo.entry(store.tree(commit), layout.turn(number))
+def _turn_tree(store: Store, commit: str, number: int) -> str:
+    entry = store.repo.entry(store.tree(commit), layout.turn_folder(number))
     return entry[0] if entry else ""

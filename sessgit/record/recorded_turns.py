@@ -15,20 +15,20 @@ from sessgit.agents.values import Node, Place, line_of
 from sessgit.errors import MovedError
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.store import layout
-from sessgit.store.files.large import LEAST
+from sessgit.store.files.large import LARGE_SIZE
 from sessgit.store.index import Index
 from sessgit.store.recorder.cursor import Cursor
-from sessgit.store.store import Store, hash_of
+from sessgit.store.store import Store, lines_hash
 
-_FAR = 1 << 200
-_FILE = 1 << 50
+_FILE_END_ORDER = 1 << 200
+_FILE_ORDER = 1 << 50
 """More than any file is long: the places of a later file come behind all of an earlier one."""
 
 
-def tips_of(store: Store, session: str) -> dict[str, str]:
+def session_tips(store: Store, session: str) -> dict[str, str]:
     """The tips of the session's head and of what rewinds left behind."""
     branches = store.branches(session)
-    return {branch: tip for branch, tip in branches.items() if branch == session or layout.is_rewound(branch)}
+    return {branch: tip for branch, tip in branches.items() if branch == session or layout.is_rewound_branch(branch)}
 
 
 def check_tips(store: Store, session: str, tips: Mapping[str, str]) -> None:
@@ -37,7 +37,7 @@ def check_tips(store: Store, session: str, tips: Mapping[str, str]) -> None:
     What the index answered meanwhile may be of others then: a prompt that somebody else has just recorded is none that
     was there before, and what follows from it must not get as far as the first of several refs.
     """
-    if tips_of(store, session) != tips:
+    if session_tips(store, session) != tips:
         raise MovedError(f"another process moved the branches of {session}")
 
 
@@ -52,7 +52,7 @@ def given_names(store: Store, session: str, tips: Iterable[str], known: str) -> 
                 yield store.state(commit.id).name
 
 
-def stands_on(store: Store, head: str, commit: str) -> bool:
+def is_at_commit(store: Store, head: str, commit: str) -> bool:
     """Whether the head is the commit, or only edits of the state and merges have come since."""
     for found in store.repo.first_parents(head) if head else ():
         if found.id == commit:
@@ -62,18 +62,18 @@ def stands_on(store: Store, head: str, commit: str) -> bool:
     return False
 
 
-def goes_on(store: Store, session: str, tips: Mapping[str, str], known: Cursor) -> bool:
+def matches_cursor(store: Store, session: str, tips: Mapping[str, str], known: Cursor) -> bool:
     """Whether the branches are as the cursor left them: the head stands on its commit, and none holds lines from
     behind its place. Else a pass was killed that had moved some of them, and not yet the head."""
-    return stands_on(store, tips.get(session, ""), known.commit) and not any(
+    return is_at_commit(store, tips.get(session, ""), known.commit) and not any(
         message.get("Session") == session
         and message.file == known.file
         and any(extent.end > known.offset for extent in message.extents)
-        for message in (_last_turn(store, tip) for branch, tip in tips.items() if branch != session)
+        for message in (_last_turn_message(store, tip) for branch, tip in tips.items() if branch != session)
     )
 
 
-def _last_turn(store: Store, tip: str) -> Message:
+def _last_turn_message(store: Store, tip: str) -> Message:
     """What the commit of the last turn says, or the first commit where there is none."""
     for found in store.repo.first_parents(tip):
         message = store.message(found.id)
@@ -82,7 +82,7 @@ def _last_turn(store: Store, tip: str) -> Message:
     return message
 
 
-def by_index(index: Index, session: str, tips: Collection[str]) -> Callable[[str], str | None]:
+def commit_finder(index: Index, session: str, tips: Collection[str]) -> Callable[[str], str | None]:
     """The function that tells which commit holds the turn of a prompt on one of these branches of the session.
 
     The index is brought level when it is asked first: whoever asks moves no ref before the last question, and checks
@@ -97,7 +97,7 @@ def by_index(index: Index, session: str, tips: Collection[str]) -> Callable[[str
     return find
 
 
-class Recorded:
+class RecordedTurns:
     """The turns of the branches `tips` of one session, read as far back as a question needs.
 
     `find_turn` answers from the index which commits hold the turn of a prompt; without it all branches are walked.
@@ -147,7 +147,7 @@ class Recorded:
         if self._unread is None:
             self._unread = []
             for tip in self._tips.values():
-                self._push(self.node_at(tip), _FAR)
+                self._push(self.node_at(tip), _FILE_END_ORDER)
         while self._unread and (uuid not in self._places or self._places[uuid][0] < -self._unread[0][0]):
             end, _, node = heappop(self._unread)
             self._push(node.parent, self._read(node, -end))
@@ -179,8 +179,8 @@ class Recorded:
         What is read there is not held a second time: one line may be as long as all else in memory together.
         """
         expected = self._store.message(node.commit).get("Lines-SHA256")
-        is_here = bool(placed) and hash_of(line.raw for line in placed) == expected
-        before, body = self.lines(node, commit, LEAST if is_here else inf)
+        is_here = bool(placed) and lines_hash(line.raw for line in placed) == expected
+        before, body = self.lines(node, commit, LARGE_SIZE if is_here else inf)
         absent = max(0, len(before) + len(body) - len(placed))
         if is_here and not all(line.raw for line in [*before, *body][:absent]):  # one is long, or has nothing in it
             before, body = self.lines(node, commit)
@@ -235,9 +235,9 @@ class Recorded:
         before, body = self.lines(node)
         placed = [extent.offset for extent in self._own_extents(node) for _ in range(extent.lines)]
         absent = len(before) + len(body) - len(placed)
-        offsets = [-_FAR] * absent + placed if placed else [end - 1] * absent
+        offsets = [-_FILE_END_ORDER] * absent + placed if placed else [end - 1] * absent
         for number, (line, offset) in enumerate(zip([*before, *body], offsets, strict=True)):
-            if line.uuid and offset >= self._places.get(line.uuid, (-_FAR,))[0]:
+            if line.uuid and offset >= self._places.get(line.uuid, (-_FILE_END_ORDER,))[0]:
                 self._places[line.uuid] = (offset, Place(node, line if number < len(before) else None))
         return min(placed, default=end - 1)
 
@@ -247,5 +247,5 @@ class Recorded:
         own = {layout.session_of(branch) for branch in self._tips}
         if message.get("Session") not in own:
             return []
-        base = (message.file - 1) * _FILE
+        base = (message.file - 1) * _FILE_ORDER
         return [replace(extent, offset=base + extent.offset) for extent in message.extents]

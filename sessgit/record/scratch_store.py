@@ -22,17 +22,17 @@ from sessgit.store.store import Store
 
 
 @contextmanager
-def beside(other: Path | None) -> Iterator[Store]:
+def scratch_store(other: Path | None) -> Iterator[Store]:
     """A store with all refs and objects of the `other` one, which is only read, or an empty one; gone at the end."""
     with ExitStack() as stack:
         try:
-            folder = stack.enter_context(tempdirs.room("sessgit-"))
+            folder = stack.enter_context(tempdirs.make_folder("sessgit-"))
         except OSError as error:
             raise StoreError(f"cannot create a working folder: {error.strerror or error}", ROOM) from error
         path = folder / "store"
-        stores.create(path)
+        stores.create_store(path)
         if other is not None:
-            _refer(path, other)
+            _share_objects(path, other)
         yield Store(path)
 
 
@@ -42,7 +42,7 @@ def take_over(scratch: Store, into: Store) -> None:
     The caller holds the other store's repository, so that nobody prunes them before refs lead to them. Raises
     ConflictError where something was purged from that one meanwhile, which must not come back.
     """
-    if _purged(scratch) != _purged(into):
+    if _read_purge_list(scratch) != _read_purge_list(into):
         raise ConflictError("a value was just purged", "Nothing was changed. Try again.")
     try:
         for folder in sorted((scratch.path / "objects").glob("[0-9a-f][0-9a-f]")):
@@ -51,12 +51,12 @@ def take_over(scratch: Store, into: Store) -> None:
             there = {path.name for path in target.iterdir()}
             for path in list(folder.iterdir()):
                 if path.name not in there:
-                    _move(path, target / path.name)
+                    _move_object(path, target / path.name)
     except OSError as error:
         raise StoreError(f"cannot write to the store: {error.strerror or error}", ROOM) from error
 
 
-def _move(source: Path, target: Path) -> None:
+def _move_object(source: Path, target: Path) -> None:
     """Moves an object; on another file system it is copied, under a name that nobody takes for an object."""
     try:
         source.rename(target)
@@ -77,14 +77,14 @@ def pack_refs(scratch: Store) -> None:
     (scratch.path / "refs" / "heads").mkdir(parents=True)
 
 
-def _purged(store: Store) -> bytes:
+def _read_purge_list(store: Store) -> bytes:
     try:
         return store.beside.forbidden.read_bytes()
     except FileNotFoundError:
         return b""
 
 
-def _refer(path: Path, other: Path) -> None:
+def _share_objects(path: Path, other: Path) -> None:
     """Makes a new store one that has what the other one holds."""
     alternates = path / "objects" / "info" / "alternates"
     try:
@@ -99,10 +99,10 @@ def _refer(path: Path, other: Path) -> None:
     except OSError as error:
         said = f"cannot read the store at {other}: {error.strerror or error}"
         raise StoreError(said, "`sessgit doctor` shows why.") from error
-    _index(StorePaths(other), StorePaths(path))
+    _copy_index(StorePaths(other), StorePaths(path))
 
 
-def _index(other: StorePaths, own: StorePaths) -> None:
+def _copy_index(other: StorePaths, own: StorePaths) -> None:
     """The index as it is, where it lies in one file: then only what is new is read. Else it is made from the refs."""
     log = other.index.with_name(f"{other.index.name}-wal")
     with suppress(OSError):

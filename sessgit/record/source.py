@@ -21,7 +21,7 @@ Head = str | Callable[[], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TranscriptSource:
     """A transcript and what is known of it besides its lines.
 
     `final` says that the agent has let go of the file, so that its last lines are recorded too; `live` that the
@@ -69,7 +69,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RecordRules:
     """How to record. Whether a session is redacted is decided when its recording begins, and stays so."""
 
     granularity: str = "turn"
@@ -82,7 +82,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class IsolatedRecording:
     """How to record a file as if nothing of its session were recorded: by which rules, how its lines are redacted, and
     by the key of a turn the files that are recorded beside its lines."""
 
@@ -91,6 +91,6 @@ class Alone:
     sides: Mapping[str, Mapping[str, tuple[str, bool]]]
 
 
-def rules_by(settings: RecordConfig) -> Rules:
+def rules_from_settings(settings: RecordConfig) -> RecordRules:
     """The rules that the settings name."""
-    return Rules(settings.granularity, settings.redact)
+    return RecordRules(settings.granularity, settings.redact)

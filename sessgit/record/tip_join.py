@@ -17,81 +17,83 @@ from sessgit.model.conversation.session import Session
 from sessgit.store import layout
 from sessgit.store.store import Store
 
-Outcome = Literal["held", "forward", "joined", "parted"]
+JoinOutcome = Literal["held", "forward", "joined", "parted"]
 
 TURNLESS = ("edit", "end")
 """The events of commits that bring no turn."""
-_FIELDS = ("name", "description", "stage", "confidence", "origin", "extra")
+_AUTHORED_FIELDS = ("name", "description", "stage", "confidence", "origin", "extra")
 
 
 @dataclass(frozen=True, slots=True)
-class Reconciled:
+class ReconciledTip:
     """What becomes of our tip: `tip` is the commit that has both, our own where it has theirs already or they parted.
 
     `new` says whether theirs has turns that ours lacks.
     """
 
-    outcome: Outcome
+    outcome: JoinOutcome
     tip: str
     new: bool = False
 
 
-def reconcile(store: Store, ours: str, theirs: str) -> Reconciled:
+def reconcile_tips(store: Store, ours: str, theirs: str) -> ReconciledTip:
     """Brings our tip and theirs together, or says that each has turns of its own.
 
     Raises DamageError where theirs goes on from ours and leaves out turns of it.
     """
-    if holds(store, ours, theirs):
-        return Reconciled("held", ours)
-    new = has_own(store, theirs, ours)
-    if holds(store, theirs, ours):
-        _check_kept(store, theirs, ours)
-        return Reconciled("forward", theirs, new)
-    own = has_own(store, ours, theirs)
+    if contains_tip(store, ours, theirs):
+        return ReconciledTip("held", ours)
+    new = has_own_turns(store, theirs, ours)
+    if contains_tip(store, theirs, ours):
+        _check_closed_turns(store, theirs, ours)
+        return ReconciledTip("forward", theirs, new)
+    own = has_own_turns(store, ours, theirs)
     if new and own:
-        return Reconciled("parted", ours, new)
+        return ReconciledTip("parted", ours, new)
     if new == own:
         main, other = sorted((ours, theirs), key=lambda tip: _rank(store, tip), reverse=True)
     else:
         main, other = (theirs, ours) if new else (ours, theirs)
-    return Reconciled("joined", joined(store, main, other), new)
+    return ReconciledTip("joined", joined_commit(store, main, other), new)
 
 
-def holds(store: Store, tip: str, other: str) -> bool:
+def contains_tip(store: Store, tip: str, other: str) -> bool:
     """Whether the history of a tip leads to another one without leaving turns of it aside.
 
     What was merged stands behind the second parent of a commit, and its turns are those of another branch.
     """
-    return store.repo.is_ancestor(other, tip) and (_stands_in(store, other, tip) or not has_own(store, other, tip))
+    return store.repo.is_ancestor(other, tip) and (
+        _is_contained(store, other, tip) or not has_own_turns(store, other, tip)
+    )
 
 
-def _stands_in(store: Store, commit: str, tip: str) -> bool:
+def _is_contained(store: Store, commit: str, tip: str) -> bool:
     return any(found.id == commit for found in store.repo.first_parents(tip))
 
 
-def has_own(store: Store, tip: str, other: str) -> bool:
+def has_own_turns(store: Store, tip: str, other: str) -> bool:
     """Whether a tip has turns, or more of one, that the other lacks.
 
     Two machines that recorded one transcript have other commits and the same folders of turns.
     """
     for commit in store.repo.first_parents(tip):
-        if _stands_in(store, commit.id, other):
+        if _is_contained(store, commit.id, other):
             return False
         if store.message(commit.id).get("Event") not in TURNLESS:
             break
-    own, there = folders(store, tip), folders(store, other)
+    own, there = turn_folders(store, tip), turn_folders(store, other)
     return len(own) > len(there) or any(
-        mine != theirs and (mine[0] != theirs[0] or not _is_beginning(store, mine[1], theirs[1]))
+        mine != theirs and (mine[0] != theirs[0] or not _is_partial(store, mine[1], theirs[1]))
         for mine, theirs in zip(own, there, strict=False)
     )
 
 
-def _check_kept(store: Store, tip: str, before: str) -> None:
+def _check_closed_turns(store: Store, tip: str, before: str) -> None:
     """What goes on from a commit has all turns that were closed there, as bare as they were: another machine may say
     otherwise."""
-    own, there = folders(store, before), folders(store, tip)
+    own, there = turn_folders(store, before), turn_folders(store, tip)
     lost = len(own) > len(there) or any(
-        mine != theirs and (mine[0] != theirs[0] or not _is_beginning(store, mine[1], theirs[1]))
+        mine != theirs and (mine[0] != theirs[0] or not _is_partial(store, mine[1], theirs[1]))
         for mine, theirs in zip(own[:-1], there, strict=False)
     )
     if lost:
@@ -100,7 +102,7 @@ def _check_kept(store: Store, tip: str, before: str) -> None:
         raise DamageError("it marks lines as redacted that are not redacted here")
 
 
-def folders(store: Store, tip: str) -> list[tuple[str, str]]:
+def turn_folders(store: Store, tip: str) -> list[tuple[str, str]]:
     """The folders of all turns as of a commit, in order: each name and its tree."""
     top = store.repo.entry(store.tree(tip), layout.TURNS)
     if top is None:
@@ -109,7 +111,7 @@ def folders(store: Store, tip: str) -> list[tuple[str, str]]:
     return [(name, oid) for _, (tree, _) in hundreds for name, (oid, _) in sorted(store.repo.tree(tree).items())]
 
 
-def _is_beginning(store: Store, part: str, whole: str) -> bool:
+def _is_partial(store: Store, part: str, whole: str) -> bool:
     """Whether one folder holds a turn so far, and the other the same turn with what came later."""
     found = store.repo.files(whole)
     for path, (oid, _) in store.repo.files(part).items():
@@ -127,38 +129,41 @@ def _rank(store: Store, tip: str) -> tuple[bool, str, int, str]:
     return store.tail(tip) != b"", store.state(tip).ended, store.commit(tip).time, tip
 
 
-def joined(store: Store, main: str, other: str) -> str:
+def joined_commit(store: Store, main: str, other: str) -> str:
     """The commit that goes on from both, with the turns of the first: no ref leads to it yet."""
     ours, theirs = store.state(main), store.state(other)
-    found = merge_base.of(store, main, other)
+    found = merge_base.merge_base(store, main, other)
     base = store.state(found) if found else None
     if base is None or base.id != ours.id:
         # Nothing is known of a beginning that both had: whatever one of them says stands against nothing.
         found, base = "", Session(ours.id, ours.agent_id, project=theirs.project, transcript=theirs.transcript)
     later = max((store.commit(tip).time, tip) for tip in (main, other))[1]
-    state = _state(base, ours, theirs, theirs_is_later=later == other)
+    state = _joined_state(base, ours, theirs, theirs_is_later=later == other)
     known = base.unified if found else None
-    state = replace(state, unified=unified_state.joined(known, ours.unified, theirs.unified, later=later == other))
-    pad = pad_lists.joined(store, found, main, other)
+    state = replace(
+        state, unified=unified_state.merged_state(known, ours.unified, theirs.unified, later=later == other)
+    )
+    pad = pad_lists.joined_changes(store, found, main, other)
     message = Message(f"edit: joined with {other[:12]}", (("Session", ours.id), ("Event", "edit")))
-    changes = {layout.PAD: pad, **session_files.joined(store, main, other)}
+    changes = {layout.PAD: pad, **session_files.joined_changes(store, main, other)}
     return store.write_commit(main, changes, state, message, [main, other], store.commit(later).time)
 
 
-def _state(base: Session, ours: Session, theirs: Session, *, theirs_is_later: bool) -> Session:
+def _joined_state(base: Session, ours: Session, theirs: Session, *, theirs_is_later: bool) -> Session:
     """Our state with what people said of theirs since the base; of two that said otherwise the later one holds."""
     values = {
-        name: _field(*(getattr(one, name) for one in (base, ours, theirs)), later=theirs_is_later) for name in _FIELDS
+        name: _joined_field(*(getattr(one, name) for one in (base, ours, theirs)), later=theirs_is_later)
+        for name in _AUTHORED_FIELDS
     }
     places = ((one.project, one.transcript) for one in (base, ours, theirs))
-    values["project"], values["transcript"] = _field(*places, later=theirs_is_later)
-    values["labels"] = tuple(merge_decisions.united(base.labels, base.labels, ours.labels, theirs.labels))
+    values["project"], values["transcript"] = _joined_field(*places, later=theirs_is_later)
+    values["labels"] = tuple(merge_decisions.merge_sets(base.labels, base.labels, ours.labels, theirs.labels))
     if not theirs.rules.get("redact"):
         values["rules"] = {**ours.rules, "redact": 0}  # what is behind it was not redacted
     return replace(ours, **values)
 
 
-def _field(base: Any, ours: Any, theirs: Any, *, later: bool) -> Any:
+def _joined_field(base: Any, ours: Any, theirs: Any, *, later: bool) -> Any:
     if theirs in (ours, base):
         return ours
     return theirs if ours == base or later else ours

@@ -20,28 +20,28 @@ from sessgit.store.files import owner
 from sessgit.store.layout import StorePaths
 from sessgit.store.recorder.claim import Claim
 
-LONGEST = 60
+MOST_SECONDS = 60
 """Seconds after which a recorder ends, whatever it does: objects come first and the ref last, so nothing is torn."""
 
 
 def main(store: Path, claim: Claim) -> None:
     gc.set_threshold(50_000)  # it loads and makes many values, and few cycles
     detach()
-    signal.alarm(LONGEST)
+    signal.alarm(MOST_SECONDS)
     try:
-        owner.check(store)
+        owner.check_owner(store)
     except SessgitError:  # whose it is has not asked to be told
         return
     if not claim.take(time.time()):
         return
     with suppress(SessgitError):  # then nothing can be locked
-        locks.recording(StorePaths(store))
+        locks.recorder_lock(StorePaths(store))
     from sessgit.recorder import drain
 
     home = os.environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is none
     config = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path(home) / ".claude")
     env = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "TMPDIR")} | {"HOME": home}
-    drain.run(store, config, env, claim)
+    drain.drain_spool(store, config, env, claim)
 
 
 def detach() -> None:

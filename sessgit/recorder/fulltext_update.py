@@ -10,13 +10,13 @@ from sessgit.store.index import Index
 from sessgit.store.sqlite import cache_file
 
 
-def follow(index: Index, seconds: float) -> None:
+def update_fulltext(index: Index, seconds: float) -> None:
     """Brings it level for about so long; where another process is at it, that one is left to it. Raises SessgitError or
     `sqlite3.Error` where the text index cannot be written."""
     words = TextIndex(index.path, wait=0)
     try:
-        if not fulltext_update.is_level(index, words):
-            fulltext_update.follow(index, words, seconds=seconds)
+        if not fulltext_update.is_up_to_date(index, words):
+            fulltext_update.update_fulltext(index, words, seconds=seconds)
     except sqlite3.Error as error:
         if cache_file.is_damage(error):
             words.remove()

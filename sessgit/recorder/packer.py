@@ -19,37 +19,37 @@ from sessgit.store import locks, log, maintenance
 from sessgit.store.files import owner
 from sessgit.store.layout import StorePaths
 
-_LOWEST = 19
+_NICENESS = 19
 _TRIES = 10
-_BETWEEN = 1.0
-_POLL = 0.05
+_RETRY_SECONDS = 1.0
+_POLL_SECONDS = 0.05
 
 
 def main(store: Path) -> None:
     """Packs again what imports packed, unless another process does."""
     beside = StorePaths(store)
-    owner.check(store)
-    with locks.repacking(beside) as held:
+    owner.check_owner(store)
+    with locks.repack_lock(beside) as held:
         for _ in range(_TRIES * held):
-            with locks.maintenance(beside) as lock:
+            with locks.maintenance_lock(beside) as lock:
                 if lock:
-                    threading.Thread(target=_give_way, args=(beside,), daemon=True).start()
-                    maintenance.repack(store, lock)
+                    threading.Thread(target=_exit_when_lock_wanted, args=(beside,), daemon=True).start()
+                    maintenance.repack_imported(store, lock)
                     return
-            time.sleep(_BETWEEN)
+            time.sleep(_RETRY_SECONDS)
 
 
-def _give_way(beside: StorePaths) -> None:
+def _exit_when_lock_wanted(beside: StorePaths) -> None:
     """Kills this process and its git once another process waits for the lock."""
     while not locks.is_maintenance_wanted(beside):
-        time.sleep(_POLL)
+        time.sleep(_POLL_SECONDS)
     os.killpg(0, signal.SIGKILL)
 
 
 if __name__ == "__main__":
     _store = Path(sys.argv[1])
     detach()
-    os.nice(_LOWEST)
+    os.nice(_NICENESS)
     try:
         main(_store)
     except (SessgitError, OSError) as error:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from sessgit.redact.checks import classes, entropy, is_made_up, is_password, is_path, is_random, is_words
+from sessgit.redact.checks import count_classes, entropy, is_made_up, is_password, is_path, is_random, is_words
 from sessgit.redact.rules import HARMLESS_WORDS, NAMES, NEXT_LINE, PUBLIC_WORDS, VENDORS
 
 _ENDING = r"(?:[_-]?(?:[0-9]{1,2}|env|prod|production|dev|development|test|staging|live|value|base|base64|b64))?"
@@ -43,7 +43,7 @@ _NO_SPACE = r"[^\s\"'\\`]"
 _MARK = r"[0-9!@#$%^&*?+=~]"
 
 
-def _six(mark: str) -> str:
+def _value_pattern(mark: str) -> str:
     """A value of six characters or more with a mark, or a long one."""
     with_mark = [f"{_NO_SPACE}{{{n}}}{mark}{_NO_SPACE}{{{5 - n}}}" for n in range(5)]
     return "(?:" + "|".join([f"{_NO_SPACE}{{5}}{_NO_SPACE}*{mark}", *with_mark]) + "|[A-Za-z]{24})"
@@ -53,10 +53,10 @@ _TAIL = _ENDING + r"(?:[\"'`\\\]]|%22)*"
 _BEFORE_VALUE = rf"{_TAIL}[ \t]*{_SIGN}{_NEXT_LINE}[ \t]*(?:%20)?(?:%22)?[rbfu]*\\*[\"'`]?"
 ANCHORS = (
     # Passwords have a digit or a mark, the others digits; most code behind such a name has neither.
-    rf"(?i)(?:{_PASSWORDS}){_BEFORE_VALUE}{_six(_MARK)}",
-    rf"(?i)(?:{_OTHERS}){_BEFORE_VALUE}{_six('[0-9]')}",
+    rf"(?i)(?:{_PASSWORDS}){_BEFORE_VALUE}{_value_pattern(_MARK)}",
+    rf"(?i)(?:{_OTHERS}){_BEFORE_VALUE}{_value_pattern('[0-9]')}",
     rf"(?i)(?:--[a-z0-9-]*|(?:setx|set +-g?x|set -x -g|setenv|env) +\w*)(?:{_WORDS}){_TAIL}"
-    rf"[\s\"'\\,n]+[\"']?{_six(_MARK)}",
+    rf"[\s\"'\\,n]+[\"']?{_value_pattern(_MARK)}",
     # A password of several words, in quotes.
     rf"(?:PASS[A-Z]*|PWD?){_TAIL}[ \t]*[=:][ \t]*\\*[\"'][^\"'\\]*{_MARK}",
 )
@@ -180,8 +180,8 @@ def find_assigned(data: bytes) -> Iterator[Assigned]:
     for found in _NAME_END.finditer(data.lower()):
         if found.start() < done:
             continue
-        name = _whole_name(data, found.start(), found.end("word"))
-        place = _place(data, found, name)
+        name = _full_name(data, found.start(), found.end("word"))
+        place = _find_place(data, found, name)
         if place is None or not (found["sign"] or place.flag):
             continue
         if found["below"] is not None:
@@ -189,7 +189,7 @@ def find_assigned(data: bytes) -> Iterator[Assigned]:
             if not found["sign"]:
                 continue
         naming = naming_of(place.name)
-        value = None if naming is None else _value(data, found.end(), naming, place)
+        value = None if naming is None else _match_value(data, found.end(), naming, place)
         if naming is None or value is None or (found["word"] == b"pw" and _MEASURE.fullmatch(value["value"])):
             continue
         done = value.end("value")
@@ -227,13 +227,13 @@ def is_secret_literal(value: bytes, naming: Naming) -> bool:
     if not literal.fullmatch(value) or (value.isascii() and _is_plain(value, naming)):
         return False
     if naming.strong and not value.isascii():
-        return min(classes(value)[:2]) > 0 and not is_made_up(value)
+        return min(count_classes(value)[:2]) > 0 and not is_made_up(value)
     if naming.password:
         return is_password(value) and not (naming.directory and not _is_chosen(value))
     return _is_token(value, naming)
 
 
-def _whole_name(data: bytes, start: int, end: int) -> bytes:
+def _full_name(data: bytes, start: int, end: int) -> bytes:
     """The name whose last word is given, without what an escape or a terminal colour glued to its front.
 
     In a sentence it may be two words: `api key`.
@@ -245,7 +245,7 @@ def _whole_name(data: bytes, start: int, end: int) -> bytes:
     return said[1] + b"_" + name if said else name
 
 
-def _place(data: bytes, found: re.Match[bytes], name: bytes) -> _Place | None:
+def _find_place(data: bytes, found: re.Match[bytes], name: bytes) -> _Place | None:
     """The place of a value, or None where there can be none."""
     name = _GLUED_WORDS.sub(b"", name)
     head = data[max(0, found.end("word") - len(name) - 64) : found.end("word") - len(name)]
@@ -269,7 +269,7 @@ def _place(data: bytes, found: re.Match[bytes], name: bytes) -> _Place | None:
     return _Place(name, flag=name.startswith(b"--"), before=before)
 
 
-def _value(data: bytes, start: int, naming: Naming, place: _Place) -> re.Match[bytes] | None:
+def _match_value(data: bytes, start: int, naming: Naming, place: _Place) -> re.Match[bytes] | None:
     """The value at an offset, if it looks the more like a secret the less it is marked as a literal."""
     quoted = _QUOTED.match(data, start)
     if quoted is not None:
@@ -278,7 +278,7 @@ def _value(data: bytes, start: int, naming: Naming, place: _Place) -> re.Match[b
         return phrase if _is_phrase(phrase["value"], naming) else None
     if place.quoted:
         return None
-    bare = _bare(data, start, naming, place)
+    bare = _match_bare_value(data, start, naming, place)
     if bare is None or not is_secret_literal(bare["value"], naming) or _MEMBER.fullmatch(bare["value"]):
         return None
     if _CHAIN.match(bare["value"]) or _NO_BARE.fullmatch(bare["value"]):
@@ -287,12 +287,12 @@ def _value(data: bytes, start: int, naming: Naming, place: _Place) -> re.Match[b
         return bare if _is_alone(data, bare, naming) else None
     if naming.shell or place.flag or place.before in _MARKED:
         return bare
-    _, digits, special = classes(bare["value"])
+    _, digits, special = count_classes(bare["value"])
     random = digits >= 3 or (naming.password and special > 0) or _is_mixed(bare["value"])
     return bare if random and len(set(bare["value"])) >= 8 else None
 
 
-def _bare(data: bytes, start: int, naming: Naming, place: _Place) -> re.Match[bytes] | None:
+def _match_bare_value(data: bytes, start: int, naming: Naming, place: _Place) -> re.Match[bytes] | None:
     """A value without quotes, up to where its place ends."""
     if place.before == b">":
         return _IN_ELEMENT.match(data, start)
@@ -310,7 +310,7 @@ def _bare(data: bytes, start: int, naming: Naming, place: _Place) -> re.Match[by
 def _is_token(value: bytes, naming: Naming) -> bool:
     if naming.kind == "aws-secret-key" and _AWS_SECRET.fullmatch(value):
         return not is_words(value) and not is_made_up(value)
-    letters, digits, _ = classes(value)
+    letters, digits, _ = count_classes(value)
     looks_random = digits >= 2 and letters > 1 and is_random(value)
     shortest = 10 if naming.kind == "secret" else 16
     if looks_random or (naming.strong and _is_mixed(value)):
@@ -339,7 +339,7 @@ def _is_compound(value: bytes) -> bool:
 
 def _is_chosen(value: bytes) -> bool:
     """Whether a value is a password and neither a folder nor a name: digits with marks or letters of both cases."""
-    _, digits, special = classes(value)
+    _, digits, special = count_classes(value)
     mixed = value.lower() != value and value.upper() != value
     return digits > 0 and (special > 0 or mixed) and not is_words(value)
 
@@ -349,7 +349,7 @@ def _is_alone(data: bytes, bare: re.Match[bytes], naming: Naming) -> bool:
     value = bare["value"]
     if not _ALONE_ON_LINE.match(data, bare.end("value")) or value[:1] in b"-:" or value[-1:] in b":=(":
         return False
-    return _is_mixed(value) or (naming.password and min(classes(value)) > 0 and not set(value) & set(b":=("))
+    return _is_mixed(value) or (naming.password and min(count_classes(value)) > 0 and not set(value) & set(b":=("))
 
 
 def _is_mixed(value: bytes) -> bool:
@@ -365,7 +365,7 @@ def _is_phrase(value: bytes, naming: Naming) -> bool:
         return is_secret_literal(value, naming)
     if not naming.password or b"$" in value or _ABOUT_SECRETS.search(value) or not is_password(value):
         return False
-    return any(not _WORD.fullmatch(part) and min(classes(part)[:2]) > 0 for part in value.split(b" "))
+    return any(not _WORD.fullmatch(part) and min(count_classes(part)[:2]) > 0 for part in value.split(b" "))
 
 
 def _is_plain(value: bytes, naming: Naming) -> bool:

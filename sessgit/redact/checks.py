@@ -69,13 +69,13 @@ def is_mixed_token(value: bytes) -> bool:
 
 def is_said_secret(value: bytes) -> bool:
     """Return whether a value that a sentence calls a key is one: random, with digits."""
-    letters, digits, _ = classes(value)
+    letters, digits, _ = count_classes(value)
     return letters > 0 and digits >= 2 and not is_made_up(value) and not is_path(value) and is_random(value)
 
 
 def is_said_password(value: bytes) -> bool:
     """Return whether a value that a sentence calls a password is one: letters and digits, and marks or both cases."""
-    letters, digits, special = classes(value)
+    letters, digits, special = count_classes(value)
     mixed = value.lower() != value != value.upper()
     return letters > 1 and digits > 0 and is_password(value) and (special > 0 or (mixed and not is_words(value)))
 
@@ -91,7 +91,7 @@ def is_password(value: bytes) -> bool:
         return False
     if is_words(value) and _ABOUT_SECRETS.search(value):
         return False
-    letters, digits, special = classes(value)
+    letters, digits, special = count_classes(value)
     return letters > 0 and (digits > 0 or special > 0)
 
 
@@ -158,7 +158,7 @@ def is_path(value: bytes) -> bool:
     return _PATH.fullmatch(value) is not None and not is_random(value, _RANDOM_PATH)
 
 
-def classes(value: bytes) -> tuple[int, int, int]:
+def count_classes(value: bytes) -> tuple[int, int, int]:
     """Return how many letters, digits and marks that no identifier has a value holds."""
     digits = sum(48 <= byte <= 57 for byte in value)
     letters = sum(65 <= byte & 0xDF <= 90 for byte in value)

@@ -31,14 +31,14 @@ class Hits(NamedTuple):
 
 def scan(text: bytes) -> Hits | None:
     """Return what may match a text, or in a string of the JSON line that it is; None where nothing does."""
-    found = _anchors().Match(text)
+    found = _compiled_anchors().Match(text)
     if found is None:  # RE2 ran out of memory
         return Hits(tuple(range(anchors.COUNT)), names=True, key_lines=True, options=True)
-    return None if len(found) == 1 else _hits(tuple(found))
+    return None if len(found) == 1 else _make_hits(tuple(found))
 
 
 @cache
-def _anchors() -> re2.Set:
+def _compiled_anchors() -> re2.Set:
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     options.never_capture = True
@@ -52,7 +52,7 @@ def _anchors() -> re2.Set:
 
 
 @lru_cache(4096)
-def _hits(found: tuple[int, ...]) -> Hits:
+def _make_hits(found: tuple[int, ...]) -> Hits:
     first_name = len(anchors.RULES)
     first_key = first_name + len(anchors.NAMES)
     end = first_key + len(anchors.KEY_LINES)

@@ -59,7 +59,7 @@ class View:
         return starts, ends, ranges
 
 
-def levels(text: bytes) -> Iterator[View]:
+def decoded_levels(text: bytes) -> Iterator[View]:
     """Yield the text itself, then the text with one level of JSON escapes decoded, and so on until none is left."""
     view = View(text)
     yield view
@@ -67,7 +67,7 @@ def levels(text: bytes) -> Iterator[View]:
         data = unescape(view.data)
         if len(data) == len(view.data):  # each escape is longer than what it stands for
             return
-        view = View(data, view, _parts_of(view.data))
+        view = View(data, view, _escape_parts(view.data))
         yield view
 
 
@@ -76,20 +76,20 @@ def unescape(text: bytes) -> bytes:
     if b"\\" not in text:
         return text
     if _BACKSLASH in text:
-        return _ESCAPE.sub(lambda found: _plain(found[0]), text)
+        return _ESCAPE.sub(lambda found: _unescape_one(found[0]), text)
     text = text.replace(rb"\\", _BACKSLASH)  # a few passes take a tenth of the time of a call for each escape
     for escape, plain in _SHORT.items():
         text = text.replace(escape, plain)
     if b"\\u" in text:
-        text = _NUMERIC.sub(lambda found: _plain(found[0]), text)
+        text = _NUMERIC.sub(lambda found: _unescape_one(found[0]), text)
     return text.replace(_BACKSLASH, b"\\")
 
 
-def _parts_of(text: bytes) -> Callable[[], Iterable[Part]]:
-    return lambda: ((*found.span(), _plain(found[0])) for found in _ESCAPE.finditer(text))
+def _escape_parts(text: bytes) -> Callable[[], Iterable[Part]]:
+    return lambda: ((*found.span(), _unescape_one(found[0])) for found in _ESCAPE.finditer(text))
 
 
-def _plain(escape: bytes) -> bytes:
+def _unescape_one(escape: bytes) -> bytes:
     if escape[1:2] == b"u":
         units = b"".join(bytes.fromhex(unit.decode("ascii")) for unit in escape.split(rb"\u")[1:])
         return units.decode("utf-16-be", "surrogatepass").encode("utf-8", "surrogatepass")

@@ -29,7 +29,7 @@ _FEWEST = 3
 _SHORTEST = 16
 
 
-def names_key(data: bytes) -> bool:
+def names_key_file(data: bytes) -> bool:
     """Whether a file is named that holds a private key, as its name says."""
     return any(_is_key_file(data, found) for files in _FILES for found in files.finditer(data))
 
@@ -38,7 +38,7 @@ def key_lines(data: bytes, *, named: bool) -> list[tuple[int, int]]:
     """Where lines of private keys stand in a text, each run of them as one span; `named` says that a file of one is
     named beside it."""
     out = list[tuple[int, int]]()
-    for span in sorted([*_before_ends(data), *(_runs(data) if named else ())]):
+    for span in sorted([*_lines_before_end(data), *(_line_runs(data) if named else ())]):
         if not out or span[0] >= out[-1][1]:
             out.append(span)
     return out
@@ -54,7 +54,7 @@ def _is_key_file(data: bytes, found: re.Match[bytes]) -> bool:
     return len(stem) >= _SHORTEST_STEM and (found[0] != b".pem" or _PRIVATE.search(stem) is not None)
 
 
-def _before_ends(data: bytes) -> Iterator[tuple[int, int]]:
+def _lines_before_end(data: bytes) -> Iterator[tuple[int, int]]:
     """The lines right above the end of a key whose beginning is not there."""
     for found in _END.finditer(data):
         lines: list[re.Match[bytes]] = []
@@ -71,12 +71,12 @@ def _before_ends(data: bytes) -> Iterator[tuple[int, int]]:
             yield lines[-1].start("line"), lines[0].end("line")
 
 
-def _runs(data: bytes) -> Iterator[tuple[int, int]]:
+def _line_runs(data: bytes) -> Iterator[tuple[int, int]]:
     """Runs of full lines, with the short one that may end them."""
     armor = [(found.start(), found[1] == b"BEGIN") for found in _ARMOR.finditer(data)]
     run: list[re.Match[bytes]] = []
     for found in [*_FULL.finditer(data), None]:
-        if run and (found is None or not _follows(run[-1], found)):
+        if run and (found is None or not _is_next_line(run[-1], found)):
             if (
                 len(run) >= _FEWEST
                 and all(_is_random(one["line"]) for one in run)
@@ -90,7 +90,7 @@ def _runs(data: bytes) -> Iterator[tuple[int, int]]:
             run.append(found)
 
 
-def _follows(one: re.Match[bytes], other: re.Match[bytes]) -> bool:
+def _is_next_line(one: re.Match[bytes], other: re.Match[bytes]) -> bool:
     return other.start() == one.end() + 1 and len(other["line"]) == len(one["line"])
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 
-from sessgit.model.json_scan import Token, decode, encode, string_tokens
+from sessgit.model.json_scan import Token, decode_string, encode_string, string_tokens
 from sessgit.redact import key_lines, views
 from sessgit.redact.assignments import Naming, find_assigned, is_secret_literal, naming_of
 from sessgit.redact.engine import Hits, scan
@@ -82,7 +82,7 @@ class _Search:
         hits = hits or scan(raw)
         if hits is None:
             return raw, 0
-        self.names_key_file = hits.key_lines and key_lines.names_key(raw)
+        self.names_key_file = hits.key_lines and key_lines.names_key_file(raw)
         if not _is_json(raw):
             return self.text(raw, hits)
         tokens = list(string_tokens(raw, min_length=_SHORTEST))
@@ -110,12 +110,12 @@ class _Search:
             if hits is None and not self.names_key_file:
                 break
             hits = hits or Hits()
-            data, count = self._unwrapped(data, hits)
+            data, count = self._replace_wrapped(data, hits)
             for number in hits.rules:
-                data, found = self._replace(data, _matches(number, data))
+                data, found = self._replace(data, _rule_spans(number, data))
                 count += found
             if hits.names:
-                data, found = self._replace(data, _named(data))
+                data, found = self._replace(data, _assigned_spans(data))
                 count += found
             if not count:
                 data, count = self._in_views(data, hits)
@@ -124,28 +124,34 @@ class _Search:
             total += count
         return data, total
 
-    def _unwrapped(self, data: bytes, hits: Hits) -> tuple[bytes, int]:
+    def _replace_wrapped(self, data: bytes, hits: Hits) -> tuple[bytes, int]:
         """Replace tokens that were broken at the end of a line."""
         numbers = [number for number in hits.rules if number in _WRAPPED]
-        view = views.unwrapped(data) if numbers else None
+        view = views.without_wraps(data) if numbers else None
         if view is None:
             return data, 0
-        found = [span for number in numbers for span in _matches(number, view.data) if view.bridges(*span[:2])]
+        found = [
+            span for number in numbers for span in _rule_spans(number, view.data) if view.contains_removed(*span[:2])
+        ]
         return self._replace(data, view.spans(found))
 
     def _in_views(self, data: bytes, hits: Hits) -> tuple[bytes, int]:
         """Replace what only another view of the text shows, and lines of keys, which only their place tells."""
         total = 0
-        for look in (views.shallow, views.continued, *((views.listed,) if hits.options else ())):
+        for look in (
+            views.without_backslashes,
+            views.joined_continuations,
+            *((views.joined_arguments,) if hits.options else ()),
+        ):
             view = look(data)
             shown = scan(view.data) if view is not None else None
             if view is not None and shown is not None:
-                found = [span for number in shown.rules for span in _matches(number, view.data)]
-                found += _named(view.data) if shown.names else []
+                found = [span for number in shown.rules for span in _rule_spans(number, view.data)]
+                found += _assigned_spans(view.data) if shown.names else []
                 data, count = self._replace(data, view.spans(found))
                 total += count
         if self.names_key_file or hits.key_lines:
-            named = self.names_key_file or key_lines.names_key(data)
+            named = self.names_key_file or key_lines.names_key_file(data)
             spans = key_lines.key_lines(data, named=named)
             data, count = self._replace(data, [(*span, "private-key") for span in spans])
             total += count
@@ -166,7 +172,7 @@ class _Search:
         hits = scan(line[where])
         if hits is None and naming is None and not self.names_key_file:
             return b"", 0
-        text = decode(line[where])
+        text = decode_string(line[where])
         if text is None:
             return b"", 0
         data = text.encode("utf-8", "surrogatepass")
@@ -180,7 +186,7 @@ class _Search:
         del data
         text = clean.decode("utf-8", "surrogatepass")
         del clean
-        return encode(text), count
+        return encode_string(text), count
 
     def _is_protected(self, line: bytes, token: Token) -> bool:
         if token.is_key:
@@ -204,16 +210,16 @@ class _Search:
                 else:
                     runs.append([token])
         for run in (run for run in runs if len(run) > 1):
-            texts = [decode(raw[token.start : token.end]) or "" for token in run]
+            texts = [decode_string(raw[token.start : token.end]) or "" for token in run]
             at = 1 if all(text[:1] in ("", " ", "+", "-", "\\") for text in texts) else 0
             whole = "\n".join(text[at:].rstrip("\n") for text in texts).encode("utf-8", "surrogatepass")
-            every = _found_in(whole)
+            every = _find_secrets(whole)
             for token, text in zip(run, texts, strict=True) if every else ():
                 data = text.encode("utf-8", "surrogatepass")
-                clean, count = _without(data[at:], every)
+                clean, count = _line_without(data[at:], every)
                 if count:
                     clean, more = self.text(data[:at] + clean)
-                    out[token.start] = encode(clean.decode("utf-8", "surrogatepass")), count + more
+                    out[token.start] = encode_string(clean.decode("utf-8", "surrogatepass")), count + more
         return out
 
     def _arguments(self, raw: bytes) -> dict[int, tuple[bytes, int]]:
@@ -230,14 +236,14 @@ class _Search:
 
     def _of_command(self, raw: bytes, run: list[Token]) -> dict[int, tuple[bytes, int]]:
         out: dict[int, tuple[bytes, int]] = {}
-        words = [(decode(raw[one.start : one.end]) or "").encode("utf-8", "surrogatepass") for one in run]
-        parts = views.commands(words) if any(word[:1] == b"-" for word in words) else []
-        every = list(dict.fromkeys(one for part in parts for one in _found_in(part)))
+        words = [(decode_string(raw[one.start : one.end]) or "").encode("utf-8", "surrogatepass") for one in run]
+        parts = views.shell_arguments(words) if any(word[:1] == b"-" for word in words) else []
+        every = list(dict.fromkeys(one for part in parts for one in _find_secrets(part)))
         for token, word in zip(run, words, strict=True) if every else ():
-            clean, count = _without(word, every)
+            clean, count = _line_without(word, every)
             if count and not self._is_protected(raw, token):
                 self.found += [one for one in every if one.value in word]
-                out[token.start] = encode(clean.decode("utf-8", "surrogatepass")), count
+                out[token.start] = encode_string(clean.decode("utf-8", "surrogatepass")), count
         return out
 
     def _replace(self, data: bytes, found: list[Span]) -> tuple[bytes, int]:
@@ -267,13 +273,13 @@ def _sibling_name(raw: bytes, token: Token) -> Naming | None:
     return naming_of(raw[token.start + 1 : token.end - 1][-_LONGEST_NAME:])
 
 
-def _found_in(data: bytes) -> list[Secret]:
+def _find_secrets(data: bytes) -> list[Secret]:
     search = _Search()
     search.text(data)
     return search.found
 
 
-def _without(line: bytes, every: list[Secret]) -> tuple[bytes, int]:
+def _line_without(line: bytes, every: list[Secret]) -> tuple[bytes, int]:
     """Return a line of a text without the secrets that were found in the whole, or what of them stands in it."""
     total = 0
     for one in every:
@@ -283,12 +289,12 @@ def _without(line: bytes, every: list[Secret]) -> tuple[bytes, int]:
     return line, total
 
 
-def _named(data: bytes) -> list[Span]:
+def _assigned_spans(data: bytes) -> list[Span]:
     return [(at.start, at.end, at.kind) for at in find_assigned(data)]
 
 
-def _matches(number: int, data: bytes) -> list[Span]:
-    rule, near = RULES[number], _near_of(number)
+def _rule_spans(number: int, data: bytes) -> list[Span]:
+    rule, near = RULES[number], _context_pattern_of(number)
     found: list[Span] = []
     if near is not None and not near.search(data):
         return found
@@ -311,7 +317,7 @@ def _pattern_of(number: int) -> tuple[re.Pattern[bytes], int | str]:
 
 
 @cache
-def _near_of(number: int) -> re.Pattern[bytes] | None:
+def _context_pattern_of(number: int) -> re.Pattern[bytes] | None:
     """Return the expression that has to match somewhere in a text for a rule to be tried, or None."""
     near = RULES[number].near
     return re.compile(near.encode("ascii")) if near else None

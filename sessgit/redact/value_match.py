@@ -18,8 +18,8 @@ from functools import cached_property
 from itertools import pairwise
 from urllib.parse import unquote_to_bytes
 
-from sessgit.model.json_scan import decode, encode, string_tokens
-from sessgit.redact.json_unescape import Part, View, levels
+from sessgit.model.json_scan import decode_string, encode_string, string_tokens
+from sessgit.redact.json_unescape import Part, View, decoded_levels
 
 MARK = b"[redacted:purged]"
 SHORTEST = 6
@@ -64,7 +64,7 @@ class ValueMatcher:
             (self._code if one.is_code else self._plain).setdefault(one.tail, []).append(one)
             self._has_lines |= one.has_lines
 
-    def also(self, values: Iterable[str]) -> ValueMatcher:
+    def extended_with(self, values: Iterable[str]) -> ValueMatcher:
         """Return a matcher that finds these values, too."""
         known = (one for some in (*self._plain.values(), *self._code.values()) for one in some)
         return ValueMatcher(self._key, (*known, *(one for value in values for one in self.fingerprints(value))))
@@ -73,7 +73,7 @@ class ValueMatcher:
         """Return the fingerprints of all forms of a value; the first one is of the value as it is."""
         data = value.encode("utf-8", "surrogatepass")
         plain = dict.fromkeys((data, data.replace(b" ", b"+")))
-        code = dict.fromkeys((*_base64(data), data.hex().encode(), data.hex().upper().encode()))
+        code = dict.fromkeys((*_certain_base64(data), data.hex().encode(), data.hex().upper().encode()))
         return [*(self._fingerprint(form, False) for form in plain), *(self._fingerprint(form, True) for form in code)]
 
     def holds(self, data: bytes) -> bool:
@@ -106,13 +106,13 @@ class ValueMatcher:
     def _hits(self, text: bytes) -> Iterator[tuple[View, int, int, bool]]:
         if not self._plain and not self._code:
             return
-        for level in levels(text):
-            for view in _decoded(level):
+        for level in decoded_levels(text):
+            for view in _decoded_views(level):
                 yield from ((view, start, end, False) for start, end in self._search(view.data, self._plain))
-                rows = _without(_LINE_NUMBER, view) if self._has_lines else view
+                rows = _remove_matches(_LINE_NUMBER, view) if self._has_lines else view
                 if rows is not view:
                     yield from ((rows, start, end, False) for start, end in self._search(rows.data, self._plain))
-                joined = _joined(view)
+                joined = _without_white_space(view)
                 yield from ((joined, start, end, True) for start, end in self._search(joined.data, self._code))
 
     def _search(self, data: bytes, by_tail: dict[bytes, list[Fingerprint]]) -> Iterator[tuple[int, int]]:
@@ -149,7 +149,7 @@ class ValueMatcher:
 # What a value becomes
 
 
-def _base64(data: bytes) -> Iterator[bytes]:
+def _certain_base64(data: bytes) -> Iterator[bytes]:
     """Yield what is certain of the data's base64 and base64url, wherever in the coded bytes the data begins."""
     for before, first in ((0, 0), (1, 2), (2, 3)):
         whole = 8 * (before + len(data)) // 6
@@ -168,7 +168,7 @@ def _code_part(text: bytes, view: View, start: int, end: int) -> Part:
 # What a text is read as
 
 
-def _decoded(view: View) -> Iterator[View]:
+def _decoded_views(view: View) -> Iterator[View]:
     """Yield the view, and the view with percent-encoding decoded if it has any."""
     yield view
     if b"%" in view.data and _PERCENT.search(view.data):
@@ -180,13 +180,15 @@ def _percent_part(found: re.Match[bytes]) -> Part:
     return *found.span(), bytes.fromhex(found[0][1:].decode("ascii"))
 
 
-def _joined(view: View) -> View:
+def _without_white_space(view: View) -> View:
     """Return the view without white space and the numbers of lines: base64 and hex as if never broken into lines."""
     alike = view.data.translate(_DIGITS)  # tells in a fraction of the time whether there can be numbers
-    return _without(_SPACES, _without(_CODE_NUMBER, view) if any(mark in alike for mark in _NUMBERED) else view)
+    return _remove_matches(
+        _SPACES, _remove_matches(_CODE_NUMBER, view) if any(mark in alike for mark in _NUMBERED) else view
+    )
 
 
-def _without(pattern: re.Pattern[bytes], view: View) -> View:
+def _remove_matches(pattern: re.Pattern[bytes], view: View) -> View:
     text = view.data
     left = text.translate(None, _WHITE_SPACE) if pattern is _SPACES else pattern.sub(b"", text)
     if len(left) == len(text):
@@ -200,7 +202,7 @@ def _without(pattern: re.Pattern[bytes], view: View) -> View:
 def clean_text(text: bytes, matcher: ValueMatcher) -> tuple[bytes, int]:
     """Return the text with a mark in the place of each value, and how many; the same object if there is none."""
     parts = matcher.parts(text)
-    return (_replaced(text, parts), len(parts)) if parts else (text, 0)
+    return (_replace_parts(text, parts), len(parts)) if parts else (text, 0)
 
 
 def clean_lines(data: bytes, matcher: ValueMatcher) -> tuple[bytes, int]:
@@ -250,13 +252,13 @@ def _clean_json(raw: bytes, matcher: ValueMatcher) -> tuple[bytes, int]:
             numbers = [one.span() for one in _NUMBER.finditer(raw, done, start) if matcher.holds(one[0])]
             parts += [(*span, b"0") for span in numbers]
             total += len(numbers)
-        text = decode(raw[start:end]) if is_hit(start, end) else None
+        text = decode_string(raw[start:end]) if is_hit(start, end) else None
         if text is not None:
             clean, count = clean_text(text.encode("utf-8", "surrogatepass"), matcher)
-            parts += [(start, end, encode(clean.decode("utf-8", "surrogatepass")))] if count else []
+            parts += [(start, end, encode_string(clean.decode("utf-8", "surrogatepass")))] if count else []
             total += count
         done = end
-    return (_replaced(raw, parts), total) if total else (raw, 0)
+    return (_replace_parts(raw, parts), total) if total else (raw, 0)
 
 
 def is_json(raw: bytes) -> bool:
@@ -270,7 +272,7 @@ def is_json(raw: bytes) -> bool:
     return True
 
 
-def _replaced(text: bytes, parts: Sequence[Part]) -> bytes:
+def _replace_parts(text: bytes, parts: Sequence[Part]) -> bytes:
     pieces, done = list[bytes](), 0
     for start, end, new in parts:
         pieces += (text[done:start], new)
@@ -292,7 +294,7 @@ def cut_short(text: str, values: Iterable[str]) -> str:
     return text
 
 
-def beginnings(data: bytes, values: Iterable[str]) -> set[str]:
+def unfinished_beginnings(data: bytes, values: Iterable[str]) -> set[str]:
     """Return the beginnings of values, more than half of one, with which a string in the data ends."""
     found = set[str]()
     for value in values:
@@ -300,7 +302,7 @@ def beginnings(data: bytes, values: Iterable[str]) -> set[str]:
         head = value[:least].encode("utf-8", "surrogatepass")
         at = data.find(head) if least < len(value) else -1
         while at >= 0:
-            length = _alike(data[at : at + 4 * len(value)].decode("utf-8", "ignore"), value)
+            length = _common_prefix_length(data[at : at + 4 * len(value)].decode("utf-8", "ignore"), value)
             after = data[at + len(value[:length].encode("utf-8", "surrogatepass")) :][:3]
             if length < len(value) and (after[:1] == b'"' or after[:2] == b'\\"' or after == "…".encode()):
                 found.add(value[:length])
@@ -308,5 +310,5 @@ def beginnings(data: bytes, values: Iterable[str]) -> set[str]:
     return found
 
 
-def _alike(text: str, value: str) -> int:
+def _common_prefix_length(text: str, value: str) -> int:
     return next((n for n, (x, y) in enumerate(zip(text, value, strict=False)) if x != y), min(len(text), len(value)))

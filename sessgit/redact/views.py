@@ -47,7 +47,7 @@ class View:
         """Where in the text a part of the view stands, from its first byte to its last."""
         return self._place(start), self._place(end - 1) + 1
 
-    def bridges(self, start: int, end: int) -> bool:
+    def contains_removed(self, start: int, end: int) -> bool:
         """Whether something was taken out of this part."""
         return bisect_right(self.ends, start) < bisect_right(self.ends, end - 1)
 
@@ -63,17 +63,17 @@ class View:
         return at + self.removed[bisect_right(self.ends, at) - 1]
 
 
-def shallow(data: bytes) -> View | None:
+def without_backslashes(data: bytes) -> View | None:
     """Without all backslashes but one before a quote; None where that is the text."""
-    return _without(data, (found.span() for found in _DEEP.finditer(data)))
+    return _remove_parts(data, (found.span() for found in _DEEP.finditer(data)))
 
 
-def continued(data: bytes) -> View | None:
+def joined_continuations(data: bytes) -> View | None:
     """With lines that end in a backslash joined to those after them; None where that is the text."""
-    return _without(data, (found.span() for found in _CONTINUED.finditer(data)))
+    return _remove_parts(data, (found.span() for found in _CONTINUED.finditer(data)))
 
 
-def listed(data: bytes) -> View | None:
+def joined_arguments(data: bytes) -> View | None:
     """With the arguments of a command that stand in a list as a shell would have them; None where there are none."""
     if _FLAG.search(data) is None:
         return None
@@ -81,22 +81,22 @@ def listed(data: bytes) -> View | None:
     for found in _ARGUMENTS.finditer(data):
         plain[found.end() - 1 : found.end()] = b" "
         parts.append((found.start("before" if found["after"] is None else "after"), found.end() - 1))
-    return _without(bytes(plain), parts)
+    return _remove_parts(bytes(plain), parts)
 
 
-def commands(words: Sequence[bytes]) -> list[bytes]:
+def shell_arguments(words: Sequence[bytes]) -> list[bytes]:
     """The arguments of a command as a shell would have them; many of them in several parts, of which each begins with
     the last ones of that before it."""
     begins = range(0, max(1, len(words) - _SHARED), _MOST_ARGUMENTS - _SHARED)
     return [b" ".join(words[at : at + _MOST_ARGUMENTS]) for at in begins]
 
 
-def unwrapped(data: bytes) -> View | None:
+def without_wraps(data: bytes) -> View | None:
     """With lines joined that a terminal seems to have broken within a random value; None where none is."""
-    return _without(data, _wraps(data))
+    return _remove_parts(data, _find_wraps(data))
 
 
-def _wraps(data: bytes) -> Iterator[tuple[int, int]]:
+def _find_wraps(data: bytes) -> Iterator[tuple[int, int]]:
     for found in _WRAP.finditer(data):
         width = found.start() - (data.rfind(b"\n", 0, found.start()) + 1)
         after = data.find(b"\n", found.end())
@@ -107,7 +107,7 @@ def _wraps(data: bytes) -> Iterator[tuple[int, int]]:
             yield found.span()
 
 
-def _without(data: bytes, parts: Iterable[tuple[int, int]]) -> View | None:
+def _remove_parts(data: bytes, parts: Iterable[tuple[int, int]]) -> View | None:
     pieces, ends, removed, done = list[bytes](), [0], [0], 0
     for start, end in parts:
         pieces.append(data[done:start])

@@ -20,14 +20,14 @@ from sessgit.agents.base import Stream
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, humanize
 from sessgit.replay.sandbox import process_limits
-from sessgit.replay.sandbox.process_limits import Lines, Running
+from sessgit.replay.sandbox.process_limits import LineReader, RunningProcess
 
 Protocol = Literal["each", "lines", "stream-json"]
-_LONGEST = 8 << 20
+_LONGEST_ANSWER = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Partner:
+class ModelCommand:
     """Who is spoken to: a shell command, how, and how many seconds it has for each answer."""
 
     command: str
@@ -38,7 +38,7 @@ class Partner:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ModelAnswer:
     """An answer, or in `why` the reason that there is none; the model and the tokens where they are told."""
 
     text: str = ""
@@ -48,10 +48,10 @@ class Said:
     ms: float = 0
 
 
-Ask = Callable[[str], Said]
+AskModel = Callable[[str], ModelAnswer]
 
 
-def protocol(command: str) -> Protocol:
+def guess_protocol(command: str) -> Protocol:
     """How a command is spoken to where nobody says: as the client does where it is that, else anew for each prompt."""
     try:
         found = (word for word in shlex.split(command) if "=" not in word)
@@ -64,25 +64,29 @@ def protocol(command: str) -> Protocol:
 
 
 @contextmanager
-def opened(partner: Partner) -> Iterator[Ask]:
+def run_model(partner: ModelCommand) -> Iterator[AskModel]:
     """A function that gives a prompt and returns the answer, for the block. After an answer without text and with a
     reason it is not called again."""
     env = {**partner.env, "SESSGIT_OFF": "1"}
-    held = process_limits.free(env, partner.seconds)
+    held = process_limits.unsandboxed(env, partner.seconds)
     if partner.protocol == "each":
-        yield lambda prompt: _timed(lambda: _alone(partner, held, prompt))
+        yield lambda prompt: _with_duration(lambda: _ask_new_process(partner, held, prompt))
         return
     client = _client_of(partner)
     command = client.command(partner.command) if client else partner.command
     stdin, ask = os.pipe()
     try:
         channels = process_limits.Channels(stdin, errors=False)
-        with process_limits.started(["/bin/sh", "-c", command], partner.cwd, held, channels, lasting=True) as running:
+        with process_limits.start_process(
+            ["/bin/sh", "-c", command], partner.cwd, held, channels, lasting=True
+        ) as running:
             os.close(stdin)
-            way = partial(_client, client) if client else _line
-            lines = Lines(running.output)
+            way = partial(_read_client_answer, client) if client else _read_json_line
+            lines = LineReader(running.output)
             document = client.question if client else _question
-            yield lambda prompt: _timed(lambda: _spoken(partner, running, ask, lines, way, document(prompt)))
+            yield lambda prompt: _with_duration(
+                lambda: _ask_running(partner, running, ask, lines, way, document(prompt))
+            )
     finally:
         os.close(ask)
 
@@ -94,68 +98,79 @@ class _NoAnswerError(Exception):
     """There is no answer; the message says why."""
 
 
-_Way = Callable[[Lines, float], Said]
+_ReadAnswer = Callable[[LineReader, float], ModelAnswer]
 
 
-def _timed(asked: Callable[[], Said]) -> Said:
+def _with_duration(asked: Callable[[], ModelAnswer]) -> ModelAnswer:
     began = time.monotonic()
     found = asked()
-    return Said(found.text, found.why, found.model, found.tokens, (time.monotonic() - began) * 1000)
+    return ModelAnswer(found.text, found.why, found.model, found.tokens, (time.monotonic() - began) * 1000)
 
 
-def _alone(partner: Partner, held: process_limits.Confinement, prompt: str) -> Said:
-    ended = process_limits.run(["/bin/sh", "-c", partner.command], partner.cwd, held, _bytes(prompt), errors=False)
+def _ask_new_process(partner: ModelCommand, held: process_limits.Confinement, prompt: str) -> ModelAnswer:
+    ended = process_limits.run_process(
+        ["/bin/sh", "-c", partner.command], partner.cwd, held, _encode(prompt), errors=False
+    )
     said = ended.output.decode("utf-8", "replace").strip()
     if ended.code is None:
-        return Said(why=ended.why)
+        return ModelAnswer(why=ended.why)
     if ended.code:
-        return Said(why=f"it exited with code {ended.code}")
-    return Said(said) if said else Said(why="it printed nothing")
+        return ModelAnswer(why=f"it exited with code {ended.code}")
+    return ModelAnswer(said) if said else ModelAnswer(why="it printed nothing")
 
 
-def _spoken(partner: Partner, running: Running, ask: int, lines: Lines, way: _Way, question: dict[str, Any]) -> Said:
+def _ask_running(
+    partner: ModelCommand,
+    running: RunningProcess,
+    ask: int,
+    lines: LineReader,
+    way: _ReadAnswer,
+    question: dict[str, Any],
+) -> ModelAnswer:
     began = time.monotonic()
     try:
         with suppress(BrokenPipeError):
-            process_limits.tell(ask, _bytes(json.dumps(question)), partner.seconds)
+            process_limits.write_line(ask, _encode(json.dumps(question)), partner.seconds)
         return way(lines, began + partner.seconds)
     except TimeoutError:
-        return Said(why=f"it took longer than {partner.seconds:g} s")
+        return ModelAnswer(why=f"it took longer than {partner.seconds:g} s")
     except _NoAnswerError as why:
         if str(why):
-            return Said(why=str(why))
+            return ModelAnswer(why=str(why))
         if time.monotonic() - began >= partner.seconds:
-            return Said(why=f"it took longer than {partner.seconds:g} s")
+            return ModelAnswer(why=f"it took longer than {partner.seconds:g} s")
         running.stop()
         code, ended = running.wait()
-        return Said(why=f"it exited with code {code} before it answered" if code is not None else _ended(ended))
+        return ModelAnswer(
+            why=f"it exited with code {code} before it answered" if code is not None else _end_reason(ended)
+        )
 
 
-def _ended(why: str) -> str:
-    return f"it printed a line of more than {humanize.size(_LONGEST)}" if why == "ended" else why
+def _end_reason(why: str) -> str:
+    return f"it printed a line of more than {humanize.format_size(_LONGEST_ANSWER)}" if why == "ended" else why
 
 
-def _line(lines: Lines, deadline: float) -> Said:
-    found = _object(lines, deadline)
+def _read_json_line(lines: LineReader, deadline: float) -> ModelAnswer:
+    found = _read_object(lines, deadline)
     if not isinstance(found.get("answer"), str):
         raise _NoAnswerError(f"it printed a line without an answer: {canonical.one_line(json.dumps(found), 100)}")
-    return Said(found["answer"].strip(), model=_text(found.get("model")))
+    return ModelAnswer(found["answer"].strip(), model=_str_or_empty(found.get("model")))
 
 
-def _client(stream: Stream, lines: Lines, deadline: float) -> Said:
+def _read_client_answer(stream: Stream, lines: LineReader, deadline: float) -> ModelAnswer:
     model = ""
     while True:
-        found = _object(lines, deadline)
+        found = _read_object(lines, deadline)
         model = stream.model(found) or model
         answer = stream.answer(found)
         if answer is None:
             continue
         if answer.failed:
             raise _NoAnswerError(f"it ended with an error: {canonical.one_line(answer.text, 200)}")
-        return Said(answer.text, "" if answer.text else "it printed nothing", model, answer.tokens)
+        return ModelAnswer(answer.text, "" if answer.text else "it printed nothing", model, answer.tokens)
 
 
-def _client_of(partner: Partner) -> Stream | None:
+def _client_of(partner: ModelCommand) -> Stream | None:
     """How the client is spoken to, where the partner is one."""
     streams = (agent.stream for agent in agents.every())
     return next((stream for stream in streams if partner.protocol == stream.PROTOCOL), None)
@@ -165,8 +180,8 @@ def _question(prompt: str) -> dict[str, Any]:
     return {"prompt": prompt}
 
 
-def _object(lines: Lines, deadline: float) -> dict[str, Any]:
-    line = lines.next(max(0, deadline - time.monotonic()), _LONGEST)
+def _read_object(lines: LineReader, deadline: float) -> dict[str, Any]:
+    line = lines.next(max(0, deadline - time.monotonic()), _LONGEST_ANSWER)
     if line is None:
         raise _NoAnswerError
     try:
@@ -179,9 +194,9 @@ def _object(lines: Lines, deadline: float) -> dict[str, Any]:
     return found
 
 
-def _bytes(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _text(value: object) -> str:
+def _str_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""

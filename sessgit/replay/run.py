@@ -16,19 +16,19 @@ from sessgit import agents
 from sessgit.agents.base import Agent
 from sessgit.agents.values import DeclinedError
 from sessgit.errors import SessgitError
-from sessgit.model.progress import Progress, unseen
+from sessgit.model.progress import Progress, no_progress
 from sessgit.replay import compare, files, plan
-from sessgit.replay.compare import Compared, Outcome
-from sessgit.replay.plan import Functions, Item, Plan
+from sessgit.replay.compare import Comparison, Outcome
+from sessgit.replay.plan import Functions, PlanItem, ReplayPlan
 from sessgit.replay.sandbox import process_limits, repl
 from sessgit.replay.sandbox.process_limits import Confinement, Limits
 from sessgit.replay.sandbox.workspace import Sandbox
 
-_PROMPTS = ("prompt", "query", "question", "input", "text")
+_PROMPT_ARGUMENTS = ("prompt", "query", "question", "input", "text")
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class RunOptions:
     """What cells may use, and what runs those that need more than this machine: a shell command that gets a prompt on
     standard input, run in `cwd` with `env`, and the functions that a program registered."""
 
@@ -42,18 +42,20 @@ class How:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CellResult:
     """What came of a cell: `failed` is one that did not run to an end, and `why` says the reason, as of one that was
     skipped. `ms` is how long it took now, None where it did not run."""
 
-    item: Item
+    item: PlanItem
     outcome: Outcome
     why: str = ""
-    compared: Compared | None = None
+    compared: Comparison | None = None
     ms: float | None = None
 
 
-def run(found: Plan, sandbox: Sandbox, how: How, progress: Progress = unseen) -> tuple[Result, ...]:
+def run_plan(
+    found: ReplayPlan, sandbox: Sandbox, how: RunOptions, progress: Progress = no_progress
+) -> tuple[CellResult, ...]:
     """Runs all cells of a plan in their order. Whatever a cell does is its result: nothing is raised for it.
 
     Raises SessgitError, before any cell runs, where a cell needs a sandbox and this machine has none.
@@ -63,7 +65,7 @@ def run(found: Plan, sandbox: Sandbox, how: How, progress: Progress = unseen) ->
         hidden=sandbox.hidden,
     )  # fmt: skip
     if any(item.kind in ("shell", "repl", "search") for item in found.items):
-        process_limits.check(held)
+        process_limits.check_can_run(held)
     with ExitStack() as stack:
         runner = _Runner(agents.of(found.branch.state), sandbox, how, held, stack)
         results = []
@@ -73,9 +75,9 @@ def run(found: Plan, sandbox: Sandbox, how: How, progress: Progress = unseen) ->
     return tuple(results)
 
 
-def skipped(found: Plan) -> tuple[Result, ...]:
+def skip_plan(found: ReplayPlan) -> tuple[CellResult, ...]:
     """What is said of a plan of which nothing can be run."""
-    return tuple(Result(item, "skipped", item.why) for item in found.items)
+    return tuple(CellResult(item, "skipped", item.why) for item in found.items)
 
 
 class _FailedError(Exception):
@@ -87,14 +89,14 @@ class _SkippedError(Exception):
 
 
 class _Runner:
-    def __init__(self, agent: Agent, sandbox: Sandbox, how: How, held: Confinement, stack: ExitStack) -> None:
+    def __init__(self, agent: Agent, sandbox: Sandbox, how: RunOptions, held: Confinement, stack: ExitStack) -> None:
         self.agent, self.sandbox, self.how, self.held, self.stack = agent, sandbox, how, held, stack
         self.repl: repl.Repl | None = None
 
-    def run(self, item: Item) -> Result:
+    def run(self, item: PlanItem) -> CellResult:
         if item.kind is None or item.call is None:
-            return Result(item, "skipped", item.why)
-        ways: Mapping[str, Callable[[Item], Compared]] = {
+            return CellResult(item, "skipped", item.why)
+        ways: Mapping[str, Callable[[PlanItem], Comparison]] = {
             "shell": self._shell, "read": self._read, "search": self._search, "write": self._write, "repl": self._repl,
             "model": self._model, "function": self._function,
         }  # fmt: skip
@@ -102,147 +104,155 @@ class _Runner:
         try:
             compared = ways[item.kind](item)
         except _SkippedError as why:
-            return Result(item, "skipped", str(why))
+            return CellResult(item, "skipped", str(why))
         except (_FailedError, DeclinedError, SessgitError, OSError, ValueError, RecursionError) as why:
             said = why.strerror if isinstance(why, OSError) and why.strerror else str(why)
-            return Result(item, "failed", said, ms=(time.monotonic() - began) * 1000)
+            return CellResult(item, "failed", said, ms=(time.monotonic() - began) * 1000)
         ms = (time.monotonic() - began) * 1000
-        return Result(item, "equal" if compared.equal else "differs", "", compared, ms)
+        return CellResult(item, "equal" if compared.equal else "differs", "", compared, ms)
 
     # One for each kind
 
-    def _shell(self, item: Item) -> Compared:
+    def _shell(self, item: PlanItem) -> Comparison:
         assert item.call is not None
         command = item.arguments.get("command")
         if not isinstance(command, str) or "\0" in command:
             raise _SkippedError("its arguments contain no command")
         shell = shutil.which("bash", path=self.held.env.get("PATH")) or "/bin/sh"
-        ended = self._ran([shell, "-c", self.sandbox.inward(command)], item)
-        output = self.sandbox.outward(ended.output.decode("utf-8", "replace"))
+        ended = self._ran([shell, "-c", self.sandbox.to_sandbox(command)], item)
+        output = self.sandbox.to_recorded(ended.output.decode("utf-8", "replace"))
         assert ended.code is not None
-        return compare.shell(item.call, ended.code, output)
+        return compare.compare_shell(item.call, ended.code, output)
 
-    def _read(self, item: Item) -> Compared:
+    def _read(self, item: PlanItem) -> Comparison:
         assert item.call is not None
-        place = self.sandbox.inward(plan.path(item))
+        place = self.sandbox.to_sandbox(plan.call_path(item))
         try:
             text = files.text(self.sandbox.project, place)
             sources = self.agent.tools.sources(item.call.tool, text)
             if sources is not None:
-                return compare.contained(item.call, sources)
+                return compare.compare_contained(item.call, sources)
             lines = files.lines(text, item.arguments)
         except (DeclinedError, OSError) as error:
             return self._error(item, error)
-        outward = [(number, self.sandbox.outward(line)) for number, line in lines]
-        return compare.read(item.call, outward)
+        outward = [(number, self.sandbox.to_recorded(line)) for number, line in lines]
+        return compare.compare_read(item.call, outward)
 
-    def _write(self, item: Item) -> Compared:
+    def _write(self, item: PlanItem) -> Comparison:
         assert item.call is not None
-        place = self.sandbox.inward(plan.path(item))
+        place = self.sandbox.to_sandbox(plan.call_path(item))
         edit = partial(self.agent.tools.written, item.call.tool, item.arguments)
         try:
-            wrote = files.write(self.sandbox.project, place, edit)
+            wrote = files.apply_write(self.sandbox.project, place, edit)
         except (DeclinedError, OSError) as error:
             return self._error(item, error)
         if item.call.cell.ok is False:
-            return Compared(False, item.call.output, "it was written", compare.diff(item.call.output, "it was written"))
-        return compare.written(self.agent, item.call, wrote.before, wrote.after)
+            return Comparison(
+                False, item.call.output, "it was written", compare.diff_lines(item.call.output, "it was written")
+            )
+        return compare.compare_written(self.agent, item.call, wrote.before, wrote.after)
 
-    def _search(self, item: Item) -> Compared:
+    def _search(self, item: PlanItem) -> Comparison:
         assert item.call is not None
-        place = plan.path(item)
-        folder = self.sandbox.inward(place)
-        files.inside(self.sandbox.project, folder)
+        place = plan.call_path(item)
+        folder = self.sandbox.to_sandbox(place)
+        files.resolve_inside(self.sandbox.project, folder)
         job = {
             "tool": item.node.cell.operation,
             "folder": folder,
             "arguments": dict(item.arguments),
         }
         if not Path(folder).exists() and item.node.cell.operation != "LS":
-            return compare.search(item.call, "", (self.sandbox.source, place))
+            return compare.compare_search(item.call, "", (self.sandbox.source, place))
         if not Path(folder).exists():
             return self._error(item, FileNotFoundError(2, "No such file or directory"))
-        ended = self._ran(process_limits.python("file_search"), item, json.dumps(job).encode())
+        ended = self._ran(process_limits.python_command("file_search"), item, json.dumps(job).encode())
         if ended.code:
             last = ended.output.decode("utf-8", "replace").strip().rpartition("\n")[2]
             return self._error(item, DeclinedError(last or "the search failed"))
-        output = self.sandbox.outward(ended.output.decode("utf-8", "replace"))
-        return compare.search(item.call, output, (self.sandbox.source, place))
+        output = self.sandbox.to_recorded(ended.output.decode("utf-8", "replace"))
+        return compare.compare_search(item.call, output, (self.sandbox.source, place))
 
-    def _repl(self, item: Item) -> Compared:
+    def _repl(self, item: PlanItem) -> Comparison:
         assert item.call is not None
         if self.repl is None:
-            self.repl = self.stack.enter_context(repl.started(self.sandbox.project, self.held))
+            self.repl = self.stack.enter_context(repl.start_repl(self.sandbox.project, self.held))
         if self.repl.why:
             raise _FailedError(f"the Python process with the variables is gone: {self.repl.why}")
-        told = self.repl.run(self.sandbox.inward(plan.code(item.arguments) or ""))
+        told = self.repl.run(self.sandbox.to_sandbox(plan.cell_code(item.arguments) or ""))
         if told is None:
             raise _FailedError(self.repl.why)
         if told.get("memory"):
             raise _FailedError("it exceeded the memory limit")
-        error, printed = (self.sandbox.outward(str(told.get(key, ""))) for key in ("error", "printed"))
+        error, printed = (self.sandbox.to_recorded(str(told.get(key, ""))) for key in ("error", "printed"))
         if error:
-            return compare.error(item.call, error)
-        shown = self.sandbox.outward(str(told.get("repr", "")))
-        value = _outward(told.get("json"), self.sandbox) if told.get("is_json") else None
+            return compare.compare_errors(item.call, error)
+        shown = self.sandbox.to_recorded(str(told.get("repr", "")))
+        value = _to_recorded_paths(told.get("json"), self.sandbox) if told.get("is_json") else None
         both = "\n".join(part for part in (printed.rstrip(), shown) if part)
-        return compare.value(item.call, value, (printed.rstrip(), shown, both), is_value=bool(told.get("is_json")))
+        return compare.compare_values(
+            item.call, value, (printed.rstrip(), shown, both), is_value=bool(told.get("is_json"))
+        )
 
-    def _model(self, item: Item) -> Compared:
+    def _model(self, item: PlanItem) -> Comparison:
         assert item.call is not None
-        found = next((item.arguments[key] for key in _PROMPTS if isinstance(item.arguments.get(key), str)), None)
+        found = next(
+            (item.arguments[key] for key in _PROMPT_ARGUMENTS if isinstance(item.arguments.get(key), str)), None
+        )
         prompt = found if found is not None else compare.as_text(dict(item.arguments))
-        free = process_limits.free({**self.how.env, "SESSGIT_OFF": "1"}, self.how.limits.seconds)
-        ended = process_limits.run(["/bin/sh", "-c", self.how.llm], self.how.cwd, free, prompt.encode(), errors=False)
+        free = process_limits.unsandboxed({**self.how.env, "SESSGIT_OFF": "1"}, self.how.limits.seconds)
+        ended = process_limits.run_process(
+            ["/bin/sh", "-c", self.how.llm], self.how.cwd, free, prompt.encode(), errors=False
+        )
         if ended.code is None:
             raise _FailedError(ended.why)
         if ended.code:
             raise _FailedError(f"“{self.how.llm}” exited with code {ended.code}")
         said = ended.output.decode("utf-8", "replace").strip()
-        return compare.answer(item.call, said)
+        return compare.compare_answers(item.call, said)
 
-    def _function(self, item: Item) -> Compared:
+    def _function(self, item: PlanItem) -> Comparison:
         assert item.call is not None
-        function = plan.function(self.how.functions, item.node)
+        function = plan.registered_function(self.how.functions, item.node)
         assert function is not None
         try:
             found = function(**item.arguments)
         except Exception as error:  # it is a program's own: whatever it raises is what came of it
-            return compare.error(item.call, f"{type(error).__name__}: {error}")
-        return compare.value(item.call, _as_json(found), (str(found), repr(found)), is_value=True)
+            return compare.compare_errors(item.call, f"{type(error).__name__}: {error}")
+        return compare.compare_values(item.call, _to_json(found), (str(found), repr(found)), is_value=True)
 
     # What they have in common
 
-    def _ran(self, command: Sequence[str], item: Item, given: bytes = b"") -> process_limits.Ended:
+    def _ran(self, command: Sequence[str], item: PlanItem, given: bytes = b"") -> process_limits.ProcessResult:
         """How a command ended in the sandbox; raises where it did not end by itself."""
-        cwd = self.sandbox.inward(item.cwd) if self.sandbox.is_inside(item.cwd) else self.sandbox.project
+        cwd = self.sandbox.to_sandbox(item.cwd) if self.sandbox.is_inside(item.cwd) else self.sandbox.project
         if not Path(cwd).is_dir():
             raise _FailedError(f"its folder {item.cwd} does not exist")
-        ended = process_limits.run(command, cwd, self.held, given)
+        ended = process_limits.run_process(command, cwd, self.held, given)
         if ended.code is None:
             raise _FailedError(ended.why)
         return ended
 
-    def _error(self, item: Item, error: DeclinedError | OSError) -> Compared:
+    def _error(self, item: PlanItem, error: DeclinedError | OSError) -> Comparison:
         """A tool's error, held against what is recorded; raises what leads out of the sandbox."""
         assert item.call is not None
         if isinstance(error, DeclinedError) and error.leads_out:
             raise error
         said = str(error) if isinstance(error, DeclinedError) else error.strerror or type(error).__name__
         if item.call.cell.ok is False:
-            return Compared(True, item.call.output, said)
-        return compare.texts(item.call.output, said)
+            return Comparison(True, item.call.output, said)
+        return compare.compare_texts(item.call.output, said)
 
 
-def _outward(value: Any, sandbox: Sandbox) -> Any:
+def _to_recorded_paths(value: Any, sandbox: Sandbox) -> Any:
     if isinstance(value, str):
-        return sandbox.outward(value)
+        return sandbox.to_recorded(value)
     if isinstance(value, dict):
-        return {key: _outward(one, sandbox) for key, one in value.items()}
-    return [_outward(one, sandbox) for one in value] if isinstance(value, list) else value
+        return {key: _to_recorded_paths(one, sandbox) for key, one in value.items()}
+    return [_to_recorded_paths(one, sandbox) for one in value] if isinstance(value, list) else value
 
 
-def _as_json(found: Any) -> Any:
+def _to_json(found: Any) -> Any:
     try:
         return json.loads(json.dumps(found, allow_nan=False))
     except (TypeError, ValueError, RecursionError):

@@ -34,14 +34,14 @@ _WRITE_TRIES = 5
 _LOCK_TRIES = 300
 _LOCK_WAIT = 0.01
 _UNBORN_HEAD = "refs/heads/HEAD-stays-unborn"
-_MEND = "`sessgit verify` names the damaged conversations, `sessgit repair` repairs each of them."
-_FIRST = 5
+_VERIFY_HINT = "`sessgit verify` names the damaged conversations, `sessgit repair` repairs each of them."
+_BACKEND_PRIORITY = 5
 """The priority of the backend that new objects go to: libgit2 writes to the first one. Its own have 1 and 2."""
 _KINDS = {"commit": ObjectType.COMMIT, "tree": ObjectType.TREE, "blob": ObjectType.BLOB}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
-_MOST_RECENT = 1024
-_REFS_LAST = Lock()
-_UNREAD = (KeyError, ValueError, pygit2.GitError)
+_MOST_CACHED = 1024
+_REFS_LOCK = Lock()
+_READ_ERRORS = (KeyError, ValueError, pygit2.GitError)
 _CONFIG = {"gc.auto": "0", "core.logAllRefUpdates": "false", "receive.denyDeletes": "true"}
 
 # Of commits and trees: else it grows to 256 MB, and the larger it is, the less it pays.
@@ -62,9 +62,9 @@ def create(path: Path) -> None:
             return
         except (pygit2.GitError, OSError, KeyError, ValueError) as error:
             if "lock" not in str(error) or not tries_left:
-                hint = refs.hint(str(error), refs.LOCKED if "lock" in str(error) else ROOM)
+                hint = refs.move_error_hint(str(error), refs.LOCK_HINT if "lock" in str(error) else ROOM)
                 raise StoreError(f"cannot create a store at {path}: {error}", hint) from error
-            refs.take_stale_locks(path, ["config", "HEAD"])
+            refs.delete_stale_locks(path, ["config", "HEAD"])
         time.sleep(_LOCK_WAIT)
 
 
@@ -89,7 +89,7 @@ class _PackBackend(pygit2.OdbBackend):
     def write_cb(self, oid: pygit2.Oid, data: bytes, kind: int) -> None:
         self._pack.add(_NAMES[ObjectType(kind)], bytes(data))
         self._recent[str(oid)] = kind, bytes(data)
-        if len(self._recent) > _MOST_RECENT:
+        if len(self._recent) > _MOST_CACHED:
             self._recent.popitem(last=False)
 
     def read_cb(self, oid: pygit2.Oid | str) -> tuple[int, bytes]:
@@ -125,22 +125,22 @@ class Repository:
         self.path = path
         self._beside = StorePaths(path)
         self._pack = pack
-        self._aside = durable_write.Aside(path) if fsync else None
-        self._pruned, self.was_reopened = locks.last_pruning(self._beside), False
-        with _translated(f"cannot open the store at {path}", "`sessgit doctor` shows the cause."):
+        self._aside = durable_write.PendingObjects(path) if fsync else None
+        self._pruned, self.was_reopened = locks.prune_generation(self._beside), False
+        with _translate_errors(f"cannot open the store at {path}", "`sessgit doctor` shows the cause."):
             self._open()
         self.written = 0
         """Objects that this process asked to be written: the measure of work of a recording."""
         self._lock: weakref.finalize[..., Repository] | None = None
 
-    def hold(self) -> None:
+    def begin_write(self) -> None:
         """Keeps others from pruning until `release`; whatever is written does so too."""
         if self._lock is not None:
             return
-        self._lock = weakref.finalize(self, locks.release, locks.writing(self._beside))
-        if locks.last_pruning(self._beside) != self._pruned:
+        self._lock = weakref.finalize(self, locks.release, locks.hold_off_prune(self._beside))
+        if locks.prune_generation(self._beside) != self._pruned:
             # libgit2 goes on to believe in packs that are no more, and lets commits stand on what they held.
-            self.reopen()
+            self.refresh_packs()
 
     def release(self) -> None:
         """Tells that refs lead to all that was written, or never will."""
@@ -155,57 +155,57 @@ class Repository:
         """For who holds the lock of whoever prunes: what is written inside needs no other one, and what was pruned is
         known to be gone at the end."""
         self.release()
-        self.reopen()
+        self.refresh_packs()
         self._lock = weakref.finalize(self, lambda: None)
         try:
             yield
         finally:
             self.release()
-            self.reopen()
+            self.refresh_packs()
 
-    def reopen(self) -> None:
+    def refresh_packs(self) -> None:
         """Forgets which packs there were."""
         self._open()
-        self._pruned, self.was_reopened = locks.last_pruning(self._beside), True
+        self._pruned, self.was_reopened = locks.prune_generation(self._beside), True
 
     def _open(self) -> None:
         repo = pygit2.Repository(str(self.path))
         if self._pack is not None:
             # Alone: before each write libgit2 would look through the files of its own backends once more.
             written, self._odb, self._repo = _PackBackend(self._pack), pygit2.Odb(), repo
-            self._odb.add_backend(written, _FIRST)
+            self._odb.add_backend(written, _BACKEND_PRIORITY)
             repo.set_odb(self._odb)
-            self._sources: list[object_verify.Source] = [written.read_cb]
+            self._sources: list[object_verify.ObjectSource] = [written.read_cb]
             return
         if self._aside is not None:
-            repo.odb.add_backend(pygit2.OdbBackendLoose(str(self._aside.folder), -1, False), _FIRST)
+            repo.odb.add_backend(pygit2.OdbBackendLoose(str(self._aside.folder), -1, False), _BACKEND_PRIORITY)
             # Looked at when the first ref is read, by what writes refs, and at each object, by what writes those.
-            with _REFS_LAST:
+            with _REFS_LOCK:
                 pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
                 repo.references.get("HEAD")
                 pygit2.option(Option.ENABLE_FSYNC_GITDIR, False)
         odb = repo.odb
         sources = [backend.read for backend in odb.backends]  # parts of what `odb` holds: to be gone before it
         packs = sources.pop(self._aside is not None)  # what is aside is little, and comes first there
-        self._sources = [packs, object_verify.loose(self.path / "objects"), *sources]
+        self._sources = [packs, object_verify.loose_source(self.path / "objects"), *sources]
         self._repo, self._odb = repo, odb
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """All that was written is on the disk, and everybody's: goes before refs that others move. Without `fsync`
         nothing."""
         if self._aside is not None:
-            with _translated("cannot write to the store", ROOM):
-                self._aside.settle()
+            with _translate_errors("cannot write to the store", ROOM):
+                self._aside.flush()
 
     def _write(self, make: Callable[[], object]) -> str:
         """The id of the object that `make` makes; done again where git took its folder away, as packing does with those
         that it has emptied."""
         self.written += 1
         if self._pack is not None:
-            with _translated("cannot write to the store", ROOM):
+            with _translate_errors("cannot write to the store", ROOM):
                 return str(make())
-        self.hold()
-        with _translated("cannot write to the store", ROOM), private.files():
+        self.begin_write()
+        with _translate_errors("cannot write to the store", ROOM), private.files():
             if self._aside is not None:
                 self._aside.begin()
             for tries_left in reversed(range(_WRITE_TRIES)):
@@ -225,10 +225,10 @@ class Repository:
         if self._pack is not None:  # past the library, which would hash and copy it once more
             self.written += 1
             return self._pack.add("blob", data)
-        if len(data) <= large.LEAST:
+        if len(data) <= large.LARGE_SIZE:
             return self._write(lambda: self._repo.create_blob(bytes(data)))
         folder = self._aside.folder if self._aside is not None else self.path / "objects"
-        return self._write(lambda: large.write(folder, data, self.has))
+        return self._write(lambda: large.write_blob(folder, data, self.has))
 
     def edit_tree(self, base: str | None, changes: Mapping[str, Entry | None]) -> str:
         """The tree `base` with each path replaced by an object, or taken out; folders left empty go too."""
@@ -244,8 +244,8 @@ class Repository:
             below = self.entry(base, name) if base else None
             oid = self.edit_tree(below[0] if below and below[1] else None, inner)
             direct[name] = (oid, True) if oid != object_verify.EMPTY_TREE else None
-        self.hold()
-        with _translated("cannot write to the store", ROOM):
+        self.begin_write()
+        with _translate_errors("cannot write to the store", ROOM):
             builder = self._repo.TreeBuilder(base) if base else self._repo.TreeBuilder()
             for name, value in direct.items():
                 if value is not None:
@@ -258,7 +258,7 @@ class Repository:
         """A commit that no ref points to yet; author and committer date are `time`, in UTC, and never before 1970."""
         if time >> 32:  # the library would write 32 bits of it
             said = (tree, parents, AUTHOR, max(0, time), message)
-            return self._write(lambda: self._repo.write(ObjectType.COMMIT, object_verify.commit(*said)))
+            return self._write(lambda: self._repo.write(ObjectType.COMMIT, object_verify.encode_commit(*said)))
         who = pygit2.Signature(*AUTHOR, time, 0)
         return self._write(lambda: self._repo.create_commit(None, who, who, message, tree, list(parents)))
 
@@ -269,7 +269,7 @@ class Repository:
             raise StoreError(f"object {oid} is not a tree")
         return {str(e.name): (str(e.id), isinstance(e, pygit2.Tree)) for e in found}
 
-    def strange(self, tree: str) -> list[str]:
+    def irregular_entries(self, tree: str) -> list[str]:
         """The names in a tree of what is neither a plain file nor a folder: a link, a program, a submodule."""
         found = self._object(tree)
         entries = found if isinstance(found, pygit2.Tree) else ()
@@ -292,26 +292,26 @@ class Repository:
             entry = found[path]
         except KeyError:
             return None
-        except _UNREAD as error:
-            raise _unreadable(tree, error) from error
+        except _READ_ERRORS as error:
+            raise _unreadable_error(tree, error) from error
         return str(entry.id), isinstance(entry, pygit2.Tree)
 
     def blob(self, oid: str) -> bytes:
         """The bytes of a file."""
-        proved = object_verify.file(self._sources, oid, _UNREAD)
+        proved = object_verify.verified_file(self._sources, oid, _READ_ERRORS)
         if proved is not None:
             return proved
         try:
             kind, data = self._repo.read(oid)  # which tells what is wrong
-        except _UNREAD as error:
-            raise _unreadable(oid, error) from error
+        except _READ_ERRORS as error:
+            raise _unreadable_error(oid, error) from error
         if kind != ObjectType.BLOB:
             raise StoreError(f"object {oid} is not a file")
         return data
 
     def lines(self, oid: str, longest: float = float("inf")) -> list[bytes]:
         """What `split` makes of a file at its newlines, of a large one with nothing in the place of longer lines."""
-        found = large.lines(self.path, self._odb.read_header, oid, longest, _UNREAD)
+        found = large.read_lines(self.path, self._odb.read_header, oid, longest, _READ_ERRORS)
         return self.blob(oid).split(b"\n") if found is None else found
 
     def commit(self, oid: str) -> Commit:
@@ -319,7 +319,7 @@ class Repository:
         found = self._object(oid)
         if not isinstance(found, pygit2.Commit):
             raise NotFoundError(f"{oid} is not a commit")
-        return _commit(found)
+        return _commit_from_pygit2(found)
 
     def signatures(self, oid: str) -> list[bytes]:
         """Who made a commit and who put it there, each with the time, as git has it."""
@@ -339,9 +339,9 @@ class Repository:
     def forget(self) -> None:
         """Believes nothing of what was read before: of a pack made anew, which has the same name, neither."""
         self._repo.free()
-        self.reopen()
+        self.refresh_packs()
 
-    def trouble(self, oid: str) -> str:
+    def read_problem(self, oid: str) -> str:
         """``"missing"`` or ``"damaged"`` where an object cannot be read, else ``""``."""
         try:
             self._repo.read(oid)
@@ -364,14 +364,14 @@ class Repository:
 
     def since(self, tips: Iterable[str], known: Iterable[str]) -> Iterator[Commit]:
         """The commits in the histories of the tips that those of the known ones lack, each once, newest first."""
-        with _translated("cannot read the history of the store"):
+        with _translate_errors("cannot read the history of the store"):
             walk = self._repo.walk(None)
             for tip in tips:
                 walk.push(tip)
             for tip in known:
                 walk.hide(tip)
             for commit in walk:
-                yield _commit(commit)
+                yield _commit_from_pygit2(commit)
 
     def is_ancestor(self, old: str, new: str) -> bool:
         """Whether the history of the commit `new` leads to `old`; also of the commit itself."""
@@ -384,21 +384,21 @@ class Repository:
 
     def merge_bases(self, a: str, b: str) -> list[str]:
         """The newest commits that the histories of both lead to, sorted; none of them leads to another."""
-        with _translated("cannot read the history of the store"):
-            found = object_verify.first_known(b, {str(c.id) for c in self._repo.walk(a)}, self.commit)
+        with _translate_errors("cannot read the history of the store"):
+            found = object_verify.first_known_commits(b, {str(c.id) for c in self._repo.walk(a)}, self.commit)
         return sorted(one for one in found if not any(one != other and self.is_ancestor(one, other) for other in found))
 
     def _object(self, oid: str) -> pygit2.Object:
         try:
             return self._repo[oid]
-        except _UNREAD as error:
-            raise _unreadable(oid, error) from error
+        except _READ_ERRORS as error:
+            raise _unreadable_error(oid, error) from error
 
     # Refs
 
     def ref(self, name: str) -> str | None:
         """The commit that a ref points to, or None."""
-        with _translated("cannot read the refs of the store"):
+        with _translate_errors("cannot read the refs of the store"):
             found = self._repo.references.get(name)
             return None if found is None else str(found.resolve().target)
 
@@ -409,13 +409,13 @@ class Repository:
         lock of a process that was killed is taken away. What was written is settled before.
         """
         if new is not None:
-            self.settle()
+            self.flush()
         for tries_left in reversed(range(_LOCK_TRIES)):
             try:
-                with locks.moving(self._beside), private.files():
+                with locks.ref_move_lock(self._beside), private.files():
                     self._move(name, old, new)
                     if self._aside is not None:
-                        durable_write.write_out(self.path)
+                        durable_write.flush_drive(self.path)
                     return
             except (pygit2.GitError, pygit2.AlreadyExistsError, OSError, ValueError) as error:
                 if (now := self.ref(name)) != old:
@@ -424,9 +424,9 @@ class Repository:
                     raise MovedError(f"another process moved {name}", "Try again.") from error
                 locked = "lock" in str(error) and not refs.is_denied(str(error))
                 if not locked or not tries_left:
-                    hint = refs.LOCKED if locked else refs.hint(str(error), ROOM)
+                    hint = refs.LOCK_HINT if locked else refs.move_error_hint(str(error), ROOM)
                     raise StoreError(f"cannot move {name}: {error}", hint) from error
-                refs.take_stale_locks(self.path, [name])
+                refs.delete_stale_locks(self.path, [name])
                 # Where a delete found `packed-refs` locked, libgit2 passes over the next one and calls it done.
                 self._open()
             time.sleep(_LOCK_WAIT)
@@ -444,19 +444,19 @@ class Repository:
             reference.set_target(new)
 
 
-def _commit(found: pygit2.Commit) -> Commit:
+def _commit_from_pygit2(found: pygit2.Commit) -> Commit:
     parents, message = tuple(map(str, found.parent_ids)), found.raw_message.decode("utf-8", "replace")
     return Commit(str(found.id), str(found.tree_id), parents, message, int(canonical.nearest_time(found.commit_time)))
 
 
-def _unreadable(oid: str, error: Exception) -> UnreadableError:
+def _unreadable_error(oid: str, error: Exception) -> UnreadableError:
     if isinstance(error, KeyError | ValueError):
-        return UnreadableError(f"the store lacks the object {oid}", _MEND)
-    return UnreadableError(f"cannot read the store: {error}", _MEND)
+        return UnreadableError(f"the store lacks the object {oid}", _VERIFY_HINT)
+    return UnreadableError(f"cannot read the store: {error}", _VERIFY_HINT)
 
 
 @contextmanager
-def _translated(message: str, hint: str = "") -> Iterator[None]:
+def _translate_errors(message: str, hint: str = "") -> Iterator[None]:
     try:
         yield
     except (pygit2.GitError, OSError, KeyError, ValueError) as error:

@@ -59,7 +59,7 @@ class Index:
     def sync(self, session: str | None = None) -> None:
         """Brings all branches level with their refs, or those of one session."""
         wanted = self.tips(session)
-        where, arguments = _of_session(session) if session is not None else ("", ())
+        where, arguments = _session_condition(session) if session is not None else ("", ())
         query = f"SELECT name, tip, archived FROM branches {where}"
         try:
             known = {name: (tip, bool(archived)) for name, tip, archived in self._db.execute(query, arguments)}
@@ -81,7 +81,7 @@ class Index:
                     self._drop(branch)
                 self._db.executemany("UPDATE branches SET archived = ? WHERE name = ?", moved)
                 store = self.open_store() if changed else None
-                for branch in sorted(changed, key=lambda branch: (layout.is_side(branch), branch)):
+                for branch in sorted(changed, key=lambda branch: (layout.is_side_branch(branch), branch)):
                     assert store is not None
                     try:  # what is damaged, or none of ours, is kept out and asked for again
                         self._update(store, branch, *wanted[branch])
@@ -99,7 +99,7 @@ class Index:
     def _update(self, store: Store, branch: str, tip: str, archived: bool) -> None:
         state = store.state(tip)
         new, found = self._new_rows(store, branch, tip)
-        values = _taken((
+        values = _sqlite_values((
             branch, tip, archived, layout.session_of(branch), state.agent_id, state.project, state.title, state.name,
             state.created, state.updated, state.turns, state.is_headless, state.state, state.stage,
             json.dumps(state.labels), layout.session_of(state.origin.session) if state.origin else "",
@@ -128,7 +128,7 @@ class Index:
         for commit in store.repo.first_parents(tip):
             if commit.id == known[0] and not rows:  # edits alone, of which a program may make many
                 return [], (branch, known[1])
-            message = messages.loads(commit.message)
+            message = messages.parse_message(commit.message)
             turn, prompt = message.number("Turn"), message.get("Prompt")
             if not turn or not prompt:
                 compacted |= {last} if message.get("Event") == "compact" else set()
@@ -166,7 +166,7 @@ class Index:
 
     def branches(self, session: str | None = None) -> list[Branch]:
         """All branches, or those of one session, each session's head before its side branches."""
-        where, arguments = _of_session(session) if session else ("", ())
+        where, arguments = _session_condition(session) if session else ("", ())
         return self._branches(f"{_BRANCHES} {where} ORDER BY name", arguments)
 
     def branch(self, name: str) -> Branch | None:
@@ -182,11 +182,11 @@ class Index:
         """The sessions that left this one or one of its side branches, by name."""
         return self._branches(f"{_BRANCHES} WHERE parent = ? AND name = session ORDER BY name", (session,))
 
-    def holding(self, commit: str) -> tuple[str, int] | None:
+    def turn_of_commit(self, commit: str) -> tuple[str, int] | None:
         """The branch and the number of the turn that a commit belongs to."""
         return self._holders([commit], "instr(commits, value)").get(commit)
 
-    def holders(self, commits: Sequence[str]) -> dict[str, tuple[str, int]]:
+    def turns_of_commits(self, commits: Sequence[str]) -> dict[str, tuple[str, int]]:
         """The same of many, of which only the last commits of turns are found, but at once."""
         return self._holders(commits, "substr(commits, -40) = value")
 
@@ -216,7 +216,9 @@ class Index:
     def turns(self, branch: str, first: int = 1, last: int | None = None) -> list[Row]:
         """The turns of a branch from the first to the last."""
         query = f"SELECT {_COLUMNS} FROM turns WHERE branch = ? AND turn BETWEEN ? AND ? ORDER BY turn"
-        return [_row(row) for row in self._ask(query, (branch, first, last if last is not None else 1 << 31))]
+        return [
+            _row_from_fields(row) for row in self._ask(query, (branch, first, last if last is not None else 1 << 31))
+        ]
 
     def every_turn(self) -> list[tuple[Row, Gist | None]]:
         """Each turn and what is remembered of it but for files; a shared one once, best on a head, else not rewound."""
@@ -226,18 +228,18 @@ class Index:
         rows = self._ask(f"SELECT {told}, {place}, {_COLUMNS} FROM {turns}")
         every = json.loads(f"[{','.join(row[0] or 'null' for row in rows)}]")
         gists = (Gist.from_json(told) if told else None for told in every)
-        return [(_row(row[2:]), gist) for row, gist in zip(rows, gists, strict=True)]
+        return [(_row_from_fields(row[2:]), gist) for row, gist in zip(rows, gists, strict=True)]
 
     def turn(self, branch: str, number: int) -> Row | None:
         """The turn of that number, or None."""
         query = f"SELECT {_COLUMNS} FROM turns WHERE branch = ? AND turn = ?"
         rows = self._ask(query, (branch, number))
-        return _row(rows[0]) if rows else None
+        return _row_from_fields(rows[0]) if rows else None
 
     def with_prompt(self, prompt: str) -> list[Row]:
         """The turns with this prompt uuid, in whatever session."""
         query = f"SELECT {_COLUMNS} FROM turns WHERE prompt = ? ORDER BY branch"
-        return [_row(row) for row in self._ask(query, (prompt,))]
+        return [_row_from_fields(row) for row in self._ask(query, (prompt,))]
 
     def left_behind(self, branch: str, head: str) -> tuple[int, int]:
         """The last turn that a branch has in common with the head from the first one on, and how many turns it has
@@ -268,7 +270,9 @@ class Index:
     def remember(self, gists: Mapping[str, Gist]) -> None:
         """Keeps what turns hold, by their last commit, so that it need not be read from their lines again."""
         told = [(commit, json.dumps(gist.as_json())) for commit, gist in gists.items()]
-        touched = [(cache_file.text(p), c, p in gist.files_changed) for c, gist in gists.items() for p in gist.files]
+        touched = [
+            (cache_file.sqlite_text(p), c, p in gist.files_changed) for c, gist in gists.items() for p in gist.files
+        ]
         with suppress(sqlite3.Error), self._db:  # it is only asked for again
             self._db.executemany("INSERT OR REPLACE INTO gists VALUES (?,?)", told)
             self._db.executemany("INSERT OR REPLACE INTO touched VALUES (?,?,?)", touched)
@@ -279,9 +283,9 @@ class Index:
             f"SELECT {_COLUMNS} FROM turns WHERE (? IS NULL OR branch = ?) AND substr(commits, -40) NOT IN"
             " (SELECT commit_id FROM gists) GROUP BY substr(commits, -40) ORDER BY branch, turn"
         )
-        return [_row(row) for row in self._ask(query, (branch, branch))]
+        return [_row_from_fields(row) for row in self._ask(query, (branch, branch))]
 
-    def touching(self, path: str) -> dict[str, bool]:
+    def commits_touching(self, path: str) -> dict[str, bool]:
         """The last commits of the turns that read or changed a file, or one below a folder, and whether they changed
         it. `path` may be a pattern of SQLite's GLOB. Of turns in `without_gist` nothing is known."""
         below = path.rstrip("/") + "/"
@@ -312,7 +316,7 @@ class Index:
         try:
             return [self._branch(*row) for row in self._ask(query, arguments)]
         except ValueError:
-            self._renew(cache_file.DAMAGE)
+            self._renew(cache_file.DAMAGE_ERROR)
         self.sync()
         return [self._branch(*row) for row in self._ask(query, arguments)]
 
@@ -322,7 +326,7 @@ class Index:
 
     def _ask(self, query: str, arguments: Sequence[object] = ()) -> list[Any]:
         """The rows; where the file turns out to be damaged, those of one made anew."""
-        values = _taken(arguments)
+        values = _sqlite_values(arguments)
         try:
             return self._db.execute(query, values).fetchall()
         except sqlite3.Error as error:
@@ -335,7 +339,7 @@ class Index:
         if not cache_file.is_damage(error):
             raise StoreError(f"cannot use the index: {error}", "Delete index.sqlite3: sessgit rebuilds it.") from error
         self._db.close()
-        cache_file.remove(layout.StorePaths(self.path).index)
+        cache_file.remove_file(layout.StorePaths(self.path).index)
         self._db = self._opened()
 
     def _opened(self) -> sqlite3.Connection:
@@ -345,16 +349,16 @@ class Index:
         return db
 
 
-def _of_session(session: str) -> tuple[str, tuple[str, ...]]:
+def _session_condition(session: str) -> tuple[str, tuple[str, ...]]:
     """Which branches are those of a session. Their names begin with its id: so no other rows are read."""
     return "WHERE name BETWEEN ? AND ? AND session = ?", (session, f"{session}~", session)
 
 
-def _taken(values: Sequence[object]) -> list[object]:
+def _sqlite_values(values: Sequence[object]) -> list[object]:
     """The values as SQLite takes them."""
-    return [cache_file.text(value) if isinstance(value, str) else value for value in values]
+    return [cache_file.sqlite_text(value) if isinstance(value, str) else value for value in values]
 
 
-def _row(fields: tuple[str, int, str, str, int, str, int]) -> Row:
+def _row_from_fields(fields: tuple[str, int, str, str, int, str, int]) -> Row:
     branch, turn, commits, prompt, time, message, compacted = fields
     return Row(branch, turn, tuple(commits.split()), prompt, time, message, bool(compacted))

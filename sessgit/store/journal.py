@@ -20,16 +20,16 @@ from sessgit.store import layout, locks
 from sessgit.store.layout import StorePaths
 from sessgit.store.transaction import Move
 
-_END = 1 << 20
+_TAIL_SIZE = 1 << 20
 """So much of the journal's end is read for its last line."""
-_GONE = "@"
+_REMOVED_NAME_MARK = "@"
 """What the names begin with that stand for those of tags which are gone."""
-_TAGS = layout.TAGS.encode()
-_WORDLESS = ("archive", "unarchive", "delete", "import", "pull", "background")
+_TAGS_PREFIX = layout.TAGS.encode()
+_COMMANDS_WITHOUT_TEXT = ("archive", "unarchive", "delete", "import", "pull", "background")
 """The commands whose summaries hold no words of a conversation."""
 
 
-class Piece(NamedTuple):
+class FileRange(NamedTuple):
     """So many bytes at a place in a file, and their SHA-256."""
 
     offset: int
@@ -38,13 +38,13 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Wrote:
+class FileWrites:
     """What an operation does to the agent's files: those that it writes whole, with the SHA-256 of their bytes, what it
     appends to one that is there, and what it takes off one's end, each by path."""
 
     files: Mapping[str, str] = field(default_factory=dict)
-    appended: Mapping[str, Piece] = field(default_factory=dict)
-    cut: Mapping[str, Piece] = field(default_factory=dict)
+    appended: Mapping[str, FileRange] = field(default_factory=dict)
+    cut: Mapping[str, FileRange] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Operation:
     command: str
     summary: str
     moves: tuple[Move, ...]
-    wrote: Wrote = Wrote()
+    wrote: FileWrites = FileWrites()
     undoes: str = ""
     completes: str = ""
     id: str = ""
@@ -84,7 +84,7 @@ def append(beside: StorePaths, operation: Operation) -> Operation:
     document |= {key: value for key, value in more.items() if value}
     try:
         handle = os.open(beside.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "wb", buffering=0) as file, locks.appending(handle):  # so that no two get one id
+        with os.fdopen(handle, "wb", buffering=0) as file, locks.append_lock(handle):  # so that no two get one id
             size = os.fstat(file.fileno()).st_size
             document["id"] = hashlib.sha256(json.dumps([size, document]).encode()).hexdigest()[:8]
             # A line that was torn by a full disk must not swallow this one.
@@ -107,7 +107,7 @@ def read(beside: StorePaths, start: int = 0) -> list[Operation]:
         return []
     except OSError as error:
         raise StoreError(f"cannot read {beside.journal}: {error.strerror or error}", "Is the file yours?") from error
-    found = (parsed(line) for line in lines if line)
+    found = (parse_line(line) for line in lines if line)
     return [operation for operation in found if operation is not None]
 
 
@@ -116,34 +116,36 @@ def last(beside: StorePaths) -> Operation | None:
     try:
         size = beside.journal.stat().st_size
         with beside.journal.open("rb") as file:
-            file.seek(max(0, size - _END))
+            file.seek(max(0, size - _TAIL_SIZE))
             lines = file.read().rstrip(b"\n").split(b"\n")
     except OSError:
         return None
-    if len(lines) > 1 or size <= _END:
-        return parsed(lines[-1])
+    if len(lines) > 1 or size <= _TAIL_SIZE:
+        return parse_line(lines[-1])
     return next(reversed(read(beside)), None)
 
 
-def forget(beside: StorePaths, sessions: Collection[str]) -> None:
+def redact_sessions(beside: StorePaths, sessions: Collection[str]) -> None:
     """Takes the words out of what was written down of sessions, a name or a description.
 
     Each is overwritten in its place, so that whoever appends meanwhile is not disturbed.
     """
 
     def without(line: bytes) -> bytes:
-        found = parsed(line)
-        if found is None or found.command in _WORDLESS:
+        found = parse_line(line)
+        if found is None or found.command in _COMMANDS_WITHOUT_TEXT:
             return line
         return (
-            _without_words(line, found) if any(layout.session_at(one.ref) in sessions for one in found.moves) else line
+            _redact_line(line, found)
+            if any(layout.session_of_ref(one.ref) in sessions for one in found.moves)
+            else line
         )
 
     if sessions:
-        _overwrite(beside, without)
+        _overwrite_lines(beside, without)
 
 
-def forget_tags(beside: StorePaths, is_there: Callable[[str], bool]) -> None:
+def redact_tags(beside: StorePaths, is_there: Callable[[str], bool]) -> None:
     """Takes out the names of tags of which nothing is there any more that they ever stood at; `is_there` tells of a
     commit. In its place a name gets one that no tag can have, the same one everywhere."""
     stood: dict[str, set[str]] = {}
@@ -152,28 +154,35 @@ def forget_tags(beside: StorePaths, is_there: Callable[[str], bool]) -> None:
             if move.ref.startswith(layout.TAGS):
                 stood.setdefault(move.ref, set()).update(oid for oid in (move.old, move.new) if oid)
     names = [ref.removeprefix(layout.TAGS) for ref in stood]
-    gone = [name for name in names if name[:1] != _GONE and not any(map(is_there, stood[layout.TAGS + name]))]
+    gone = [
+        name for name in names if name[:1] != _REMOVED_NAME_MARK and not any(map(is_there, stood[layout.TAGS + name]))
+    ]
     if not gone:
         return
-    known = sum(name[:1] == _GONE for name in names)
-    instead = {_escaped(name): _nobody(len(_escaped(name)), n) for n, name in enumerate(gone, start=known + 1)}
+    known = sum(name[:1] == _REMOVED_NAME_MARK for name in names)
+    instead = {
+        _json_escaped(name): _placeholder_name(len(_json_escaped(name)), n)
+        for n, name in enumerate(gone, start=known + 1)
+    }
     either = b"|".join(map(re.escape, instead))
     words = re.compile(
-        b'(?<="%s)(?:%s)(?=")|(?:(?<="tag )|(?<=: tag ))(?:%s)(?= at | deleted")' % (_TAGS, either, either)
+        b'(?<="%s)(?:%s)(?=")|(?:(?<="tag )|(?<=: tag ))(?:%s)(?= at | deleted")' % (_TAGS_PREFIX, either, either)
     )
-    _overwrite(beside, lambda line: words.sub(lambda found: instead[found[0]], line))
+    _overwrite_lines(beside, lambda line: words.sub(lambda found: instead[found[0]], line))
 
 
-def _escaped(name: str) -> bytes:
+def _json_escaped(name: str) -> bytes:
     return json.dumps(name)[1:-1].encode()
 
 
-def _nobody(length: int, number: int) -> bytes:
+def _placeholder_name(length: int, number: int) -> bytes:
     """A name so many bytes long that no tag has."""
-    return (_GONE + str(number).zfill(length - 1)[-(length - 1) :] if length > 1 else _GONE).encode()
+    return (
+        _REMOVED_NAME_MARK + str(number).zfill(length - 1)[-(length - 1) :] if length > 1 else _REMOVED_NAME_MARK
+    ).encode()
 
 
-def _overwrite(beside: StorePaths, change: Callable[[bytes], bytes]) -> None:
+def _overwrite_lines(beside: StorePaths, change: Callable[[bytes], bytes]) -> None:
     """Puts other lines, as long as they were, in the places of lines."""
     try:
         with beside.journal.open("r+b", buffering=0) as file:
@@ -190,14 +199,14 @@ def _overwrite(beside: StorePaths, change: Callable[[bytes], bytes]) -> None:
         raise StoreError(f"cannot write {beside.journal}: {error.strerror or error}", ROOM) from error
 
 
-def _without_words(line: bytes, operation: Operation) -> bytes:
+def _redact_line(line: bytes, operation: Operation) -> bytes:
     """The line, as long as it was, with a summary that says only which session it was about."""
     said = json.dumps(operation.summary).encode()
     kept = json.dumps(operation.summary.partition(":")[0]).encode() if ":" in operation.summary else b'""'
     return line.replace(b'"summary": ' + said, b'"summary": ' + kept.ljust(len(said)), 1)
 
 
-def parsed(line: bytes) -> Operation | None:
+def parse_line(line: bytes) -> Operation | None:
     """The operation that a line of the journal holds, or None."""
     try:
         document = json.loads(line)
@@ -205,7 +214,7 @@ def parsed(line: bytes) -> Operation | None:
         texts.append(document.get("completes", ""))
         moves = tuple(Move(ref, *values) for ref, values in document["refs"].items())
         files = document["files"]
-        appended, cut = (_pieces(document.get(key, {})) for key in ("appended", "cut"))
+        appended, cut = (_parse_ranges(document.get(key, {})) for key in ("appended", "cut"))
         texts += [value for move in moves for value in (move.old, move.new) if value is not None]
         texts += [*files, *files.values()]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -213,11 +222,11 @@ def parsed(line: bytes) -> Operation | None:
     if not all(isinstance(text, str) for text in texts):
         return None
     time, command, summary, undoes, name, completes, *_ = texts
-    return Operation(time, command, summary, moves, Wrote(files, appended, cut), undoes, completes, name)
+    return Operation(time, command, summary, moves, FileWrites(files, appended, cut), undoes, completes, name)
 
 
-def _pieces(said: dict[str, list[Any]]) -> dict[str, Piece]:
-    found = {path: Piece(*values) for path, values in said.items()}
+def _parse_ranges(said: dict[str, list[Any]]) -> dict[str, FileRange]:
+    found = {path: FileRange(*values) for path, values in said.items()}
     for piece in found.values():
         if type(piece.offset) is not int or type(piece.length) is not int or not isinstance(piece.sha256, str):
             raise TypeError

@@ -13,7 +13,7 @@ TAGS = "refs/tags/"
 KEEP = "refs/keep/"
 DELETED = "refs/deleted/"
 REMOTES = "refs/remotes/"
-SPACES = (HEADS, ARCHIVE, DELETED, TAGS)
+REF_SPACES = (HEADS, ARCHIVE, DELETED, TAGS)
 """What stores have in common: these refs come from remotes and go to them, and no others."""
 
 FORMAT_FILE = "format"
@@ -36,32 +36,32 @@ FILES = "files"
 FAN_OUT = 100
 
 
-def head(branch: str) -> str:
+def head_ref(branch: str) -> str:
     """The ref of a live session or of one of its side branches."""
     return HEADS + branch
 
 
-def archived(branch: str) -> str:
+def archive_ref(branch: str) -> str:
     """The ref of an archived session or of one of its side branches."""
     return ARCHIVE + branch
 
 
-def tombstone(session: str) -> str:
+def tombstone_ref(session: str) -> str:
     """The ref that says that a session was deleted and is not to be recorded again."""
     return DELETED + session
 
 
-def kept(operation: str, number: int) -> str:
+def kept_ref(operation: str, number: int) -> str:
     """The ref that keeps a tip which an operation made unreachable otherwise."""
     return f"{KEEP}{operation}-{number}"
 
 
-def tracking(remote: str, ref: str) -> str:
+def tracking_ref(remote: str, ref: str) -> str:
     """The ref that holds here what `ref` held at a remote when that was last seen; with ``""`` the beginning of all."""
     return f"{REMOTES}{remote}/{ref.removeprefix('refs/')}"
 
 
-def parts(ref: str) -> tuple[str, str]:
+def split_ref(ref: str) -> tuple[str, str]:
     """The space of a ref and its name there: of a tracking ref those that it has at the remote."""
     rest, _, name = ref.rpartition("/")
     before, _, kind = rest.rpartition("/")
@@ -73,33 +73,33 @@ def session_of(branch: str) -> str:
     return branch.partition(".")[0]
 
 
-def session_at(ref: str) -> str:
+def session_of_ref(ref: str) -> str:
     """The session that the branch, live or archived, or the tombstone at a ref belongs to, here or at a remote."""
-    return session_of(parts(ref)[1])
+    return session_of(split_ref(ref)[1])
 
 
-def is_rewound(branch: str) -> bool:
+def is_rewound_branch(branch: str) -> bool:
     """Whether the branch holds turns that a rewind of the session's own file left behind."""
     return ".r-" in branch
 
 
-def is_other(branch: str) -> bool:
+def is_other_version(branch: str) -> bool:
     """Return whether the branch is another version of the session: of another machine, or of an older file."""
     return ".m-" in branch
 
 
-def is_side(branch: str) -> bool:
+def is_side_branch(branch: str) -> bool:
     """Whether the branch belongs to a session whose head is another branch."""
-    return is_rewound(branch) or is_other(branch)
+    return is_rewound_branch(branch) or is_other_version(branch)
 
 
-def short(branch: str) -> str:
+def short_name(branch: str) -> str:
     """`a41f9c02`, `a41f9c02.m-5d1e77aa`: the branch's name with the first eight characters of its session's id."""
     session, dot, side = branch.partition(".")
     return f"{session[:8]}{dot}{side}"
 
 
-def turn(number: int) -> str:
+def turn_folder(number: int) -> str:
     """The folder of a turn: `turns/0000/000007`."""
     return f"{TURNS}/{number // FAN_OUT:04d}/{number:06d}"
 
@@ -150,11 +150,11 @@ class StorePaths:
         """How far the session's transcript is recorded."""
         return self.state / f"{session}.json"
 
-    def agreed(self, url: str) -> Path:
+    def agreement_file(self, url: str) -> Path:
         """What this store and the remote at that address were last seen to agree on."""
         return self.state / f"remote-{hashlib.sha256(url.encode()).hexdigest()[:16]}.json"
 
-    def appending(self, session: str) -> Path:
+    def append_intent(self, session: str) -> Path:
         """What is just being appended to the session's file."""
         return self.state / f"{session}.append"
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from sessgit import __version__
 from sessgit.model import canonical
 
-_LIMIT = 1 << 20
+_MAX_SIZE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """A line of the log; `time` is RFC 3339 in UTC, `version` that of the program that wrote it."""
 
     time: str
@@ -26,7 +26,7 @@ def write(path: Path, now: float, message: str) -> None:
     """Appends one line; a log over 1 MiB is begun anew, the last one kept beside it. Never raises."""
     line = f"{canonical.rfc3339(now)} {__version__} {canonical.one_line(message, 1000)}\n"
     try:
-        if path.exists() and path.stat().st_size > _LIMIT:
+        if path.exists() and path.stat().st_size > _MAX_SIZE:
             path.replace(path.with_name(path.name + ".1"))
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb") as file:
@@ -35,7 +35,7 @@ def write(path: Path, now: float, message: str) -> None:
         return
 
 
-def entries(path: Path) -> Iterator[Entry]:
+def entries(path: Path) -> Iterator[LogEntry]:
     """The entries, oldest first."""
     try:
         text = path.read_text("utf-8", "replace")
@@ -44,4 +44,4 @@ def entries(path: Path) -> Iterator[Entry]:
     for line in text.splitlines():
         parts = line.split(" ", 2)
         if len(parts) == 3:
-            yield Entry(*parts)
+            yield LogEntry(*parts)

@@ -16,14 +16,14 @@ from pathlib import Path
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _KINDS = {b"commit": 1, b"tree": 2, b"blob": 3}
 _BLOB = _KINDS[b"blob"]
-_HEAD = 32
+_LONGEST_HEADER = 32
 """More bytes than stand before an object: its kind and its size."""
-_RATIO = 1100
+_MOST_INFLATION = 1100
 """More than anything becomes smaller when it is compressed."""
 
 Entry = tuple[str, bool]
 """An object's id and whether it is a tree."""
-Source = Callable[[str], tuple[int, bytes]]
+ObjectSource = Callable[[str], tuple[int, bytes]]
 """From an object's id to its kind, as git numbers them, and bytes that nobody has proved."""
 
 
@@ -38,14 +38,14 @@ class Commit:
     time: int
 
 
-def commit(tree: str, parents: Iterable[str], author: tuple[str, str], time: int, message: str) -> bytes:
+def encode_commit(tree: str, parents: Iterable[str], author: tuple[str, str], time: int, message: str) -> bytes:
     """The bytes of a commit, as git writes it; raises ValueError for a message that UTF-8 cannot hold."""
     who = f"{author[0]} <{author[1]}> {time} +0000"
     head = [f"tree {tree}", *(f"parent {parent}" for parent in parents), f"author {who}", f"committer {who}"]
     return "\n".join((*head, "", message)).encode()
 
 
-def file(sources: Iterable[Source], oid: str, errors: tuple[type[Exception], ...]) -> bytes | None:
+def verified_file(sources: Iterable[ObjectSource], oid: str, errors: tuple[type[Exception], ...]) -> bytes | None:
     """The bytes of the file out of the first source that has it, or None where they do not hash to its name, or one of
     `errors` is raised; a source raises KeyError for what it does not have."""
     for read in sources:
@@ -61,7 +61,7 @@ def file(sources: Iterable[Source], oid: str, errors: tuple[type[Exception], ...
     return None
 
 
-def loose(objects: Path) -> Source:
+def loose_source(objects: Path) -> ObjectSource:
     """The source of what lies in files of its own in a folder of objects; it raises ValueError for what is damaged."""
     folder = str(objects)
 
@@ -73,17 +73,17 @@ def loose(objects: Path) -> Source:
         except OSError as error:
             raise KeyError(oid) from error
         try:
-            return _unpacked(packed)
+            return _inflate_object(packed)
         except zlib.error as error:
             raise ValueError(str(error)) from error
 
     return read
 
 
-def _unpacked(packed: bytes) -> tuple[int, bytes]:
-    head, end, _ = zlib.decompressobj().decompress(packed, _HEAD).partition(b"\0")
+def _inflate_object(packed: bytes) -> tuple[int, bytes]:
+    head, end, _ = zlib.decompressobj().decompress(packed, _LONGEST_HEADER).partition(b"\0")
     kind, _, size = head.partition(b" ")
-    if kind not in _KINDS or not size.isdigit() or int(size) > _RATIO * len(packed):
+    if kind not in _KINDS or not size.isdigit() or int(size) > _MOST_INFLATION * len(packed):
         raise ValueError("what is no object of git")
     begin, unpacking = len(head) + len(end), zlib.decompressobj()
     data = unpacking.decompress(packed, begin + int(size) + 1)
@@ -92,7 +92,7 @@ def _unpacked(packed: bytes) -> tuple[int, bytes]:
     return _KINDS[kind], data[begin:]
 
 
-def first_known(start: str, known: Collection[str], read: Callable[[str], Commit]) -> set[str]:
+def first_known_commits(start: str, known: Collection[str], read: Callable[[str], Commit]) -> set[str]:
     """The first of the known commits on each way back from one."""
     found, seen, waiting = set[str](), set[str](), [start]
     while waiting:

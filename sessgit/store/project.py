@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_LONGEST = 4096
+_LONGEST_PATH = 4096
 """Characters of a path, as Linux has it; a state may say more, with thousands of folders to look into."""
 
 
-def key(folder: str) -> str:
+def project_key(folder: str) -> str:
     """What two folders of one project have in common: the repository's own folder, else the folder itself.
 
     Read from git's files, since git itself would take longer than the command that asks; a folder that is gone
@@ -19,9 +19,9 @@ def key(folder: str) -> str:
     return str(found[1]) if found else folder
 
 
-def root(folder: str) -> str:
+def project_root(folder: str) -> str:
     """The project's own folder: its repository's main worktree, the repository where that is bare, else the folder."""
-    folder = _real(folder)
+    folder = _real_path(folder)
     found = _repository(folder)
     if found is None:
         return folder
@@ -32,22 +32,22 @@ def root(folder: str) -> str:
     return str(common if (common / "worktrees").is_dir() else top)
 
 
-def folders(folder: str) -> tuple[str, ...]:
+def project_paths(folder: str) -> tuple[str, ...]:
     """Every path by which the project of a folder can be named: the folder, what links lead to, the project's own.
 
     A folder that is no absolute path is nowhere, and stands for `/`.
     """
     if not os.path.isabs(folder):  # noqa: PTH117 - it may be no path at all
         return ("/",)
-    return tuple(dict.fromkeys((os.path.normpath(folder), _real(folder), root(folder))))
+    return tuple(dict.fromkeys((os.path.normpath(folder), _real_path(folder), project_root(folder))))
 
 
 def is_repository(folder: str) -> bool:
     """Whether the folder lies in a worktree."""
-    return _repository(_real(folder)) is not None
+    return _repository(_real_path(folder)) is not None
 
 
-def worktree(folder: str) -> str:
+def linked_worktree(folder: str) -> str:
     """The top of the linked worktree that a folder lies in, or ``""`` where it lies in the main one or in none."""
     found = _repository(folder)
     if found is None:
@@ -62,7 +62,7 @@ def worktree(folder: str) -> str:
 
 def _repository(folder: str) -> tuple[Path, Path] | None:
     """The worktree that a folder lies in and the folder of its repository, read from git's files."""
-    if len(folder) > _LONGEST:
+    if len(folder) > _LONGEST_PATH:
         return None
     path = Path(folder)
     try:
@@ -95,7 +95,7 @@ def _own_folder(dot_git: Path) -> Path | None:
     return (dot_git.parent / line.removeprefix("gitdir: ")).resolve()
 
 
-def _real(folder: str) -> str:
+def _real_path(folder: str) -> str:
     try:
         return os.path.realpath(folder)
     except (OSError, ValueError):

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from sessgit.store import backend
 
 
-_NEW_KEY = "`sessgit doctor --fix` creates a new one; then purge those values again."
-_NO_KEY = "sessgit doctor --fix makes a new one where it is gone."
-_DIGITS = 10
-_STATES = 256
-_ANOTHER = "Name another folder in SESSGIT_STORE."
+_LOST_KEY_HINT = "`sessgit doctor --fix` creates a new one; then purge those values again."
+_UNREADABLE_KEY_HINT = "sessgit doctor --fix makes a new one where it is gone."
+_MOST_DIGITS = 10
+_MOST_STATES = 256
+_OTHER_FOLDER_HINT = "Name another folder in SESSGIT_STORE."
 HEAD = b"ref: refs/heads/HEAD-stays-unborn\n"
 """What the file of that name holds in every store."""
 
@@ -57,7 +57,7 @@ class TurnLines:
     body: list[bytes]
 
 
-def create(path: Path) -> None:
+def create_store(path: Path) -> None:
     """Makes an empty store at `path`, readable by its owner alone; one that is there is made complete.
 
     Somebody's own repository, or the work tree of one, is refused.
@@ -66,11 +66,11 @@ def create(path: Path) -> None:
 
     from sessgit.store import backend
 
-    if (path / ".git").exists() or ((path / "HEAD").exists() and not _is_ours(path)):
-        raise ConflictError(f"{path} is a git repository, but not a store", _ANOTHER)
+    if (path / ".git").exists() or ((path / "HEAD").exists() and not _is_sessgit_store(path)):
+        raise ConflictError(f"{path} is a git repository, but not a store", _OTHER_FOLDER_HINT)
     try:
         private.folder(path)
-        owner.check(path)
+        owner.check_owner(path)
         path.chmod(0o700)
         backend.create(path)
         (path / "config").chmod(0o600)  # the library makes it one that can be run
@@ -81,26 +81,26 @@ def create(path: Path) -> None:
             write_private(beside.ignore, b"*\n")
         if not beside.key.exists():
             if beside.forbidden.exists():
-                raise StoreError("the store's key is missing, so purged values cannot be recognized", _NEW_KEY)
+                raise StoreError("the store's key is missing, so purged values cannot be recognized", _LOST_KEY_HINT)
             write_private(beside.key, secrets.token_bytes(32), lasting=True, first=True)
     except OSError as error:
-        hint = _ANOTHER if isinstance(error, FileExistsError | NotADirectoryError) else ROOM
+        hint = _OTHER_FOLDER_HINT if isinstance(error, FileExistsError | NotADirectoryError) else ROOM
         raise StoreError(f"cannot create a store at {path}: {error.strerror or error}", hint) from error
 
 
-def _is_ours(path: Path) -> bool:
+def _is_sessgit_store(path: Path) -> bool:
     try:
         return "HEAD-stays-unborn" in (path / "HEAD").read_text("utf-8", "replace")
     except OSError:
         return False
 
 
-def exists(path: Path) -> bool:
+def store_exists(path: Path) -> bool:
     """Whether git would take the folder for a repository; raises OSError where that may not be asked."""
     return (path / "HEAD").is_file() and (path / "objects").is_dir()
 
 
-def torn(path: Path) -> list[str]:
+def missing_parts(path: Path) -> list[str]:
     """What of `HEAD` and `objects` is missing where the rest of a store is there, or can be none of a repository."""
     if not any((path / name).exists() for name in ("objects", "refs/heads", "packed-refs", "operations.jsonl")):
         return []
@@ -124,7 +124,7 @@ def write_private(path: Path, data: bytes, *, lasting: bool = False, first: bool
             if lasting:
                 file.flush()
                 os.fsync(handle)
-        if not first or not _is_linked(beside, path):
+        if not first or not _is_in_place(beside, path):
             beside.replace(path)
         if lasting:
             _sync_folder(path.parent)
@@ -134,7 +134,7 @@ def write_private(path: Path, data: bytes, *, lasting: bool = False, first: bool
         raise StoreError(f"cannot write {path}: {error.strerror or error}", ROOM) from error
 
 
-def _is_linked(beside: Path, path: Path) -> bool:
+def _is_in_place(beside: Path, path: Path) -> bool:
     """Whether a file stands in its place now, this one or one that was there; not where there are no hard links."""
     try:
         os.link(beside, path)
@@ -161,12 +161,12 @@ class Store:
     """An open store. `repo` moves its refs; everything else here reads or makes objects."""
 
     def __init__(self, path: Path, repo: backend.Repository | None = None, *, fsync: bool = False) -> None:
-        if not exists(path):
+        if not store_exists(path):
             raise NotFoundError(f"there is no store at {path}", "sessgit install makes one and turns recording on.")
         # Loaded where a repository is opened: what only asks the index goes without the library.
         from sessgit.store import backend
 
-        owner.check(path)
+        owner.check_owner(path)
         self.path = path
         self.beside = layout.StorePaths(path)
         self.repo = repo or backend.Repository(path, fsync=fsync)
@@ -178,7 +178,7 @@ class Store:
         self.commit = lru_cache(maxsize=4096)(self.repo.commit)
         self.tree = lru_cache(maxsize=4096)(self._tree)
         """The tree of a commit, once its format is known to be one that this program reads."""
-        self.message = lru_cache(maxsize=4096)(lambda oid: messages.loads(self.commit(oid).message))
+        self.message = lru_cache(maxsize=4096)(lambda oid: messages.parse_message(self.commit(oid).message))
 
     @contextmanager
     def still_there(self) -> Iterator[None]:
@@ -196,7 +196,7 @@ class Store:
 
     def branches(self, session: str) -> dict[str, str]:
         """The branches of a session that are not archived, and their tips."""
-        return refs.of_session(self.path, session)
+        return refs.session_tips(self.path, session)
 
     def ref(self, name: str) -> str | None:
         """The object that a ref holds, or None."""
@@ -230,7 +230,7 @@ class Store:
         if entry and version == str(layout.FORMAT).encode():
             self._known_format.add(entry[0])
             return tree
-        if version.isdigit() and len(version) < _DIGITS and int(version) > layout.FORMAT:
+        if version.isdigit() and len(version) < _MOST_DIGITS and int(version) > layout.FORMAT:
             raise NewerStoreError(
                 f"the store is in format {version.decode()}, this sessgit knows format {layout.FORMAT}",
                 "Install a newer sessgit.",
@@ -248,11 +248,11 @@ class Store:
             return TurnLines(before, body)
         held = {oid: self.repo.blob(oid) for oid in {oid for oid, _ in stored.values()}}  # a text may have two names
         filling = {name: held[oid] for name, (oid, _) in stored.items()}
-        return TurnLines(long_strings.fill(before, filling), long_strings.fill(body, filling))
+        return TurnLines(long_strings.fill_long_strings(before, filling), long_strings.fill_long_strings(body, filling))
 
     def cells(self, commit: str, number: int) -> list[Cell]:
         """The cells of turn `number` as of a commit; raises DamageError where they are no cells."""
-        lines = _split(self._file(self.folder(commit, number), layout.CELLS))
+        lines = _split_lines(self._file(self.folder(commit, number), layout.CELLS))
         try:
             return [Cell.from_json(json.loads(line)) for line in lines]
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
@@ -262,7 +262,7 @@ class Store:
 
     def folder(self, commit: str, number: int) -> dict[str, tuple[str, bool]]:
         """The entries of a turn's folder as of a commit."""
-        entry = self.repo.entry(self.tree(commit), layout.turn(number))
+        entry = self.repo.entry(self.tree(commit), layout.turn_folder(number))
         if entry is None:
             raise NotFoundError(f"commit {commit[:12]} has no turn {number}")
         return self.repo.tree(entry[0])
@@ -307,10 +307,10 @@ class Store:
         if base is None:
             blobs[layout.FORMAT_FILE] = (self.repo.write_blob(b"%d\n" % layout.FORMAT), False)
         tree = self.repo.edit_tree(self.commit(base).tree if base else None, {**changes, **blobs})
-        commit = self.repo.write_commit(tree, list(parents), messages.dumps(message), time)
-        if sessions.is_kept_whole(state):
+        commit = self.repo.write_commit(tree, list(parents), messages.format_message(message), time)
+        if sessions.survives_round_trip(state):
             self._states[commit] = state
-            if len(self._states) > _STATES:
+            if len(self._states) > _MOST_STATES:
                 del self._states[next(iter(self._states))]
         return commit
 
@@ -324,7 +324,7 @@ class Store:
         try:
             key = self.beside.key.read_bytes()
         except OSError as error:
-            raise StoreError(f"cannot read the store's key: {error.strerror or error}", _NO_KEY) from error
+            raise StoreError(f"cannot read the store's key: {error.strerror or error}", _UNREADABLE_KEY_HINT) from error
         digest = hmac.new(key, digestmod=hashlib.sha256)
         for part in parts:
             digest.update(part)
@@ -336,7 +336,7 @@ def join_lines(lines: Iterable[bytes]) -> bytes:
     return b"".join(line + b"\n" for line in lines)
 
 
-def hash_of(lines: Iterable[bytes]) -> str:
+def lines_hash(lines: Iterable[bytes]) -> str:
     """The SHA-256 of a file of these lines, each with its newline."""
     digest = hashlib.sha256()
     for part in with_newlines(lines):
@@ -351,5 +351,5 @@ def with_newlines(lines: Iterable[bytes]) -> Iterator[bytes]:
         yield b"\n"
 
 
-def _split(data: bytes) -> list[bytes]:
+def _split_lines(data: bytes) -> list[bytes]:
     return data.split(b"\n")[:-1]

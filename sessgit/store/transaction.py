@@ -19,7 +19,7 @@ from sessgit.store.layout import StorePaths
 
 _TRIES = 150
 _WAIT = 0.02
-_OTHERS = re.compile("but expected|already exists|unable to resolve reference|reference is missing")
+_CONCURRENT_MOVE = re.compile("but expected|already exists|unable to resolve reference|reference is missing")
 """What git says of a ref that does not hold its old value."""
 
 
@@ -46,37 +46,39 @@ def move_all(store: Path, moves: Sequence[Move], *, lasting: bool = True) -> Non
     # Else git looks for each commit's id among the refs first, in seven places, and again for its old value.
     waits = f"core.fsync={'' if lasting else '-'}reference"  # what git does by itself differs by its version
     plain = ["-c", "core.warnAmbiguousRefs=false", "-c", waits]
-    command = [git.program(), "--git-dir", str(store), *plain, "update-ref", "--no-deref", "--stdin"]
-    script = "".join(("start\n", *map(_line, moves), "prepare\n", "commit\n")).encode()
+    command = [git.find_git(), "--git-dir", str(store), *plain, "update-ref", "--no-deref", "--stdin"]
+    script = "".join(("start\n", *map(_update_line, moves), "prepare\n", "commit\n")).encode()
     for tries_left in reversed(range(_TRIES)):
         try:
-            with locks.moving(StorePaths(store)), private.files():
+            with locks.ref_move_lock(StorePaths(store)), private.files():
                 done = subprocess.run(command, input=script, env=git.env(), capture_output=True, cwd="/", check=False)
         except OSError as error:
-            raise git.not_run(error) from error
+            raise git.git_start_error(error) from error
         if done.returncode == 0:
             return
         now, said = refs.read_all(store), done.stderr.decode("utf-8", "replace").strip()
         moved = [move for move in moves if now.get(move.ref) != move.old]
-        if moved and (_OTHERS.search(said) or any(now.get(move.ref) != move.new for move in moved)):
+        if moved and (_CONCURRENT_MOVE.search(said) or any(now.get(move.ref) != move.new for move in moved)):
             raise MovedError(f"{moved[0].ref} was moved by someone else", "Try again.")
         if moved:
-            raise StoreError(f"only some refs were moved: {said}", refs.hint(said, ROOM))
+            raise StoreError(f"only some refs were moved: {said}", refs.move_error_hint(said, ROOM))
         locked = (".lock" in said or refs.NEW_PACKED in said) and not refs.is_denied(said)
         if not locked or not tries_left:
-            raise StoreError(f"cannot move the refs: {said}", refs.LOCKED if locked else refs.hint(said, ROOM))
-        refs.take_stale_locks(store, [move.ref for move in moves])
+            raise StoreError(
+                f"cannot move the refs: {said}", refs.LOCK_HINT if locked else refs.move_error_hint(said, ROOM)
+            )
+        refs.delete_stale_locks(store, [move.ref for move in moves])
         time.sleep(_WAIT)
 
 
-def check() -> None:
+def check_git() -> None:
     """Raises StoreError where there is no git to move them."""
     from sessgit.store import git
 
-    git.program()
+    git.find_git()
 
 
-def _line(move: Move) -> str:
+def _update_line(move: Move) -> str:
     if move.old is None:
         return f"create {move.ref} {move.new}\n"
     if move.new is None:

@@ -17,7 +17,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Agreed:
+class Agreement:
     """For each session whether both had it archived, each tombstone that was looked at by its session, and each tag
     that both had, by its `tag_key`, with its object."""
 
@@ -25,9 +25,11 @@ class Agreed:
     stones: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
 
-    def plus(self, archived: Mapping[str, bool], stones: Mapping[str, str], tags: Mapping[str, str]) -> Agreed:
+    def updated_with(
+        self, archived: Mapping[str, bool], stones: Mapping[str, str], tags: Mapping[str, str]
+    ) -> Agreement:
         """The same with what was agreed on since."""
-        return Agreed({**self.archived, **archived}, {**self.stones, **stones}, {**self.tags, **tags})
+        return Agreement({**self.archived, **archived}, {**self.stones, **stones}, {**self.tags, **tags})
 
 
 def tag_key(name: str) -> str:
@@ -35,20 +37,20 @@ def tag_key(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def load(beside: StorePaths, url: str) -> Agreed:
+def load_agreement(beside: StorePaths, url: str) -> Agreement:
     """What was agreed with the remote at that address; nothing where that cannot be read."""
     try:
-        document = json.loads(beside.agreed(url).read_bytes())
+        document = json.loads(beside.agreement_file(url).read_bytes())
         if document["version"] != _VERSION:
-            return Agreed()
+            return Agreement()
         archived = {str(name): value is True for name, value in document["archived"].items()}
         stones, tags = ({str(k): str(v) for k, v in document[key].items()} for key in ("stones", "tags"))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return Agreed()
-    return Agreed(archived, stones, tags)
+        return Agreement()
+    return Agreement(archived, stones, tags)
 
 
-def save(beside: StorePaths, url: str, agreed: Agreed) -> None:
+def save_agreement(beside: StorePaths, url: str, agreed: Agreement) -> None:
     """Keeps what was agreed with the remote at that URL in the place of what was kept before."""
     document = {
         "version": _VERSION,
@@ -57,7 +59,7 @@ def save(beside: StorePaths, url: str, agreed: Agreed) -> None:
         "tags": dict(agreed.tags),
     }
     data = json.dumps(document, sort_keys=True).encode()
-    path = beside.agreed(url)
+    path = beside.agreement_file(url)
     try:
         if path.read_bytes() == data:
             return

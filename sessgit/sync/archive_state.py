@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sessgit.record.tip_delivery import lacking
+from sessgit.record.tip_delivery import count_lacking
 from sessgit.store.store import Store
-from sessgit.sync.branches import Held
+from sessgit.sync.branches import SessionRefs
 
 
-def archived(store: Store, ours: Held, theirs: Held, agreed: bool | None) -> bool:
+def is_archived_after_sync(store: Store, ours: SessionRefs, theirs: SessionRefs, agreed: bool | None) -> bool:
     """Whether the session is archived once the sides have spoken: what one of them changed since they last agreed
     holds, but a session with turns that whoever archived it did not know of is live.
 
@@ -18,4 +18,4 @@ def archived(store: Store, ours: Held, theirs: Held, agreed: bool | None) -> boo
     if agreed is not False:
         return False
     put_away, live = (ours, theirs) if ours.archived else (theirs, ours)
-    return not lacking(store, live.branches.values(), put_away.branches.values())
+    return not count_lacking(store, live.branches.values(), put_away.branches.values())

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from sessgit.store import layout
 from sessgit.store.transaction import Move
 
-_SPACES = (layout.HEADS, layout.ARCHIVE, layout.DELETED)
+_REF_SPACES = (layout.HEADS, layout.ARCHIVE, layout.DELETED)
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class SessionRefs:
     """What one side holds of a session, by the full names of the refs."""
 
     session: str
@@ -29,8 +29,10 @@ class Held:
     @property
     def shadowed(self) -> dict[str, str]:
         """What is archived beside a live branch of the same name and another tip, by names that no branch has."""
-        found = {name: tip for name, tip in self.branches.items() if self.refs.get(layout.archived(name), tip) != tip}
-        tips = sorted({self.refs[layout.archived(name)] for name in found})
+        found = {
+            name: tip for name, tip in self.branches.items() if self.refs.get(layout.archive_ref(name), tip) != tip
+        }
+        tips = sorted({self.refs[layout.archive_ref(name)] for name in found})
         return {f"{self.session}.archived-{tip[:8]}": tip for tip in tips}
 
     @property
@@ -41,39 +43,39 @@ class Held:
     @property
     def head(self) -> str:
         """The tip of its head, or ``""``."""
-        return self.refs.get(layout.head(self.session)) or self.refs.get(layout.archived(self.session)) or ""
+        return self.refs.get(layout.head_ref(self.session)) or self.refs.get(layout.archive_ref(self.session)) or ""
 
     @property
     def archived(self) -> bool:
-        return layout.head(self.session) not in self.refs and layout.archived(self.session) in self.refs
+        return layout.head_ref(self.session) not in self.refs and layout.archive_ref(self.session) in self.refs
 
     @property
-    def stone(self) -> str:
+    def tombstone(self) -> str:
         """The tombstone of a session that is not there, or ``""``."""
-        return "" if self.head else self.refs.get(layout.tombstone(self.session), "")
+        return "" if self.head else self.refs.get(layout.tombstone_ref(self.session), "")
 
-    def after(self, moves: Iterable[Move]) -> Held:
+    def after(self, moves: Iterable[Move]) -> SessionRefs:
         """What it holds once its refs were moved."""
-        return Held(self.session, after(self.refs, moves))
+        return SessionRefs(self.session, refs_after(self.refs, moves))
 
 
-def after(refs: Mapping[str, str], moves: Iterable[Move]) -> dict[str, str]:
+def refs_after(refs: Mapping[str, str], moves: Iterable[Move]) -> dict[str, str]:
     """The refs once they were moved."""
     moved = {move.ref: move.new for move in moves}
     return {ref: tip for ref, tip in {**refs, **moved}.items() if tip is not None}
 
 
-def by_session(refs: Mapping[str, str]) -> dict[str, Held]:
+def refs_by_session(refs: Mapping[str, str]) -> dict[str, SessionRefs]:
     """What a side holds of each session."""
     found: dict[str, dict[str, str]] = {}
     for ref, oid in refs.items():
-        for space in _SPACES:
+        for space in _REF_SPACES:
             if ref.startswith(space):
                 found.setdefault(layout.session_of(ref[len(space) :]), {})[ref] = oid
-    return {session: Held(session, own) for session, own in found.items()}
+    return {session: SessionRefs(session, own) for session, own in found.items()}
 
 
-def moves(held: Held, branches: Mapping[str, str], *, archived: bool) -> list[Move]:
+def planned_moves(held: SessionRefs, branches: Mapping[str, str], *, archived: bool) -> list[Move]:
     """What must move so that the side has these branches, live or archived; those that it has besides go along."""
     space, other = (layout.ARCHIVE, layout.HEADS) if archived else (layout.HEADS, layout.ARCHIVE)
     # A branch that is archived beside a live one of the same name does not count, and stays where it is.

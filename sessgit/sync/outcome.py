@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sessgit.record.tip_delivery import Change
+from sessgit.record.tip_delivery import BranchChange
 from sessgit.store.journal import Operation
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class SkippedItem:
     """What was left as it is: a session, a branch or a tag, why, and what to do about it."""
 
     what: str
@@ -18,24 +18,24 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Pulled:
+class PullResult:
     """What came from a remote; `operation` is None where nothing moved, and `behind` are the sessions whose files here
     lack turns that came."""
 
     remote: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[BranchChange, ...] = ()
     tags: tuple[str, ...] = ()
-    left: tuple[Left, ...] = ()
+    left: tuple[SkippedItem, ...] = ()
     operation: Operation | None = None
     behind: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Pushed:
+class PushResult:
     """What went to a remote; `carried` are other sessions whose turns go along, since a fork or a merge holds them."""
 
     remote: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[BranchChange, ...] = ()
     tags: tuple[str, ...] = ()
-    left: tuple[Left, ...] = ()
+    left: tuple[SkippedItem, ...] = ()
     carried: tuple[str, ...] = ()

@@ -13,28 +13,28 @@ from sessgit.store import layout, locks, maintenance, refs, transaction
 from sessgit.store.secrets import commit_map, denylist, objects
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
-from sessgit.sync.branches import Held
-from sessgit.sync.outcome import Left
+from sessgit.sync.branches import SessionRefs
+from sessgit.sync.outcome import SkippedItem
 
 _LOCK_WAIT = 10.0
-_WHY = "the remote's copy has a value that was purged here"
-_HINT = "Replace it: `sessgit push {}`. Purge the value on other machines too, before they push."
-_ON = "Another machine continued it: purge the value there too, and push from there."
+_PURGED_REASON = "the remote's copy has a value that was purged here"
+_PUSH_HINT = "Replace it: `sessgit push {}`. Purge the value on other machines too, before they push."
+_PURGE_THERE_HINT = "Another machine continued it: purge the value there too, and push from there."
 
 
-class Purged:
+class PurgedHistory:
     """What was purged from a store, held against what remotes have."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        pairs = commit_map.load(store.beside)
+        pairs = commit_map.load_map(store.beside)
         self.commits: Mapping[str, str] = {old: new for old, new in pairs.items() if not store.repo.has(old)}
         """By each commit that was rewritten, and is gone, the one that stands for it now."""
-        self._values = denylist.values(store.beside)
+        self._values = denylist.denied_values(store.beside)
         self.refused = set[str]()
         """The sessions of which something came that must not stay."""
 
-    def is_old(self, held: Held) -> bool:
+    def is_old(self, held: SessionRefs) -> bool:
         """Whether a session's branches at a remote are, one or several, as they were here before a purge."""
         return any(tip in self.commits for tip in held.tips)
 
@@ -51,11 +51,11 @@ class Purged:
         """A name without what was purged."""
         return turn_folders.file_name(name, self._matcher) if self._values else name
 
-    def left(self, session: str) -> Left:
+    def left(self, session: str) -> SkippedItem:
         """What is said of a session whose branches are as they were here."""
-        return Left(session, _WHY, _HINT.format(session[:8]))
+        return SkippedItem(session, _PURGED_REASON, _PUSH_HINT.format(session[:8]))
 
-    def keeps_out(self, session: str, tips: Collection[str], known: Collection[str]) -> Left | None:
+    def keeps_out(self, session: str, tips: Collection[str], known: Collection[str]) -> SkippedItem | None:
         """Whether the histories of the tips, as far as those of the known ones lack them, hold anything that was
         purged: then they must go again."""
         if self.is_nothing:
@@ -66,14 +66,14 @@ class Purged:
         try:
             came = {commit.id for commit in self._store.repo.since(new, known)}
             found = bool(came & self.commits.keys()) or any(
-                self._matcher.holds(one.data) for one in objects.brought(self._store.path, new, list(known))
+                self._matcher.holds(one.data) for one in objects.new_objects(self._store.path, new, list(known))
             )
         except SessgitError:
             found = True  # what cannot be looked at does not come
         if not found:
             return None
         self.refused.add(session)
-        return Left(session, _WHY, _ON)
+        return SkippedItem(session, _PURGED_REASON, _PURGE_THERE_HINT)
 
     @cached_property
     def _matcher(self) -> ValueMatcher:
@@ -83,15 +83,15 @@ class Purged:
         """Deletes what came of the refused sessions; where somebody is writing, the next prune does."""
         if not self.refused:
             return
-        held = refs.read_all(self._store.path, layout.tracking(remote, ""))
-        gone = {ref: oid for ref, oid in held.items() if layout.session_at(ref) in self.refused}
+        held = refs.read_all(self._store.path, layout.tracking_ref(remote, ""))
+        gone = {ref: oid for ref, oid in held.items() if layout.session_of_ref(ref) in self.refused}
         with suppress(SessgitError):
             transaction.move_all(self._store.path, [Move(ref, oid, None) for ref, oid in gone.items()])
             beside = self._store.beside
             with (
-                locks.maintenance(beside, _LOCK_WAIT) as lock,
-                locks.pruning(beside, _LOCK_WAIT if lock else 0) as alone,
+                locks.maintenance_lock(beside, _LOCK_WAIT) as lock,
+                locks.prune_lock(beside, _LOCK_WAIT if lock else 0) as alone,
             ):
                 if lock and alone:
-                    maintenance.sweep_all(self._store.path)
+                    maintenance.delete_all_leftovers(self._store.path)
                     maintenance.prune(self._store.path, (lock, alone))

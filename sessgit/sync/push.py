@@ -7,38 +7,40 @@ from dataclasses import dataclass, field
 
 from sessgit.branch import tag
 from sessgit.errors import ConflictError, DamageError, MovedError, RefusedError, StoreError
-from sessgit.model.humanize import counted
-from sessgit.record.tip_delivery import Change, deliver
+from sessgit.model.humanize import format_count
+from sessgit.record.tip_delivery import BranchChange, deliver_branches
 from sessgit.store import layout, refs
 from sessgit.store.index import Index
 from sessgit.store.remote import remotes
-from sessgit.store.remote.remotes import Link
+from sessgit.store.remote.remotes import Connection
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 from sessgit.sync import agreement as agreements
 from sessgit.sync import archive_state, branches, fetch, validation
-from sessgit.sync.agreement import Agreed
-from sessgit.sync.branches import Held
-from sessgit.sync.outcome import Left, Pushed
-from sessgit.sync.purged_values import Purged
+from sessgit.sync.agreement import Agreement
+from sessgit.sync.branches import SessionRefs
+from sessgit.sync.outcome import PushResult, SkippedItem
+from sessgit.sync.purged_values import PurgedHistory
 
 _TRIES = 5
-_NAMED_SO = "a tag of the remote contains a value that was purged here, and the remote does not allow deleting tags"
-_NAMED = 5
+_TAG_NAME_REASON = (
+    "a tag of the remote contains a value that was purged here, and the remote does not allow deleting tags"
+)
+_MOST_NAMED = 5
 """So many sessions are named where a push is refused."""
 
 
 @dataclass
-class _Part:
+class _PushPart:
     """Moves that the remote makes all or none, and what they do."""
 
     moves: list[Move] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
+    changes: list[BranchChange] = field(default_factory=list)
     archived: dict[str, bool] = field(default_factory=dict)
     stones: dict[str, str] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     """With `archived` and `stones` what both sides agree on then."""
-    refused: list[Left] = field(default_factory=list)
+    refused: list[SkippedItem] = field(default_factory=list)
     """What is said where the remote takes none of it, besides what is said of the sessions."""
 
     @property
@@ -47,14 +49,14 @@ class _Part:
 
 
 @dataclass
-class _Plan:
+class _PushPlan:
     """What goes forward or is new; heads that go back, each with what it leaves behind; and what is taken away."""
 
-    onward: _Part = field(default_factory=_Part)
-    back: _Part = field(default_factory=_Part)
-    away: _Part = field(default_factory=_Part)
+    onward: _PushPart = field(default_factory=_PushPart)
+    back: _PushPart = field(default_factory=_PushPart)
+    away: _PushPart = field(default_factory=_PushPart)
     tags: list[str] = field(default_factory=list)
-    left: list[Left] = field(default_factory=list)
+    left: list[SkippedItem] = field(default_factory=list)
 
     @property
     def tips(self) -> list[str]:
@@ -65,33 +67,33 @@ class _Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _PushSelection:
     sessions: tuple[str, ...]
     named: frozenset[str]
     deletions: bool
 
 
 @dataclass(frozen=True, slots=True)
-class _Sides:
+class _PushSides:
     """Both sides as they are now, by ref and by session, and what is known of them from before."""
 
     store: Store
     own: Mapping[str, str]
     held: Mapping[str, str]
-    here: Mapping[str, Held]
-    there: Mapping[str, Held]
-    before: Agreed
-    purged: Purged
+    here: Mapping[str, SessionRefs]
+    there: Mapping[str, SessionRefs]
+    before: Agreement
+    purged: PurgedHistory
 
-    def of(self, session: str) -> tuple[Held, Held]:
+    def of(self, session: str) -> tuple[SessionRefs, SessionRefs]:
         """A session here and there; of a side that has nothing of it, that."""
-        return self.here.get(session, Held(session)), self.there.get(session, Held(session))
+        return self.here.get(session, SessionRefs(session)), self.there.get(session, SessionRefs(session))
 
 
-def push(  # noqa: PLR0913 - what is sent, from where to where
+def push_sessions(  # noqa: PLR0913 - what is sent, from where to where
     store: Store,
     index: Index,
-    link: Link,
+    link: Connection,
     sessions: Collection[str],
     now: float,
     *,
@@ -99,86 +101,86 @@ def push(  # noqa: PLR0913 - what is sent, from where to where
     deletions: bool = True,
     unredacted: bool = False,
     dry_run: bool = False,
-) -> Pushed:
+) -> PushResult:
     """Sends these sessions, whether they are archived, the tags at their turns, and what was deleted here.
 
     `named` are those that a person named: one that was deleted elsewhere is brought back there. Raises ConflictError,
     with nothing sent, where it would send what was not redacted, unless that is wanted.
     """
-    wanted = _Wanted(tuple(dict.fromkeys(sessions)), frozenset(named), deletions)
-    sent, left, rewinds = list[Change](), list[Left](), True
+    wanted = _PushSelection(tuple(dict.fromkeys(sessions)), frozenset(named), deletions)
+    sent, left, rewinds = list[BranchChange](), list[SkippedItem](), True
     carried, tags = tuple[str, ...](), tuple[str, ...]()
-    store.repo.hold()  # who is just purging is waited for: what goes is known before anything is fetched
+    store.repo.begin_write()  # who is just purging is waited for: what goes is known before anything is fetched
     index.sync()
-    purged = Purged(store)
+    purged = PurgedHistory(store)
     try:
         for _ in range(_TRIES):
-            store.repo.hold()
-            held = _fetched(store, link, wanted, purged)
-            sides = _sides(store, held, agreements.load(store.beside, link.remote.url), purged)
-            plan = _planned(sides, index, wanted, rewinds=rewinds)
-            carried = _carried(store, plan, held, wanted, unredacted=unredacted) or carried
+            store.repo.begin_write()
+            held = _fetch_remote(store, link, wanted, purged)
+            sides = _read_sides(store, held, agreements.load_agreement(store.beside, link.remote.url), purged)
+            plan = _plan_push(sides, index, wanted, rewinds=rewinds)
+            carried = _carried_sessions(store, plan, held, wanted, unredacted=unredacted) or carried
             tags = tuple(sorted({*tags, *plan.tags}))
             if dry_run:
                 every = [*plan.onward.changes, *plan.back.changes, *plan.away.changes]
-                return Pushed(link.remote.name, tuple(every), tags, tuple(plan.left), carried)
+                return PushResult(link.remote.name, tuple(every), tags, tuple(plan.left), carried)
             try:
-                _send(store, link, plan.onward, sent)
-                if not _send_if_let(store, link, plan.back, sent):
+                _send_part(store, link, plan.onward, sent)
+                if not _send_unless_forbidden(store, link, plan.back, sent):
                     rewinds = False
                     continue
-                if not _send_if_let(store, link, plan.away, sent):
-                    left = [*map(_refused, plan.away.sessions), *plan.away.refused]
+                if not _send_unless_forbidden(store, link, plan.away, sent):
+                    left = [*map(_refused_item, plan.away.sessions), *plan.away.refused]
             except MovedError:
                 continue
-            return Pushed(link.remote.name, tuple(sent), tags, (*plan.left, *left), carried)
+            return PushResult(link.remote.name, tuple(sent), tags, (*plan.left, *left), carried)
     finally:
         store.repo.release()
         purged.drop(link.remote.name)
     raise StoreError(f"{link.remote.name} kept changing during the push", "Try again.")
 
 
-def _send(store: Store, link: Link, part: _Part, sent: list[Change]) -> None:
+def _send_part(store: Store, link: Connection, part: _PushPart, sent: list[BranchChange]) -> None:
     if part.moves:
-        store.repo.settle()  # git reads what was joined here
-        remotes.push(store.path, link, part.moves)
+        store.repo.flush()  # git reads what was joined here
+        remotes.push_refs(store.path, link, part.moves)
         sent += part.changes
-    before = agreements.load(store.beside, link.remote.url)
-    agreements.save(store.beside, link.remote.url, before.plus(part.archived, part.stones, part.tags))
+    before = agreements.load_agreement(store.beside, link.remote.url)
+    agreements.save_agreement(store.beside, link.remote.url, before.updated_with(part.archived, part.stones, part.tags))
 
 
-def _send_if_let(store: Store, link: Link, part: _Part, sent: list[Change]) -> bool:
+def _send_unless_forbidden(store: Store, link: Connection, part: _PushPart, sent: list[BranchChange]) -> bool:
     """Sends what a remote may forbid; returns whether it did not."""
     try:
-        _send(store, link, part, sent)
+        _send_part(store, link, part, sent)
     except RefusedError:
         return False
     return True
 
 
-def _refused(session: str) -> Left:
-    return Left(
+def _refused_item(session: str) -> SkippedItem:
+    return SkippedItem(
         session,
         "the remote does not allow deleting branches",
         "It is archived or deleted only here. The remote has receive.denyDeletes set.",
     )
 
 
-def _fetched(store: Store, link: Link, wanted: _Wanted, purged: Purged) -> dict[str, str]:
+def _fetch_remote(store: Store, link: Connection, wanted: _PushSelection, purged: PurgedHistory) -> dict[str, str]:
     """The refs of the remote; of the sessions that are sent what was not here was brought."""
-    held = remotes.held(store.path, link)
+    held = remotes.remote_refs(store.path, link)
     sessions = set(wanted.sessions)
     unknown = [
         ref
         for ref, oid in held.items()
-        if (parts := layout.parts(ref))[0] in (layout.HEADS, layout.ARCHIVE)
+        if (parts := layout.split_ref(ref))[0] in (layout.HEADS, layout.ARCHIVE)
         and layout.session_of(parts[1]) in sessions
         and not store.repo.has(oid)
         and oid not in purged.commits
     ]
     if unknown:
-        fetch.fetch(store, link, unknown)
-        seen = remotes.tracked(store.path, link.remote.name)
+        fetch.fetch_refs(store, link, unknown)
+        seen = remotes.tracked_refs(store.path, link.remote.name)
         held |= {ref: seen[ref] for ref in unknown if ref in seen}
     return held
 
@@ -186,13 +188,13 @@ def _fetched(store: Store, link: Link, wanted: _Wanted, purged: Purged) -> dict[
 # What becomes of it
 
 
-def _sides(store: Store, held: Mapping[str, str], before: Agreed, purged: Purged) -> _Sides:
+def _read_sides(store: Store, held: Mapping[str, str], before: Agreement, purged: PurgedHistory) -> _PushSides:
     own = refs.read_all(store.path)
-    return _Sides(store, own, held, branches.by_session(own), branches.by_session(held), before, purged)
+    return _PushSides(store, own, held, branches.refs_by_session(own), branches.refs_by_session(held), before, purged)
 
 
-def _planned(sides: _Sides, index: Index, wanted: _Wanted, *, rewinds: bool) -> _Plan:
-    plan = _Plan()
+def _plan_push(sides: _PushSides, index: Index, wanted: _PushSelection, *, rewinds: bool) -> _PushPlan:
+    plan = _PushPlan()
     tips = {tip for one in sides.here.values() for tip in one.tips}
     for session in wanted.sessions:
         ours, theirs = sides.of(session)
@@ -201,116 +203,122 @@ def _planned(sides: _Sides, index: Index, wanted: _Wanted, *, rewinds: bool) -> 
         if out := sides.purged.keeps_out(session, theirs.tips, tips):
             plan.left.append(out)
             continue
-        if theirs.stone and session not in wanted.named:
-            plan.left.append(Left(session, "it is deleted there", "To restore it there, push it by its address."))
+        if theirs.tombstone and session not in wanted.named:
+            plan.left.append(
+                SkippedItem(session, "it is deleted there", "To restore it there, push it by its address.")
+            )
             continue
         try:
-            _sent(sides, plan, session, rewinds=rewinds)
+            _plan_session(sides, plan, session, rewinds=rewinds)
         except (DamageError, StoreError) as error:
             mend = f"Search for it: `sessgit repair {session}`"
-            plan.left.append(Left(session, f"cannot read it: {error}", mend))
+            plan.left.append(SkippedItem(session, f"cannot read it: {error}", mend))
     if wanted.deletions:
         for session in sorted(sides.here):
             ours, theirs = sides.of(session)
-            if ours.stone and theirs.branches and sides.before.stones.get(session) == ours.stone:
-                plan.left.append(_brought_back(session))
-            elif ours.stone and theirs.branches:
-                _deleted(sides, plan, session)
-            elif ours.stone and theirs.stone:
-                plan.onward.stones[session] = ours.stone
-    _tags(sides, index, plan, {session: sides.here[session] for session in wanted.sessions if session in sides.here})
+            if ours.tombstone and theirs.branches and sides.before.stones.get(session) == ours.tombstone:
+                plan.left.append(_returned_item(session))
+            elif ours.tombstone and theirs.branches:
+                _plan_deletion(sides, plan, session)
+            elif ours.tombstone and theirs.tombstone:
+                plan.onward.stones[session] = ours.tombstone
+    _plan_tags(
+        sides, index, plan, {session: sides.here[session] for session in wanted.sessions if session in sides.here}
+    )
     return plan
 
 
-def _sent(sides: _Sides, plan: _Plan, session: str, *, rewinds: bool) -> None:
+def _plan_session(sides: _PushSides, plan: _PushPlan, session: str, *, rewinds: bool) -> None:
     store, purged, (ours, theirs) = sides.store, sides.purged, sides.of(session)
     own = ours.branches
     shadows = _purged_shadows(store, purged, theirs)
     plan.onward.moves += shadows
     if own == theirs.branches and ours.archived == theirs.archived:
         plan.onward.archived[session] = ours.archived
-        plan.onward.changes += [Change(session, "purged", 0, session)] if shadows else []
+        plan.onward.changes += [BranchChange(session, "purged", 0, session)] if shadows else []
         return
     # A branch that is there as it was here before a purge is looked at, and goes on, as it is here now.
     now = {branch: purged.now(tip) for branch, tip in theirs.branches.items()}
-    good, left = validation.readable(store, session, now, set(own.values()))
+    good, left = validation.readable_branches(store, session, now, set(own.values()))
     plan.left += left
     if theirs.head and session not in good:
         return
-    done = deliver(store, session, own, good, taken=theirs.branches, rewinds=rewinds)
+    done = deliver_branches(store, session, own, good, taken=theirs.branches, rewinds=rewinds)
     part = plan.back if done.back else plan.onward
     place = theirs.archived if theirs.head else ours.archived
     agreed = sides.before.archived.get(session)
-    archived = archive_state.archived(store, ours, theirs, agreed) if theirs.head else ours.archived
+    archived = archive_state.is_archived_after_sync(store, ours, theirs, agreed) if theirs.head else ours.archived
     beside = [purged.now(tip) for tip in theirs.shadowed.values()]
-    if (archived or place) and not all(validation.covered(store, tip, done.branches.values()) for tip in beside):
-        plan.left.append(Left(session, "it exists twice there, live and archived", "Pull it first, to have both here."))
+    if (archived or place) and not all(validation.was_deleted(store, tip, done.branches.values()) for tip in beside):
+        plan.left.append(
+            SkippedItem(session, "it exists twice there, live and archived", "Pull it first, to have both here.")
+        )
         return
-    moved = branches.moves(theirs, done.branches, archived=place)
+    moved = branches.planned_moves(theirs, done.branches, archived=place)
     part.moves += moved
     # A turn more is told as such; what is said of it is the least of what went there after a purge.
     told = [one for one in done.changes if now == theirs.branches or one.what != "forward" or one.turns]
     part.changes += told
     if now != theirs.branches and not told:
-        part.changes.append(Change(session, "purged", 0, session))
+        part.changes.append(BranchChange(session, "purged", 0, session))
     if archived != place:
-        plan.away.moves += branches.moves(theirs.after([*moved, *shadows]), {}, archived=archived)
-        plan.away.changes.append(Change(session, "archived" if archived else "brought back", 0, session))
-    if theirs.stone:
-        plan.away.moves.append(Move(layout.tombstone(session), theirs.stone, None))
-        plan.away.stones[session] = theirs.stone  # looked at: it deletes nothing here if somebody sends it again
+        plan.away.moves += branches.planned_moves(theirs.after([*moved, *shadows]), {}, archived=archived)
+        plan.away.changes.append(BranchChange(session, "archived" if archived else "brought back", 0, session))
+    if theirs.tombstone:
+        plan.away.moves.append(Move(layout.tombstone_ref(session), theirs.tombstone, None))
+        plan.away.stones[session] = theirs.tombstone  # looked at: it deletes nothing here if somebody sends it again
     if archived == ours.archived:
         (plan.away if archived != place else part).archived[session] = archived
 
 
-def _purged_shadows(store: Store, purged: Purged, theirs: Held) -> list[Move]:
+def _purged_shadows(store: Store, purged: PurgedHistory, theirs: SessionRefs) -> list[Move]:
     """What is archived there beside a live branch does not count, and would keep what was purged here: it goes on to
     what stands for it now."""
     moves = list[Move]()
     for ref, tip in () if theirs.archived else theirs.refs.items():
-        space, name = layout.parts(ref)
+        space, name = layout.split_ref(ref)
         now = purged.now(tip)
-        if space == layout.ARCHIVE and layout.head(name) in theirs.refs and now != tip and store.repo.has(now):
+        if space == layout.ARCHIVE and layout.head_ref(name) in theirs.refs and now != tip and store.repo.has(now):
             moves.append(Move(ref, tip, now))
     return moves
 
 
-def _brought_back(session: str) -> Left:
-    return Left(
+def _returned_item(session: str) -> SkippedItem:
+    return SkippedItem(
         session,
         "it was deleted here and there, and restored there",
         f"Restore it here too with `sessgit undo`, or delete {session} there.",
     )
 
 
-def _deleted(sides: _Sides, plan: _Plan, session: str) -> None:
+def _plan_deletion(sides: _PushSides, plan: _PushPlan, session: str) -> None:
     """Deletes a session that was deleted here, if it has nothing there that it had not here."""
     ours, theirs = sides.of(session)
-    tips = validation.tips(sides.store, session, ours.stone) or frozenset()
+    tips = validation.deleted_tips(sides.store, session, ours.tombstone) or frozenset()
     now = sides.purged.now
-    if not all(validation.covered(sides.store, now(tip), tips) for tip in theirs.tips):
+    if not all(validation.was_deleted(sides.store, now(tip), tips) for tip in theirs.tips):
         plan.left.append(
-            Left(
+            SkippedItem(
                 session,
                 "it was deleted here, but has turns there that were not here",
                 f"Restore it here with `sessgit undo`, then pull; or delete {session} there.",
             )
         )
         return
-    stone = layout.tombstone(session)
-    plan.away.moves.append(Move(stone, theirs.refs.get(stone), ours.stone))
+    stone = layout.tombstone_ref(session)
+    plan.away.moves.append(Move(stone, theirs.refs.get(stone), ours.tombstone))
     plan.away.moves += [Move(ref, oid, None) for ref, oid in theirs.refs.items() if ref != stone]
     gone = {ref: oid for ref, oid in sides.held.items() if ref.startswith(layout.TAGS) and ref not in sides.own}
     plan.away.moves += [Move(ref, oid, None) for ref, oid in gone.items() if now(oid) in tips]
-    plan.away.changes.append(Change(session, "deleted", 0, session))
-    plan.away.stones[session] = ours.stone
+    plan.away.changes.append(BranchChange(session, "deleted", 0, session))
+    plan.away.stones[session] = ours.tombstone
 
 
-def _tags(sides: _Sides, index: Index, plan: _Plan, sent: Mapping[str, Held]) -> None:
+def _plan_tags(sides: _PushSides, index: Index, plan: _PushPlan, sent: Mapping[str, SessionRefs]) -> None:
     """The tags at turns of what is sent; one that stands elsewhere there is left."""
     store = sides.store
     passed_over = {left.what for left in plan.left}
-    for one in tag.tags(index):
+    for one in tag.list_tags(index):
         ref, session = layout.TAGS + one.name, layout.session_of(one.branch)
         oid, there = sides.own.get(ref), sides.held.get(ref)
         commit = store.repo.peel(oid) if oid else None
@@ -324,16 +332,16 @@ def _tags(sides: _Sides, index: Index, plan: _Plan, sent: Mapping[str, Held]) ->
             plan.onward.moves.append(Move(ref, there, oid))
         elif there is not None:
             plan.left.append(
-                Left(one.name, "the tag is at another turn there", "A push does not move tags on a remote.")
+                SkippedItem(one.name, "the tag is at another turn there", "A push does not move tags on a remote.")
             )
         elif session not in passed_over:
             plan.onward.moves.append(Move(ref, None, oid))
             plan.tags.append(one.name)
             plan.onward.tags[agreements.tag_key(one.name)] = commit
-    _purged_tags(sides, plan, sent)
+    _plan_purged_tags(sides, plan, sent)
 
 
-def _purged_tags(sides: _Sides, plan: _Plan, sent: Mapping[str, Held]) -> None:
+def _plan_purged_tags(sides: _PushSides, plan: _PushPlan, sent: Mapping[str, SessionRefs]) -> None:
     """Of what is sent no tag there, whoever made it, leads to what was purged here, or is called by it: it would keep
     all of it there."""
     store, purged, moved = sides.store, sides.purged, {move.ref for move in plan.onward.moves}
@@ -350,14 +358,16 @@ def _purged_tags(sides: _Sides, plan: _Plan, sent: Mapping[str, Held]) -> None:
             plan.onward.moves.append(Move(ref, oid, commit))
         if clean != name:
             plan.away.moves.append(Move(ref, commit, None))
-            plan.away.refused.append(Left(clean, _NAMED_SO, "Delete the tag there: its name contains the value."))
+            plan.away.refused.append(
+                SkippedItem(clean, _TAG_NAME_REASON, "Delete the tag there: its name contains the value.")
+            )
 
 
 # What goes along
 
 
-def _carried(
-    store: Store, plan: _Plan, held: Mapping[str, str], wanted: _Wanted, *, unredacted: bool
+def _carried_sessions(
+    store: Store, plan: _PushPlan, held: Mapping[str, str], wanted: _PushSelection, *, unredacted: bool
 ) -> tuple[str, ...]:
     """The sessions whose turns go along since a fork or a merge that is sent holds them.
 
@@ -373,10 +383,10 @@ def _carried(
     if not unredacted:
         bare = sorted({of[top] for top in tops if not store.state(top).rules.get("redact")})
         if bare:
-            more = f" and {len(bare) - _NAMED} more" if len(bare) > _NAMED else ""
+            more = f" and {len(bare) - _MOST_NAMED} more" if len(bare) > _MOST_NAMED else ""
             raise ConflictError(
-                f"{counted(len(bare), 'conversation')} would leave this machine without redaction: "
-                f"{', '.join(name[:8] for name in bare[:_NAMED])}{more}",
+                f"{format_count(len(bare), 'conversation')} would leave this machine without redaction: "
+                f"{', '.join(name[:8] for name in bare[:_MOST_NAMED])}{more}",
                 "Nothing was sent. To send them unredacted, use `--unredacted`.",
             )
     return tuple(sorted(set(of.values()) - {*wanted.sessions, ""}))

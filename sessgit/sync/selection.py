@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sessgit.errors import AmbiguousError, NotFoundError
 from sessgit.history import resolve
-from sessgit.history.resolve import Whereabouts
+from sessgit.history.resolve import CallerContext
 from sessgit.model.config import RecordConfig, label_of
 from sessgit.record import privacy
 from sessgit.record.privacy import Privacy
@@ -20,7 +20,7 @@ _SHORTEST = resolve.SHORTEST_PREFIX
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SessionChoice:
     """What options choose: sessions with all of the labels, of the project at a folder, or all; archived ones too."""
 
     labels: tuple[str, ...] = ()
@@ -28,19 +28,19 @@ class Choice:
     everything: bool = False
 
 
-def chosen(index: Index, choice: Choice) -> list[str]:
+def chosen_sessions(index: Index, choice: SessionChoice) -> list[str]:
     """The sessions that fit all that the choice says; raises NotFoundError where there are none, but of all: what was
     deleted can go where nothing is left."""
     found = index.outlines()
     if choice.folder is not None:
-        found = resolve.in_project(found, choice.folder)
-    names = [outline.name for outline in found if set(choice.labels) <= _labels(outline)]
+        found = resolve.outlines_in_project(found, choice.folder)
+    names = [outline.name for outline in found if set(choice.labels) <= _label_set(outline)]
     if not names and not choice.everything:
         raise NotFoundError("no conversation matches", "`sessgit ls --all` lists all conversations and their labels.")
     return names
 
 
-def included(index: Index, include: Sequence[str], recorded: Privacy) -> list[str]:
+def included_sessions(index: Index, include: Sequence[str], recorded: Privacy) -> list[str]:
     """The sessions that `sync.include` names by their project or a label, but of projects that `recorded` leaves out.
 
     What shall not even be written down here does not leave the machine because of a setting.
@@ -60,19 +60,19 @@ def included(index: Index, include: Sequence[str], recorded: Privacy) -> list[st
     found = list[str]()
     for outline in index.outlines():
         is_recorded, by_glob = fit(outline.project or "/")
-        if is_recorded and (by_glob or labels & _labels(outline)):
+        if is_recorded and (by_glob or labels & _label_set(outline)):
             found.append(outline.name)
     return found
 
 
-def there(index: Index, refs: Collection[str], words: Sequence[str], where: Whereabouts) -> list[str]:
+def remote_sessions(index: Index, refs: Collection[str], words: Sequence[str], where: CallerContext) -> list[str]:
     """The sessions of a remote that the words name: ids and beginnings of ids as it has them, else what an address
     means here. Raises NotFoundError and AmbiguousError."""
-    known = sorted({layout.session_of(name) for space, name in map(layout.parts, refs) if space != layout.TAGS})
-    return list(dict.fromkeys(_one(index, known, word, where) for word in words))
+    known = sorted({layout.session_of(name) for space, name in map(layout.split_ref, refs) if space != layout.TAGS})
+    return list(dict.fromkeys(_find_one(index, known, word, where) for word in words))
 
 
-def _one(index: Index, known: Sequence[str], word: str, where: Whereabouts) -> str:
+def _find_one(index: Index, known: Sequence[str], word: str, where: CallerContext) -> str:
     fitting = [word] if word in known else [name for name in known if name.startswith(word)]
     if len(fitting) > 1 and len(word) >= _SHORTEST:
         raise AmbiguousError(
@@ -82,7 +82,8 @@ def _one(index: Index, known: Sequence[str], word: str, where: Whereabouts) -> s
     if len(fitting) == 1 and len(word) >= _SHORTEST:
         return fitting[0]
     here = {
-        layout.session_of(branch) for branch in resolve.called(index, word, where) or resolve.titled(index, word, where)
+        layout.session_of(branch)
+        for branch in resolve.branches_by_name(index, word, where) or resolve.sessions_by_title(index, word, where)
     }
     here &= set(known)
     if len(here) == 1:
@@ -93,5 +94,5 @@ def _one(index: Index, known: Sequence[str], word: str, where: Whereabouts) -> s
     )
 
 
-def _labels(outline: Outline) -> set[str]:
+def _label_set(outline: Outline) -> set[str]:
     return set(json.loads(outline.labels))

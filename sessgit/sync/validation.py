@@ -10,33 +10,33 @@ from sessgit.model import ids
 from sessgit.model.address import check_tag
 from sessgit.store import layout
 from sessgit.store.store import Store
-from sessgit.sync.outcome import Left
+from sessgit.sync.outcome import SkippedItem
 
 _OID = re.compile(r"[0-9a-f]{40}")
-HINT = "It was not changed on the remote. Ask the person who pushed it."
+REMOTE_HINT = "It was not changed on the remote. Ask the person who pushed it."
 
 
-def readable(
+def readable_branches(
     store: Store, session: str, branches: Mapping[str, str], known: Collection[str]
-) -> tuple[dict[str, str], list[Left]]:
+) -> tuple[dict[str, str], list[SkippedItem]]:
     """Those of the branches that can be read as this session's, and those that were left, with the reason.
 
     Tips in `known` were read before. Raises NewerStoreError where one is in a format of a later sessgit.
     """
-    good, left = dict[str, str](), list[Left]()
+    good, left = dict[str, str](), list[SkippedItem]()
     for branch, tip in branches.items():
         try:
             if tip not in known:
-                _check(store, session, tip)
+                _check_branch(store, session, tip)
             good[branch] = tip
         except NewerStoreError:
             raise
         except (SessgitError, ValueError, TypeError, KeyError, RecursionError) as error:
-            left.append(Left(branch, f"cannot read the remote's copy: {error}", HINT))
+            left.append(SkippedItem(branch, f"cannot read the remote's copy: {error}", REMOTE_HINT))
     return good, left
 
 
-def _check(store: Store, session: str, tip: str) -> None:
+def _check_branch(store: Store, session: str, tip: str) -> None:
     state = store.state(tip)
     if state.id != session or (state.agent_id and ids.session_id(state.agent_id) != session):
         raise DamageError("its state is that of another conversation")
@@ -59,7 +59,7 @@ def _check_turns(store: Store, tip: str, count: int) -> None:
             raise DamageError(f"turn {int(name)} has no lines")
 
 
-def tips(store: Store, session: str, stone: str) -> frozenset[str] | None:
+def deleted_tips(store: Store, session: str, stone: str) -> frozenset[str] | None:
     """The tips that were deleted with a session, as its tombstone says; None where it is no tombstone of it."""
     try:
         message = store.message(stone)
@@ -70,12 +70,12 @@ def tips(store: Store, session: str, stone: str) -> frozenset[str] | None:
     return frozenset(tip for tip in message.all("Tip") if _OID.fullmatch(tip))
 
 
-def covered(store: Store, tip: str, deleted: Collection[str]) -> bool:
+def was_deleted(store: Store, tip: str, deleted: Collection[str]) -> bool:
     """Whether a commit was deleted: it is one of the tips, or what is here of their history leads to it."""
     return tip in deleted or any(store.repo.is_ancestor(tip, other) for other in deleted)
 
 
-def is_tag(name: str) -> bool:
+def is_valid_tag(name: str) -> bool:
     """Whether a tag can have this name here."""
     try:
         return check_tag(name) == name

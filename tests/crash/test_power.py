@@ -25,7 +25,7 @@ def traced(world: World, name: str, fsync: bool, *, packs: bool = False) -> tupl
     """What a recorder does, call by call, and what is there when all is done; if it `packs`, that too."""
     world.done(world.cli("config", "record.fsync", str(fsync).lower()))
     gate = Gate([str(world.root)], with_data=True)
-    with nullcontext() if packs else locks.maintenance(StorePaths(world.store)):
+    with nullcontext() if packs else locks.maintenance_lock(StorePaths(world.store)):
         ended = world.run(world.recorder(), gate)
     assert ended.code == 0, ended
     STORIES[name].then(world)

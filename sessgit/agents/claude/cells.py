@@ -18,7 +18,7 @@ from sessgit.agents.line import Line
 from sessgit.agents.values import Use
 from sessgit.model import ids
 from sessgit.model.conversation.message import Extent
-from sessgit.model.conversation.turn import NO_TOKENS, Cell, Tokens, Turn, count
+from sessgit.model.conversation.turn import NO_TOKENS, Cell, Tokens, Turn, plausible_count
 from sessgit.model.program_input import Task
 
 _READING = ("file_path", "notebook_path", "path")
@@ -323,10 +323,10 @@ def _usage(message: dict[str, Any]) -> Tokens | None:
     if not isinstance(usage, dict):
         return None
     return Tokens(
-        count(usage.get("input_tokens")),
-        count(usage.get("output_tokens")),
-        count(usage.get("cache_read_input_tokens")),
-        count(usage.get("cache_creation_input_tokens")),
+        plausible_count(usage.get("input_tokens")),
+        plausible_count(usage.get("output_tokens")),
+        plausible_count(usage.get("cache_read_input_tokens")),
+        plausible_count(usage.get("cache_creation_input_tokens")),
     )
 
 

@@ -16,7 +16,7 @@ from sessgit.agents.line import Line
 from sessgit.agents.values import Mark, Said
 from sessgit.model import canonical, ids
 from sessgit.model.conversation.content import Call, Change, Piece, Speaker, Words
-from sessgit.model.conversation.turn import Cell, Tokens, Turn, count
+from sessgit.model.conversation.turn import Cell, Tokens, Turn, plausible_count
 
 _EXIT_CODE = re.compile(r"(?:Error: )?Exit code (\d{1,3})\b")
 _COMMANDS = ("Bash", "BashOutput", "PowerShell")
@@ -179,7 +179,7 @@ def _changes(call: Call, result: object) -> Iterator[Change]:
 def _noted(hunks: Sequence[object]) -> Iterator[str]:
     for hunk in hunks:
         if isinstance(hunk, dict) and isinstance(hunk.get("lines"), list):
-            yield "@@ -{},{} +{},{} @@".format(*(count(hunk.get(key)) for key in _HUNK))
+            yield "@@ -{},{} +{},{} @@".format(*(plausible_count(hunk.get(key)) for key in _HUNK))
             yield from (line for line in hunk["lines"] if isinstance(line, str))
 
 
@@ -261,7 +261,7 @@ def _patched(text: str, hunks: object) -> str | None:
         noted = hunk.get("lines") if isinstance(hunk, dict) else None
         if not isinstance(noted, list) or not all(isinstance(line, str) for line in noted):
             return None
-        start = max(0, count(hunk.get("oldStart")) - 1)
+        start = max(0, plausible_count(hunk.get("oldStart")) - 1)
         old = [line[1:] for line in noted if line[:1] in (" ", "-")]
         if start < done or lines[start : start + len(old)] != old:
             return None

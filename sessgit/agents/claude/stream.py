@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sessgit.agents.values import StreamAnswer
-from sessgit.model.conversation.turn import count
+from sessgit.model.conversation.turn import plausible_count
 
 PROTOCOL = "stream-json"
 PROGRAM = "claude"
@@ -38,7 +38,10 @@ def answer(said: Mapping[str, Any]) -> StreamAnswer | None:
     failed = said.get("is_error") is True or said.get("subtype") not in ("success", None)
     usage = said.get("usage")
     usage = usage if isinstance(usage, dict) else {}
-    tokens = {"input": count(usage.get("input_tokens")), "output": count(usage.get("output_tokens"))}
+    tokens = {
+        "input": plausible_count(usage.get("input_tokens")),
+        "output": plausible_count(usage.get("output_tokens")),
+    }
     return StreamAnswer(text or _text(said.get("subtype")) if failed else text, failed, tokens)
 
 

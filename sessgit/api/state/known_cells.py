@@ -9,11 +9,11 @@ from typing import NamedTuple
 from sessgit.history.cells import turns
 from sessgit.model.ids import cell_id
 from sessgit.model.program_input import Task
-from sessgit.record.context import Context
+from sessgit.record.context import RecordContext
 from sessgit.store.sqlite.rows import Branch
 
 
-class Recorded(NamedTuple):
+class RecordedCell(NamedTuple):
     """A recorded cell, and its place: the turn's number, and its own in the turn. `ok` is None without a result."""
 
     id: str
@@ -25,16 +25,16 @@ class Recorded(NamedTuple):
     ordinal: int
 
 
-def read(world: Context, branch: Branch) -> list[Recorded]:
+def read_recorded_cells(world: RecordContext, branch: Branch) -> list[RecordedCell]:
     """The recorded cells of a branch, oldest first."""
     return [
-        Recorded(own, kind, operation, depends, ok, number, ordinal)
-        for number, cells in turns.told(world.store, world.index, branch)
+        RecordedCell(own, kind, operation, depends, ok, number, ordinal)
+        for number, cells in turns.read_cached_turns(world.store, world.index, branch)
         for ordinal, (own, kind, operation, _, depends, ok, *_) in enumerate(cells, start=1)
     ]
 
 
-def needs(cells: Iterable[Recorded]) -> dict[str, list[str]]:
+def dependencies_by_id(cells: Iterable[RecordedCell]) -> dict[str, list[str]]:
     """Of each cell, by its id, the cells before it that it depends on."""
     made: dict[str, list[str]] = {}
     for cell in cells:
@@ -42,15 +42,15 @@ def needs(cells: Iterable[Recorded]) -> dict[str, list[str]]:
     return made
 
 
-def pending(world: Context, branch: Branch) -> list[Task]:
+def pending_tasks(world: RecordContext, branch: Branch) -> list[Task]:
     """The recorded cells of a branch's last turn that have no result, without their arguments."""
-    found = turns.read(world.store, world.index, branch, max(1, branch.state.turns))
+    found = turns.read_turns(world.store, world.index, branch, max(1, branch.state.turns))
     cells = found[-1].cells if found else []
     return [Task(one.type, one.operation, {}, "", one.depends, one.id) for one in cells if one.ok is None]
 
 
 @dataclass
-class Known:
+class KnownCells:
     """The ids of a branch's recorded cells, up to the commit `tip`, and the uuids of the prompts of its turns.
 
     Work is constant whatever the length of the session: only turns that are new are read, as long as the last one that
@@ -63,13 +63,13 @@ class Known:
     last: int = 0
     commit: str = ""
 
-    def read(self, world: Context, branch: Branch) -> None:
+    def read(self, world: RecordContext, branch: Branch) -> None:
         """Brings the ids level with the branch."""
         if branch.tip == self.tip:
             return
         if not self.last or (row := world.index.turn(branch.name, self.last)) is None or row.commit != self.commit:
             self.ids, self.prompts, self.last = set(), [], 0
-        found = turns.told(world.store, world.index, branch, self.last + 1)
+        found = turns.read_cached_turns(world.store, world.index, branch, self.last + 1)
         self.ids.update(cell[0] for _, cells in found for cell in cells)
         if found:
             self.prompts += [row.prompt for row in world.index.turns(branch.name, self.last + 1, found[-1][0])]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sessgit.api.writer import Held
+from sessgit.api.writer import Writer
 from sessgit.errors import ROOM, SessgitError, UsageError
 from sessgit.model.program_input import GivenTurn, ToolCall
 from sessgit.store.files import private
@@ -17,15 +17,17 @@ from sessgit.store.store import write_private
 STATUSES = ("pending", "in_progress", "completed")
 
 
-def write_todos(held: Held, todos: Sequence[Mapping[str, Any]]) -> None:
+def write_todos(held: Writer, todos: Sequence[Mapping[str, Any]]) -> None:
     """Writes the todo list of the session and notes in its transcript that it was; raises UsageError."""
-    found = [_todo(todo) for todo in todos]
+    found = [_check_todo(todo) for todo in todos]
     folder = held.world.config / "todos"
-    _put(folder, f"{held.log.agent_id}-agent-{held.log.agent_id}.json", json.dumps(found, ensure_ascii=False, indent=2))
-    _noted(held, ToolCall("TodoWrite", {"todos": found}, "Todos have been modified successfully."), "todos")
+    _write_new_file(
+        folder, f"{held.log.agent_id}-agent-{held.log.agent_id}.json", json.dumps(found, ensure_ascii=False, indent=2)
+    )
+    _note_call(held, ToolCall("TodoWrite", {"todos": found}, "Todos have been modified successfully."), "todos")
 
 
-def create_plan(held: Held, content: str) -> str:
+def create_plan(held: Writer, content: str) -> str:
     """Writes a plan under a new name of three words, which the session's lines name from now on; returns the name."""
     if not content.strip():
         raise UsageError("a plan needs words", "Nothing was written.")
@@ -33,13 +35,13 @@ def create_plan(held: Held, content: str) -> str:
     name = held.log.agent.sidecars.plan_name(str(uuid.uuid4()))
     while (folder / name).exists():
         name = held.log.agent.sidecars.plan_name(str(uuid.uuid4()))
-    _put(folder, name, content)
+    _write_new_file(folder, name, content)
     held.slug(name.removesuffix(".md"))
-    _noted(held, ToolCall("ExitPlanMode", {"plan": content}, f"The plan is in {name}."), "plan")
+    _note_call(held, ToolCall("ExitPlanMode", {"plan": content}, f"The plan is in {name}."), "plan")
     return name
 
 
-def _todo(todo: Mapping[str, Any]) -> dict[str, Any]:
+def _check_todo(todo: Mapping[str, Any]) -> dict[str, Any]:
     given = todo if isinstance(todo, Mapping) else {}
     content, status, doing = given.get("content"), given.get("status", "pending"), given.get("activeForm")
     if not isinstance(content, str) or not content.strip() or status not in STATUSES:
@@ -49,12 +51,12 @@ def _todo(todo: Mapping[str, Any]) -> dict[str, Any]:
     return {"content": content, "status": status, "activeForm": doing if isinstance(doing, str) and doing else content}
 
 
-def _noted(held: Held, call: ToolCall, what: str) -> None:
+def _note_call(held: Writer, call: ToolCall, what: str) -> None:
     held.log.beside_changed = True
     held.note(GivenTurn(what, (call,)))
 
 
-def _put(folder: Path, name: str, text: str) -> None:
+def _write_new_file(folder: Path, name: str, text: str) -> None:
     try:
         private.folder(folder)
         write_private(folder / name, text.encode("utf-8", "replace"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sessgit import agents
 from sessgit.api import validation
-from sessgit.api.writer import Held
+from sessgit.api.writer import Writer
 from sessgit.history.views import body_of
 from sessgit.model import canonical
 from sessgit.model.program_input import GivenTurn, Reason
@@ -13,13 +13,13 @@ from sessgit.store.sqlite.rows import Branch
 from sessgit.store.store import Store
 
 
-def record(held: Held, reason: Reason) -> None:
+def record_reason(held: Writer, reason: Reason) -> None:
     """Adds the reason to the open turn; outside of one it is a turn of its own. Raises UsageError."""
-    validation.reason(reason)
+    validation.check_reason(reason)
     held.note(GivenTurn(f"{reason.kind}: {canonical.one_line(reason.text, 100)}", (reason,)))
 
 
-def of(store: Store, index: Index, branch: Branch) -> list[tuple[int, Reason]]:
+def branch_reasons(store: Store, index: Index, branch: Branch) -> list[tuple[int, Reason]]:
     """All reasons of a branch, each with the number of its turn."""
     found = list[tuple[int, Reason]]()
     for row in index.turns(branch.name):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sessgit.branch.merging.sides import Sides, began_at
+from sessgit.branch.merging.sides import MergeSides, base_commit
 from sessgit.history import session_files
 from sessgit.model import pad as pads
 from sessgit.model.merge_decisions import Choice, Decision
@@ -15,11 +15,11 @@ from sessgit.model.pad import Entry
 from sessgit.store import layout
 from sessgit.store.store import Store
 
-_LIST = ".jsonl"
+_LIST_SUFFIX = ".jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class United:
+class MergedPad:
     """The lists that get lines and the files that are taken over, by path in the tree, and what was decided."""
 
     lists: dict[str, bytes]
@@ -32,22 +32,22 @@ class United:
         return {**self.taken, **lists}
 
 
-def unite(store: Store, found: Sides, choice: Choice) -> United:
+def merge_pads(store: Store, found: MergeSides, choice: Choice) -> MergedPad:
     """Lists with the lines of both, ours first, but for those that one side took away since they parted; a file of
     another kind is theirs where only they changed it. What only theirs keeps comes along."""
-    base, ours, theirs = (_files(store, commit) for commit in (found.base, found.ours.tip, found.tip))
-    began = [_files(store, commit) for commit in _began(store, found)]
+    base, ours, theirs = (_pad_files(store, commit) for commit in (found.base, found.ours.tip, found.tip))
+    began = [_pad_files(store, commit) for commit in _base_commits(store, found)]
     lists, taken, decisions = dict[str, bytes](), dict[str, tuple[str, bool]](), list[Decision]()
     for name in sorted({*theirs, *ours}):
         path, mine, entry = f"{layout.PAD}/{name}", ours.get(name), theirs.get(name)
-        if name.endswith(_LIST):
+        if name.endswith(_LIST_SUFFIX):
             if entry in (mine, began[1].get(name)):
                 continue
-            left, right = (_lines(store, one) for one in (mine, entry))
-            start = [_lines(store, side.get(name)) for side in began]
-            both = pads.unite(name.removesuffix(_LIST), start[0], start[1], left, right)
+            left, right = (_pad_lines(store, one) for one in (mine, entry))
+            start = [_pad_lines(store, side.get(name)) for side in began]
+            both = pads.merge_lists(name.removesuffix(_LIST_SUFFIX), start[0], start[1], left, right)
             if both != left:
-                lists[path] = pads.joined(both)
+                lists[path] = pads.join_list(both)
                 decisions.append(Decision(path, "unite", len(left), len(right), len(both)))
         elif entry in (None, mine, base.get(name)):
             continue
@@ -58,27 +58,27 @@ def unite(store: Store, found: Sides, choice: Choice) -> United:
             decisions.append(Decision(path, "ours"))
         else:
             decisions.append(Decision(path, "conflict"))
-    return United(lists, taken | session_files.missing(store, found.ours.tip, found.tip), decisions)
+    return MergedPad(lists, taken | session_files.missing_files(store, found.ours.tip, found.tip), decisions)
 
 
-def new_lines(store: Store, found: Sides) -> dict[str, list[str]]:
+def new_lines(store: Store, found: MergeSides) -> dict[str, list[str]]:
     """What theirs' lists have that ours lack, by the list's name: of entries their words."""
-    ours, out = _files(store, found.ours.tip), dict[str, list[str]]()
-    for name, entry in sorted(_files(store, found.tip).items()):
-        called, known = name.removesuffix(_LIST), set(_lines(store, ours.get(name)))
-        lines = [_words(called, line) for line in _lines(store, entry) if line not in known]
-        if name.endswith(_LIST) and any(lines):
+    ours, out = _pad_files(store, found.ours.tip), dict[str, list[str]]()
+    for name, entry in sorted(_pad_files(store, found.tip).items()):
+        called, known = name.removesuffix(_LIST_SUFFIX), set(_pad_lines(store, ours.get(name)))
+        lines = [_entry_words(called, line) for line in _pad_lines(store, entry) if line not in known]
+        if name.endswith(_LIST_SUFFIX) and any(lines):
             out[called] = [line for line in lines if line]
     return out
 
 
-def _words(name: str, line: bytes) -> str:
+def _entry_words(name: str, line: bytes) -> str:
     kind = next((kind for kind, called in pads.LISTS.items() if called == name), "")
-    entry = pads.parsed(kind, line)
-    return line.decode("utf-8", "replace") if entry is None else _told(entry)
+    entry = pads.parse_entry(kind, line)
+    return line.decode("utf-8", "replace") if entry is None else _entry_summary(entry)
 
 
-def _told(entry: Entry) -> str:
+def _entry_summary(entry: Entry) -> str:
     """`- Speed stands against clear errors. (resolved: both, in two passes)`; nothing of a cycle, which is theirs."""
     if entry.kind == "cycle":
         return ""
@@ -88,18 +88,18 @@ def _told(entry: Entry) -> str:
     return f"- {words}{f' (resolved{done})' if entry.resolved else ''}"
 
 
-def _began(store: Store, found: Sides) -> tuple[str, str]:
+def _base_commits(store: Store, found: MergeSides) -> tuple[str, str]:
     """The commits with whose pads the sides began; none where they have no common history, only common turns."""
     if not found.base or not found.related:
         return "", ""
-    return began_at(store, found.ours.tip, found.base), began_at(store, found.tip, found.base)
+    return base_commit(store, found.ours.tip, found.base), base_commit(store, found.tip, found.base)
 
 
-def _files(store: Store, commit: str) -> dict[str, tuple[str, bool]]:
+def _pad_files(store: Store, commit: str) -> dict[str, tuple[str, bool]]:
     entry = store.repo.entry(store.tree(commit), layout.PAD) if commit else None
     return store.repo.files(entry[0]) if entry and entry[1] else {}
 
 
-def _lines(store: Store, entry: tuple[str, bool] | None) -> list[bytes]:
+def _pad_lines(store: Store, entry: tuple[str, bool] | None) -> list[bytes]:
     data = store.repo.blob(entry[0]) if entry else b""
-    return pads.split(data)
+    return pads.split_list(data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sessgit.errors import NotFoundError, UsageError
-from sessgit.history.resolve import Target
+from sessgit.history.resolve import ResolvedTarget
 from sessgit.history.same_lines import is_same_turn
 from sessgit.store import layout
 from sessgit.store.index import Index
@@ -13,9 +13,9 @@ from sessgit.store.sqlite.rows import Branch, Row
 from sessgit.store.store import Store
 
 
-def turn(index: Index, one: Target) -> Row:
+def picked_turn(index: Index, one: ResolvedTarget) -> Row:
     """The turn that an address names; raises UsageError where it names no whole turn, NotFoundError where none is."""
-    name, short = one.branch.name, layout.short(one.branch.name)
+    name, short = one.branch.name, layout.short_name(one.branch.name)
     if one.turn is None or one.turn == 0 or one.cell:
         raise UsageError(f"{short} does not name a turn", f"Name one: {short}@{one.turn or one.state.turns}.")
     row = index.turn(name, one.turn)
@@ -24,16 +24,18 @@ def turn(index: Index, one: Target) -> Row:
     return row
 
 
-def check(store: Store, index: Index, ours: Branch, rows: Sequence[Row]) -> None:
+def check_picks(store: Store, index: Index, ours: Branch, rows: Sequence[Row]) -> None:
     """Raises UsageError where a turn is named twice or stands in ours already."""
     turns = index.turns(ours.name)
     brought, held = {row.message.get("Origin") for row in turns}, {row.prompt: row for row in turns}
     seen = dict[str, Row]()
     for row in rows:
         if row.prompt in seen and is_same_turn(store, seen[row.prompt], row):
-            raise UsageError(f"turn {row.turn} of {layout.short(row.branch)} is named twice", "Name each turn once.")
-        if address(row) in brought or (row.prompt in held and is_same_turn(store, held[row.prompt], row)):
-            own, name = layout.short(ours.name), layout.short(row.branch)
+            raise UsageError(
+                f"turn {row.turn} of {layout.short_name(row.branch)} is named twice", "Name each turn once."
+            )
+        if turn_address(row) in brought or (row.prompt in held and is_same_turn(store, held[row.prompt], row)):
+            own, name = layout.short_name(ours.name), layout.short_name(row.branch)
             hint = f"`sessgit diff {own} {name}` shows what is not."
             if row.branch == ours.name:
                 hint = (
@@ -44,11 +46,11 @@ def check(store: Store, index: Index, ours: Branch, rows: Sequence[Row]) -> None
         seen[row.prompt] = row
 
 
-def told(rows: Sequence[Row]) -> str:
+def picks_summary(rows: Sequence[Row]) -> str:
     """`77be01d3@2, e90c55aa@2`: the turns that were picked."""
-    return ", ".join(f"{layout.short(row.branch)}@{row.turn}" for row in rows)
+    return ", ".join(f"{layout.short_name(row.branch)}@{row.turn}" for row in rows)
 
 
-def address(row: Row) -> str:
+def turn_address(row: Row) -> str:
     """The address of a turn, whole."""
     return f"{row.branch}@{row.turn}"

@@ -9,10 +9,10 @@ from typing import Any, Literal
 from sessgit.branch.edit import MOST_LABELS
 from sessgit.branch.merging import pads
 from sessgit.branch.merging import sides as parted
-from sessgit.branch.merging.pads import United
-from sessgit.branch.merging.sides import Sides
+from sessgit.branch.merging.pads import MergedPad
+from sessgit.branch.merging.sides import MergeSides
 from sessgit.errors import ConflictError, NotFoundError, UsageError
-from sessgit.history.views import gists
+from sessgit.history.views import turn_gists
 from sessgit.model import canonical, humanize, ids, merge_decisions, unified_state
 from sessgit.model.conversation.session import Session
 from sessgit.model.merge_decisions import Choice, Decision, Mode
@@ -21,15 +21,15 @@ from sessgit.store.index import Index
 from sessgit.store.sqlite.rows import Branch, Row
 from sessgit.store.store import Store
 
-_SHOWN = 60
+_LONGEST_VALUE = 60
 
-Standing = Literal["open", "merged", "nothing", "unfinished"]
+MergeState = Literal["open", "merged", "nothing", "unfinished"]
 """Whether there is something to do: `merged` and `nothing` say no, `unfinished` that an interrupted merge brought the
 turns already and lacks its commit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class MergeRequest:
     """What a person asks for: no mode means a summary, or forward where ours has not gone on; `turns` are those of
     theirs to pick, by number; `retell` makes another text of the summary."""
 
@@ -40,15 +40,15 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MergePlan:
     """The decisions of a merge, and the turns of theirs that it brings back."""
 
-    sides: Sides
-    standing: Standing
+    sides: MergeSides
+    standing: MergeState
     mode: Mode
     rows: tuple[Row, ...]
     decisions: tuple[Decision, ...]
-    pad: United
+    pad: MergedPad
 
     @property
     def conflicts(self) -> list[Decision]:
@@ -63,7 +63,7 @@ class Plan:
     @property
     def authored(self) -> Session:
         """Our state with what was decided."""
-        return merge_decisions.resolved(self.sides.ours.state, [d for d in self.decisions if not d.conflict])
+        return merge_decisions.resolve_state(self.sides.ours.state, [d for d in self.decisions if not d.conflict])
 
     def key(self, what: str) -> str:
         """The uuid of something that this merge brings."""
@@ -80,7 +80,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Picked:
+class PickPlan:
     """Single turns that are brought behind the last one of ours, and what is decided about them."""
 
     ours: Branch
@@ -97,43 +97,47 @@ class Picked:
         return {"ours": self.ours.tip, "decisions": [decision.as_json() for decision in self.decisions]}
 
 
-def picked(store: Store, index: Index, ours: Branch, rows: Sequence[Row]) -> Picked:
+def plan_pick(store: Store, index: Index, ours: Branch, rows: Sequence[Row]) -> PickPlan:
     """What picking these turns decides."""
     brought = Decision("turns", "bring", value=[f"{row.branch}@{row.turn}" for row in rows])
-    named = [path for row in rows for path in gists(store, index, _of(index, row), [row])[0].files]
+    named = [path for row in rows for path in turn_gists(store, index, _branch_of(index, row), [row])[0].files]
     files = [Decision("files", "unite", [], list(dict.fromkeys(named)), list(dict.fromkeys(named)))] if named else []
-    return Picked(ours, tuple(rows), (brought, *files))
+    return PickPlan(ours, tuple(rows), (brought, *files))
 
 
-def plan(store: Store, index: Index, ours: Branch, theirs: Branch, turn: int | None, wish: Wish) -> Plan:
+def plan_merge(
+    store: Store, index: Index, ours: Branch, theirs: Branch, turn: int | None, wish: MergeRequest
+) -> MergePlan:
     """Decides a merge of theirs, up to a turn if one is given, into ours.
 
     Raises UsageError where turns that are to be picked cannot be, ConflictError where there would be too many labels.
     """
-    found = parted.sides(store, index, ours, theirs, turn)
+    found = parted.merge_sides(store, index, ours, theirs, turn)
     mode: Mode = wish.mode or ("forward" if found.forward else "summary")
     rows: tuple[Row, ...] = (
-        () if found.merged else _picked(found, wish.turns) if mode == "pick" else _brought(found, mode)
+        () if found.merged else _picked_rows(found, wish.turns) if mode == "pick" else _rows_to_bring(found, mode)
     )
-    standing = _standing(store, found, mode, rows)
-    if standing == "nothing" and _is_said(store, found):
+    standing = _merge_state(store, found, mode, rows)
+    if standing == "nothing" and _has_authored_changes(store, found):
         standing = "open"
     if standing in ("merged", "nothing"):
-        return Plan(found, standing, mode, (), (), United({}, {}, []))
-    pad = pads.unite(store, found, wish.choice)
-    said = merge_decisions.decide(parted.began(store, found), ours.state, theirs.state, wish.choice)
+        return MergePlan(found, standing, mode, (), (), MergedPad({}, {}, []))
+    pad = pads.merge_pads(store, found, wish.choice)
+    said = merge_decisions.decide_all(parted.base_states(store, found), ours.state, theirs.state, wish.choice)
     _check_labels(said)
     _check_memory(ours.state, theirs.state, said)
     brought = Decision("turns", "bring", len(found.own), len(found.new), [f"{theirs.name}@{row.turn}" for row in rows])
-    files = _files(store, index, found, rows)
-    return Plan(found, standing, mode, rows, (brought, *files, *said, *pad.decisions), pad)
+    files = _file_decisions(store, index, found, rows)
+    return MergePlan(found, standing, mode, rows, (brought, *files, *said, *pad.decisions), pad)
 
 
-def check_conflicts(found: Plan) -> None:
+def check_conflicts(found: MergePlan) -> None:
     """Raises ConflictError, with what to say, where both sides changed the same."""
     if not found.conflicts:
         return
-    lines = [f"{told(d.path)}: ours {shown(d.ours)}, theirs {shown(d.theirs)}" for d in found.conflicts]
+    lines = [
+        f"{shown_path(d.path)}: ours {shown_value(d.ours)}, theirs {shown_value(d.theirs)}" for d in found.conflicts
+    ]
     settable = next((d.path for d in found.conflicts if d.path in merge_decisions.SCALARS), "")
     hint = "Use `--ours` or `--theirs` for all of them" + (
         f", or `--set {settable}=VALUE` for one." if settable else "."
@@ -141,69 +145,69 @@ def check_conflicts(found: Plan) -> None:
     raise ConflictError("both sides changed:\n  " + "\n  ".join(lines), f"{hint} Nothing was changed.")
 
 
-def shown(value: object) -> str:
+def shown_value(value: object) -> str:
     """One side's value as a message has it."""
     if isinstance(value, dict | list):
-        return canonical.one_line(canonical.compact(value).decode(), _SHOWN)
+        return canonical.one_line(canonical.compact(value).decode(), _LONGEST_VALUE)
     return "none" if value in (None, "") else f"“{value}”" if isinstance(value, str) else str(value)
 
 
-def told(path: str) -> str:
+def shown_path(path: str) -> str:
     """The path of a decision as a message has it: a key of a working memory is any text."""
-    return canonical.one_line(path, _SHOWN)
+    return canonical.one_line(path, _LONGEST_VALUE)
 
 
-def _of(index: Index, row: Row) -> Branch:
+def _branch_of(index: Index, row: Row) -> Branch:
     branch = index.branch(row.branch)
     assert branch is not None
     return branch
 
 
-def _brought(found: Sides, mode: Mode) -> tuple[Row, ...]:
+def _rows_to_bring(found: MergeSides, mode: Mode) -> tuple[Row, ...]:
     """All turns that ours lacks; a summary also tells of one that both have and theirs has more of."""
     return (*([found.grown] if mode == "summary" and found.grown else ()), *found.new)
 
 
-def _picked(found: Sides, wanted: Sequence[int]) -> tuple[Row, ...]:
+def _picked_rows(found: MergeSides, wanted: Sequence[int]) -> tuple[Row, ...]:
     by_number = {row.turn: row for row in found.new}
     if set(wanted) <= set(found.brought):
         return ()
-    name, last = layout.short(found.theirs.name), found.theirs.state.turns
+    name, last = layout.short_name(found.theirs.name), found.theirs.state.turns
     for number in wanted:
         if not 1 <= number <= last:
             raise NotFoundError(
-                f"{name} has no turn {number}; it has {humanize.counted(last, 'turn')}",
+                f"{name} has no turn {number}; it has {humanize.format_count(last, 'turn')}",
                 f"`sessgit log {name}` lists them.",
             )
         if number not in by_number:
-            ours = layout.short(found.ours.name)
+            ours = layout.short_name(found.ours.name)
             hint = f"`sessgit diff {ours} {name}` shows what is not."
             raise UsageError(f"turn {number} of {name} is already in {ours}", hint)
     return tuple(by_number[number] for number in sorted(set(wanted)))
 
 
-def _standing(store: Store, found: Sides, mode: Mode, rows: Sequence[Row]) -> Standing:
+def _merge_state(store: Store, found: MergeSides, mode: Mode, rows: Sequence[Row]) -> MergeState:
     if found.merged:
         return "merged"
-    if mode == "summary" and rows and _is_told(store, found):
+    if mode == "summary" and rows and _has_summary(store, found):
         return "unfinished"
     if rows:
         return "open"
     return "unfinished" if found.brought and (mode == "pick" or not found.new) else "nothing"
 
 
-def _is_said(store: Store, found: Sides) -> bool:
+def _has_authored_changes(store: Store, found: MergeSides) -> bool:
     """Whether people said something of theirs, or put something on its pad, that ours has not."""
     ours = found.ours.state
-    said = merge_decisions.decide(parted.began(store, found), ours, found.theirs.state, Choice())
+    said = merge_decisions.decide_all(parted.base_states(store, found), ours, found.theirs.state, Choice())
     return (
         any(decision.conflict or decision.path == unified_state.MEMORY for decision in said)
-        or merge_decisions.resolved(ours, said) != ours
-        or bool(pads.unite(store, found, Choice()).decisions)
+        or merge_decisions.resolve_state(ours, said) != ours
+        or bool(pads.merge_pads(store, found, Choice()).decisions)
     )
 
 
-def _is_told(store: Store, found: Sides) -> bool:
+def _has_summary(store: Store, found: MergeSides) -> bool:
     """Whether a summary of this very merge is a turn of ours: its prompt is named after the commits it was made for."""
     after = ""
     for commit in store.repo.first_parents(found.ours.tip):
@@ -213,10 +217,10 @@ def _is_told(store: Store, found: Sides) -> bool:
     return False
 
 
-def _files(store: Store, index: Index, found: Sides, rows: Sequence[Row]) -> list[Decision]:
+def _file_decisions(store: Store, index: Index, found: MergeSides, rows: Sequence[Row]) -> list[Decision]:
     """The files that each side worked on since they parted, and those of both."""
     mine, theirs = (
-        list(dict.fromkeys(path for gist in gists(store, index, branch, chosen) for path in gist.files))
+        list(dict.fromkeys(path for gist in turn_gists(store, index, branch, chosen) for path in gist.files))
         for branch, chosen in ((found.ours, found.own), (found.theirs, rows))
     )
     if not mine and not theirs:
@@ -235,11 +239,11 @@ def _check_labels(decisions: Sequence[Decision]) -> None:
 
 def _check_memory(ours: Session, theirs: Session, decisions: Sequence[Decision]) -> None:
     """Raises ConflictError where the memory of both is larger than one may be, and than that of either."""
-    sides = [unified_state.size(one.unified.working_memory) for one in (ours, theirs)]
-    size = max((unified_state.size(d.value) for d in decisions if d.path == unified_state.MEMORY), default=0)
+    sides = [unified_state.memory_size(one.unified.working_memory) for one in (ours, theirs)]
+    size = max((unified_state.memory_size(d.value) for d in decisions if d.path == unified_state.MEMORY), default=0)
     if size > max(unified_state.LARGEST_MEMORY, *sides):
         raise ConflictError(
-            f"the working memory would have {humanize.size(size)}, but at most "
-            f"{humanize.size(unified_state.LARGEST_MEMORY)} are allowed",
+            f"the working memory would have {humanize.format_size(size)}, but at most "
+            f"{humanize.format_size(unified_state.LARGEST_MEMORY)} are allowed",
             "The program that owns it can remove something from one of the two.",
         )

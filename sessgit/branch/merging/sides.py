@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sessgit import agents
 from sessgit.errors import ConflictError, UsageError
 from sessgit.history import merge_base
-from sessgit.history.resolve import Target
+from sessgit.history.resolve import ResolvedTarget
 from sessgit.history.same_lines import is_same_turn
 from sessgit.model.conversation.session import Session
 from sessgit.model.merge_decisions import Base
@@ -19,7 +19,7 @@ from sessgit.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class MergeSides:
     """`base` is the commit where the sides parted, ``""`` where they have no common ancestor, and `shared` so many
     turns of theirs lie before it.
 
@@ -47,9 +47,9 @@ class Sides:
         return bool(self.base) and not self.own and self.grown is None
 
 
-def check(ours: Target, theirs: Target) -> None:
+def check_sides(ours: ResolvedTarget, theirs: ResolvedTarget) -> None:
     """Raises UsageError or ConflictError where the two cannot be the sides of a merge."""
-    name = layout.short(theirs.branch.name)
+    name = layout.short_name(theirs.branch.name)
     if ours.branch.name == theirs.branch.name:
         raise UsageError(
             f"both addresses name {name}",
@@ -65,7 +65,7 @@ def check(ours: Target, theirs: Target) -> None:
         raise UsageError(f"{name} has no turns to merge", "`sessgit log` lists turns.")
 
 
-def check_ours(ours: Target) -> None:
+def check_ours(ours: ResolvedTarget) -> None:
     """Raises UsageError or ConflictError where nothing can be merged into the branch."""
     name = ours.branch.name
     if ours.turn is not None:
@@ -73,11 +73,15 @@ def check_ours(ours: Target) -> None:
             f"a merge appends after the last turn of {name[:8]}, not after turn {ours.turn}",
             f"`sessgit fork {name[:8]} --at {ours.turn}` makes a conversation that ends there.",
         )
-    if layout.is_side(name):
-        what = "a branch left behind by a rewind" if layout.is_rewound(name) else "another version of the conversation"
+    if layout.is_side_branch(name):
+        what = (
+            "a branch left behind by a rewind"
+            if layout.is_rewound_branch(name)
+            else "another version of the conversation"
+        )
         raise UsageError(
-            f"{layout.short(name)} is {what}: you cannot merge into it",
-            f"`sessgit fork {layout.short(name)}` makes it a conversation.",
+            f"{layout.short_name(name)} is {what}: you cannot merge into it",
+            f"`sessgit fork {layout.short_name(name)}` makes it a conversation.",
         )
     if ours.branch.archived:
         raise ConflictError(f"{name[:8]} is archived", f"`sessgit unarchive {name[:8]}` unarchives it.")
@@ -85,29 +89,29 @@ def check_ours(ours: Target) -> None:
         raise UsageError(f"{name[:8]} has no turns to continue from", "Name another conversation with `--into`.")
 
 
-def sides(store: Store, index: Index, ours: Branch, theirs: Branch, turn: int | None = None) -> Sides:
+def merge_sides(store: Store, index: Index, ours: Branch, theirs: Branch, turn: int | None = None) -> MergeSides:
     """The sides, theirs up to a turn if one is given."""
     mine, rows = index.turns(ours.name), index.turns(theirs.name, last=turn)
     tip = theirs.tip if turn is None else rows[-1].commit
-    pairs = _Pairs(store, mine, rows)
-    our_history, their_history = _history(store, ours.tip), _history(store, tip)
-    base = merge_base.newest(store, _bases(our_history, their_history))
-    known = _reached(rows, our_history)
+    pairs = _TurnPairs(store, mine, rows)
+    our_history, their_history = _ancestors(store, ours.tip), _ancestors(store, tip)
+    base = merge_base.newest_commit(store, _common_ancestors(our_history, their_history))
+    known = _count_reached(rows, our_history)
     new = [row for row in rows[known:] if _brought_from(row) != ours.name]
     lacking = [row for row in new if pairs.mine(row) is None]
-    own = [row for row in mine[_reached(mine, their_history) :] if pairs.theirs(row) is None]
-    grown = next((row for row in new if (held := pairs.mine(row)) and _is_more(store, tip, row, ours.tip, held)), None)
+    own = [row for row in mine[_count_reached(mine, their_history) :] if pairs.theirs(row) is None]
+    grown = next((row for row in new if (held := pairs.mine(row)) and _has_more(store, tip, row, ours.tip, held)), None)
     shared = known
     while shared < min(len(rows), len(mine)) and pairs.mine(rows[shared]) is mine[shared] and rows[shared] is not grown:
         shared += 1
     began = base or (mine[shared - 1].commit if shared else "")
-    return Sides(
+    return MergeSides(
         ours, theirs, tip, began, shared, tuple(lacking), tuple(own), grown, tip in our_history,
         tuple(row.turn for row in new if base and pairs.mine(row)), began in our_history and began in their_history,
     )  # fmt: skip
 
 
-class _Pairs:
+class _TurnPairs:
     """Which turns of the two sides are the same one: those with the same prompt uuid, unless their lines differ."""
 
     def __init__(self, store: Store, mine: Sequence[Row], theirs: Sequence[Row]) -> None:
@@ -129,7 +133,7 @@ class _Pairs:
         return is_brought or is_same_turn(self._store, mine, theirs)
 
 
-def _history(store: Store, tip: str) -> dict[str, tuple[str, ...]]:
+def _ancestors(store: Store, tip: str) -> dict[str, tuple[str, ...]]:
     """Every commit that a commit leads to, itself too, with its parents: asked once for all that is asked of it."""
     found, waiting = dict[str, tuple[str, ...]](), [tip]
     while waiting:
@@ -140,24 +144,24 @@ def _history(store: Store, tip: str) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _bases(ours: Mapping[str, Sequence[str]], theirs: Mapping[str, Sequence[str]]) -> Set[str]:
+def _common_ancestors(ours: Mapping[str, Sequence[str]], theirs: Mapping[str, Sequence[str]]) -> Set[str]:
     """The newest commits that both histories lead to."""
     both = ours.keys() & theirs.keys()
     return both - {parent for commit in both for parent in ours[commit]}
 
 
-def began(store: Store, found: Sides) -> Base:
+def base_states(store: Store, found: MergeSides) -> Base:
     """The states that the sides began with when they parted."""
-    return Base(*(began_with(store, tip, found.base) for tip in (found.ours.tip, found.tip)))
+    return Base(*(base_state(store, tip, found.base) for tip in (found.ours.tip, found.tip)))
 
 
-def began_with(store: Store, tip: str, base: str) -> Session:
+def base_state(store: Store, tip: str, base: str) -> Session:
     """The state that a side began with, a blank one where it left nothing."""
-    commit = began_at(store, tip, base)
+    commit = base_commit(store, tip, base)
     return store.state(commit) if commit else Session(store.state(tip).id, "")
 
 
-def began_at(store: Store, tip: str, base: str) -> str:
+def base_commit(store: Store, tip: str, base: str) -> str:
     """The commit that a side began with: the base; of a session that left another one there, its own first one."""
     first, session = "", store.state(tip).id
     for commit in store.repo.first_parents(tip):
@@ -168,7 +172,7 @@ def began_at(store: Store, tip: str, base: str) -> str:
     return first if is_fork and (not base or store.repo.is_ancestor(base, first)) else base
 
 
-def _reached(rows: list[Row], history: Collection[str]) -> int:
+def _count_reached(rows: list[Row], history: Collection[str]) -> int:
     """So many of the turns, from the first, are part of a history."""
     return next((number for number, row in enumerate(rows) if row.commit not in history), len(rows))
 
@@ -178,7 +182,7 @@ def _brought_from(row: Row) -> str:
     return row.message.get("Origin").partition("@")[0]
 
 
-def _is_more(store: Store, tip: str, row: Row, ours: str, mine: Row) -> bool:
+def _has_more(store: Store, tip: str, row: Row, ours: str, mine: Row) -> bool:
     """Whether theirs has more of a turn that both have: a fork may have been made in the middle of it."""
     if store.folder(tip, row.turn).get(layout.BODY) == store.folder(ours, mine.turn).get(layout.BODY):
         return False

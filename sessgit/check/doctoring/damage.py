@@ -14,7 +14,7 @@ from sessgit.check.repairing import rebuild
 from sessgit.errors import SessgitError, StoreError
 from sessgit.model import humanize, ids
 from sessgit.model.finding import Finding
-from sessgit.record.context import Context
+from sessgit.record.context import RecordContext
 from sessgit.store import layout, refs
 from sessgit.store import store as stores
 from sessgit.store.damage import packs
@@ -30,7 +30,7 @@ _TOLD = {
 
 def bones(patient: Patient) -> Iterator[Ailment]:
     """What a store without which is none: it would be taken for one in which nothing is recorded yet."""
-    lacks = stores.torn(patient.store)
+    lacks = stores.missing_parts(patient.store)
     if "HEAD" in lacks:
         what = "it is missing or empty, so git sees no store. All other data may be intact"
         finding = Finding("damage", "store", str(patient.store / "HEAD"), what, _FIX)
@@ -45,14 +45,14 @@ def bones(patient: Patient) -> Iterator[Ailment]:
 def check(patient: Patient) -> Iterator[Ailment]:
     """What keeps the store from being written or read."""
     yield from may_not(patient)
-    closed = packs.closed(patient.store)
+    closed = packs.unreadable_packs(patient.store)
     for path in (path for path in closed if path.is_file()):
         finding = Finding(
             "damage", "permissions", str(path), "no permission to read it, so its contents seem to be missing",
-            f"chmod u+r {humanize.shell(str(path))}",
+            f"chmod u+r {humanize.quote_for_shell(str(path))}",
         )  # fmt: skip
         yield Ailment(finding, lambda path=path: _opened(path))  # type: ignore[misc]
-    for broken in packs.broken(patient.store):
+    for broken in packs.broken_packs(patient.store):
         if broken.fault != "closed":
             finding = Finding("damage", "pack", str(broken.path), _TOLD[broken.fault], _FIX)
             cure = _unpacked if broken.fault == "lost" else _mended
@@ -66,7 +66,7 @@ def may_not(patient: Patient) -> Iterator[Ailment]:
     found = shut(patient)
     if found:
         what = "no permission to read and write there, so nothing is recorded"
-        mend = f"chmod -R u+rwX {humanize.shell(str(patient.store))}"
+        mend = f"chmod -R u+rwX {humanize.quote_for_shell(str(patient.store))}"
         yield Ailment(Finding("damage", "permissions", str(found[0]), what, mend))
 
 
@@ -89,14 +89,16 @@ def _unread(patient: Patient, store: Store) -> Iterator[Ailment]:
     """The conversations whose last commits nobody can read, which the index may know all the same."""
     tips = refs.branches(patient.store)
     with suppress(SessgitError):  # those of which it is known what they held are told as refs
-        for one in lost_refs.lost(store):
+        for one in lost_refs.lost_refs(store):
             tips.pop(one.ref.split("/", 2)[-1], None)
-    torn = [name for name, (tip, _) in sorted(tips.items()) if ids.is_branch(name) and store.repo.trouble(tip)]
+    torn = [name for name, (tip, _) in sorted(tips.items()) if ids.is_branch(name) and store.repo.read_problem(tip)]
     sessions = list(dict.fromkeys(layout.session_of(name) for name in torn))
     if sessions:
-        many = "it" if len(sessions) == 1 else f"{humanize.counted(len(sessions), 'conversation')}, this one first,"
+        many = (
+            "it" if len(sessions) == 1 else f"{humanize.format_count(len(sessions), 'conversation')}, this one first,"
+        )
         what = f"{many} cannot be read: the store lost data of {'it' if len(sessions) == 1 else 'them'}"
-        mend = f"`{_FIX}` searches files, `sessgit repair {humanize.shell(sessions[0])}` also remotes."
+        mend = f"`{_FIX}` searches files, `sessgit repair {humanize.quote_for_shell(sessions[0])}` also remotes."
         finding = Finding("damage", "session", sessions[0], what, mend)
         yield Ailment(finding, lambda: _brought_back(patient, store, sessions))
 
@@ -110,7 +112,7 @@ def _headed(patient: Patient) -> str:
 
 
 def _begun(patient: Patient) -> str:
-    stores.create(patient.store)
+    stores.create_store(patient.store)
     return "created an empty one; run sessgit doctor --fix again to restore what files still have"
 
 
@@ -124,14 +126,14 @@ def _opened(path: Path) -> str:
 
 def _mended(patient: Patient, path: Path) -> str:
     done = list(rebuild.mend_packs(Store(patient.store)))
-    if any(one.path == path for one in packs.broken(patient.store)):
+    if any(one.path == path for one in packs.broken_packs(patient.store)):
         raise StoreError("the pack is also damaged", "`sessgit repair` restores what files and remotes have.")
     _forgotten(patient)
-    return f"{humanize.counted(sum(one.objects for one in done), 'object')} readable again"
+    return f"{humanize.format_count(sum(one.objects for one in done), 'object')} readable again"
 
 
 def _unpacked(patient: Patient, path: Path) -> str:
-    packs.put_aside(patient.store, path)
+    packs.quarantine_pack(patient.store, path)
     _forgotten(patient)
     return "the old index is in state/damaged"
 
@@ -145,12 +147,14 @@ def _forgotten(patient: Patient) -> None:
 
 def _brought_back(patient: Patient, store: Store, sessions: Sequence[str]) -> str:
     assert patient.index is not None
-    world = Context(store, patient.index, patient.config, patient.privacy, patient.env, lambda: patient.now)
+    world = RecordContext(store, patient.index, patient.config, patient.privacy, patient.env, lambda: patient.now)
     count, torn = repair.bring_back(world, sessions)
     _forgotten(patient)
     if not count and not torn:
         return "what was lost is restored"
     if not count:
-        raise SessgitError("no file has it", f"`sessgit repair {humanize.shell(sessions[0])}` also searches remotes.")
-    left = f"; {humanize.counted(torn, 'conversation')} still incomplete: sessgit repair" if torn else ""
-    return f"{humanize.counted(count, 'object')} restored from files{left}"
+        raise SessgitError(
+            "no file has it", f"`sessgit repair {humanize.quote_for_shell(sessions[0])}` also searches remotes."
+        )
+    left = f"; {humanize.format_count(torn, 'conversation')} still incomplete: sessgit repair" if torn else ""
+    return f"{humanize.format_count(count, 'object')} restored from files{left}"

@@ -16,7 +16,7 @@ from sessgit.model.finding import Finding
 from sessgit.store import git, settings
 from sessgit.store.recorder import last_turn
 from sessgit.store.remote import remotes
-from sessgit.store.store import torn
+from sessgit.store.store import missing_parts
 
 OLDEST_GIT = (2, 30)
 _SEEN = 40
@@ -84,10 +84,10 @@ def _git(patient: Patient) -> Iterator[Ailment]:
 def _is_told(patient: Patient) -> bool:
     """Whether what keeps the store shut are its settings, or what it lacks: that is told of them."""
     try:
-        settings.load(patient.beside)
+        settings.load_settings(patient.beside)
     except SessgitError:
         return True
-    return bool(torn(patient.store) or damage.shut(patient))
+    return bool(missing_parts(patient.store) or damage.shut(patient))
 
 
 def _unopened(patient: Patient) -> Finding:
@@ -121,7 +121,7 @@ def _disk(patient: Patient) -> Iterator[Ailment]:
     except OSError:
         return
     if free < _LITTLE:
-        what = f"only {humanize.size(free)} free: recording stops when the disk is full, and packing needs space"
+        what = f"only {humanize.format_size(free)} free: recording stops when the disk is full, and packing needs space"
         yield Ailment(
             Finding("wrong", "disk", str(folder), what, "Free some space. `sessgit gc` makes the store smaller.")
         )
@@ -151,7 +151,7 @@ def _clock(patient: Patient) -> Iterator[Ailment]:
 
 def _remotes(patient: Patient) -> Iterator[Ailment]:
     try:
-        every = remotes.listed(patient.store)
+        every = remotes.list_remotes(patient.store)
     except SessgitError as error:
         yield Ailment(Finding("wrong", "remotes", str(patient.store / "config"), str(error)))
         return

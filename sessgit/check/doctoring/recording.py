@@ -78,7 +78,7 @@ def _is_ours(patient: Patient) -> bool:
 
 
 def _is_current(patient: Patient) -> bool:
-    python = stub.interpreter(patient.store)
+    python = stub.stub_interpreter(patient.store)
     try:
         return stub.is_current(patient.store, python) and os.access(python, os.X_OK)
     except SessgitError:
@@ -86,14 +86,14 @@ def _is_current(patient: Patient) -> bool:
 
 
 def _installed(patient: Patient) -> str:
-    grain = own_settings.load(patient.beside).record.granularity
+    grain = own_settings.load_settings(patient.beside).record.granularity
     install.install(patient.store, patient.config, python=patient.python, granularity=grain, privacy=patient.privacy)
     return "hooks and stub updated to this version"
 
 
 def _settings(patient: Patient) -> Iterator[Ailment]:
     try:
-        own_settings.load(patient.beside)
+        own_settings.load_settings(patient.beside)
     except SessgitError as error:
         mend = error.hint or f"Correct {patient.beside.config} by hand."
         yield Ailment(Finding("wrong", "settings", str(patient.beside.config), str(error), mend))
@@ -102,7 +102,7 @@ def _settings(patient: Patient) -> Iterator[Ailment]:
 def _spool(patient: Patient) -> Iterator[Ailment]:
     folder = patient.beside.spool
     try:
-        waiting = spool.waiting(folder, patient.now)
+        waiting = spool.waiting_events(folder, patient.now)
     except StoreError as error:
         yield Ailment(Finding("damage", "spool", str(folder), str(error)))
         return
@@ -119,23 +119,25 @@ def _spool(patient: Patient) -> Iterator[Ailment]:
             lambda: _drained(patient),
         )
     elif events:
-        age, is_running = max(0.0, patient.now - events[0].received), locks.is_recording(patient.beside)
+        age, is_running = max(0.0, patient.now - events[0].received), locks.is_recorder_running(patient.beside)
         many = "1 event is waiting" if len(events) == 1 else f"{len(events):,} events are waiting"
         first = f"{'for' if len(events) == 1 else 'the first for'} {_age(age)}"
         what = f"{many} to be recorded, {first}; {'a' if is_running else 'no'} recorder is running"
         is_stuck = age > (_LONGEST if is_running else _STARTING)
         finding = Finding("wrong" if is_stuck else "note", "spool", str(folder), what, _FIX if is_stuck else "")
         yield Ailment(finding, lambda: _drained(patient))
-    unreadable = [event for event in waiting if isinstance(event, spool.Unreadable)]
+    unreadable = [event for event in waiting if isinstance(event, spool.UnreadableEvent)]
     if unreadable:
-        what = f"{humanize.counted(len(unreadable), 'file')} there cannot be read by a recorder: {unreadable[0].why}"
+        what = (
+            f"{humanize.format_count(len(unreadable), 'file')} there cannot be read by a recorder: {unreadable[0].why}"
+        )
         yield Ailment(Finding("note", "spool", str(folder), what, "The next recording removes it."))
 
 
 def _age(seconds: float) -> str:
     """`12 seconds`, `5 minutes`, `3 hours`."""
     size, unit = next((size, unit) for size, unit in _UNITS if seconds >= size or size == 1)
-    return humanize.counted(int(seconds // size), unit)
+    return humanize.format_count(int(seconds // size), unit)
 
 
 def _drained(patient: Patient) -> str:
@@ -143,8 +145,9 @@ def _drained(patient: Patient) -> str:
     before = sum(1 for _ in patient.beside.spool.glob("*.json"))
     try:
         subprocess.run(
-            launch.command(patient.store, patient.python), cwd="/", check=False,
-            env=launch.environment(patient.store, patient.env), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            launch.recorder_command(patient.store, patient.python), cwd="/", check=False,
+            env=launch.recorder_environment(patient.store, patient.env), stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
     except OSError as error:
@@ -153,8 +156,8 @@ def _drained(patient: Patient) -> str:
     while (left := sum(1 for _ in patient.beside.spool.glob("*.json"))) and time.monotonic() < deadline:
         time.sleep(0.1)
     if left:
-        raise StoreError(f"{humanize.counted(left, 'event')} still waiting", f"See {patient.beside.log}.")
-    return f"{humanize.counted(before, 'event')} recorded"
+        raise StoreError(f"{humanize.format_count(left, 'event')} still waiting", f"See {patient.beside.log}.")
+    return f"{humanize.format_count(before, 'event')} recorded"
 
 
 def _deleted_soon(patient: Patient) -> Iterator[Ailment]:
@@ -162,7 +165,7 @@ def _deleted_soon(patient: Patient) -> Iterator[Ailment]:
     paths = status.unrecorded_soon(patient.store, patient.config, patient.index, patient.privacy, patient.now)
     if not paths:
         return
-    many = humanize.counted(len(paths), "transcript")
+    many = humanize.format_count(len(paths), "transcript")
     what = f"{many} that the client deletes within a week {'is' if len(paths) == 1 else 'are'} not recorded"
     cure = None if patient.privacy.off else (lambda: _imported(patient, paths))
     yield Ailment(Finding("wrong", "deletion", str(patient.config / "projects"), what, "sessgit import"), cure)
@@ -171,17 +174,19 @@ def _deleted_soon(patient: Patient) -> Iterator[Ailment]:
 def _imported(patient: Patient, paths: list[Path]) -> str:
     assert patient.index is not None
     store = patient.index.open_store()
-    done = imports.run(store, patient.index, paths, patient.config, patient.privacy, imports.Watch())
+    done = imports.run_import(store, patient.index, paths, patient.config, patient.privacy, imports.ImportProgress())
     if done.errors:
         raise StoreError(f"{done.errors[0].path}: {done.errors[0].reason}")
-    return f"{humanize.counted(done.sessions, 'conversation')} imported, {humanize.counted(done.turns, 'turn')}"
+    return (
+        f"{humanize.format_count(done.sessions, 'conversation')} imported, {humanize.format_count(done.turns, 'turn')}"
+    )
 
 
 def _lost(patient: Patient, index: Index) -> Iterator[Ailment]:
     """The conversations that the client has deleted: nothing is wrong, and the user can have them back."""
-    many = len(lost_sessions.sessions(index, patient.config))
+    many = len(lost_sessions.lost_sessions(index, patient.config))
     if many:
-        what = f"the client deleted {humanize.counted(many, 'conversation')}"
+        what = f"the client deleted {humanize.format_count(many, 'conversation')}"
         mend = f"`sessgit restore --all-lost` restores {'it' if many == 1 else 'them'}."
         yield Ailment(Finding("note", "lost", str(patient.config / "projects"), what, mend))
 
@@ -192,7 +197,7 @@ def _log(patient: Patient) -> Iterator[Ailment]:
         if (canonical.seconds(entry.time) or 0) > patient.now - _WEEK
     ]  # fmt: skip
     if recent:
-        what = f"{humanize.counted(len(recent), 'error')} in the last week, the last one: {recent[-1].message}"
+        what = f"{humanize.format_count(len(recent), 'error')} in the last week, the last one: {recent[-1].message}"
         yield Ailment(Finding("note", "log", str(patient.beside.log), what))
 
 

@@ -70,11 +70,11 @@ def _whole(patient: Patient) -> Iterator[Ailment]:
 def _completed(patient: Patient) -> str:
     beside, again = patient.beside, 0
     if not beside.key.exists() and beside.forbidden.exists():
-        again = denylist.set_aside(beside)
-    stores.create(patient.store)
+        again = denylist.keep_without_fingerprints(beside)
+    stores.create_store(patient.store)
     if not again:
         return "the store is complete again"
-    many = humanize.counted(again, "value")
+    many = humanize.format_count(again, "value")
     return f"the store has a new key: {many} must be purged again"
 
 
@@ -134,7 +134,7 @@ def _closed(wrong: Sequence[tuple[Path, int]]) -> str:
             continue
         except OSError as error:
             raise StoreError(f"cannot change {path}: {error.strerror}") from error
-    return f"{humanize.counted(len(wrong), 'file')} readable only by you"
+    return f"{humanize.format_count(len(wrong), 'file')} readable only by you"
 
 
 # What can be made anew
@@ -151,11 +151,11 @@ def _indexes(patient: Patient) -> Iterator[Ailment]:
     unread = sorted(held.keys() - known - patient.index.damaged.keys())
     repo = patient.index.open_store().repo
     for name, error in sorted(patient.index.damaged.items())[:20]:
-        if name in held and repo.trouble(held[name][0]):
+        if name in held and repo.read_problem(held[name][0]):
             continue  # told with all that nobody can read
         yield Ailment(Finding("damage", "session", name, f"cannot read it: {error}", f"sessgit repair {name[:8]}"))
     if unread:
-        branches = humanize.counted(len(unread), "branch", "branches")
+        branches = humanize.format_count(len(unread), "branch", "branches")
         what = f"the index lacks {branches}, {unread[0]} first"
         yield Ailment(
             Finding("wrong", "index", str(patient.beside.index), what, _FIX),
@@ -179,7 +179,7 @@ def _damage(path: Path) -> str:
 
 def _renewed(patient: Patient, path: Path, what: str) -> str:
     try:
-        cache_file.remove(path)
+        cache_file.remove_file(path)
     except OSError as error:
         raise StoreError(f"cannot remove {path}: {error.strerror}") from error
     return f"{what} was rebuilt"
@@ -192,19 +192,20 @@ def _leftovers(patient: Patient) -> Iterator[Ailment]:
     store, now = patient.store, patient.now
     left = maintenance.leftovers(store, now)
     if left:
-        what = f"{humanize.counted(len(left), 'file')} left by interrupted commands, {left[0].relative_to(store)} first"
+        many = humanize.format_count(len(left), "file")
+        what = f"{many} left by interrupted commands, {left[0].relative_to(store)} first"
         yield Ailment(Finding("wrong", "leftovers", str(store), what, "sessgit gc"), lambda: _swept(patient))
     old = [path for path in patient.beside.state.glob("push-*") if _age(path, now) > _DAY]
     if old:
-        what = f"{humanize.counted(len(old), 'folder')} left by a killed push"
+        what = f"{humanize.format_count(len(old), 'folder')} left by a killed push"
         yield Ailment(Finding("wrong", "leftovers", str(patient.beside.state), what, _FIX), lambda: _removed(old))
 
 
 def _swept(patient: Patient) -> str:
-    with locks.maintenance(patient.beside, _WAIT) as held:
+    with locks.maintenance_lock(patient.beside, _WAIT) as held:
         if not held:
             raise StoreError("another process is packing the store", "Try again later.")
-        return f"{humanize.counted(maintenance.sweep(patient.store, patient.now), 'file')} removed"
+        return f"{humanize.format_count(maintenance.delete_leftovers(patient.store, patient.now), 'file')} removed"
 
 
 def _removed(folders: Sequence[Path]) -> str:
@@ -212,7 +213,7 @@ def _removed(folders: Sequence[Path]) -> str:
 
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
-    return f"{humanize.counted(len(folders), 'folder')} removed"
+    return f"{humanize.format_count(len(folders), 'folder')} removed"
 
 
 def _age(path: Path, now: float) -> float:
@@ -226,7 +227,7 @@ def _age(path: Path, now: float) -> float:
 
 
 def _packing(patient: Patient) -> Iterator[Ailment]:
-    loose = schedule.loose(patient.store).objects
+    loose = schedule.count_loose(patient.store).objects
     packs = len(list((patient.store / "objects" / "pack").glob("*.pack")))
     reasons = []
     if loose >= 2 * schedule.MOST_OBJECTS:
@@ -235,11 +236,11 @@ def _packing(patient: Patient) -> Iterator[Ailment]:
         reasons.append(f"{packs} packs")
     if patient.index is not None:
         try:
-            raw, size = patient.index.raw_size(), maintenance.extent(patient.store).size
+            raw, size = patient.index.raw_size(), maintenance.count_objects(patient.store).size
         except SessgitError:
             raw = size = 0
         if raw and size > _LARGE and size > raw * _OVER:
-            reasons.append(f"{humanize.size(size)} for {humanize.size(raw)} of transcripts")
+            reasons.append(f"{humanize.format_size(size)} for {humanize.format_size(raw)} of transcripts")
     if reasons:
         yield Ailment(
             Finding(
@@ -254,8 +255,8 @@ def _packing(patient: Patient) -> Iterator[Ailment]:
 
 
 def _packed(patient: Patient) -> str:
-    with locks.maintenance(patient.beside, _WAIT) as held:
+    with locks.maintenance_lock(patient.beside, _WAIT) as held:
         if not held:
             raise StoreError("another process is packing the store", "Try again later.")
-        maintenance.pack(patient.store, held, full=True)
+        maintenance.pack_store(patient.store, held, full=True)
     return "the store was packed"

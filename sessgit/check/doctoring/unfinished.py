@@ -11,7 +11,7 @@ from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import humanize
 from sessgit.model.finding import Finding
 from sessgit.purge import denied_values, purge
-from sessgit.purge.purge import Wanted, Watch
+from sessgit.purge.purge import PurgeProgress, PurgeValues
 from sessgit.store import layout
 from sessgit.store.damage import packed_refs
 from sessgit.store.files import tempdirs
@@ -24,7 +24,7 @@ _FIX = "sessgit doctor --fix"
 def check(patient: Patient) -> Iterator[Ailment]:
     """What was begun and never came to its end, and what is gone that nobody took away."""
     yield from _folders(patient)
-    yield from map(Ailment, denied_values.faults(patient.beside))
+    yield from map(Ailment, denied_values.denied_value_findings(patient.beside))
     if patient.index is not None:
         store = patient.index.open_store()
         yield from _refs(patient, store)
@@ -33,14 +33,14 @@ def check(patient: Patient) -> Iterator[Ailment]:
 
 
 def _refs(patient: Patient, store: Store) -> Iterator[Ailment]:
-    faults = packed_refs.faults(patient.store)
+    faults = packed_refs.invalid_lines(patient.store)
     try:
-        lost = lost_refs.lost(store)
+        lost = lost_refs.lost_refs(store)
     except SessgitError:  # what cannot be read, `verify` tells
         lost = []
     names = {one.ref for one in lost}
-    for ref in (ref for ref in packed_refs.hollow(patient.store) if ref not in names):
-        session = humanize.shell(layout.session_of(ref.split("/", 2)[-1]))
+    for ref in (ref for ref in packed_refs.refs_without_id(patient.store) if ref not in names):
+        session = humanize.quote_for_shell(layout.session_of(ref.split("/", 2)[-1]))
         what = "it holds no object id, and its old value is unknown"
         yield Ailment(Finding("damage", "refs", ref, what, f"`sessgit repair {session}` records its file again."))
     if not faults and not lost:
@@ -50,22 +50,22 @@ def _refs(patient: Patient, store: Store) -> Iterator[Ailment]:
         lines = f"line {faults[0]} of packed-refs is" if len(faults) == 1 else f"{len(faults)} lines of packed-refs are"
         said.append(f"{lines} not a ref, so git cannot move any")
     if lost:
-        many = lost[0].ref if len(lost) == 1 else f"{humanize.counted(len(lost), 'ref')}, {lost[0].ref} first,"
+        many = lost[0].ref if len(lost) == 1 else f"{humanize.format_count(len(lost), 'ref')}, {lost[0].ref} first,"
         said.append(f"{many} {'is' if len(lost) == 1 else 'are'} missing or empty, and no command did that")
     finding = Finding("damage", "refs", str(patient.store), "; ".join(said), _FIX)
     yield Ailment(finding, lambda: _put_back(patient, store))
 
 
 def _put_back(patient: Patient, store: Store) -> str:
-    count = lost_refs.put_back(store)
+    count = lost_refs.restore_lost(store)
     assert patient.index is not None
     patient.index.damaged.clear()
     patient.index.sync()
-    return f"{humanize.counted(count, 'ref')} restored"
+    return f"{humanize.format_count(count, 'ref')} restored"
 
 
 def _purge(patient: Patient, store: Store) -> Iterator[Ailment]:
-    if not purge.pending(patient.store):
+    if not purge.is_pending(patient.store):
         return
     what = "a purge was interrupted: the value may still be stored"
     finding = Finding("damage", "purge", str(patient.beside.purging), what, _FIX)
@@ -74,9 +74,9 @@ def _purge(patient: Patient, store: Store) -> Iterator[Ailment]:
 
 def _purged(patient: Patient, store: Store) -> str:
     assert patient.index is not None
-    nothing = Wanted(())
-    done = purge.purge(store, patient.index, nothing, patient.config, patient.now, Watch())
-    if purge.pending(patient.store):
+    nothing = PurgeValues(())
+    done = purge.purge_values(store, patient.index, nothing, patient.config, patient.now, PurgeProgress())
+    if purge.is_pending(patient.store):
         raise ConflictError(
             "cannot complete the purge", "To complete it, run `sessgit purge` with the same value again."
         )
@@ -84,9 +84,9 @@ def _purged(patient: Patient, store: Store) -> str:
 
 
 def _merges(patient: Patient, store: Store) -> Iterator[Ailment]:
-    begun = interrupted.left(store)
+    begun = interrupted.unfinished_sessions(store)
     if begun:
-        many = humanize.counted(len(begun), "conversation")
+        many = humanize.format_count(len(begun), "conversation")
         what = f"{many} left by an interrupted merge, {begun[0][:8]} first"
         finding = Finding("wrong", "leftovers", str(patient.beside.state), what, "sessgit gc")
         yield Ailment(finding, lambda: _taken_back(patient, store))
@@ -101,17 +101,18 @@ def _merges(patient: Patient, store: Store) -> Iterator[Ailment]:
 
 
 def _taken_back(patient: Patient, store: Store) -> str:
-    count = interrupted.take_back(store, patient.config, patient.now)
-    return f"{humanize.counted(count, 'conversation')} removed"
+    count = interrupted.delete_unfinished(store, patient.config, patient.now)
+    return f"{humanize.format_count(count, 'conversation')} removed"
 
 
 def _folders(patient: Patient) -> Iterator[Ailment]:
-    left = [*tempdirs.left(), *tempdirs.left(patient.beside.state)]
+    left = [*tempdirs.stale_folders(), *tempdirs.stale_folders(patient.beside.state)]
     if left:
-        what = f"{humanize.counted(len(left), 'temporary folder')} left by killed commands, {left[0].name} first"
+        what = f"{humanize.format_count(len(left), 'temporary folder')} left by killed commands, {left[0].name} first"
         finding = Finding("wrong", "leftovers", str(left[0].parent), what, "sessgit gc")
         yield Ailment(finding, lambda: _swept(patient))
 
 
 def _swept(patient: Patient) -> str:
-    return f"{humanize.counted(tempdirs.sweep() + tempdirs.sweep(patient.beside.state), 'folder')} removed"
+    deleted = tempdirs.delete_stale_folders() + tempdirs.delete_stale_folders(patient.beside.state)
+    return f"{humanize.format_count(deleted, 'folder')} removed"

@@ -88,7 +88,9 @@ def put_in_order(store: Store, branch: str, commit: str) -> tuple[Lines, Mend] |
     None. What was cut out of such a file says nothing of the conversation."""
     session = layout.session_of(branch)
     try:
-        laid = reassemble.lay_out(reassemble.pieces(store, session, reassemble.branches(store, session)).found)
+        laid = reassemble.lay_out(
+            reassemble.file_pieces(store, session, reassemble.session_branches(store, session)).found
+        )
         state = store.state(commit)
     except SessgitError:
         return None
@@ -118,9 +120,9 @@ def basis(store: Store, branch: str) -> str:
     """The branch to mend: the one that is named; for a head in which every prompt is another session's the rewound
     branch that has the session's own."""
     tips = {name: tip for name, (tip, _) in refs.branches(store.path, layout.session_of(branch)).items()}
-    if layout.is_side(branch) or branch not in tips or _is_own(store, tips[branch]):
+    if layout.is_side_branch(branch) or branch not in tips or _is_own(store, tips[branch]):
         return branch
-    others = (name for name in sorted(tips) if layout.is_rewound(name) and _is_own(store, tips[name]))
+    others = (name for name in sorted(tips) if layout.is_rewound_branch(name) and _is_own(store, tips[name]))
     return next(others, branch)
 
 
@@ -128,11 +130,11 @@ def strangers(store: Store, branch: str) -> list[Mend]:
     """The branches that hold lines of another session, which were written into the same file."""
     found = []
     for name, (tip, _) in sorted(refs.branches(store.path, layout.session_of(branch)).items()):
-        if name == branch or layout.is_other(name) or _is_own(store, tip):
+        if name == branch or layout.is_other_version(name) or _is_own(store, tip):
             continue
         state = store.state(tip)
         named = min(map(min, _named(state, store.lines(tip, state.turns).body)))
-        what = f"turns of another session, {named[:8]}, in its file, on {layout.short(name)}: left out"
+        what = f"turns of another session, {named[:8]}, in its file, on {layout.short_name(name)}: left out"
         found.append(Mend("writer", state.turns, 1, what))
     return found
 

@@ -14,21 +14,21 @@ from pathlib import Path
 
 from sessgit import agents
 from sessgit.errors import SessgitError
-from sessgit.history.client_files import place_of
+from sessgit.history.client_files import transcript_place
 from sessgit.model import ids
 from sessgit.model.conversation.session import Session
 from sessgit.record import fork_detection as copies
 from sessgit.record.bulk import families
-from sessgit.record.bulk.families import Failure, File
-from sessgit.record.context import Context
+from sessgit.record.bulk.families import ImportFailure, TranscriptFile
+from sessgit.record.context import RecordContext
 from sessgit.record.recording import record
-from sessgit.record.source import Rules
+from sessgit.record.source import RecordRules
 from sessgit.store import store as stores
 from sessgit.store.damage import objects
 from sessgit.store.files import paths, tempdirs
 from sessgit.store.index import Index
 from sessgit.store.recorder import cursor as cursors
-from sessgit.store.remote.remotes import Link
+from sessgit.store.remote.remotes import Connection
 from sessgit.store.store import Store
 
 _DEEPEST = 100
@@ -43,7 +43,11 @@ class Place:
 
 
 def look(
-    world: Context, states: Sequence[Session], lost: Collection[str], links: Sequence[Link], copy: Path | None = None
+    world: RecordContext,
+    states: Sequence[Session],
+    lost: Collection[str],
+    links: Sequence[Connection],
+    copy: Path | None = None,
 ) -> Iterator[Place]:
     """Where objects that are lost can be had, with all that these lead to and the store lacks as well: first the files
     of these sessions, of which `copy` may be the last one's, then the remotes."""
@@ -51,15 +55,15 @@ def look(
     for name, fill in [*_local(world, states, copy), *_remote(states, links)]:
         if not left:
             return
-        with tempdirs.room("repair-", world.store.beside.state) as folder:
+        with tempdirs.make_folder("repair-", world.store.beside.state) as folder:
             scratch = folder / "store"
             found: dict[str, tuple[str, bytes]] = {}
             is_read = False
             with suppress(SessgitError):  # what cannot be reached or read: the next one
                 fill(scratch)
                 is_read = True
-                there = objects.closure(scratch, left)
-                wanted = [oid for oid in there if oid in left or world.store.repo.trouble(oid)]
+                there = objects.reachable_objects(scratch, left)
+                wanted = [oid for oid in there if oid in left or world.store.repo.read_problem(oid)]
                 found = dict(objects.read_all(scratch, wanted))
         if found or not is_read:
             left -= found.keys()
@@ -70,18 +74,18 @@ def put(store: Store, found: Mapping[str, tuple[str, bytes]]) -> None:
     """Puts objects in their places; what lay there damaged is kept aside, under `state/damaged/`."""
     aside = store.beside.state / "damaged"
     for oid, (kind, data) in found.items():
-        objects.put(store.path, oid, kind, data, aside)
+        objects.write_loose_object(store.path, oid, kind, data, aside)
 
 
-def file_of(world: Context, state: Session) -> Path | None:
+def file_of(world: RecordContext, state: Session) -> Path | None:
     """The file that a session was recorded from: where the client has it by the session's state or by its name, or
     where it was read last."""
-    said = place_of(world.config, state, world.store.beside)
+    said = transcript_place(world.config, state, world.store.beside)
     if said is not None and paths.is_there(said):
         return said
     every = agents.of(state).home.transcripts(world.config)
     named = next((path for path in every if ids.session_id(path.stem) == state.id), None)
-    known = cursors.load(world.store.beside, state.id)
+    known = cursors.load_cursor(world.store.beside, state.id)
     return named or (_plain(known.path) if known else None)
 
 
@@ -97,9 +101,9 @@ def _plain(said: str) -> Path | None:
 _Fill = tuple[str, Callable[[Path], None]]
 
 
-def _local(world: Context, states: Sequence[Session], copy: Path | None) -> Iterator[_Fill]:
+def _local(world: RecordContext, states: Sequence[Session], copy: Path | None) -> Iterator[_Fill]:
     """The files of sessions, and of those that begin as they do: what they share is told apart by all of them."""
-    own: dict[str, tuple[File, Session]] = {}
+    own: dict[str, tuple[TranscriptFile, Session]] = {}
     for state in states:
         path = copy if copy is not None and state is states[-1] else file_of(world, state)
         if path is not None:
@@ -122,43 +126,43 @@ def _local(world: Context, states: Sequence[Session], copy: Path | None) -> Iter
     folders = {file.path: file.path.parents[2] for file in outside if file.path.parent.parent.name == "projects"}
     if folders:
         beside = [
-            (File(file.path, file.agent_id, file.size, file.root, folders.get(file.path)), state)
+            (TranscriptFile(file.path, file.agent_id, file.size, file.root, folders.get(file.path)), state)
             for file, state in own.values()
         ]
         yield name, _recorded(world, beside)
 
 
-def _file(path: Path, state: Session) -> File:
+def _file(path: Path, state: Session) -> TranscriptFile:
     root = ""
     with suppress(SessgitError, OSError):
         root = copies.first_prompt(path)
     is_named = state.agent_id == state.id and ids.session_id(path.stem) == state.id
-    return File(path, path.stem if is_named else state.agent_id, 0, root)
+    return TranscriptFile(path, path.stem if is_named else state.agent_id, 0, root)
 
 
-def _recorded(world: Context, files: Sequence[tuple[File, Session]]) -> Callable[[Path], None]:
+def _recorded(world: RecordContext, files: Sequence[tuple[TranscriptFile, Session]]) -> Callable[[Path], None]:
     """Records files into a store that is made, as an import does: parents come before their forks."""
 
     def fill(scratch: Path) -> None:
-        stores.create(scratch)
+        stores.create_store(scratch)
         made = Store(scratch)
         for name in ("key", "forbidden"):
             with suppress(OSError):
                 shutil.copyfile(getattr(world.store.beside, name), getattr(made.beside, name))
         states = dict(files)
-        failures: list[Failure] = []
+        failures: list[ImportFailure] = []
         with closing(Index(scratch, lambda: made)) as index:
-            for members in families.families(list(states)):
-                for file in families.parents_first(members, failures):
+            for members in families.group_by_prompt(list(states)):
+                for file in families.sort_parents_first(members, failures):
                     redact = bool(states[file].rules.get("redact", world.rules.redact))
                     with suppress(SessgitError):
-                        record(made, index, file.source(world.config, ()), Rules(world.rules.granularity, redact))
+                        record(made, index, file.source(world.config, ()), RecordRules(world.rules.granularity, redact))
 
     return fill
 
 
-def _remote(states: Sequence[Session], links: Sequence[Link]) -> list[_Fill]:
-    def filling(link: Link) -> Callable[[Path], None]:
+def _remote(states: Sequence[Session], links: Sequence[Connection]) -> list[_Fill]:
+    def filling(link: Connection) -> Callable[[Path], None]:
         return lambda scratch: objects.fetch(scratch, link, [state.id for state in states])
 
     return [(f"the remote {link.remote.name}", filling(link)) for link in links]

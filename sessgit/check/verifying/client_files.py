@@ -12,13 +12,13 @@ from sessgit.agents.reader import Reader, opened
 from sessgit.check.verifying.commit_extras import REDACTED
 from sessgit.check.verifying.turns import Where
 from sessgit.errors import SessgitError
-from sessgit.history.reassemble import Piece, Pieces, is_glued, own_commits
+from sessgit.history.reassemble import Piece, Pieces, own_commits, was_continued_without_newline
 from sessgit.model import humanize
 from sessgit.model.conversation.message import Message
 from sessgit.model.finding import Finding
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.secrets import secret_filter
-from sessgit.store.store import Store, hash_of, with_newlines
+from sessgit.store.store import Store, lines_hash, with_newlines
 
 
 def check(store: Store, session: str, tips: Mapping[str, str]) -> Iterator[Finding]:
@@ -44,12 +44,12 @@ def check_places(session: str, found: Sequence[Piece], missing: int) -> Iterator
     """Whether lines stand one after another in their file, as their extents say."""
     where = Where(session)
     if missing:
-        what = f"{humanize.counted(missing, 'byte')} of its file were never recorded, or its extents are wrong"
+        what = f"{humanize.format_count(missing, 'byte')} of its file were never recorded, or its extents are wrong"
         yield where.found("note", "extent", what)
     placed = sorted(found, key=lambda one: (one.file, one.extent.offset, -one.extent.length))
     both = [(one, other) for one, other in pairwise(placed) if one.file == other.file]
     over = [(one, other) for one, other in both if one.extent.end > other.extent.offset]
-    over = [(one, other) for one, other in over if not is_glued(other, [one])]
+    over = [(one, other) for one, other in over if not was_continued_without_newline(other, [one])]
     if not all(_is_among(list(one.lines), list(other.lines)) for one, other in over):
         yield where.found("note", "extent", "two different lines have the same place in its file, by their extents")
 
@@ -63,20 +63,22 @@ def _is_among(held: list[bytes], lines: list[bytes]) -> bool:
 
 def _proofs(store: Store, session: str, tips: Mapping[str, str]) -> Iterator[Finding]:
     """The proofs of lines that the file still has as they were: redacted they are what is stored."""
-    known = cursors.load(store.beside, session)
+    known = cursors.load_cursor(store.beside, session)
     commits = {commit: message for tip in tips.values() for commit, message in own_commits(store, session, tip)}
     proved = [one for one in commits.values() if one.get("Original-HMAC") and known and one.file == known.file]
     if known is None or not proved:
         return
     state = store.state(tips[session])
     agent, path = agents.of(state), Path(known.path)
-    make, redact = agent.lines.make, secret_filter.line(store.beside, state.rules, agent.protected_keys)
+    make, redact = agent.lines.make, secret_filter.line_cleaner(store.beside, state.rules, agent.protected_keys)
     with opened(path) as file:
-        if not cursors.fits(known, path, file.file, file.inode, file.size):
+        if not cursors.matches_file(known, path, file.file, file.inode, file.size):
             return
         wrong = sum(not _is_proof(store, Reader(file, 0, redact, make), message) for message in proved)
     if wrong:
-        many = "the proof of a commit is" if wrong == 1 else f"the proofs of {humanize.counted(wrong, 'commit')} are"
+        many = (
+            "the proof of a commit is" if wrong == 1 else f"the proofs of {humanize.format_count(wrong, 'commit')} are"
+        )
         what = f"{many} not what its file and this store's key give: they are wrong, or from another key"
         yield Where(session).found("note", "proof", what)
 
@@ -84,7 +86,7 @@ def _proofs(store: Store, session: str, tips: Mapping[str, str]) -> Iterator[Fin
 def _is_proof(store: Store, reader: Reader, message: Message) -> bool:
     """Whether a commit proves the lines that stand in the file at its places; also where other lines stand there."""
     lines = [line for extent in message.extents for line in reader.again(extent)]
-    is_stored = hash_of(line.raw for line in lines) == message.get("Lines-SHA256")
+    is_stored = lines_hash(line.raw for line in lines) == message.get("Lines-SHA256")
     if not is_stored or not any(line.secrets for line in lines):
         return True
     return store.hmac(with_newlines(line.written for line in lines)) == message.get("Original-HMAC")

@@ -38,8 +38,8 @@ def check(store: Store, commit: str, name: str, oid: str, where: Where) -> Itera
 
 def _pad(store: Store, commit: str, where: Where) -> Iterator[Finding]:
     """The lists of the scratchpad: what is no entry, how entries are written, and what is beyond their bounds."""
-    held = pad_lists.read(store, commit)
-    found = pads.read(held)
+    held = pad_lists.read_lists(store, commit)
+    found = pads.read_pad(held)
     if found.passed:
         lines = "line that is not an entry" if found.passed == 1 else "lines that are not entries"
         yield where.found("note", "pad", f"the pad has {found.passed:,} {lines}; they are kept, but ignored")
@@ -58,7 +58,7 @@ def _entries(entries: Sequence[Entry], where: Where) -> Iterator[Finding]:
     renamed = [one for one in entries if not _is_named(one)]
     if renamed:
         yield where.found("wrong", "pad", f"{_counted(renamed)} an id that does not match its text")
-    rewritten = [one for one in entries if pads.written(one).line != one.line]
+    rewritten = [one for one in entries if pads.entry_with_line(one).line != one.line]
     if rewritten:
         yield where.found("wrong", "pad", f"{_counted(rewritten)} a line in another form than entries have")
     long = [one for one in entries if len(one.text) > _longest(one)]
@@ -69,7 +69,7 @@ def _entries(entries: Sequence[Entry], where: Where) -> Iterator[Finding]:
 def _is_named(entry: Entry) -> bool:
     """Whether an entry has the id of its words; one whose system knew of no cycle has that of the first, and of words
     that were redacted since nobody can tell."""
-    named = {pads.written(replace(entry, id="", cycle=cycle)).id for cycle in (entry.cycle, 1)}
+    named = {pads.entry_with_line(replace(entry, id="", cycle=cycle)).id for cycle in (entry.cycle, 1)}
     return entry.id in named or REDACTED in entry.line
 
 

@@ -15,16 +15,16 @@ from sessgit.check.verifying import metadata
 from sessgit.check.verifying.metadata import Sayings
 from sessgit.check.verifying.turns import Where
 from sessgit.errors import SessgitError
-from sessgit.history.reassemble import Laid, own_commits
+from sessgit.history.reassemble import LaidOutFile, own_commits
 from sessgit.model.conversation.message import Extent
 from sessgit.model.finding import Finding
 from sessgit.record import fork_detection
-from sessgit.record.recorded_turns import Recorded
+from sessgit.record.recorded_turns import RecordedTurns
 from sessgit.store import layout
 from sessgit.store.store import Store
 
 
-def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid) -> Iterator[Finding]:
+def check(store: Store, session: str, tips: Mapping[str, str], laid: LaidOutFile) -> Iterator[Finding]:
     """What another cut of the same bytes says otherwise than what is recorded.
 
     What a file does not say is not held against it: of one of which bytes are missing or that was cut back into a turn,
@@ -33,7 +33,9 @@ def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid) -> It
     state = store.state(tips[session])
     origin = state.origin
     said = metadata.begun(agents.of(state), store, session, tips.values())
-    recorded = Recorded(store, dict(tips), agents.of(state), fork_point=origin.turn if origin and origin.prefix else 0)
+    recorded = RecordedTurns(
+        store, dict(tips), agents.of(state), fork_point=origin.turn if origin and origin.prefix else 0
+    )
     made = _cut(agents.of(state), session, laid, origin.prefix if origin else 0, said, _Shared(recorded, tips.values()))
     yield from metadata.check(store, session, tips, laid, said)
     apart = _apart(store, session, tips)
@@ -70,10 +72,10 @@ class _Made:
     by_prompt: dict[bytes, Node]
 
 
-class _Shared(fork_detection.Nothing):
+class _Shared(fork_detection.EmptyHistory):
     """The history of a fork of ours of which nothing is recorded but the last turn that it shares."""
 
-    def __init__(self, recorded: Recorded, tips: Iterable[str]) -> None:
+    def __init__(self, recorded: RecordedTurns, tips: Iterable[str]) -> None:
         turns = (node for tip in tips for node in line_of(recorded.node_at(tip)))
         self._shared = {node.key: recorded.shared(node) for node in turns}
 
@@ -82,7 +84,7 @@ class _Shared(fork_detection.Nothing):
         return bool(shared) and line.uuid not in (shared or ())
 
 
-def _cut(agent: Agent, session: str, laid: Laid, prefix: int, said: Sayings, history: History) -> _Made:
+def _cut(agent: Agent, session: str, laid: LaidOutFile, prefix: int, said: Sayings, history: History) -> _Made:
     cutter = agent.cutter(history, session=session)
     for piece in laid.pieces:
         at = piece.extent.offset
@@ -101,7 +103,7 @@ def _cut(agent: Agent, session: str, laid: Laid, prefix: int, said: Sayings, his
     return _Made(cutter.head, {node.key: node for node in nodes}, by_prompt)
 
 
-def _prompt(recorded: Recorded, node: Node) -> bytes:
+def _prompt(recorded: RecordedTurns, node: Node) -> bytes:
     try:
         return recorded.lines(node)[1][0].raw
     except (SessgitError, IndexError):
@@ -127,7 +129,7 @@ def _apart(store: Store, session: str, tips: Mapping[str, str]) -> set[str]:
     } - {""}
 
 
-def _heads(led: Node | None, recorded: Recorded, tips: Mapping[str, str], session: str) -> Iterator[Finding]:
+def _heads(led: Node | None, recorded: RecordedTurns, tips: Mapping[str, str], session: str) -> Iterator[Finding]:
     head = recorded.node_at(tips[session])
     if (head.number if head else 0) != (led.number if led else 0) or (head and led and not _same(head, led)):
         key = led.key if led else "none"
@@ -146,7 +148,7 @@ def _same(one: Node, other: Node) -> bool:
 
 
 def _lines(
-    recorded: Recorded, node: Node, again: Node, where: Where, apart: Collection[str], *, is_whole: bool
+    recorded: RecordedTurns, node: Node, again: Node, where: Where, apart: Collection[str], *, is_whole: bool
 ) -> Iterator[Finding]:
     """The lines of a turn; of one of which not all is known, those that were found are among those recorded, and in
     the same order."""

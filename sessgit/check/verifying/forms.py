@@ -17,8 +17,8 @@ from sessgit.model.conversation.message import EVENTS, Message
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.finding import Finding
-from sessgit.model.line_list import whole
-from sessgit.record.commits import counts
+from sessgit.model.line_list import file_lines
+from sessgit.record.commits import usage_trailers
 from sessgit.store import layout
 from sessgit.store.backend import AUTHOR, Commit
 from sessgit.store.store import Store
@@ -118,7 +118,7 @@ def is_ours(origin: Origin) -> bool:
 
 def tail_lines(agent: Agent, data: bytes) -> list[Line]:
     """The lines of a `tail.jsonl`, the last one also where it has no newline."""
-    return agent.lines.parsed(whole(data.split(b"\n")))
+    return agent.lines.parsed(file_lines(data.split(b"\n")))
 
 
 def check_message(seen: Seen, told: Turn | None) -> Iterator[Finding]:
@@ -129,7 +129,7 @@ def check_message(seen: Seen, told: Turn | None) -> Iterator[Finding]:
         return
     derived = {"Session": seen.state.id or message.get("Session")}
     if told is not None:
-        derived |= {key: canonical.one_line(value, 500) for key, value in counts(told)}
+        derived |= {key: canonical.one_line(value, 500) for key, value in usage_trailers(told)}
     if seen.event == "fork" and seen.state.origin is not None:
         derived["Fork-Point"] = _address(seen.state.origin)
         if ("Turn" in dict(message.trailers)) != bool(seen.state.origin.cell):
@@ -140,7 +140,7 @@ def check_message(seen: Seen, told: Turn | None) -> Iterator[Finding]:
             values = message.all(key) if key in _SEVERAL else [derived.get(key, message.get(key))]
             trailers += [(key, value) for value in values if value]
     wanted = Message(_subject(seen, told), tuple(trailers))
-    if messages.dumps(wanted) != seen.commit.message:
+    if messages.format_message(wanted) != seen.commit.message:
         both = {*message.trailers} ^ {*trailers}
         wrong = [*(["subject"] if _line(wanted.subject) != message.subject else []), *sorted({key for key, _ in both})]
         what = ", ".join(wrong) or "the order of its trailers, or a line that is not a trailer"
@@ -181,7 +181,7 @@ def check_compaction(seen: Seen, made: Folder) -> Iterator[Finding]:
     if seen.parent is None or seen.event == "graft":
         return
     own = max(sum(extent.lines for extent in seen.message.extents) - len(made.body), 0)
-    is_told = messages.loads(seen.parent.message).get("Event") == "compact"
+    is_told = messages.parse_message(seen.parent.message).get("Event") == "compact"
     if own and not is_told and any(line.is_boundary for line in made.before[-own:]):
         yield seen.wrong("history", "a compaction precedes its prompt, but no earlier commit records it")
 
@@ -212,7 +212,7 @@ def _subject(seen: Seen, told: Turn | None) -> str:
 
 
 def _line(subject: str) -> str:
-    return messages.dumps(Message(subject)).partition("\n")[0]
+    return messages.format_message(Message(subject)).partition("\n")[0]
 
 
 def _address(origin: Origin) -> str:
@@ -249,7 +249,7 @@ def _parents(store: Store, seen: Seen) -> Iterator[Finding]:
     if len(above) > (2 if event in ("merge", "edit") else 1) or (event == "merge" and len(above) == 1):
         yield seen.wrong("history", f"a commit of the event {event} has {len(above)} parents")
     for parent in above[1:]:
-        if store.repo.trouble(parent):
+        if store.repo.read_problem(parent):
             yield seen.where.lost(store, parent, "what was merged here")
 
 

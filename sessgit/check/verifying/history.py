@@ -35,7 +35,7 @@ def check(store: Store, branch: str, tip: str, memory: Memory) -> Iterator[Findi
     yield from found
     if before and before.is_damaged and before.session != session:
         yield Where(branch, before.number or None).found(
-            "note", "shared", f"its shared part with {layout.short(before.session)} is damaged, see there"
+            "note", "shared", f"its shared part with {layout.short_name(before.session)} is damaged, see there"
         )
     cut_off = bool(found)
     for commit in reversed(commits):
@@ -72,7 +72,7 @@ def _tip(store: Store, tip: str, session: str, known: Known, where: Where) -> It
     assert known.state is not None
     if known.session != session:
         yield where.found(
-            "wrong", "trailer", f"its last commit is one of {layout.short(known.session) or 'no session'}"
+            "wrong", "trailer", f"its last commit is one of {layout.short_name(known.session) or 'no session'}"
         )
     try:
         numbers, wrong = trees.numbers(store, tip)
@@ -96,7 +96,7 @@ class _Commit:
     ) -> None:
         self.store, self.commit, self.before, self.memory = store, commit, before, memory
         self.is_first = is_first
-        self.message: Message = messages.loads(commit.message)
+        self.message: Message = messages.parse_message(commit.message)
         self.session, self.event = self.message.get("Session"), self.message.get("Event")
         self.number, self.key = self.message.number("Turn"), self.message.get("Prompt")
         own = self.session == layout.session_of(branch)
@@ -214,7 +214,7 @@ class _Commit:
         if self.event == "fork" and state.origin is not None and not state.origin.prefix:
             shared = set(range(1, state.origin.turn + 1))
             for number in sorted(changed & shared):  # their folders hold the lines of the fork's own file
-                if (entry := self.store.repo.entry(tree, layout.turn(number))) is not None:
+                if (entry := self.store.repo.entry(tree, layout.turn_folder(number))) is not None:
                     self.found += turns.check(
                         agents.of(state), self.store, entry[0], Where(self.session, number), cut=_cut(state)
                     )[1]
@@ -252,7 +252,7 @@ class _Commit:
         same = number == before.number and self.key == before.key
         if self.before is not None and not same and number != before.number + 1:
             self._say("wrong", "numbers", f"turn {number} follows turn {before.number}")
-        entry = self.store.repo.entry(self.store.tree(self.commit.id), layout.turn(number))
+        entry = self.store.repo.entry(self.store.tree(self.commit.id), layout.turn_folder(number))
         if entry is None:
             self._say("damage", "tree", "the turn has no folder")
             return turns.Folder()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from sessgit.branch.merging import pads
-from sessgit.branch.merging.sides import Sides, began_with
+from sessgit.branch.merging.sides import MergeSides, base_state
 from sessgit.check.verifying import ref_checks
 from sessgit.check.verifying.forms import Seen
 from sessgit.errors import SessgitError, StoreError
@@ -47,12 +47,12 @@ def check(store: Store, seen: Seen) -> Iterator[Finding]:
 
 def _joined(store: Store, seen: Seen) -> Iterator[Finding]:
     main, other = seen.commit.parents
-    if tip_join.has_own(store, other, main):
+    if tip_join.has_own_turns(store, other, main):
         what = "it leaves out turns of the side that it joins"
         yield seen.where.found("damage", "join", what)
         return
     repo = _Unwritten(store.repo)
-    made = tip_join.joined(Store(store.path, cast(Repository, repo)), main, other)
+    made = tip_join.joined_commit(Store(store.path, cast(Repository, repo)), main, other)
     tree, time = repo.commits[made]
     times = [store.commit(tip).time for tip in (main, other)]
     if seen.commit.time != time:
@@ -108,7 +108,7 @@ def _is_new(store: Store, session: str) -> bool:
     """Whether a merge made the session, as far as that is written down."""
     with suppress(StoreError):
         moves = ((one.command, move) for one in journal.read(store.beside) for move in one.moves)
-        return any((told, move.ref, move.old) == ("merge", layout.head(session), None) for told, move in moves)
+        return any((told, move.ref, move.old) == ("merge", layout.head_ref(session), None) for told, move in moves)
     return False
 
 
@@ -143,7 +143,7 @@ def _meant(store: Store, theirs: str) -> list[Session]:
 
 
 def _said(state: Session) -> tuple[object, ...]:
-    return state.labels, canonical.compact(unified_state.document(state.unified))
+    return state.labels, canonical.compact(unified_state.state_document(state.unified))
 
 
 def _before(store: Store, seen: Seen, tip: str) -> Iterator[tuple[str, Session]]:
@@ -186,11 +186,13 @@ def _not_made(store: Store, seen: Seen, ours: str, top: Session, other: Session)
     """What of the merge is not what comes of theirs and of ours as it stood at a commit; nothing where the two have
     turns in common and no history."""
     theirs = seen.commit.parents[1]
-    base = merge_base.of(store, ours, theirs)
+    base = merge_base.merge_base(store, ours, theirs)
     if not base and _first_key(store, ours) == _first_key(store, theirs):
         return []
-    began = Base(*(began_with(store, tip, base) for tip in (ours, theirs)))
-    results = [merge_decisions.resolved(top, merge_decisions.decide(began, top, other, choice)) for choice in _SIDES]
+    began = Base(*(base_state(store, tip, base) for tip in (ours, theirs)))
+    results = [
+        merge_decisions.resolve_state(top, merge_decisions.decide_all(began, top, other, choice)) for choice in _SIDES
+    ]
     return [*_decided(seen.state, results), *_carried(store, seen, ours, top, other, base)]
 
 
@@ -208,10 +210,10 @@ def _decided(state: Session, results: Sequence[Session]) -> Iterator[str]:
         yield "labels"
     of_programs = [one.unified for one in results]
     said = {
-        path: [unified_state.value(one, path) for one in of_programs]
+        path: [unified_state.value_at(one, path) for one in of_programs]
         for path in (*unified_state.SCALARS, *unified_state.COUNTERS)
     }
-    if any(unified_state.value(state.unified, path) not in values for path, values in said.items()):
+    if any(unified_state.value_at(state.unified, path) not in values for path, values in said.items()):
         yield "values of programs"
     held, sides = state.unified.working_memory, [one.working_memory for one in of_programs]
     keys = {*held, *(key for one in sides for key in one)}
@@ -220,19 +222,19 @@ def _decided(state: Session, results: Sequence[Session]) -> Iterator[str]:
 
 
 def _same_at(one: Mapping[str, Any], other: Mapping[str, Any], key: str) -> bool:
-    return (key in one) == (key in other) and unified_state.same(one.get(key), other.get(key))
+    return (key in one) == (key in other) and unified_state.is_same_json(one.get(key), other.get(key))
 
 
 def _carried(store: Store, seen: Seen, at: str, top: Session, other: Session, base: str) -> Iterator[str]:
     """Which of the folders that commits carry along the two do not give; ours is read as of a commit."""
     ours, theirs = seen.commit.parents
-    found = Sides(
+    found = MergeSides(
         Branch(top.id, at, top), Branch(other.id, theirs, other), theirs, base, 0, (), (), None, False, ()
     )  # fmt: skip
     held, repo = store.repo.tree(seen.commit.tree), _Unwritten(store.repo)
     unwritten = Store(store.path, cast(Repository, repo))
     made = [
-        repo.entries(repo.edit_tree(store.commit(ours).tree, pads.unite(store, found, choice).changes(unwritten)))
+        repo.entries(repo.edit_tree(store.commit(ours).tree, pads.merge_pads(store, found, choice).changes(unwritten)))
         for choice in _SIDES
     ]
     yield from (_NAMED[name] for name in layout.CARRIED if held.get(name) not in [one.get(name) for one in made])

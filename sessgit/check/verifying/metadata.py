@@ -9,10 +9,10 @@ from sessgit.agents.base import Agent, Facts
 from sessgit.agents.line import Line
 from sessgit.check.verifying.turns import Where
 from sessgit.errors import SessgitError
-from sessgit.history.reassemble import Laid, own_commits
+from sessgit.history.reassemble import LaidOutFile, own_commits
 from sessgit.model.conversation.session import Session
 from sessgit.model.finding import Finding
-from sessgit.record.recorded_turns import goes_on
+from sessgit.record.recorded_turns import matches_cursor
 from sessgit.store import layout
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
@@ -75,7 +75,7 @@ def begun(agent: Agent, store: Store, session: str, tips: Iterable[str]) -> Sayi
     return Sayings(agent, names, agent.facts(), agent.facts())
 
 
-def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid, said: Sayings) -> Iterator[Finding]:
+def check(store: Store, session: str, tips: Mapping[str, str], laid: LaidOutFile, said: Sayings) -> Iterator[Finding]:
     """Return a finding for what the state at the head says, and neither the lines do nor a commit that edited it.
 
     Only where each line that was read is recorded. Of one file the last line counts; of several, or of one that was cut
@@ -89,7 +89,7 @@ def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid, said:
     except SessgitError:
         return  # told where it was met
     is_one = laid.file == 1
-    is_level = is_one and not any(map(layout.is_rewound, tips))
+    is_level = is_one and not any(map(layout.is_rewound_branch, tips))
     wrong = [
         name
         for name in (_FIELDS if is_one else _LATEST)
@@ -120,7 +120,7 @@ def _is_level(store: Store, session: str, tips: Mapping[str, str]) -> bool:
     last = next((event for event in events if event not in ("edit", "merge")), "")
     if last == "end":
         return True
-    known = cursors.load(store.beside, session)
+    known = cursors.load_cursor(store.beside, session)
     return last in ("turn", "cell", "graft") and (
-        known is not None and not known.pending and goes_on(store, session, tips, known)
+        known is not None and not known.pending and matches_cursor(store, session, tips, known)
     )

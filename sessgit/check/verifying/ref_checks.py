@@ -32,7 +32,7 @@ def check(store: Store) -> Iterator[Finding]:
     yield from _packs(store.path)
     yield from _broken(store.path)
     with suppress(StoreError):  # of a journal that cannot be read it is told below
-        yield from lost_refs.findings(store)
+        yield from lost_refs.lost_ref_findings(store)
         known = {one.id: {move.old for move in one.moves if move.old} for one in journal.read(store.beside)}
     heads = {
         name.removeprefix(space) for space in (layout.HEADS, layout.ARCHIVE) for name in held if name.startswith(space)
@@ -73,7 +73,7 @@ def _ref(store: Store, ref: str, oid: str, heads: Collection[str], known: Mappin
                 "ref",
                 ref,
                 "a side branch whose session has no head",
-                f"sessgit repair {humanize.shell(layout.session_of(name))}",
+                f"sessgit repair {humanize.quote_for_shell(layout.session_of(name))}",
             )
     elif ref.startswith(layout.TAGS):
         yield from _tag(store, ref, oid)
@@ -91,7 +91,7 @@ def _keep(store: Store, ref: str, oid: str, known: Mapping[str, set[str]]) -> It
     name = ref.removeprefix(layout.KEEP)
     if not _KEPT.fullmatch(name):
         yield Finding("wrong", "ref", ref, "not a valid name for a kept tip")
-    elif store.repo.trouble(oid):
+    elif store.repo.read_problem(oid):
         yield Finding("damage", "object", ref, f"its undo data is missing: object {oid}", "", (oid,))
     elif name.partition("-")[0] not in known:
         yield Finding("note", "ref", ref, "it keeps a tip for an operation that the journal does not have")
@@ -101,14 +101,15 @@ def _keep(store: Store, ref: str, oid: str, known: Mapping[str, set[str]]) -> It
 
 def _is_kept(store: Store, oid: str, old: str) -> bool:
     """Whether a commit is what a ref held, or what a repair could leave of it."""
-    return oid == old or bool(store.repo.trouble(old)) or store.repo.is_ancestor(oid, old)
+    return oid == old or bool(store.repo.read_problem(old)) or store.repo.is_ancestor(oid, old)
 
 
 def _remote(store: Store, ref: str, oid: str) -> Iterator[Finding]:
-    if layout.parts(ref)[0] not in layout.SPACES:
+    if layout.split_ref(ref)[0] not in layout.REF_SPACES:
         yield Finding("note", "ref", ref, "it belongs to no remote")
-    elif store.repo.trouble(oid):
-        mend = f"`git -C {humanize.shell(str(store.path))} update-ref -d {humanize.shell(ref)}`, then `sessgit pull`"
+    elif store.repo.read_problem(oid):
+        folder, name = humanize.quote_for_shell(str(store.path)), humanize.quote_for_shell(ref)
+        mend = f"`git -C {folder} update-ref -d {name}`, then `sessgit pull`"
         yield Finding("damage", "object", ref, f"an object of a remote is missing here: object {oid}", mend, (oid,))
 
 
@@ -118,7 +119,11 @@ def _tag(store: Store, ref: str, oid: str) -> Iterator[Finding]:
         check_tag(name)
     except SessgitError:
         yield Finding(
-            "wrong", "tag", ref, "an address cannot name this tag", f"sessgit tag --delete {humanize.shell(name)}"
+            "wrong",
+            "tag",
+            ref,
+            "an address cannot name this tag",
+            f"sessgit tag --delete {humanize.quote_for_shell(name)}",
         )
     commit = store.repo.peel(oid)
     if commit is None:
@@ -128,7 +133,7 @@ def _tag(store: Store, ref: str, oid: str) -> Iterator[Finding]:
             ref,
             f"it does not point to a commit: object {oid}",
             "It is restored with its conversation: `sessgit doctor --fix`. "
-            f"To give it up: `sessgit tag --delete {humanize.shell(name)}`",
+            f"To give it up: `sessgit tag --delete {humanize.quote_for_shell(name)}`",
             (oid,),
         )
         return
@@ -160,7 +165,7 @@ def _names(store: Store, held: Mapping[str, str]) -> Iterator[Finding]:
     found = dict[tuple[str, str], list[str]]()
     for ref, oid in sorted(held.items()):
         session = ref.removeprefix(layout.HEADS).removeprefix(layout.ARCHIVE)
-        if not ref.startswith((layout.HEADS, layout.ARCHIVE)) or layout.is_side(session):
+        if not ref.startswith((layout.HEADS, layout.ARCHIVE)) or layout.is_side_branch(session):
             continue
         try:
             state = store.state(oid)
@@ -171,17 +176,17 @@ def _names(store: Store, held: Mapping[str, str]) -> Iterator[Finding]:
     for (_, name), sessions in found.items():
         for session in sorted(set(sessions))[1:]:
             what = f"another conversation of its project is also named {canonical.one_line(name, 60)}"
-            yield Finding("note", "name", session, what, f"sessgit rename {humanize.shell(session)} NAME")
+            yield Finding("note", "name", session, what, f"sessgit rename {humanize.quote_for_shell(session)} NAME")
 
 
 def _packs(store: Path) -> Iterator[Finding]:
     """Packs that git cannot use: what is in them seems to be missing."""
-    for path in packs.closed(store):
-        where, mend = path.relative_to(store).as_posix(), f"chmod u+rX {humanize.shell(str(path))}"
+    for path in packs.unreadable_packs(store):
+        where, mend = path.relative_to(store).as_posix(), f"chmod u+rX {humanize.quote_for_shell(str(path))}"
         yield Finding(
             "damage", "permissions", where, "no permission to read it, so its contents seem to be missing", mend
         )
-    for broken in packs.broken(store):
+    for broken in packs.broken_packs(store):
         if broken.fault != "closed":
             where = broken.path.relative_to(store).as_posix()
             yield Finding("damage", "pack", where, f"git cannot use it: {_TOLD[broken.fault]}", _FIX)
@@ -189,7 +194,7 @@ def _packs(store: Path) -> Iterator[Finding]:
 
 def _broken(store: Path) -> Iterator[Finding]:
     """Loose refs that hold no object's id: git stumbles over them."""
-    for ref in packed_refs.hollow(store):
+    for ref in packed_refs.refs_without_id(store):
         yield Finding("damage", "ref", ref, "the ref has no object id", _FIX)
-    for number in packed_refs.faults(store)[:_MOST]:
+    for number in packed_refs.invalid_lines(store)[:_MOST]:
         yield Finding("damage", "ref", "packed-refs", f"line {number} is not a ref", _FIX)

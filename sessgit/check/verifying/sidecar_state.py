@@ -30,7 +30,7 @@ def check(store: Store) -> Iterator[Finding]:
     yield from _repository(store.path)
     yield from _key(beside)
     try:
-        settings.load(beside)
+        settings.load_settings(beside)
     except SessgitError as error:
         yield Finding("wrong", "settings", "config.toml", str(error), "`sessgit config` lists the valid settings.")
     yield from _journal(beside)
@@ -62,11 +62,11 @@ def _journal(beside: StorePaths) -> Iterator[Finding]:
     except SessgitError as error:
         yield Finding("damage", "operations", beside.journal.name, str(error), "Move it aside: a new one is created.")
     name, lines = beside.journal.name, [line for line in _read(beside.journal).split(b"\n") if line]
-    torn = sum(journal.parsed(line) is None for line in lines)
+    torn = sum(journal.parse_line(line) is None for line in lines)
     if torn:
         which = "a line" if torn == 1 else f"{torn} lines"
         yield Finding("note", "operations", name, f"{which} cannot be read, so those operations cannot be undone")
-    done = [one for one in map(journal.parsed, lines) if one is not None]
+    done = [one for one in map(journal.parse_line, lines) if one is not None]
     wrong = [one for one in done if not re.fullmatch("[0-9a-f]{8}", one.id)]
     twice = [name for name, count in Counter(one.id for one in done).items() if count > 1]
     if wrong or twice:
@@ -87,10 +87,10 @@ def _states(beside: StorePaths) -> Iterator[Finding]:
                 yield Finding(
                     "note", "agreement", place, "it cannot be read: the next push or pull compares everything"
                 )
-        elif ids.is_branch(session) and cursor.load(beside, session) is None:
+        elif ids.is_branch(session) and cursor.load_cursor(beside, session) is None:
             yield Finding("note", "cursor", place, "it cannot be read: the transcript is read from the start again")
     for path in sorted(beside.state.glob("*.append")):
-        if append_intent.load(beside, path.stem) is None:
+        if append_intent.load_intent(beside, path.stem) is None:
             what = "it cannot be read: an interrupted merge cannot be completed"
             yield Finding("note", "appending", f"state/{path.name}", what)
     if beside.latest.exists() and not _is_object(_read(beside.latest), version=1):
@@ -101,10 +101,10 @@ def _purged(store: Store) -> Iterator[Finding]:
     """What was purged is known, and is not there again."""
     beside = store.beside
     try:
-        denylist.values(beside)
+        denylist.denied_values(beside)
     except SessgitError as error:
         yield Finding("wrong", "purge", f"state/{beside.forbidden.name}", str(error), error.hint)
-    yield from denied_values.faults(beside)
+    yield from denied_values.denied_value_findings(beside)
     if beside.purging.exists():
         what = "a purge was interrupted: the value may still be stored"
         yield Finding("wrong", "purge", f"state/{beside.purging.name}", what, "The next `sessgit purge` completes it.")

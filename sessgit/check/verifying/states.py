@@ -65,7 +65,7 @@ def read(store: Store, commit: str, session: str, where: Where) -> tuple[Session
     state = sessions.loads(document)
     found = [where.found("wrong", "state", said) for said in _wrong(document, state, session)]
     memory = state.unified.working_memory
-    if memory and unified_state.size(memory) > unified_state.LARGEST_MEMORY:
+    if memory and unified_state.memory_size(memory) > unified_state.LARGEST_MEMORY:
         found.append(where.found("note", "state", "its working memory is larger than 64 KiB"))
     if canonical.dumps(document) != data:
         found.append(where.found("wrong", "state", f"{layout.STATE} is not written in the canonical form"))
@@ -114,7 +114,7 @@ def expected(seen: Seen, given: Given) -> Session:
     made = replace(state, **wanted)
     if event == "end":
         is_cut_short = state.state == "interrupted" if given.is_cut_short is None else given.is_cut_short
-        made = commits.ended(made, given.tail, cut_short=is_cut_short)
+        made = commits.ended_state(made, given.tail, cut_short=is_cut_short)
     return made
 
 
@@ -224,7 +224,7 @@ def _left(origin: Origin, session: str) -> Iterator[str]:
 def _authored(state: Session) -> Iterator[str]:
     """What an edit would refuse, or write otherwise."""
     said = [("name", check_name, state.name), ("description", _description, state.description)]
-    said.append(("stage", edit.stage, state.stage))
+    said.append(("stage", edit.parse_stage, state.stage))
     written = [one for one in said if one[2]] + [("label", edit.label, one) for one in state.labels]
     for what, check, value in written:
         with suppress(SessgitError):
@@ -236,7 +236,7 @@ def _authored(state: Session) -> Iterator[str]:
 
 
 def _description(text: str) -> str:
-    edit.description(text)
+    edit.parse_description(text)
     return text
 
 

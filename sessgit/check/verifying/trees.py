@@ -22,7 +22,7 @@ def numbers(store: Store, commit: str) -> tuple[list[int], list[str]]:
                 is_folder
                 and turn.isascii()
                 and turn.isdigit()
-                and f"{layout.TURNS}/{name}/{turn}" == layout.turn(int(turn))
+                and f"{layout.TURNS}/{name}/{turn}" == layout.turn_folder(int(turn))
             ):
                 found.append(int(turn))
             else:
@@ -51,7 +51,7 @@ def faults(store: Store, oid: str, where: Where, known: set[str], path: str = ""
         return
     known.add(oid)
     try:
-        entries, strange = store.repo.tree(oid), store.repo.strange(oid)
+        entries, strange = store.repo.tree(oid), store.repo.irregular_entries(oid)
     except StoreError:
         yield where.lost(store, oid, _label(path))
         return
@@ -64,7 +64,7 @@ def faults(store: Store, oid: str, where: Where, known: set[str], path: str = ""
             yield from faults(store, entry, where, known, f"{path}{name}/")
         elif entry not in known and name not in strange:
             known.add(entry)
-            if store.repo.trouble(entry):
+            if store.repo.read_problem(entry):
                 yield where.lost(store, entry, _label(f"{path}{name}"))
 
 

@@ -15,9 +15,9 @@ from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.finding import Finding, Severity
-from sessgit.model.line_list import lines_of
+from sessgit.model.line_list import split_lines
 from sessgit.store import layout
-from sessgit.store.store import Store, hash_of
+from sessgit.store.store import Store, lines_hash
 
 _OWN = (layout.BEFORE, layout.BODY, layout.CELLS)
 _FOLDERS = (layout.TEXTS, layout.SUBAGENTS, layout.FILES)
@@ -53,7 +53,7 @@ class Where:
 
     def lost(self, store: Store, oid: str, what: str) -> Finding:
         """An object that cannot be read."""
-        how = f"is {store.repo.trouble(oid) or 'of another kind'}"
+        how = f"is {store.repo.read_problem(oid) or 'of another kind'}"
         mend = REPAIR.format(session=layout.session_of(self.branch))
         return self.found("damage", "object", f"{what} {how}: object {oid}", mend, oid)
 
@@ -103,7 +103,7 @@ def check_lines(message: Message, lines: Sequence[bytes], where: Where, *, unend
     own = lines[len(lines) - count :]
     if len(extents) != len(message.all("Extent")):
         yield where.found("wrong", "extent", "an Extent cannot be read")
-    if extents != messages.join(extents, unended=message.is_unended and bool(extents)):
+    if extents != messages.join_extents(extents, unended=message.is_unended and bool(extents)):
         yield where.found("wrong", "extent", "two adjacent extents are not joined")
     placed = sorted((extent.offset, extent.end) for extent in extents)
     if any(end > start for (_, end), (start, _) in pairwise(placed)):
@@ -113,7 +113,7 @@ def check_lines(message: Message, lines: Sequence[bytes], where: Where, *, unend
     if count > len(lines):
         yield where.found("damage", "extent", f"there are {len(lines)} lines, but the extents cover {count}")
         return
-    if count and expected and hash_of(own) != expected:
+    if count and expected and lines_hash(own) != expected:
         yield where.found(
             "damage", "hash", "its lines differ from the recorded ones: Lines-SHA256 does not match",
             REPAIR.format(session=layout.session_of(where.branch)),
@@ -147,7 +147,7 @@ def _torn(files: _Files, where: Where) -> Iterator[Finding]:
 def _filled(agent: Agent, files: _Files, long: Mapping[str, bytes]) -> Folder:
     before, body = (files.get(name, [])[:-1] for name in (layout.BEFORE, layout.BODY))
     if long:
-        before, body = long_strings.fill(before, long), long_strings.fill(body, long)
+        before, body = long_strings.fill_long_strings(before, long), long_strings.fill_long_strings(body, long)
     return Folder(agent.lines.parsed(before), agent.lines.parsed(body))
 
 
@@ -157,7 +157,7 @@ def _recomputed(
     """Return a finding for each file of the folder that the turn's lines do not make."""
     assert made.told is not None
     every = turn_folder.files(agent, made.before, made.body, made.told, cut)
-    wanted = {name: lines_of(data) if name in _OWN else data for name, data in every.items()}
+    wanted = {name: split_lines(data) if name in _OWN else data for name, data in every.items()}
     held = {**files, **{f"{layout.TEXTS}/{name}": data for name, data in long.items()}}
     wrong = sorted(name for name in wanted.keys() | held.keys() if wanted.get(name) != held.get(name))
     texts = [name for name in wrong if name != layout.CELLS]
@@ -167,7 +167,7 @@ def _recomputed(
         return
     # Where each name has its text, the lines are the same all the same.
     lines = [line for name in (layout.BEFORE, layout.BODY) for line in files.get(name, ())]
-    named = set(long_strings.names(lines))
+    named = set(long_strings.referenced_names(lines))
     if lost := sorted(named - long.keys()):
         yield where.found("damage", "text", f"{layout.TEXTS}/{lost[0]} is missing, but the lines name it")
     elif long.keys() - named:

@@ -20,7 +20,7 @@ def touching(here: Invocation, paths: Sequence[str]) -> set[str]:
     from sessgit.history import file_access
 
     with render.progress(here, "Reading turns", unit="turns") as progress:
-        return file_access.commits(here.index, lambda: here.store, paths, here.cwd, progress)
+        return file_access.commits_touching(here.index, lambda: here.store, paths, here.cwd, progress)
 
 
 def among(here: Invocation, *, search: str, paths: Sequence[str]) -> tuple[Collection[str], ...]:

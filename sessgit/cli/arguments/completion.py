@@ -51,8 +51,8 @@ def tags(incomplete: str) -> list[tuple[str, str]]:
         from sessgit.branch import tag
         from sessgit.cli import invocation
 
-        found = [one for one in tag.tags(invocation.read().index) if one.name.startswith(incomplete)]
-        return [(one.name, tag.address(one)) for one in found[:_MOST]]
+        found = [one for one in tag.list_tags(invocation.read().index) if one.name.startswith(incomplete)]
+        return [(one.name, tag.tag_address(one)) for one in found[:_MOST]]
     return []
 
 
@@ -63,7 +63,7 @@ def remotes(incomplete: str) -> list[tuple[str, str]]:
         from sessgit.cli import invocation
         from sessgit.store.remote import remotes as stored
 
-        found = stored.listed(invocation.read().store_path)
+        found = stored.list_remotes(invocation.read().store_path)
         return [(remote.name, remote.shown) for remote in found if remote.name.startswith(incomplete)]
     return []
 
@@ -104,11 +104,11 @@ def files(incomplete: str) -> list[tuple[str, str]]:
     """The files of the current session that tools read or changed, the last one first, by their paths from here."""
     with suppress(Exception):
         from sessgit.cli import invocation
-        from sessgit.history.resolve import target
+        from sessgit.history.resolve import resolve_target
         from sessgit.model.address import Address
 
         here = invocation.read()
-        rows = here.index.turns(target(here.index, Address(), here.where).branch.name)
+        rows = here.index.turns(resolve_target(here.index, Address(), here.where).branch.name)
         gists = here.index.gists([row.commit for row in rows[-_MOST:]])
         every = dict.fromkeys(file for row in reversed(rows) if row.commit in gists for file in gists[row.commit].files)
         names = (file.removeprefix(f"{here.cwd}/") for file in every)
@@ -151,30 +151,30 @@ def _rejoin_bash_words() -> str:
 def _sessions(start: str) -> list[tuple[str, str]]:
     """Those of this project, the one written last first; of all projects where none of this one fits."""
     from sessgit.cli import invocation
-    from sessgit.history.resolve import of_project
-    from sessgit.store.layout import is_side
+    from sessgit.history.resolve import sessions_of_project
+    from sessgit.store.layout import is_side_branch
 
     here = invocation.read()
-    names = [outline.name for outline in of_project(here.index, here.cwd) if outline.turns]
+    names = [outline.name for outline in sessions_of_project(here.index, here.cwd) if outline.turns]
     fitting = _fitting(here.index.branches_named(names[:_MOST]), start)
     if fitting or not start:
         return fitting
-    names = [name for name, *_ in here.index.names() if name.startswith(start) and not is_side(name)]
+    names = [name for name, *_ in here.index.names() if name.startswith(start) and not is_side_branch(name)]
     return _fitting(here.index.branches_named(names[:_MOST]), start) or _sides(here.index, start)
 
 
 def _sides(index: Index, start: str) -> list[tuple[str, str]]:
     """The side branches that `a41f.` or `a41f9c02.m` begins, behind as much of the session's id as was typed."""
     from sessgit.history.resolve import SHORTEST_PREFIX
-    from sessgit.store.layout import is_rewound, is_side
+    from sessgit.store.layout import is_rewound_branch, is_side_branch
 
     session, dot, rest = start.partition(".")
     if not dot or len(session) < SHORTEST_PREFIX:
         return []
-    found = sorted(name for name, *_ in index.names() if name.startswith(session) and is_side(name))
+    found = sorted(name for name, *_ in index.names() if name.startswith(session) and is_side_branch(name))
     ends = [name.partition(".")[2] for name in found]
     return [
-        (f"{session}.{end}", "left behind by a rewind" if is_rewound(name) else "another version")
+        (f"{session}.{end}", "left behind by a rewind" if is_rewound_branch(name) else "another version")
         for name, end in zip(found, ends, strict=True)
         if end.startswith(rest)
     ][:_MOST]
@@ -182,10 +182,10 @@ def _sides(index: Index, start: str) -> list[tuple[str, str]]:
 
 def _fitting(branches: list[Branch], start: str) -> list[tuple[str, str]]:
     from sessgit.cli import text
-    from sessgit.history.resolve import title
+    from sessgit.history.resolve import session_title
 
     found = sorted((b for b in branches if b.state.turns), key=lambda b: b.state.updated, reverse=True)
-    called = {branch.name: text.clean(title(branch.state), 50) for branch in found}
+    called = {branch.name: text.clean(session_title(branch.state), 50) for branch in found}
     words = [(name[:8], said) for name, said in called.items()]
     words += [(branch.state.name, branch.name[:8]) for branch in found if branch.state.name]
     # Whole ids only where more than the first eight characters was typed already.
@@ -196,22 +196,22 @@ def _fitting(branches: list[Branch], start: str) -> list[tuple[str, str]]:
 
 def _turns(session: str, start: str) -> list[tuple[str, str]]:
     from sessgit.cli import invocation, text
-    from sessgit.history.resolve import target
+    from sessgit.history.resolve import resolve_target
     from sessgit.model.address import Address
 
     here = invocation.read()
-    branch = target(here.index, Address(session), here.where).branch
+    branch = resolve_target(here.index, Address(session), here.where).branch
     rows = [row for row in here.index.turns(branch.name) if str(row.turn).startswith(start)]
     return [(f"{session}@{row.turn}", text.clean(here.index.title(row), 50)) for row in rows[-_MOST:]]
 
 
 def _cells(session: str, turn: str, start: str) -> list[tuple[str, str]]:
     from sessgit.cli import invocation, text
-    from sessgit.history.resolve import target
+    from sessgit.history.resolve import resolve_target
     from sessgit.model.address import Address
 
     here = invocation.read()
-    found = target(here.index, Address(session, int(turn)), here.where)
+    found = resolve_target(here.index, Address(session, int(turn)), here.where)
     stored = enumerate(here.store.cells(found.branch.tip, found.turn or 0), start=1)
     told = [(f"{session}@{turn}.{ordinal}", text.clean(cell.operation, 50)) for ordinal, cell in stored]
     return [one for one in told if one[0].startswith(f"{session}@{turn}.{start}")][:_MOST]

@@ -15,7 +15,7 @@ from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from sessgit.branch.archive import Moved, Old
+    from sessgit.branch.archive import ArchiveResult, OldSessions
 
 _LISTED = 20
 """So many are listed where they were not named one by one, unless they are only to be shown."""
@@ -71,14 +71,14 @@ def archive(  # noqa: PLR0913, PLR0917 - the options of the command
             "no conversations selected.",
             "`sessgit archive ADDRESS`, or `sessgit archive --older-than 30d`.",
         )
-    found = archives.Old(())
+    found = archives.OldSessions(())
     if addresses:
-        found = archives.Old(
-            tuple(edit.session(session_argument.target(here, each, changes=True)) for each in addresses)
+        found = archives.OldSessions(
+            tuple(edit.addressed_session(session_argument.target(here, each, changes=True)) for each in addresses)
         )
     else:
         folder = here.folder(str(project)) if project else here.cwd
-        wanted = ls.Wanted(
+        wanted = ls.SessionFilter(
             folder=None if everything else folder,
             labels=tuple(label or ()),
             state=state,
@@ -86,11 +86,11 @@ def archive(  # noqa: PLR0913, PLR0917 - the options of the command
             headless=everything,
             empty=everything,
         )
-        found = archives.old(here.index, wanted, here.config)
+        found = archives.old_sessions(here.index, wanted, here.config)
     sessions = tuple(dict.fromkeys(found.sessions))
     if dry_run:
         already = tuple(b.name for b in here.index.branches_named(sessions) if b.archived)
-        done = archives.Moved(tuple(name for name in sessions if name not in already), already)
+        done = archives.ArchiveResult(tuple(name for name in sessions if name not in already), already)
     else:
         done = archives.archive(here.store, here.index, sessions, here.config, here.privacy, here.now)
     shown = bool(addresses) or dry_run or len(done.sessions) <= _LISTED
@@ -98,7 +98,7 @@ def archive(  # noqa: PLR0913, PLR0917 - the options of the command
     return Answer(lambda: _json(done, found, dry_run=dry_run), lines)
 
 
-def _page(here: Invocation, done: Moved, found: Old, *, shown: bool, dry_run: bool) -> Iterator[str]:
+def _page(here: Invocation, done: ArchiveResult, found: OldSessions, *, shown: bool, dry_run: bool) -> Iterator[str]:
     from sessgit.cli.pages import moved_sessions
 
     if shown:
@@ -118,7 +118,7 @@ def _page(here: Invocation, done: Moved, found: Old, *, shown: bool, dry_run: bo
         yield from text.fold([f"Skipped: {told}"], here.width, "")
 
 
-def _json(done: Moved, found: Old, *, dry_run: bool) -> dict[str, object]:
+def _json(done: ArchiveResult, found: OldSessions, *, dry_run: bool) -> dict[str, object]:
     return {
         "archived": list(done.sessions),
         "already": list(done.already),
@@ -142,7 +142,7 @@ def unarchive(
 
     if not addresses:
         raise UsageError("no conversations selected.", "`sessgit ls --archived` lists archived conversations.")
-    sessions = list(dict.fromkeys(edit.session(session_argument.recorded(here, each)) for each in addresses))
+    sessions = list(dict.fromkeys(edit.addressed_session(session_argument.recorded(here, each)) for each in addresses))
     done = archives.unarchive(here.store, here.index, sessions, here.now)
     operation = done.operation.id if done.operation else None
     value = {"unarchived": list(done.sessions), "already": list(done.already), "operation_id": operation}

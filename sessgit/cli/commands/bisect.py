@@ -17,9 +17,9 @@ from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.cli.invocation import Invocation
-    from sessgit.history.resolve import Target
-    from sessgit.replay.bisect import Report, Span
-    from sessgit.replay.bisecting.search import Answer as Tested
+    from sessgit.history.resolve import ResolvedTarget
+    from sessgit.replay.bisect import ReportStep, TurnRange
+    from sessgit.replay.bisecting.search import TestResult as Tested
 
 _TIME = re.compile(r"([0-9]{1,7})(s|m|h|)")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -71,7 +71,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     from sessgit.errors import UsageError
     from sessgit.replay import bisect as bisects
     from sessgit.replay.bisecting import cells
-    from sessgit.replay.bisecting.commands import Command
+    from sessgit.replay.bisecting.commands import BisectCommand
 
     if bool(command.strip()) == bool(pattern):
         raise UsageError(
@@ -82,7 +82,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         raise UsageError("--timeout and --verbose need --run.", "--cell-fails runs no command.")
     limit = _seconds(timeout) if timeout else None
     if pattern:
-        cells.compiled(pattern)
+        cells.compile_pattern(pattern)
     found = session_argument.target(here, address)
     if found.cell:
         raise UsageError(
@@ -91,12 +91,12 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     span = _span(here, found, good, bad)
     report = _reporting(here, runs=bool(command))
     if pattern:
-        done = bisects.by_cells(here.store, here.index, found.branch, span, pattern, report)
+        done = bisects.bisect_by_cells(here.store, here.index, found.branch, span, pattern, report)
     else:
         hear = _hear if verbose else lambda data: None
         with render.leaving_in_order():
-            asked = Command(command, os.environ, limit, hear)
-            done = bisects.by_command(here.store, here.index, found.branch, span, asked, report)
+            asked = BisectCommand(command, os.environ, limit, hear)
+            done = bisects.bisect_by_command(here.store, here.index, found.branch, span, asked, report)
     calls = page.calls_of(here, done)
     return Answer(lambda: page.as_json(done, command, pattern, calls), page.page(here, done, calls))
 
@@ -110,21 +110,21 @@ def _seconds(said: str) -> float:
     return float(int(match[1]) * _UNITS[match[2]])
 
 
-def _span(here: Invocation, found: Target, good: int | None, bad: int | None) -> Span:
+def _span(here: Invocation, found: ResolvedTarget, good: int | None, bad: int | None) -> TurnRange:
     """The turns to look at; raises NotFoundError for one that is not there, UsageError where they run backwards."""
     from sessgit.errors import NotFoundError, UsageError
     from sessgit.history import resolve
     from sessgit.model.address import Address
-    from sessgit.replay.bisect import Span
+    from sessgit.replay.bisect import TurnRange
 
     def number(turn: int) -> int:
-        return resolve.target(here.index, Address(found.branch.name, turn), here.where).turn or 0
+        return resolve.resolve_target(here.index, Address(found.branch.name, turn), here.where).turn or 0
 
     short, turns = here.ident(found.branch.name), found.state.turns
     if turns < 2:
         raise NotFoundError(f"{short} has fewer than two turns", "`sessgit ls` lists other conversations.")
     last = turns if found.turn is None else found.turn
-    span = Span(1 if good is None else number(good), last if bad is None else number(bad))
+    span = TurnRange(1 if good is None else number(good), last if bad is None else number(bad))
     if not 0 < span.good < span.bad:
         raise UsageError(
             f"the good turn must come before the bad one, but {span.good} does not come before {span.bad}.",
@@ -133,7 +133,7 @@ def _span(here: Invocation, found: Target, good: int | None, bad: int | None) ->
     return span
 
 
-def _reporting(here: Invocation, *, runs: bool) -> Report:
+def _reporting(here: Invocation, *, runs: bool) -> ReportStep:
     """On a terminal each step is told as it goes."""
     if not here.error_terminal:
         return lambda turn, left, answer: None

@@ -75,18 +75,18 @@ def _say(answer: Answer) -> None:
 
 def _lines() -> Iterator[bytes | None]:
     """The lines of standard input that are not empty; None stands for one that is too long, and was not kept."""
-    from sessgit.api.bridge import LONGEST
+    from sessgit.api.bridge import LONGEST_REQUEST
 
     if sys.stdin is None:
         return
     stream = sys.stdin.buffer
-    while line := stream.readline(LONGEST + 1):
-        if len(line) <= LONGEST or line.endswith(b"\n"):
+    while line := stream.readline(LONGEST_REQUEST + 1):
+        if len(line) <= LONGEST_REQUEST or line.endswith(b"\n"):
             if line.strip():
                 yield line
             continue
         while line and not line.endswith(b"\n"):
-            line = stream.readline(LONGEST)
+            line = stream.readline(LONGEST_REQUEST)
         yield None
 
 
@@ -107,10 +107,10 @@ class _Asked:
         self.bridge = Bridge(self._open, here.index, self._find)
 
     def answer(self, line: bytes | None) -> Answer:
-        from sessgit.api.bridge import LONGEST
+        from sessgit.api.bridge import LONGEST_REQUEST
 
         if line is None:
-            return {"error": f"a question can have at most {LONGEST} bytes"}
+            return {"error": f"a question can have at most {LONGEST_REQUEST} bytes"}
         return self.bridge.answer(line)
 
     def _open(self) -> Store:

@@ -13,7 +13,7 @@ from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.cli.invocation import Invocation
-    from sessgit.history.resolve import Target
+    from sessgit.history.resolve import ResolvedTarget
 
 _SHOWN = 100
 """So many are shown to a person who does not say how many."""
@@ -64,7 +64,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 
 
 def _list(
-    here: Invocation, found: Target, chosen: tuple[str | None, str, int | None, bool], limit: int | None
+    here: Invocation, found: ResolvedTarget, chosen: tuple[str | None, str, int | None, bool], limit: int | None
 ) -> Answer:
     from sessgit.cli.pages import cells as page
     from sessgit.history import resolve
@@ -72,13 +72,13 @@ def _list(
     from sessgit.model.address import Address
 
     kind, operation, turn, failed = chosen
-    number = resolve.target(here.index, Address(found.branch.name, turn), here.where).turn
+    number = resolve.resolve_target(here.index, Address(found.branch.name, turn), here.where).turn
     most = limit if limit is not None or here.json else _SHOWN
-    choice = listing.Choice(kind or "", operation, number, failed, found.turn, most)
+    choice = listing.CellFilter(kind or "", operation, number, failed, found.turn, most)
     with render.progress(here, "Looking", unit="turns") as progress:
-        listed = listing.listed(here.store, here.index, found.branch, choice, progress)
+        listed = listing.list_cells(here.store, here.index, found.branch, choice, progress)
     with render.progress(here, "Reading", unit="turns") as progress:
-        known = details.details(here.store, found.branch, listed.rows, listed.nodes, progress)
+        known = details.cell_details(here.store, found.branch, listed.rows, listed.nodes, progress)
     return Answer(
         lambda: page.as_json(found.branch, listed, known),
         page.page(here, found.branch, listed, known),
@@ -86,14 +86,14 @@ def _list(
     )
 
 
-def _index(here: Invocation, found: Target) -> Answer:
+def _index(here: Invocation, found: ResolvedTarget) -> Answer:
     import json
 
     from sessgit.history.cells import graph, index
 
     with render.progress(here, "Reading", unit="turns") as progress:
-        read = graph.read(here.store, here.index, found.branch, found.turn, progress)
+        read = graph.read_graph(here.store, here.index, found.branch, found.turn, progress)
     for damage in read.damage:
         render.tell(f"({damage})")
-    value = index.document(found.session, read)
+    value = index.index_document(found.session, read)
     return Answer(lambda: {"index": value}, json.dumps(value, indent=2).split("\n"))

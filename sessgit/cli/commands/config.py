@@ -54,12 +54,16 @@ def run(
         raise UsageError("--unset takes no KEY and VALUE.", f"`sessgit config --unset {unset}`")
     if unset or value is not None:
         wanted = None if value is None else _parsed(value)
-        settings.check(beside, unset or key, wanted)  # so that a mistake creates no store
+        settings.check_change(beside, unset or key, wanted)  # so that a mistake creates no store
         here.create_store()
-        settings.change(beside, unset or key, wanted)
-        changed = [one for one in settings.flat(here.settings, settings.read(beside)) if one.key == (unset or key)]
+        settings.change_setting(beside, unset or key, wanted)
+        changed = [
+            one
+            for one in settings.list_settings(here.settings, settings.read_document(beside))
+            if one.key == (unset or key)
+        ]
         return Answer(lambda: _json(changed), remarks=_remarks(here, key))
-    found = settings.flat(here.settings, settings.read(beside) if has_store else {})
+    found = settings.list_settings(here.settings, settings.read_document(beside) if has_store else {})
     if key:
         found = [setting for setting in found if setting.key == key or setting.key.startswith(f"{key}.")]
         if not found and key not in settings.TABLES:
@@ -95,4 +99,4 @@ def _shown(value: object) -> str:
     """A word as it is, anything else as TOML has it."""
     from sessgit.store import settings
 
-    return canonical.printable(value) if value and isinstance(value, str) else settings.toml(value)
+    return canonical.printable(value) if value and isinstance(value, str) else settings.toml_value(value)

@@ -13,7 +13,7 @@ from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from sessgit.branch.delete import Doomed
+    from sessgit.branch.delete import DeletionPlan
     from sessgit.store.journal import Operation
 
 
@@ -36,20 +36,20 @@ def run(
 
     if not addresses:
         raise UsageError("no conversations selected.", "`sessgit delete ADDRESS`.")
-    sessions = [edit.session(session_argument.recorded(here, each)) for each in addresses]
+    sessions = [edit.addressed_session(session_argument.recorded(here, each)) for each in addresses]
     if not yes:
         render.check_can_ask(here, "Pass --yes.")
-    going = deletes.doomed(here.index, sessions, here.config)
+    going = deletes.plan_deletion(here.index, sessions, here.config)
     if not yes:
         render.remarks(_question(here, going))
         if not render.ask("Delete?" if len(going) == 1 else f"Delete all {len(going)}?"):
             render.tell("Nothing was deleted.")
             raise typer.Exit(1)
-    done = deletes.delete(here.store, here.index, going, here.now)
+    done = deletes.delete_sessions(here.store, here.index, going, here.now)
     return Answer(lambda: _json(going, done), _told(here, going))
 
 
-def _question(here: Invocation, going: Sequence[Doomed]) -> Iterator[str]:
+def _question(here: Invocation, going: Sequence[DeletionPlan]) -> Iterator[str]:
     """What goes, and what stays."""
     from sessgit.cli.pages import moved_sessions
 
@@ -62,7 +62,7 @@ def _question(here: Invocation, going: Sequence[Doomed]) -> Iterator[str]:
             yield f"  {here.shown(str(one.transcript))}"
 
 
-def _of(here: Invocation, one: Doomed) -> Iterator[str]:
+def _of(here: Invocation, one: DeletionPlan) -> Iterator[str]:
     if one.rewound:
         yield f"{text.counted(one.rewound, 'branch', 'branches')} left behind by rewinds"
     if one.elsewhere:
@@ -78,7 +78,7 @@ def _of(here: Invocation, one: Doomed) -> Iterator[str]:
         yield f"{text.counted(turns, 'turn')} of it {were} merged into {here.ident(into)} and {stay} there"
 
 
-def _told(here: Invocation, going: Sequence[Doomed]) -> Iterator[str]:
+def _told(here: Invocation, going: Sequence[DeletionPlan]) -> Iterator[str]:
     for one in going:
         yield f"{render.Paint(here.colour)('yellow', here.ident(one.session))}  deleted"
         if one.transcript is not None:
@@ -87,7 +87,7 @@ def _told(here: Invocation, going: Sequence[Doomed]) -> Iterator[str]:
     yield "Undo: sessgit undo, until sessgit gc --prune"
 
 
-def _json(going: Sequence[Doomed], done: Operation) -> dict[str, object]:
+def _json(going: Sequence[DeletionPlan], done: Operation) -> dict[str, object]:
     return {
         "deleted": [
             {

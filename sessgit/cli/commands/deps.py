@@ -41,13 +41,13 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     found = cell_argument.target(here, address, "deps")
     branch = found.branch
     with render.progress(here, "Reading", unit="turns") as progress:
-        whole = graphs.read(here.store, here.index, branch, progress=progress)
-    chain = chains.chain(whole, cell_argument.at(here, found), down=down)
+        whole = graphs.read_graph(here.store, here.index, branch, progress=progress)
+    chain = chains.cell_chain(whole, cell_argument.at(here, found), down=down)
     most = None if here.json else _SHOWN if limit is None and not every else limit
     shown = page.shown(chain, most, every=every or here.json)
     with render.progress(here, "Reading", unit="turns") as progress:
         some = page.nodes(shown)
-        known = details.details(here.store, branch, details.rows(here.index, branch, some), some, progress)
+        known = details.cell_details(here.store, branch, details.turn_rows(here.index, branch, some), some, progress)
     return Answer(
         lambda: page.as_json(branch, chain, known),
         (page.drawing if graph else page.page)(here, branch, shown, known),

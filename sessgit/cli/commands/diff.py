@@ -15,8 +15,8 @@ from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from sessgit.history.code.difference import Code
-    from sessgit.history.resolve import Target
+    from sessgit.history.code.difference import CodeDiff
+    from sessgit.history.resolve import ResolvedTarget
 
 
 @frame.command("diff", reads=True)
@@ -64,37 +64,37 @@ def run(
             f"{here.ident(left.branch.name)} is not a fork.",
             "Name two conversations: `sessgit diff A B`. `sessgit ls` lists them.",
         )
-    found = diffs.diff(here.store, here.index, (left.branch, left.turn), (right.branch, right.turn))
+    found = diffs.diff_branches(here.store, here.index, (left.branch, left.turn), (right.branch, right.turn))
 
     def document() -> dict[str, object]:
-        value = diffs.as_json(here.store, found, here.settings.prices)
+        value = diffs.diff_json(here.store, found, here.settings.prices)
         return value | (_code_json(here, left, right, patch) if code else {})
 
     return Answer(document, chain(page.full(here, found), _code_lines(here, left, right, patch) if code else ()))
 
 
-def _code_json(here: Invocation, left: Target, right: Target, patch: bool) -> dict[str, object]:
+def _code_json(here: Invocation, left: ResolvedTarget, right: ResolvedTarget, patch: bool) -> dict[str, object]:
     from sessgit.history.code import difference
 
     found = _compared(here, left, right)
-    value = difference.as_json(found)
-    return {"code": value | {"patch": difference.patch(found, os.environ)} if patch else value}
+    value = difference.code_json(found)
+    return {"code": value | {"patch": difference.code_patch(found, os.environ)} if patch else value}
 
 
-def _code_lines(here: Invocation, left: Target, right: Target, patch: bool) -> Iterator[str]:
+def _code_lines(here: Invocation, left: ResolvedTarget, right: ResolvedTarget, patch: bool) -> Iterator[str]:
     from sessgit.cli.pages import code_diff as page
     from sessgit.history.code import difference
 
     found = _compared(here, left, right)
     yield from page.section(here, found)
-    shown = difference.patch(found, os.environ) if patch else ""
+    shown = difference.code_patch(found, os.environ) if patch else ""
     if shown:
         yield ""
         yield from page.patch(here, shown)
 
 
-def _compared(here: Invocation, left: Target, right: Target) -> Code:
+def _compared(here: Invocation, left: ResolvedTarget, right: ResolvedTarget) -> CodeDiff:
     from sessgit.history.code import difference
 
     ends = [(one.branch, one.state.turns if one.turn is None else one.turn) for one in (left, right)]
-    return difference.compare(here.store, here.index, ends[0], ends[1], os.environ)
+    return difference.compare_code(here.store, here.index, ends[0], ends[1], os.environ)

@@ -13,7 +13,7 @@ from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from sessgit.branch.edit import Changes
+    from sessgit.branch.edit import EditChanges
     from sessgit.model.conversation.session import Session
 
 
@@ -50,12 +50,12 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     from sessgit.branch import edit as edits
 
     changes = _changes(name, description, label or [], stage, confidence)
-    found = session_argument.target(here, address, changes=changes != edits.Changes())
-    session = edits.session(found)
+    found = session_argument.target(here, address, changes=changes != edits.EditChanges())
+    session = edits.addressed_session(found)
     head, commit = here.index.branch(session), ""
     after = head.state if head else found.state
-    if changes != edits.Changes():
-        done = edits.edit(here.store, here.index, session, changes, here.now)
+    if changes != edits.EditChanges():
+        done = edits.edit_session(here.store, here.index, session, changes, here.now)
         after, commit = done.after, done.commit
         if done.secrets:
             render.tell(f"{text.counted(done.secrets, 'secret')} redacted.")
@@ -68,21 +68,21 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 
 def _changes(
     name: str | None, description: str | None, label: list[str], stage: str | None, confidence: str | None
-) -> Changes:
+) -> EditChanges:
     from sessgit.branch import edit as edits
     from sessgit.errors import UsageError
     from sessgit.model.address import check_name
 
     if name is not None and not name.strip():
         raise UsageError("the name is empty.", "`sessgit rename --clear` removes the name.")
-    add, remove = edits.labels(label)
-    return edits.Changes(
+    add, remove = edits.parse_labels(label)
+    return edits.EditChanges(
         name=None if name is None else check_name(name),
-        description=None if description is None else edits.description(description),
+        description=None if description is None else edits.parse_description(description),
         add=add,
         remove=remove,
-        stage=None if stage is None else edits.stage(stage),
-        confidence=None if confidence is None else edits.confidence(confidence),
+        stage=None if stage is None else edits.parse_stage(stage),
+        confidence=None if confidence is None else edits.parse_confidence(confidence),
     )
 
 
@@ -94,11 +94,11 @@ def _json(state: Session) -> dict[str, object]:
 
 
 def _page(here: Invocation, state: Session) -> Iterator[str]:
-    from sessgit.history.resolve import title
+    from sessgit.history.resolve import session_title
 
     paint = render.Paint(here.colour)
     ident = here.ident(state.id)
-    yield f"{paint('yellow', ident)}  {text.cut(text.clean(title(state)), here.width - text.width(ident) - 2)}"
+    yield f"{paint('yellow', ident)}  {text.cut(text.clean(session_title(state)), here.width - text.width(ident) - 2)}"
     said = [
         ("Title", text.fold([text.clean(state.title)], here.width - 13, "") if state.name and state.title else []),
         ("Description", text.wrapped(state.description, here.width - 13) if state.description else []),

@@ -17,8 +17,8 @@ from sessgit.model import canonical
 
 if TYPE_CHECKING:
     from sessgit.cli.invocation import Invocation
-    from sessgit.history.export import Choice
-    from sessgit.history.resolve import Target
+    from sessgit.history.export import ExportChoice
+    from sessgit.history.resolve import ResolvedTarget
     from sessgit.model.progress import Progress
     from sessgit.store.sqlite.rows import Branch, Row
 
@@ -96,15 +96,15 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     found = _target(here, (addresses or [""])[0])
     from sessgit.history import export
 
-    choice = export.Choice(found.branch, found.turn, turns, not no_tools)
-    job = _Job(format_, choice, export.chosen(here.index, choice), full)
+    choice = export.ExportChoice(found.branch, found.turn, turns, not no_tools)
+    job = _Job(format_, choice, export.chosen_rows(here.index, choice), full)
     if not to_stdout:
         return _write(here, job, output, force=force)
     _print(here, job)
     return None
 
 
-def _target(here: Invocation, address: str) -> Target:
+def _target(here: Invocation, address: str) -> ResolvedTarget:
     from sessgit.errors import UsageError
 
     found = session_argument.target(here, address)
@@ -121,7 +121,7 @@ class _Job:
     """What is to be written: a format, and the turns that it is given."""
 
     format: str
-    choice: Choice
+    choice: ExportChoice
     rows: list[Row]
     full: bool
 
@@ -140,10 +140,10 @@ def _write(here: Invocation, job: _Job, output: str, *, force: bool) -> Answer:
     from sessgit.history import export
 
     name = export.file_name(job.choice, job.rows, job.format)
-    path = export.place(Path(output).absolute(), name, is_folder=output.endswith("/"))
+    path = export.output_path(Path(output).absolute(), name, is_folder=output.endswith("/"))
     with render.progress(here, "Exporting", unit="turns") as progress:
-        size = export.write(path, _data(here, job, progress), replacing=force)
-    redacted = export.redacted(here.store, job.rows)
+        size = export.write_export(path, _data(here, job, progress), replacing=force)
+    redacted = export.count_redacted(here.store, job.rows)
     document = {
         "format": job.format, "path": str(path), "bytes": size, "id": job.choice.branch.name,
         "turns": [row.turn for row in job.rows], "tools": job.choice.tools, "redacted": redacted,
@@ -162,17 +162,19 @@ def _data(here: Invocation, job: _Job, progress: Progress) -> Iterable[bytes]:
     from sessgit.history import export
 
     if job.format == "jsonl":
-        return [export.lines(here.store, job.choice, job.rows).data]
+        return [export.export_lines(here.store, job.choice, job.rows).data]
     common, prices = (here.store, here.index, job.choice, job.rows), here.settings.prices
     if job.format == "json":
         from sessgit.formats import document
 
-        parts = document.render(*export.document(*common, prices, progress))
+        parts = document.render(*export.export_document(*common, prices, progress))
     else:
         from sessgit.formats import html, markdown
 
         write = html.render if job.format == "html" else markdown.render
-        parts = write(export.story(*common, prices), export.told(*common, prices, progress), full=job.full)
+        parts = write(
+            export.export_story(*common, prices), export.read_story_turns(*common, prices, progress), full=job.full
+        )
     return (part.encode("utf-8", "replace") for part in parts)
 
 
@@ -202,11 +204,11 @@ def _written(here: Invocation, format_: str, branches: list[Branch], folder: Pat
     if format_ == "claude":
         from sessgit.branch import client_folder
 
-        done = client_folder.export(here.store, here.index, branches, folder)
+        done = client_folder.export_folder(here.store, here.index, branches, folder)
         return done.sessions, len(done.files)
     from sessgit.exchange import outgoing
 
-    world = outgoing.World(here.store, here.index, here.settings.prices)
+    world = outgoing.ExportContext(here.store, here.index, here.settings.prices)
     with render.progress(here, "Exporting", unit="turns") as progress:
-        told = outgoing.export(world, format_, branches, folder, progress)
+        told = outgoing.export_sessions(world, format_, branches, folder, progress)
     return told.sessions, told.files

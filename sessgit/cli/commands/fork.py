@@ -17,8 +17,8 @@ from sessgit.cli.invocation import Invocation
 if TYPE_CHECKING:
     from sessgit.branch import fork as forks
     from sessgit.branch.worktree import Worktree
-    from sessgit.history.fork_point import Point
-    from sessgit.history.resolve import Target
+    from sessgit.history.fork_point import ForkPoint
+    from sessgit.history.resolve import ResolvedTarget
     from sessgit.model.conversation.session import Session
 
 
@@ -59,7 +59,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     import uuid
 
     from sessgit.branch import fork as forks
-    from sessgit.branch.edit import check_free
+    from sessgit.branch.edit import check_name_free
     from sessgit.cli import client_launch
     from sessgit.errors import UsageError
     from sessgit.history import client_files, fork_point
@@ -75,16 +75,16 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     folder = str(project.resolve()) if project else ""
     if name:
         name = check_name(name)
-        check_free(here.index, name, "", folder or found.state.project or here.cwd)
-    point = fork_point.point(here.store, here.index, found)
-    plan = forks.Plan(str(uuid.uuid4()), name, here.now, None if no_restore else here.config, folder)
+        check_name_free(here.index, name, "", folder or found.state.project or here.cwd)
+    point = fork_point.fork_point(here.store, here.index, found)
+    plan = forks.ForkPlan(str(uuid.uuid4()), name, here.now, None if no_restore else here.config, folder)
     planned = _planned(here, found, point, worktree, plan.id) if worktree is not None else None
     if planned is None:
-        made = forks.fork(here.store, found.state, point, plan)
+        made = forks.fork_session(here.store, found.state, point, plan)
     else:
-        made = forks.into_worktree(here.store, found.state, point, plan, planned, os.environ)
-    state = client_files.localized(made.state, here.here)
-    sound = fork_point.leads_back(here.store, made.commit, point.turn)
+        made = forks.fork_into_worktree(here.store, found.state, point, plan, planned, os.environ)
+    state = client_files.localize_state(made.state, here.here)
+    sound = fork_point.chain_is_closed(here.store, made.commit, point.turn)
     command = forks.resume_command(state, here.cwd)
     mended = f"The client cannot continue it. Repair it: sessgit repair {here.ident(state.id)}"
     way_on = client_launch.way_on(here, state, command) if sound else mended
@@ -93,7 +93,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         return {
             "id": made.state.id, "parent": point.session, "turn": point.turn, "commit": made.commit,
             "transcript": str(made.transcript) if made.transcript else None,
-            "resume": command if sound and not client_files.is_gone(state.project) else None,
+            "resume": command if sound and not client_files.is_folder_gone(state.project) else None,
             "files": sidecar_notes.as_json(made.files), "worktree": planned.as_json() if planned else None,
         }  # fmt: skip
 
@@ -101,7 +101,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     return Answer(document, lines, remarks, then=lambda: start and sound and client_launch.resume(state, here.cwd))
 
 
-def _remarks(here: Invocation, made: forks.Forked, state: Session, *, sound: bool) -> Iterator[str]:
+def _remarks(here: Invocation, made: forks.ForkResult, state: Session, *, sound: bool) -> Iterator[str]:
     """What the fork lacks, and what keeps the client from going on with it."""
     from sessgit.history import client_files
 
@@ -110,7 +110,7 @@ def _remarks(here: Invocation, made: forks.Forked, state: Session, *, sound: boo
         yield f"{text.counted(made.missing, 'secret')} {stand} redacted in the fork."
     if made.dropped_calls:
         yield f"Left out: {text.counted(made.dropped_calls, 'tool call')} without a result."
-    if made.transcript and client_files.is_gone(state.project):
+    if made.transcript and client_files.is_folder_gone(state.project):
         yield f"The project's folder is gone: {here.short(state.project)}."
     if not sound:
         yield "The client would send none of these turns to the model: their lines are not linked to each other."
@@ -122,7 +122,7 @@ def _check_is_path(here: Invocation, said: str) -> None:
     from sessgit.history import resolve
 
     word = said.partition("@")[0]
-    if "/" in said or not (resolve.called(here.index, word, here.where) or word in here.index.tags()):
+    if "/" in said or not (resolve.branches_by_name(here.index, word, here.where) or word in here.index.tags()):
         return
     raise UsageError(
         f"--worktree expects a path, but “{said}” is a conversation.",
@@ -130,17 +130,19 @@ def _check_is_path(here: Invocation, said: str) -> None:
     )
 
 
-def _planned(here: Invocation, found: Target, point: Point, said: str, fork: str) -> Worktree:
+def _planned(here: Invocation, found: ResolvedTarget, point: ForkPoint, said: str, fork: str) -> Worktree:
     """The worktree to make: at the path that was said, or beside the project if that is empty."""
     from sessgit.branch import worktree as worktrees
     from sessgit.history.code import heads
 
-    head = heads.at(here.store, here.index, found.branch, point.turn, point.cell)
+    head = heads.head_at(here.store, here.index, found.branch, point.turn, point.cell)
     path = Path(said).expanduser().resolve() if said else None
-    return worktrees.plan(found.state.project, head, path, fork[:8], os.environ)
+    return worktrees.plan_worktree(found.state.project, head, path, fork[:8], os.environ)
 
 
-def _told(here: Invocation, made: forks.Forked, point: Point, planned: Worktree | None, way_on: str) -> Iterator[str]:
+def _told(
+    here: Invocation, made: forks.ForkResult, point: ForkPoint, planned: Worktree | None, way_on: str
+) -> Iterator[str]:
     paint = render.Paint(here.colour)
     at = made.state.origin.cell if made.state.origin and made.state.origin.cell else point.turn
     called = f"{made.state.name}  ·  " if made.state.name else ""

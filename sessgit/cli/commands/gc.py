@@ -13,7 +13,7 @@ from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.check.gc import Collected
-    from sessgit.store.maintenance import Extent
+    from sessgit.store.maintenance import ObjectCount
 
 
 _NAMED = 8
@@ -33,11 +33,11 @@ def run(
     default. --prune makes deletions final: no undo brings those conversations back. It asks first.
     """
     from sessgit.check import gc
-    from sessgit.model.config import seconds
+    from sessgit.model.config import span_seconds
 
     if prune and not yes:
         _ask(here)
-    keep = seconds(here.settings.undo.keep)
+    keep = span_seconds(here.settings.undo.keep)
     with render.progress(here, "Packing", unit="objects") as progress:
         done = gc.collect(here.store, here.index, here.config, here.now, keep=keep, prune=prune, progress=progress)
     return Answer(lambda: _json(done, prune=prune), _page(done))
@@ -88,5 +88,5 @@ def _json(done: Collected, *, prune: bool) -> dict[str, object]:
     }
 
 
-def _extent(extent: Extent) -> dict[str, int]:
+def _extent(extent: ObjectCount) -> dict[str, int]:
     return {"objects": extent.objects, "bytes": extent.size}

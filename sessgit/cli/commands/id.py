@@ -26,7 +26,7 @@ def run(
     elif client := agents.at(here.config).home.client_above(here.config, here.where.pid):
         found = ids.session_id(client.agent_id)
     else:
-        found, guess = resolve.current(here.index, here.where)
+        found, guess = resolve.current_branch(here.index, here.where)
         if guess:
             render.tell(f"({guess})")
     return Answer(lambda: {"id": found}, [found])

@@ -15,8 +15,8 @@ from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from sessgit.record.bulk.families import Failure
-    from sessgit.record.imports import Imported
+    from sessgit.record.bulk.families import ImportFailure
+    from sessgit.record.imports import ImportResult
 
 _FEW = 3
 """So many ids are named."""
@@ -82,7 +82,7 @@ def run(
     if source and source not in imports.SOURCES:
         there = sorted({*imports.SOURCES, *systems.SYSTEMS})
         raise UsageError(f"cannot import from “{source}”", f"SYSTEM is one of {', '.join(there)}.")
-    bring_in = imports.SOURCES[source] if source else imports.run
+    bring_in = imports.SOURCES[source] if source else imports.run_import
     if not here.has_store:
         _make_store(here, named=bool(paths))
     store = here.store
@@ -91,14 +91,14 @@ def run(
         render.progress(here, "Importing") as reading,
         render.progress(here, "Packing", unit="objects") as packing,
     ):
-        world = (paths or [], here.config, here.privacy, imports.Watch(reading, packing))
+        world = (paths or [], here.config, here.privacy, imports.ImportProgress(reading, packing))
         if ident:
-            done = imports.run_one(store, here.index, ident, *world, here.now)
+            done = imports.import_one(store, here.index, ident, *world, here.now)
         else:
             done = bring_in(store, here.index, *world)
     if done.turns:
         _index(here)
-        background_repack.start(here.store_path, os.environ)
+        background_repack.start_repack(here.store_path, os.environ)
     if done.unpacked:
         render.tell(f"Cannot pack the store: {done.unpacked}")
     told = _told(here, done, in_folders=bool(paths))
@@ -120,7 +120,7 @@ def _make_store(here: Invocation, *, named: bool) -> None:
             f"there is nothing to import: the client has no conversations in {here.short(here.config)}",
             "`sessgit install` starts recording, `sessgit import PATH` imports other transcripts.",
         )
-    stores.create(here.store_path)
+    stores.create_store(here.store_path)
 
 
 def _index(here: Invocation) -> None:
@@ -128,7 +128,7 @@ def _index(here: Invocation) -> None:
     from sessgit.history import search
 
     with render.progress(here, "Indexing", unit="conversations") as progress:
-        behind = search.follow(here.index, progress)
+        behind = search.update_fulltext(here.index, progress)
     if behind:
         render.tell(f"({behind})")
 
@@ -146,17 +146,17 @@ def _bring(here: Invocation, system: str, paths: list[Path], *, dry_run: bool) -
         raise UsageError(f"--from {system} needs exactly one folder.", f"`sessgit import --from {system} DIR`")
     privacy.check_on(off=here.off)
     if not here.has_store and not dry_run:
-        stores.create(here.store_path)
+        stores.create_store(here.store_path)
     store = here.store_path if here.has_store else None
     with render.leaving_in_order(), render.progress(here, "Importing", unit="conversations") as progress:
         world = (here.config, here.privacy, here.now, progress)
-        done = incoming.run(store, system, paths[0], *world, dry_run=dry_run)
+        done = incoming.run_import(store, system, paths[0], *world, dry_run=dry_run)
     if done.operation:
-        unpacked = imports.pack(here.store)
+        unpacked = imports.pack_import(here.store)
         if unpacked:
             render.tell(f"Cannot pack the store: {unpacked}")
         _index(here)
-        background_repack.start(here.store_path, os.environ)
+        background_repack.start_repack(here.store_path, os.environ)
     remarks = (f"{what}: {why}" for what, why in (done.errors if here.json else done.refused))
     lines = page.full(here, done, dry_run=dry_run)
     return Answer(lambda: page.as_json(done, dry_run=dry_run), lines, remarks, int(bool(done.errors)))
@@ -177,7 +177,7 @@ def _told_if_interrupted(here: Invocation) -> Iterator[None]:
         raise
 
 
-def _json(done: Imported) -> dict[str, object]:
+def _json(done: ImportResult) -> dict[str, object]:
     return {
         "sessions": done.sessions, "turns": done.turns, "unchanged": done.unchanged, "excluded": done.excluded,
         "archived": done.archived, "deleted": len(done.deleted), "links": done.passed_over.links,
@@ -186,7 +186,7 @@ def _json(done: Imported) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _failed(here: Invocation, failure: Failure) -> list[str]:
+def _failed(here: Invocation, failure: ImportFailure) -> list[str]:
     """The path, which is never broken, and why; a long reason stands under it."""
     path, why = here.short(failure.path), text.clean(failure.reason).replace(f" {failure.path}", "")
     if text.width(path) + 2 + text.width(why) <= here.width:
@@ -194,7 +194,7 @@ def _failed(here: Invocation, failure: Failure) -> list[str]:
     return [f"{path}:", *(f"  {line}" for line in text.wrapped(why, here.width - 2))]
 
 
-def _told(here: Invocation, done: Imported, *, in_folders: bool) -> Iterator[str]:
+def _told(here: Invocation, done: ImportResult, *, in_folders: bool) -> Iterator[str]:
     for failure in done.errors:
         for line in _failed(here, failure):
             render.tell(line)

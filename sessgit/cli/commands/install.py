@@ -13,7 +13,7 @@ from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from sessgit.record.install import Installed
+    from sessgit.record.install import InstallResult
 
 
 @frame.command("install")
@@ -45,7 +45,7 @@ def install(
         here.store_path, here.config, python=sys.executable, granularity=grain, known=known, privacy=here.privacy
     )
     if grain != here.settings.record.granularity:
-        settings.change(StorePaths(here.store_path), "record.granularity", grain)
+        settings.change_setting(StorePaths(here.store_path), "record.granularity", grain)
     value: dict[str, object] = {
             "store": str(done.store), "settings": str(done.settings), "added": list(done.added),
             "already_there": list(done.already_there), "older": done.older_conversations,
@@ -53,7 +53,7 @@ def install(
     return Answer(lambda: value, _page(here, done, first=first, new_settings=new_settings))
 
 
-def _page(here: Invocation, done: Installed, *, first: bool, new_settings: bool) -> Iterator[str]:
+def _page(here: Invocation, done: InstallResult, *, first: bool, new_settings: bool) -> Iterator[str]:
     hooks = text.counted(len(done.added) + len(done.already_there), "hook")
     was = " already" if not done.added and not done.other_stubs else ""
     yield f"Recording is on{was}: {hooks} in {here.short(done.settings)} (undo: sessgit uninstall)"

@@ -57,21 +57,21 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     asof = at_operation.read(here, at_op)
     found = at_operation.target(here, asof, address)
     paths = ctx.meta.get(options.PATHS, [])
-    only = logs.Only(choices.since(here, since), tool, choices.touching(here, paths) if paths else None)
+    only = logs.TurnFilter(choices.since(here, since), tool, choices.touching(here, paths) if paths else None)
     if graph and (only.narrows or reverse):
         raise UsageError("--graph draws all turns, newest first.", "To select or reverse turns, leave out --graph.")
     if found.cell:
         raise UsageError(
             "log shows whole turns.", f"`sessgit show {here.ident(found.branch.name)}@{found.turn}.{found.cell}`"
         )
-    log = logs.log(here.index, found.branch, found.turn, limit, only, lambda: here.store)
+    log = logs.branch_log(here.index, found.branch, found.turn, limit, only, lambda: here.store)
 
     def document() -> dict[str, object]:
         return page.as_json(here, log, rewound=rewound) | {"at_op": at_operation.as_json(asof)}
 
     headline = at_operation.headline(here, asof)
     if graph:
-        lines = page.graph(here, logs.family(here.index, found.branch), limit, rewound=rewound)
+        lines = page.graph(here, logs.session_family(here.index, found.branch), limit, rewound=rewound)
     elif oneline:
         remarks = map(render.plain, () if here.json else headline)  # programs that read addresses find nothing else
         return Answer(document, page.oneline(here, log, reverse=reverse), remarks)

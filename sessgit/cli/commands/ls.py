@@ -74,7 +74,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     from sessgit.history import ls
 
     folder = str(project.absolute()) if project else here.cwd
-    wanted = ls.Wanted(
+    wanted = ls.SessionFilter(
         folder=None if everything else folder,
         labels=tuple(label or ()),
         state=state,
@@ -90,7 +90,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         reverse=reverse,
     )
     most = limit if limit is not None or here.json else _FOLD
-    listing = ls.listing(here.index, wanted, most, offset, here.settings.prices)
+    listing = ls.list_sessions(here.index, wanted, most, offset, here.settings.prices)
     return Answer(
         lambda: {"sessions": page.as_json(here, listing)},
         page.full(here, listing, by_project=everything, folded=limit is None),

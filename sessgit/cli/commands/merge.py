@@ -14,9 +14,9 @@ from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from sessgit.branch.merging.merge import Merged, New, World
-    from sessgit.branch.merging.plan import Picked, Wish
-    from sessgit.history.resolve import Target
+    from sessgit.branch.merging.merge import MergeContext, MergeResult, NewSession
+    from sessgit.branch.merging.plan import MergeRequest, PickPlan
+    from sessgit.history.resolve import ResolvedTarget
     from sessgit.model.merge_decisions import Choice
 
 _SETTABLE = ("description", "stage", "confidence")
@@ -72,44 +72,44 @@ def merge(  # noqa: PLR0913, PLR0917 - the options of the command
     wish = _wish(mode, turns, with_command, ours_wins, theirs_wins, values or [])
     ours = session_argument.target(here, into, changes=not dry_run)
     other = session_argument.target(here, theirs)
-    sides.check(ours, other)
+    sides.check_sides(ours, other)
     if dry_run:
-        plan = merges.planned(here.store, here.index, ours, other, wish)
+        plan = merges.plan_merge(here.store, here.index, ours, other, wish)
         return Answer(lambda: {**plan.as_json(), "commit": None, "session_id": None}, page.full(here, plan))
-    done = merges.merge(world(here), ours, other, wish, created(here, ours.state.project, new))
+    done = merges.merge_sessions(world(here), ours, other, wish, created(here, ours.state.project, new))
     assert done.plan is not None
     value = {**done.plan.as_json(), "commit": done.commit or None, "session_id": done.state.id}
     if not done.commit:
         return Answer(lambda: value, remarks=[] if here.json else [page.standing(here, done.plan)])
-    state = client_files.localized(done.state, here.here)
+    state = client_files.localize_state(done.state, here.here)
     way_on = client_launch.way_on(here, state, forks.resume_command(state, here.cwd))
     return Answer(lambda: value, page.done(here, done, [other.branch.name], way_on), secrets(done))
 
 
-def world(here: Invocation) -> World:
+def world(here: Invocation) -> MergeContext:
     """Where a merge or a pick of this process takes place."""
-    from sessgit.branch.merging.merge import World
+    from sessgit.branch.merging.merge import MergeContext
 
-    return World(here.store, here.index, here.config, here.privacy, here.now, here.settings.prices)
+    return MergeContext(here.store, here.index, here.config, here.privacy, here.now, here.settings.prices)
 
 
-def created(here: Invocation, project: str, name: str | None) -> New | None:
+def created(here: Invocation, project: str, name: str | None) -> NewSession | None:
     """The new session that `--new` asks for; raises where it cannot have the name."""
     import uuid
 
-    from sessgit.branch.edit import check_free
-    from sessgit.branch.merging.merge import New
+    from sessgit.branch.edit import check_name_free
+    from sessgit.branch.merging.merge import NewSession
     from sessgit.model.address import check_name
 
     if name is None:
         return None
     if name:
         name = check_name(name)
-        check_free(here.index, name, "", project or here.cwd)
-    return New(str(uuid.uuid4()), name)
+        check_name_free(here.index, name, "", project or here.cwd)
+    return NewSession(str(uuid.uuid4()), name)
 
 
-def secrets(done: Merged) -> Iterator[str]:
+def secrets(done: MergeResult) -> Iterator[str]:
     """Says that what was brought back is what the store holds, where that lacks words."""
     if done.secrets:
         stand = "is" if done.secrets == 1 else "are"
@@ -119,9 +119,9 @@ def secrets(done: Merged) -> Iterator[str]:
 def _wish(
     mode: Literal["summary", "graft", "pick"] | None, turns: str, command: str, ours: bool, theirs: bool,
     values: list[str],
-) -> Wish:  # fmt: skip
+) -> MergeRequest:  # fmt: skip
     from sessgit.branch.merging import summary
-    from sessgit.branch.merging.plan import Wish
+    from sessgit.branch.merging.plan import MergeRequest
     from sessgit.errors import UsageError
 
     if turns and mode is None:
@@ -137,9 +137,9 @@ def _wish(
         raise UsageError("--ours and --theirs cannot be combined.", "Use one of the two, or `--set KEY=VALUE`.")
 
     def retell(given: str) -> str:
-        return summary.retold(command, given, os.getcwd(), os.environ)  # noqa: PTH109 - the words of subprocess
+        return summary.run_retell_command(command, given, os.getcwd(), os.environ)  # noqa: PTH109 - the words of subprocess
 
-    return Wish(
+    return MergeRequest(
         "summary" if command else mode, _numbers(turns), _choice(ours, theirs, values), retell if command else None
     )
 
@@ -164,7 +164,7 @@ def _choice(ours: bool, theirs: bool, values: list[str]) -> Choice:
     from sessgit.model.merge_decisions import Choice
 
     said: dict[str, Any] = {}
-    read = {"description": edit.description, "stage": edit.stage, "confidence": edit.confidence}
+    read = {"description": edit.parse_description, "stage": edit.parse_stage, "confidence": edit.parse_confidence}
     for one in values:
         key, equals, value = one.partition("=")
         if key not in read or not equals:
@@ -205,20 +205,20 @@ def pick(
     sides.check_ours(ours)
     chosen = [session_argument.target(here, address) for address in addresses]
     if dry_run:
-        plan = merges.picked(here.store, here.index, ours, chosen)
+        plan = merges.plan_pick(here.store, here.index, ours, chosen)
         return Answer(
             lambda: {**_pick_json(chosen, plan), "session_id": None, "commit": None}, page.picked(here, ours, plan)
         )
-    done = merges.pick(world(here), ours, chosen, created(here, ours.state.project, new))
+    done = merges.pick_turns(world(here), ours, chosen, created(here, ours.state.project, new))
     assert done.picked is not None
     names = list(dict.fromkeys(one.branch.name for one in chosen))
-    state = client_files.localized(done.state, here.here)
+    state = client_files.localize_state(done.state, here.here)
     way_on = client_launch.way_on(here, state, forks.resume_command(state, here.cwd))
     value = {**_pick_json(chosen, done.picked), "session_id": done.state.id, "commit": done.commit}
     return Answer(lambda: value, page.done(here, done, names, way_on), secrets(done))
 
 
-def _pick_json(chosen: Sequence[Target], plan: Picked) -> dict[str, object]:
+def _pick_json(chosen: Sequence[ResolvedTarget], plan: PickPlan) -> dict[str, object]:
     return {
         **plan.as_json(),
         "turns": plan.numbers,

@@ -11,7 +11,7 @@ from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from sessgit.store.operations import Listed
+    from sessgit.store.operations import ListedOperation
 
 
 @frame.command("ops", reads=True)
@@ -26,13 +26,13 @@ def run(
     """
     from sessgit.store import operations
 
-    found = operations.listed(here.store)[:limit]
+    found = operations.list_operations(here.store)[:limit]
     if not found:
         here.check_recorded()
     return Answer(lambda: {"operations": [_json(one) for one in found]}, _page(here, found))
 
 
-def _page(here: Invocation, found: list[Listed]) -> Iterator[str]:
+def _page(here: Invocation, found: list[ListedOperation]) -> Iterator[str]:
     from sessgit.model import canonical
 
     paint = render.Paint(here.colour)
@@ -50,7 +50,7 @@ def _page(here: Invocation, found: list[Listed]) -> Iterator[str]:
         yield f"{head}  {text.clean(one.operation.command, 20).ljust(command)}  {summary}{paint('dim', note)}"
 
 
-def _json(one: Listed) -> dict[str, object]:
+def _json(one: ListedOperation) -> dict[str, object]:
     operation = one.operation
     return {
         "id": operation.id,

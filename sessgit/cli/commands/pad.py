@@ -14,7 +14,7 @@ from sessgit.cli.invocation import Invocation
 from sessgit.model import pad as pads
 
 if TYPE_CHECKING:
-    from sessgit.branch.pad_changes import Change, Place
+    from sessgit.branch.pad_changes import EntryPlace, MakeChange
     from sessgit.cli.invocation import Invocation
     from sessgit.model.conversation.session import Session
 
@@ -75,10 +75,10 @@ def run(    here: Invocation, words: Annotated[
     """
     action, rest = _asked(words or [])
     if action in CHANGES or action in KINDS:
-        from sessgit.branch.pad_changes import Place
+        from sessgit.branch.pad_changes import EntryPlace
 
         claims = tuple(part for one in between or [] for part in one.split(",") if part)
-        change = _change(action, rest, Place(turn, source), claims)
+        change = _change(action, rest, EntryPlace(turn, source), claims)
         return _perform(here, into, change)
     if len(rest) > 1 or (rest and into):
         raise _wrong(words or [])
@@ -97,30 +97,30 @@ def _asked(words: list[str]) -> tuple[str, list[str]]:
     return (words[0], words[1:]) if words and words[0] in (*KINDS, *CHANGES, *VIEWS) else ("", words)
 
 
-def _change(action: str, rest: list[str], place: Place, between: tuple[str, ...]) -> Change:
+def _change(action: str, rest: list[str], place: EntryPlace, between: tuple[str, ...]) -> MakeChange:
     """The change that the words ask for; raises UsageError where they do not fit together."""
     from sessgit.branch import edit, pad_changes
     from sessgit.model.conversation.session import STAGES
 
     first, more = rest[:1], rest[1:]
     if action in KINDS and rest and (not between or action == "tension"):
-        return pad_changes.add(action, _text(rest), place, between)
+        return pad_changes.add_entry(action, _text(rest), place, between)
     if action == "thesis" and rest:
-        return pad_changes.thesis(_text(rest), place)
+        return pad_changes.set_thesis(_text(rest), place)
     if action == "pass" and more and first[0] in pads.PASSES:
-        return pad_changes.passed(first[0], _text(more), place)
+        return pad_changes.add_pass(first[0], _text(more), place)
     if action == "resolve" and rest:
-        return pad_changes.resolve(first[0], _text(more) if more else "")
+        return pad_changes.resolve_entry(first[0], _text(more) if more else "")
     if action == "edit" and more:
-        return pad_changes.reword(first[0], _text(more))
+        return pad_changes.reword_entry(first[0], _text(more))
     if action == "drop" and rest:
-        return pad_changes.drop(rest)
+        return pad_changes.drop_entries(rest)
     if action == "stage" and rest and not more and first[0] in STAGES:
-        return pad_changes.stage(first[0])
+        return pad_changes.change_stage(first[0])
     if action == "confidence" and rest:
-        return pad_changes.confidence(edit.confidence(first[0]), _text(more) if more else "", place)
+        return pad_changes.change_confidence(edit.parse_confidence(first[0]), _text(more) if more else "", place)
     if action == "cycle" and not rest:
-        return pad_changes.cycle()
+        return pad_changes.begin_cycle()
     hints = {
         "pass": f"`sessgit pad pass KIND TEXT`; KIND is {', '.join(pads.PASSES)}.",
         "stage": f"The stages are {', '.join(STAGES)}; `sessgit edit --stage none` removes it.",
@@ -144,12 +144,12 @@ def _text(words: list[str]) -> str:
     return given.decode("utf-8", "replace")
 
 
-def _perform(here: Invocation, address: str, change: Change) -> Answer:
+def _perform(here: Invocation, address: str, change: MakeChange) -> Answer:
     from sessgit.branch import edit, pad_changes
     from sessgit.cli.pages import pad as page
 
     found = session_argument.target(here, address, changes=True)
-    done = pad_changes.perform(here.store, here.index, edit.session(found), change, here.now)
+    done = pad_changes.perform_change(here.store, here.index, edit.addressed_session(found), change, here.now)
     remarks = [page.secrets(done.wanted.secrets)] if done.wanted.secrets else []
     remarks += [] if done.commit else ["Nothing changed."]
     return Answer(lambda: page.as_json(done.wanted.state, done.pad, done.commit), page.done(here, done), remarks)
@@ -160,8 +160,8 @@ def _compact(here: Invocation, address: str) -> Answer:
     from sessgit.cli.pages import pad as page
 
     found = session_argument.target(here, address, changes=True)
-    session = edit.session(found)
-    done = pad_changes.perform(here.store, here.index, session, pad_changes.compact(), here.now)
+    session = edit.addressed_session(found)
+    done = pad_changes.perform_change(here.store, here.index, session, pad_changes.compact_pad(), here.now)
     less = done.wanted.compacted
     assert less is not None
     gone = {"doubles": [one.id for one in less.doubles], "passes": [one.id for one in less.passes]}
@@ -176,11 +176,11 @@ def _show(here: Invocation, address: str) -> Answer:
 
 
 def _brief(here: Invocation, address: str) -> Answer:
-    from sessgit.history.resolve import title
+    from sessgit.history.resolve import session_title
     from sessgit.model import pad_steps
 
     state, pad = _stored(here, address)
-    told = pad_steps.brief(pad, state.id, title(state), state.stage, state.confidence)
+    told = pad_steps.pad_brief(pad, state.id, session_title(state), state.stage, state.confidence)
     remarks = [] if told or here.json else ["The scratchpad is empty."]
     return Answer(lambda: {"id": state.id, "text": told}, told.split("\n") if told else (), remarks)
 
@@ -196,5 +196,5 @@ def _stored(here: Invocation, address: str) -> tuple[Session, pads.Pad]:
             "a scratchpad belongs to a whole turn.", f"`sessgit pad {here.ident(found.branch.name)}@{found.turn}`"
         )
     turn = found.state.turns if found.turn is None else found.turn
-    commit = fork_point.before_the_next(here.store, here.index, found.branch, turn)
-    return here.store.state(commit), pad_lists.pad(here.store, commit)
+    commit = fork_point.last_commit_before_next(here.store, here.index, found.branch, turn)
+    return here.store.state(commit), pad_lists.read_pad(here.store, commit)

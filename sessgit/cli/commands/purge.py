@@ -14,7 +14,7 @@ from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from sessgit.purge.purge import Wanted, Watch
+    from sessgit.purge.purge import PurgeProgress, PurgeValues
 
 _SHORTEST_ID = 4
 
@@ -68,15 +68,15 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         render.check_can_ask(here, hint)
     with _watch(here) as watch:
         wanted = _wanted(here, pattern, secret, watch, regex=regex)
-        told = None if yes and not dry_run else purges.look(here.store, wanted, here.config, watch)
-    if told is not None and not dry_run and (told.found or purges.pending(here.store_path)):
+        told = None if yes and not dry_run else purges.preview_purge(here.store, wanted, here.config, watch)
+    if told is not None and not dry_run and (told.found or purges.is_pending(here.store_path)):
         render.remarks(page.question(here, told))
         if not render.ask("Purge it for good?"):
             render.tell("Nothing was changed.")
             raise typer.Exit(1)
     if not dry_run:
         with _watch(here) as watch:
-            told = purges.purge(here.store, here.index, wanted, here.config, here.now, watch)
+            told = purges.purge_values(here.store, here.index, wanted, here.config, here.now, watch)
     assert told is not None
     return Answer(lambda: page.as_json(told, dry_run=dry_run), page.lines(here, told, dry_run=dry_run))
 
@@ -106,7 +106,7 @@ def _check(pattern: str, secret: str, lifted: str, *, find: bool, listed: bool, 
         if len(name) < _SHORTEST_ID or set(name.lower()) - set("0123456789abcdef"):
             raise UsageError(f"“{name}” is not an id.", f"An id has {_SHORTEST_ID} to 8 digits or letters from a to f.")
     if pattern and pattern != "-":
-        purges.expression(pattern) if regex else purges.literal(pattern)
+        purges.compile_expression(pattern) if regex else purges.literal_value(pattern)
 
 
 def _told(here: Invocation, lifted: str, *, find: bool) -> Answer:
@@ -117,25 +117,29 @@ def _told(here: Invocation, lifted: str, *, find: bool) -> Answer:
 
     if find:
         with _watch(here) as watch:
-            likely = likely_secrets.likely(here.store, watch.reading)
+            likely = likely_secrets.find_likely_secrets(here.store, watch.reading)
         return Answer(lambda: {"secrets": page.found_json(likely)}, page.found(here, likely))
     if lifted:
-        one = denied_values.lift(StorePaths(here.store_path), lifted)
+        one = denied_values.allow_value(StorePaths(here.store_path), lifted)
         return Answer(lambda: {"lifted": page.kept_json(one)}, [f"{one.id} is allowed again"])
-    every = denied_values.every(StorePaths(here.store_path))
+    every = denied_values.list_denied(StorePaths(here.store_path))
     return Answer(lambda: {"denied": [page.kept_json(one) for one in every]}, page.kept(here, every))
 
 
-def _wanted(here: Invocation, pattern: str, secret: str, watch: Watch, *, regex: bool) -> Wanted:
+def _wanted(here: Invocation, pattern: str, secret: str, watch: PurgeProgress, *, regex: bool) -> PurgeValues:
     from sessgit.purge import purge as purges
 
     if secret:
         from sessgit.purge import likely_secrets
 
-        every = likely_secrets.likely(here.store, watch.reading)
-        return purges.literal(likely_secrets.named(every, secret).value)
+        every = likely_secrets.find_likely_secrets(here.store, watch.reading)
+        return purges.literal_value(likely_secrets.find_by_id(every, secret).value)
     value = _typed() if pattern == "-" else pattern
-    return purges.matching(here.store_path, here.config, value, watch.reading) if regex else purges.literal(value)
+    return (
+        purges.matching_values(here.store_path, here.config, value, watch.reading)
+        if regex
+        else purges.literal_value(value)
+    )
 
 
 def _typed() -> str:
@@ -150,15 +154,15 @@ def _typed() -> str:
 
 
 @contextmanager
-def _watch(here: Invocation) -> Iterator[Watch]:
+def _watch(here: Invocation) -> Iterator[PurgeProgress]:
     """A bar for each step, one after another: where a step begins, the bar of the one before it goes."""
     from contextlib import ExitStack
 
-    from sessgit.model.progress import Progress, unseen
-    from sessgit.purge.purge import Watch
+    from sessgit.model.progress import Progress, no_progress
+    from sessgit.purge.purge import PurgeProgress
 
     shown = ""
-    report: Progress = unseen
+    report: Progress = no_progress
     with ExitStack() as bar:
 
         def step(what: str) -> Progress:
@@ -171,4 +175,4 @@ def _watch(here: Invocation) -> Iterator[Watch]:
 
             return told
 
-        yield Watch(step("Searching the store"), step("Rewriting"), step("Checking that it is gone"))
+        yield PurgeProgress(step("Searching the store"), step("Rewriting"), step("Checking that it is gone"))

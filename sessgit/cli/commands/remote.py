@@ -40,15 +40,15 @@ def run(
     if action != "add":
         here.check_store()
     if not action:
-        found = remotes.listed(here.store_path)
+        found = remotes.list_remotes(here.store_path)
         return Answer(lambda: {"remotes": [_json(remote) for remote in found]}, _table(found))
     if action == "add" and name and url:
         if not here.has_store:
-            stores.create(here.store_path)
-        added = remotes.add(here.store_path, name, _whole(here, url))
+            stores.create_store(here.store_path)
+        added = remotes.add_remote(here.store_path, name, _whole(here, url))
         return _changed(here, added, f"Nothing is sent yet. To send everything: sessgit push {name} --all")
     if action in ("remove", "rm") and name and not url:
-        removed = remotes.remove(here.store_path, name)
+        removed = remotes.remove_remote(here.store_path, name)
         return _changed(here, removed, "The remote repository itself is unchanged.", removed=True)
     raise UsageError(
         f"cannot understand: remote {' '.join(filter(None, (action, name, text.clean(url))))}".rstrip(),

@@ -13,7 +13,7 @@ from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.errors import UsageError
-    from sessgit.history.resolve import Target
+    from sessgit.history.resolve import ResolvedTarget
 
 
 @frame.command("rename")
@@ -39,12 +39,12 @@ def run(
     """
     from sessgit.branch import edit as edits
     from sessgit.errors import UsageError
-    from sessgit.history.resolve import title
+    from sessgit.history.resolve import session_title
     from sessgit.model import humanize
     from sessgit.model.address import check_name
 
     if clear and name is not None:
-        hint = f"`sessgit rename --clear {humanize.shell(address or '')}`"
+        hint = f"`sessgit rename --clear {humanize.quote_for_shell(address or '')}`"
         raise UsageError("--clear takes no NAME.", hint)
     is_current = name is None and not clear
     if is_current:
@@ -53,18 +53,18 @@ def run(
         raise _nameless(address)
     if is_current:
         _check_is_name(here, name or "")
-    changes = edits.Changes(name=check_name(name) if name else "")
+    changes = edits.EditChanges(name=check_name(name) if name else "")
     found = _target(here, address or "", name or "")
-    done = edits.edit(here.store, here.index, edits.session(found), changes, here.now)
+    done = edits.edit_session(here.store, here.index, edits.addressed_session(found), changes, here.now)
     remarks = [f"{text.counted(done.secrets, 'secret')} redacted."] if done.secrets else []
     value = {"id": found.session, "name": done.after.name, "was": done.before.name, "commit": done.commit or None}
     paint = render.Paint(here.colour)
     ident = here.ident(found.session)
-    note = f"was: {text.clean(title(done.before), 100)}"
+    note = f"was: {text.clean(session_title(done.before), 100)}"
     if not done.commit:
         note = "already its name" if done.after.name else "it has no name"
     room = here.width - text.width(ident) - 2
-    called = text.cut(text.clean(title(done.after)), room)
+    called = text.cut(text.clean(session_title(done.after)), room)
     line = text.fold([called, f"({note})"], room, "  ")
     lines = (f"{paint('yellow', ident) if not n else ' ' * len(ident)}  {s}" for n, s in enumerate(line))
     return Answer(lambda: value, lines, remarks)
@@ -76,7 +76,7 @@ def _nameless(address: str | None) -> UsageError:
 
     hint = "`sessgit rename NAME` names the current conversation, `sessgit rename ADDRESS NAME` any other."
     if address:
-        it = humanize.shell(address)
+        it = humanize.quote_for_shell(address)
         hint = f"`sessgit rename {it} NAME` names it, `sessgit rename --clear {it}` removes its name."
     return UsageError("the new name is missing.", hint)
 
@@ -90,13 +90,14 @@ def _check_is_name(here: Invocation, name: str) -> None:
     word = name.strip()
     if not here.has_store or len(word) < resolve.SHORTEST_PREFIX:
         return
-    if any(resolve.begins(branch, word) or agent_id == word for branch, agent_id, *_ in here.index.names()):
+    if any(resolve.abbreviates(branch, word) or agent_id == word for branch, agent_id, *_ in here.index.names()):
         raise UsageError(
-            f"“{name}” is a conversation, but its new name is missing.", f"`sessgit rename {humanize.shell(name)} NAME`"
+            f"“{name}” is a conversation, but its new name is missing.",
+            f"`sessgit rename {humanize.quote_for_shell(name)} NAME`",
         )
 
 
-def _target(here: Invocation, address: str, name: str) -> Target:
+def _target(here: Invocation, address: str, name: str) -> ResolvedTarget:
     """The conversation; the error for an unknown one says so where the name is that of a conversation."""
     from sessgit.errors import AmbiguousError, NotFoundError
     from sessgit.history import resolve
@@ -107,7 +108,7 @@ def _target(here: Invocation, address: str, name: str) -> Target:
     except AmbiguousError:
         raise
     except NotFoundError as error:
-        if not address or not here.has_store or not resolve.called(here.index, name, here.where):
+        if not address or not here.has_store or not resolve.branches_by_name(here.index, name, here.where):
             raise
-        swapped = f"sessgit rename {humanize.shell(name)} {humanize.shell(address)}"
+        swapped = f"sessgit rename {humanize.quote_for_shell(name)} {humanize.quote_for_shell(address)}"
         raise NotFoundError(str(error), f"The conversation comes first: `{swapped}`") from None

@@ -59,11 +59,11 @@ def run(
 
     branch = session_argument.branch(here, address)
     with ExitStack() as open_links:
-        links = [open_links.enter_context(linked(here, remote)) for remote in remotes.listed(here.store_path)]
+        links = [open_links.enter_context(linked(here, remote)) for remote in remotes.list_remotes(here.store_path)]
         done = repair.repair(here.world, branch, str(uuid.uuid4()), links, copy=copy, dry_run=dry_run)
-    state = client_files.localized(done.made.state, here.here) if done.made else None
+    state = client_files.localize_state(done.made.state, here.here) if done.made else None
     command = fork.resume_command(state, here.cwd) if state else ""
-    is_gone = state is not None and client_files.is_gone(state.project)
+    is_gone = state is not None and client_files.is_folder_gone(state.project)
     way_on = client_launch.way_on(here, state, command) if state else ""
     failed = (done.lost or done.findings) and not done.is_needed
     return Answer(

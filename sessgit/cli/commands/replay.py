@@ -15,11 +15,11 @@ from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.cli.invocation import Invocation
-    from sessgit.history.resolve import Target
+    from sessgit.history.resolve import ResolvedTarget
     from sessgit.replay import model_runner
-    from sessgit.replay.kept_result import Kept
-    from sessgit.replay.plan import Plan
-    from sessgit.replay.run import How, Result
+    from sessgit.replay.kept_result import KeptSession
+    from sessgit.replay.plan import ReplayPlan
+    from sessgit.replay.run import CellResult, RunOptions
     from sessgit.replay.sandbox.workspace import Sandbox
 
 _DIFFERS = 6
@@ -109,65 +109,69 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     chosen = tuple(cells or ())
     if found.cell and chosen:
         raise UsageError("the address already names a cell.", "Use the address or --cell.")
-    from sessgit.replay.run import How
+    from sessgit.replay.run import RunOptions
     from sessgit.replay.sandbox.process_limits import Limits
 
     limits = replace(Limits(), seconds=timeout or _SECONDS, memory=memory << 20)
-    how = How(limits, network, unconfined, llm, here.cwd, os.environ)
+    how = RunOptions(limits, network, unconfined, llm, here.cwd, os.environ)
     plan = _planned(here, found, (found.cell,) if found.cell else chosen, chain=chain, model=bool(llm))
     if execute:
         return _execute(here, found, plan, how, folder, keep=not no_keep)
     return _show(here, plan)
 
 
-def _planned(here: Invocation, found: Target, cells: tuple[str, ...], *, chain: bool, model: bool) -> Plan:
+def _planned(
+    here: Invocation, found: ResolvedTarget, cells: tuple[str, ...], *, chain: bool, model: bool
+) -> ReplayPlan:
     from sessgit.history import client_files
     from sessgit.replay import plan
     from sessgit.replay.sandbox import workspace
 
     state = found.branch.state
-    root = workspace.root(state.project, client_files.localized(state, here.here).project, os.environ)
-    choice = plan.Choice(found.turn, cells, chain, root, model)
+    root = workspace.sandboxed_root(state.project, client_files.localize_state(state, here.here).project, os.environ)
+    choice = plan.ReplayChoice(found.turn, cells, chain, root, model)
     with render.progress(here, "Reading", unit="turns") as progress:
-        return plan.plan(here.store, here.index, found.branch, choice, progress)
+        return plan.plan_replay(here.store, here.index, found.branch, choice, progress)
 
 
-def _show(here: Invocation, plan: Plan) -> Answer:
+def _show(here: Invocation, plan: ReplayPlan) -> Answer:
     from sessgit.cli.pages import replay as page
 
     return Answer(lambda: page.as_json(plan), page.planned(here, plan), frame.damage(here, plan.damage))
 
 
 def _execute(
-    here: Invocation, found: Target, plan: Plan, how: How, folder: str, *, keep: bool
+    here: Invocation, found: ResolvedTarget, plan: ReplayPlan, how: RunOptions, folder: str, *, keep: bool
 ) -> Answer:  # fmt: skip
     from sessgit.history import client_files
     from sessgit.replay import kept_result
     from sessgit.replay import run as runs
     from sessgit.replay.sandbox import workspace
 
-    state = client_files.localized(found.branch.state, here.here)
+    state = client_files.localize_state(found.branch.state, here.here)
     if keep:
-        kept_result.check(here.world, found.branch.state)
+        kept_result.check_can_keep(here.world, found.branch.state)
     chosen = ""
     if folder:
-        chosen = workspace.check_given(
-            here.folder(folder), workspace.guarded(state.project, here.store_path, here.config)
+        chosen = workspace.check_given_folder(
+            here.folder(folder), workspace.protected_folders(state.project, here.store_path, here.config)
         )
-    origin = workspace.origin(here.store, here.index, found.branch, plan.first, state.project)
+    origin = workspace.code_origin(here.store, here.index, found.branch, plan.first, state.project)
     if not plan.first:
-        return _told(here, plan, runs.skipped(plan), None, None)
+        return _told(here, plan, runs.skip_plan(plan), None, None)
     with render.leaving_in_order():
         with (
-            workspace.made(origin, os.environ, chosen) as box,
+            workspace.make_sandbox(origin, os.environ, chosen) as box,
             render.progress(here, "Running", unit="cells") as progress,
         ):
-            results = runs.run(plan, box, how, progress)
+            results = runs.run_plan(plan, box, how, progress)
         kept = _kept(here, found, plan, results) if keep and any(one.outcome != "skipped" for one in results) else None
     return _told(here, plan, results, box, kept)
 
 
-def _told(here: Invocation, plan: Plan, results: tuple[Result, ...], box: Sandbox | None, kept: Kept | None) -> Answer:
+def _told(
+    here: Invocation, plan: ReplayPlan, results: tuple[CellResult, ...], box: Sandbox | None, kept: KeptSession | None
+) -> Answer:
     from sessgit.cli.pages import replay as page
 
     return Answer(
@@ -178,24 +182,26 @@ def _told(here: Invocation, plan: Plan, results: tuple[Result, ...], box: Sandbo
     )
 
 
-def _kept(here: Invocation, found: Target, plan: Plan, results: tuple[Result, ...]) -> Kept:
+def _kept(here: Invocation, found: ResolvedTarget, plan: ReplayPlan, results: tuple[CellResult, ...]) -> KeptSession:
     import uuid
 
     from sessgit.history import fork_point
     from sessgit.replay import kept_result
 
     world, short = here.world, here.ident(found.branch.name)
-    point = fork_point.point(here.store, here.index, replace(found, turn=plan.last, cell=""))
+    point = fork_point.fork_point(here.store, here.index, replace(found, turn=plan.last, cell=""))
     address = f"{short}{plan.place}"
-    new = kept_result.New(str(uuid.uuid4()), kept_result.named("replay", short, plan.place), point, found.state)
-    kept = kept_result.begin(world, new)
-    kept = kept_result.add(world, kept, [kept_result.turn(results, address)])
-    kept_result.end(world, kept, f"replay of {address}: {kept_result.told(results)}")
+    new = kept_result.NewSession(
+        str(uuid.uuid4()), kept_result.kept_name("replay", short, plan.place), point, found.state
+    )
+    kept = kept_result.begin_session(world, new)
+    kept = kept_result.add_turns(world, kept, [kept_result.result_turn(results, address)])
+    kept_result.record_operation(world, kept, f"replay of {address}: {kept_result.counts_text(results)}")
     return kept
 
 
 def _inputs(
-    here: Invocation, found: Target, to: tuple[str, model_runner.Protocol | None, float], no_keep: bool
+    here: Invocation, found: ResolvedTarget, to: tuple[str, model_runner.Protocol | None, float], no_keep: bool
 ) -> Answer:
     import uuid
 
@@ -203,9 +209,11 @@ def _inputs(
     from sessgit.replay import inputs, model_runner
 
     command, protocol, seconds = to
-    partner = model_runner.Partner(command, protocol or model_runner.protocol(command), seconds, here.cwd, os.environ)
+    partner = model_runner.ModelCommand(
+        command, protocol or model_runner.guess_protocol(command), seconds, here.cwd, os.environ
+    )
     with render.leaving_in_order(), render.progress(here, "Asking", unit="prompts") as progress:
-        sent = inputs.send(here.world, found, partner, "" if no_keep else str(uuid.uuid4()), progress)
+        sent = inputs.send_prompts(here.world, found, partner, "" if no_keep else str(uuid.uuid4()), progress)
     return Answer(
         lambda: page.sent_json(sent),
         page.sent(here, sent),

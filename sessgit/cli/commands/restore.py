@@ -15,8 +15,8 @@ from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from sessgit.branch.restore import Brought, Outcome, Restored, Verified
-    from sessgit.history.resolve import Target
+    from sessgit.branch.restore import RebuiltFile, RestoreAllResult, RestoreResult, VerifiedFile
+    from sessgit.history.resolve import ResolvedTarget
 
 
 _LABEL = 11
@@ -62,7 +62,7 @@ def run(
     found = session_argument.target(here, address)
     _check_whole(here, found)
     if verify:
-        checked = restores.verify(here.store, found.session, here.config, here=here.here)
+        checked = restores.verify_file(here.store, found.session, here.config, here=here.here)
         return Answer(
             lambda: _json(found.session, None, checked.restored) | _verified(checked),
             _proof(here, found.session, checked),
@@ -70,12 +70,12 @@ def run(
     if output == _STDOUT:
         _to_stdout(here, found.session)
         return None
-    was_here = client_files.was_here(found.state, here.store.beside)
+    was_here = client_files.was_recorded_here(found.state, here.store.beside)
     if output:
-        done = restores.write_to(here.store, found.session, output.absolute())
+        done = restores.restore_transcript_to(here.store, found.session, output.absolute())
     else:
-        into = restores.Into(str(project.resolve()), here.index, here.now) if project else None
-        done = restores.restore(here.store, found.session, here.config, into, here=here.here)
+        into = restores.RestoreTarget(str(project.resolve()), here.index, here.now) if project else None
+        done = restores.restore_session(here.store, found.session, here.config, into, here=here.here)
         if done.named and not done.already:
             _record(here, done, final=True)
         if done.appended:
@@ -86,7 +86,7 @@ def run(
     return Answer(lambda: document, lines, notes=() if here.json else _notes(here, found, done, was_here=was_here))
 
 
-def _notes(here: Invocation, found: Target, done: Outcome, *, was_here: bool) -> Iterator[str]:
+def _notes(here: Invocation, found: ResolvedTarget, done: RestoreResult, *, was_here: bool) -> Iterator[str]:
     """Say what the project's folder stands for, or that it is gone."""
     from sessgit.history import client_files
 
@@ -96,7 +96,7 @@ def _notes(here: Invocation, found: Target, done: Outcome, *, was_here: bool) ->
             f"{done.stands_for} is mapped to {here.short(done.project)} on this machine "
             f"(undo: sessgit config --unset {unset})."
         )
-    if client_files.is_gone(done.project):
+    if client_files.is_folder_gone(done.project):
         yield (
             f"The project's folder is gone: {here.short(done.project)}. "
             f"To continue it elsewhere: sessgit fork {here.ident(found.session)} --project DIR"
@@ -113,7 +113,7 @@ def _to_stdout(here: Invocation, session: str) -> None:
         raise UsageError("--json describes a written file, and needs --output FILE.", "Name it with `--output FILE`.")
     if here.terminal:
         raise UsageError("a transcript cannot be shown on a terminal.", "Use `--output FILE`, or a pipe.")
-    restored = restores.rebuild(here.store, session)
+    restored = restores.rebuild_file(here.store, session)
     render.data(restored.file.pieces())
     if not restored.exact:
         render.tell(" ".join(_quality(restored)))
@@ -124,7 +124,7 @@ def mapping(project: str) -> str:
     return f"map its folder to one here with `sessgit config {shlex.quote(f'project.map.{project}')} DIR`."
 
 
-def _written(here: Invocation, done: Outcome) -> list[str]:
+def _written(here: Invocation, done: RestoreResult) -> list[str]:
     what = "was moved" if done.moved else "already exists" if done.already else "was restored"
     # The path is never cut: it is there to be copied.
     head, quality = f"{here.short(done.path)} {what}:", _quality(done.restored, done.named)
@@ -148,12 +148,12 @@ def _check(address: str, output: Path | None, verify: bool, project: Path | None
         )
 
 
-def _check_whole(here: Invocation, found: Target) -> None:
+def _check_whole(here: Invocation, found: ResolvedTarget) -> None:
     """Raises UsageError for what is no file of the client's here."""
     from sessgit.errors import UsageError
     from sessgit.store import layout
 
-    if layout.is_other(found.branch.name):
+    if layout.is_other_version(found.branch.name):
         name = here.ident(found.branch.name)
         raise UsageError(
             f"{name} is another version of the conversation; restore writes only the newest one.",
@@ -170,20 +170,20 @@ def _all_lost(here: Invocation) -> Answer:
     from sessgit.branch import restore as restores
     from sessgit.history import lost_sessions
 
-    sessions = lost_sessions.sessions(here.index, here.config)
+    sessions = lost_sessions.lost_sessions(here.index, here.config)
     with render.progress(here, "Restoring", unit="conversations") as progress:
         done = restores.restore_all(here.store, sessions, here.config, progress, here.here)
     remarks = () if here.json else (f"{here.ident(one.session)}: {one.error}" for one in done.errors)
     return Answer(lambda: _brought(done), _told(done), remarks, int(bool(done.errors)))
 
 
-def _brought(done: Brought) -> dict[str, object]:
+def _brought(done: RestoreAllResult) -> dict[str, object]:
     back = [_json(session, one.path, one.restored) | _outcome(one) for session, one in done.back]
     errors = [{"id": one.session, "reason": str(one.error), "hint": one.error.hint or None} for one in done.errors]
     return {"restored": back, "errors": errors}
 
 
-def _told(done: Brought) -> Iterator[str]:
+def _told(done: RestoreAllResult) -> Iterator[str]:
     if not done.back and not done.errors:
         yield "Nothing to restore: the client has every conversation of this machine."
         return
@@ -196,7 +196,7 @@ def _told(done: Brought) -> Iterator[str]:
         yield f"In them, {text.counted(secrets, 'secret')} {_stand(secrets)} redacted."
 
 
-def _record(here: Invocation, done: Outcome, *, final: bool) -> None:
+def _record(here: Invocation, done: RestoreResult, *, final: bool) -> None:
     """Records what was added at once: no client has the file open, and its next event may never come."""
     from sessgit.record import catch_up
 
@@ -210,7 +210,7 @@ def _stand(secrets: int) -> str:
     return "is" if secrets == 1 else "are"
 
 
-def _quality(done: Restored, named: bool = False) -> list[str]:
+def _quality(done: RebuiltFile, named: bool = False) -> list[str]:
     """How good the copy is, in parts between which a line may break."""
     size = text.size(len(done.file))
     end = "," if named else "."
@@ -230,7 +230,7 @@ def _quality(done: Restored, named: bool = False) -> list[str]:
     return [f"{size}, as the client wrote it except for {', '.join(lacks)}{end}", *more]
 
 
-def _json(session: str, path: Path | None, done: Restored) -> dict[str, object]:
+def _json(session: str, path: Path | None, done: RebuiltFile) -> dict[str, object]:
     """What holds of a file whether it is written or verified; the keys of either alone say nothing yet."""
     return {
         "id": session, "path": str(path) if path else None, "bytes": len(done.file), "exact": done.exact,
@@ -239,16 +239,16 @@ def _json(session: str, path: Path | None, done: Restored) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _outcome(done: Outcome) -> dict[str, object]:
+def _outcome(done: RestoreResult) -> dict[str, object]:
     found = {"already": done.already, "named": done.named, "appended": done.appended}
     return {**found, "files": sidecar_notes.as_json(done.files)}
 
 
-def _verified(checked: Verified) -> dict[str, object]:
+def _verified(checked: VerifiedFile) -> dict[str, object]:
     return {"turns": checked.turns, "file": str(checked.file) if checked.file else None, "same": checked.same}
 
 
-def _proof(here: Invocation, session: str, checked: Verified) -> Iterator[str]:
+def _proof(here: Invocation, session: str, checked: VerifiedFile) -> Iterator[str]:
     done = checked.restored
     path = here.short(checked.file) if checked.file else ""
     yield from text.wrapped(f"{session}: {text.counted(checked.turns, 'turn')}, no damage.", here.width)

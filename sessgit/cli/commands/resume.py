@@ -16,7 +16,7 @@ from sessgit.store.files import paths
 
 if TYPE_CHECKING:
     from sessgit.errors import NotFoundError
-    from sessgit.history.resolve import Target
+    from sessgit.history.resolve import ResolvedTarget
 
 
 @frame.command("resume", reads=True, has_json=False)
@@ -39,10 +39,10 @@ def run(
     found = session_argument.target(here, address)
     _check(here, found)
     files = layout.StorePaths(here.store_path)
-    place = client_files.place_of(here.config, found.state, files)
+    place = client_files.transcript_place(here.config, found.state, files)
     is_there = place is not None and paths.is_there(place)
-    was_here = client_files.was_here(found.state, files)
-    if client_files.is_gone(found.state.project):
+    was_here = client_files.was_recorded_here(found.state, files)
+    if client_files.is_folder_gone(found.state.project):
         raise _without_folder(here, found, is_there=is_there, was_here=was_here)
     if place is not None and is_there:
         _bring_level(here, found, place)
@@ -57,18 +57,18 @@ def run(
         client_launch.resume(state, here.cwd, prompt)
 
 
-def _check(here: Invocation, found: Target) -> None:
+def _check(here: Invocation, found: ResolvedTarget) -> None:
     """Raises UsageError for what is no end of a conversation here, NotFoundError for one that has no turn."""
     from sessgit.errors import NotFoundError, UsageError
     from sessgit.store import layout
 
     branch, turns = found.branch.name, found.state.turns
-    if layout.is_other(branch):
+    if layout.is_other_version(branch):
         raise UsageError(
             f"{here.ident(branch)} is another version of the conversation, without a file here.",
             f"`sessgit fork {here.ident(branch)} --run` continues it as a conversation of its own.",
         )
-    if layout.is_rewound(branch) or found.cell or found.turn not in (None, turns):
+    if layout.is_rewound_branch(branch) or found.cell or found.turn not in (None, turns):
         at = "" if found.turn is None else f" --at {found.turn}{'.' if found.cell else ''}{found.cell}"
         raise UsageError(
             "a conversation can only be continued at its end.",
@@ -78,7 +78,7 @@ def _check(here: Invocation, found: Target) -> None:
         raise NotFoundError(f"{here.ident(branch)} has no turns to continue from.", "`sessgit ls` lists others.")
 
 
-def _without_folder(here: Invocation, found: Target, *, is_there: bool, was_here: bool) -> NotFoundError:
+def _without_folder(here: Invocation, found: ResolvedTarget, *, is_there: bool, was_here: bool) -> NotFoundError:
     """The error that the project's folder is gone: the client finds a conversation only from there."""
     from sessgit.cli.commands.restore import mapping
     from sessgit.errors import NotFoundError
@@ -90,7 +90,7 @@ def _without_folder(here: Invocation, found: Target, *, is_there: bool, was_here
     return NotFoundError(f"the project's folder is gone: {here.short(found.state.project)}", hint)
 
 
-def _bring_level(here: Invocation, found: Target, place: Path) -> None:
+def _bring_level(here: Invocation, found: ResolvedTarget, place: Path) -> None:
     """Gives the client's file the turns that it lacks."""
     from sessgit.branch import backfill
     from sessgit.record import catch_up
@@ -105,11 +105,11 @@ def _bring_level(here: Invocation, found: Target, place: Path) -> None:
         render.tell(sidecar_notes.appended(turns))
 
 
-def _write(here: Invocation, found: Target, *, was_here: bool) -> Path:
+def _write(here: Invocation, found: ResolvedTarget, *, was_here: bool) -> Path:
     """Writes the client's file anew, with what lay beside it, and returns where."""
     from sessgit.branch import restore
 
-    done = restore.restore(here.store, found.session, here.config, here=here.here)
+    done = restore.restore_session(here.store, found.session, here.config, here=here.here)
     was = "The client had deleted it" if was_here else "It is from another machine"
     render.tell(f"{was}: {here.short(done.path)} was {'restored' if was_here else 'written'}.")
     for line in sidecar_notes.told(done.files):
@@ -120,11 +120,13 @@ def _write(here: Invocation, found: Target, *, was_here: bool) -> Path:
 def _brief(here: Invocation, commit: str) -> str:
     """What is on the scratchpad, as a prompt; it is told where that is nothing."""
     from sessgit.history import pad_lists
-    from sessgit.history.resolve import title
+    from sessgit.history.resolve import session_title
     from sessgit.model import pad_steps
 
     state = here.store.state(commit)
-    prompt = pad_steps.brief(pad_lists.pad(here.store, commit), state.id, title(state), state.stage, state.confidence)
+    prompt = pad_steps.pad_brief(
+        pad_lists.read_pad(here.store, commit), state.id, session_title(state), state.stage, state.confidence
+    )
     if not prompt:
         render.tell("Its scratchpad is empty: starting without a brief.")
     return prompt

@@ -14,7 +14,7 @@ from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from sessgit.history.search import Where
+    from sessgit.history.search import SearchScope
 
 _MOST = 20
 _LENGTH = 160
@@ -68,7 +68,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         raise UsageError("--all cannot be combined with --project or --session.", "Use one of them.")
     if tool and place not in (None, "tools"):
         raise UsageError("--tool searches tool calls", f"Leave out --tool, or --in {place}.")
-    where = search.Where(
+    where = search.SearchScope(
         session=_branch(here, session) if session else "",
         folder=str(project.absolute()) if project else "",
         label=label,
@@ -87,22 +87,22 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     return Answer(lambda: page.as_json(" ".join(words), results), lines, remarks, int(results.is_empty))
 
 
-def _begun(here: Invocation, said: list[str], where: Where) -> Iterator[str]:
+def _begun(here: Invocation, said: list[str], where: SearchScope) -> Iterator[str]:
     """Says of words that were looked for whole how many turns have words that begin so, if any has."""
     from sessgit.cli import text
     from sessgit.history import search
     from sessgit.model import humanize
-    from sessgit.model.progress import unseen
+    from sessgit.model.progress import no_progress
 
     asked = " ".join(said).split()
     begun = " ".join(word if word in _JOINS or word.startswith("-") else f"{word.rstrip('*')}*" for word in asked)
     if '"' in begun or begun == " ".join(asked):
         return
-    found = search.search(here.index, begun, where, 1, _LENGTH, unseen)
+    found = search.search(here.index, begun, where, 1, _LENGTH, no_progress)
     if not found.is_empty:
         turns = f"{'' if found.exact else 'more than '}{text.counted(found.total, 'turn')}"
         finds = f"finds {text.counted(found.total_called, 'conversation') if not found.total else turns}."
-        yield (f"Words match as a whole; {humanize.shell(begun)} {finds}")
+        yield (f"Words match as a whole; {humanize.quote_for_shell(begun)} {finds}")
 
 
 def _branch(here: Invocation, address: str) -> str:

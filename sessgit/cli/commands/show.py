@@ -14,7 +14,7 @@ from sessgit.cli.invocation import Invocation
 if TYPE_CHECKING:
     from sessgit.cli.invocation import Invocation
     from sessgit.cli.pages.turn_pieces import Wanted
-    from sessgit.history.resolve import Target
+    from sessgit.history.resolve import ResolvedTarget
 
 
 @frame.command("show", reads=True)
@@ -64,37 +64,39 @@ def run(
     return _turn(here, found, Wanted(thinking, full)) if found.turn else _start(here, found)
 
 
-def _session(here: Invocation, found: Target, wanted: Wanted) -> Answer:
+def _session(here: Invocation, found: ResolvedTarget, wanted: Wanted) -> Answer:
     from sessgit.cli.pages import show as page
     from sessgit.history import documents, show
 
     with render.progress(here, "Reading", unit="turns") as progress:
         if here.json:
-            value = documents.session(here.store, here.index, found.branch, here.settings.prices, progress)
+            value = documents.session_document(here.store, here.index, found.branch, here.settings.prices, progress)
             return Answer(lambda: {"session": value})
-        card = show.card(here.store, here.index, found.branch, here.config, progress)
+        card = show.session_card(here.store, here.index, found.branch, here.config, progress)
     return Answer(dict, page.card(here, card, wanted))
 
 
-def _turn(here: Invocation, found: Target, wanted: Wanted) -> Answer:
+def _turn(here: Invocation, found: ResolvedTarget, wanted: Wanted) -> Answer:
     from sessgit.cli.pages import show as page
     from sessgit.history import documents, show
 
     assert found.turn is not None
-    shown = show.turn(here.store, here.index, found.branch, found.turn)
-    return Answer(lambda: {"turn": documents.turn(shown, here.settings.prices)}, page.turn(here, shown, wanted))
+    shown = show.show_turn(here.store, here.index, found.branch, found.turn)
+    return Answer(
+        lambda: {"turn": documents.turn_document(shown, here.settings.prices)}, page.turn(here, shown, wanted)
+    )
 
 
-def _cell(here: Invocation, found: Target) -> Answer:
+def _cell(here: Invocation, found: ResolvedTarget) -> Answer:
     from sessgit.cli.pages import show as page
     from sessgit.history import documents, show
 
     assert found.turn is not None
-    shown = show.cell(here.store, here.index, found.branch, found.turn, found.cell)
-    return Answer(lambda: {"cell": documents.cell(shown, here.settings.prices)}, page.cell(here, shown))
+    shown = show.show_cell(here.store, here.index, found.branch, found.turn, found.cell)
+    return Answer(lambda: {"cell": documents.cell_document(shown, here.settings.prices)}, page.cell(here, shown))
 
 
-def _cell_in_session(here: Invocation, found: Target) -> Answer:
+def _cell_in_session(here: Invocation, found: ResolvedTarget) -> Answer:
     """Show a cell with the cells of the whole conversation that it depends on directly, and that depend on it."""
     from itertools import chain
 
@@ -105,33 +107,33 @@ def _cell_in_session(here: Invocation, found: Target) -> Answer:
     from sessgit.history.cells import graph as graphs
 
     assert found.turn is not None
-    shown = show.cell(here.store, here.index, found.branch, found.turn, found.cell)
+    shown = show.show_cell(here.store, here.index, found.branch, found.turn, found.cell)
     own = f"{found.turn}.{shown.ordinal}"
     with render.progress(here, "Reading", unit="turns") as progress:
-        whole = graphs.read(here.store, here.index, found.branch, progress=progress)
+        whole = graphs.read_graph(here.store, here.index, found.branch, progress=progress)
     if here.json:
-        value = documents.cell(shown, here.settings.prices) | {"in_session": cell_chain.edges(whole, own)}
+        value = documents.cell_document(shown, here.settings.prices) | {"in_session": cell_chain.edges(whole, own)}
         return Answer(lambda: {"cell": value})
     others = cell_chain.beside(whole, own)
-    known = details.details(here.store, found.branch, details.rows(here.index, found.branch, others), others)
+    known = details.cell_details(here.store, found.branch, details.turn_rows(here.index, found.branch, others), others)
     related = cell_chain.related(here, found.branch, whole, own, known)
     return Answer(dict, chain(page.cell(here, shown), related), frame.damage(here, whole.damage))
 
 
-def _start(here: Invocation, found: Target) -> Answer:
+def _start(here: Invocation, found: ResolvedTarget) -> Answer:
     from sessgit.cli.pages import show as page
     from sessgit.history import documents, show
 
-    shown = show.start(here.store, here.index, found.branch)
-    return Answer(lambda: {"turn": documents.start(shown)}, page.start(here, shown))
+    shown = show.show_start(here.store, here.index, found.branch)
+    return Answer(lambda: {"turn": documents.start_document(shown)}, page.start(here, shown))
 
 
-def _raw(here: Invocation, found: Target) -> None:
+def _raw(here: Invocation, found: ResolvedTarget) -> None:
     from sessgit.history import resolve, show
 
     if found.cell:
         assert found.turn is not None
-        shown = show.cell(here.store, here.index, found.branch, found.turn, found.cell)
+        shown = show.show_cell(here.store, here.index, found.branch, found.turn, found.cell)
         render.raw(here, show.raw_cell(here.store, shown))
     elif found.turn is None:
         render.raw(here, show.raw_session(here.store, found.branch))

@@ -60,7 +60,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 
         target = session_argument.target(here, address)
     with render.progress(here, "Counting", unit="turns") as progress:
-        found = stats.shares(here.index, progress)
-    wanted = page.Wanted(by, moment, projects.root(str(project.absolute())) if project else None, target, limit)
+        found = stats.all_shares(here.index, progress)
+    wanted = page.Wanted(by, moment, projects.project_root(str(project.absolute())) if project else None, target, limit)
     chosen = page.chosen(here, found, wanted)
     return Answer(lambda: page.as_json(here, chosen, wanted), page.full(here, chosen, wanted))

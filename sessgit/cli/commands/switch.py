@@ -12,7 +12,7 @@ from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.check.status import Recording
-    from sessgit.record.privacy import Switched
+    from sessgit.record.privacy import SwitchResult
 
 
 @frame.command("on", needs="store")
@@ -36,7 +36,7 @@ def on(
     )
 
 
-def _on_lines(here: Invocation, done: Switched, recording: Recording) -> Iterator[str]:
+def _on_lines(here: Invocation, done: SwitchResult, recording: Recording) -> Iterator[str]:
     project = here.shown(done.project)
     if done.changed:
         yield f"On: {project} is recorded from now on."
@@ -62,12 +62,12 @@ def off(
 
     here.create_store()
     done = privacy.switch_off(StorePaths(here.store_path), here.folder(folder), str(here.home))
-    kept = len(privacy.recorded_of(here.index, done.project))
+    kept = len(privacy.recorded_sessions(here.index, done.project))
     value: dict[str, object] = {"project": done.project, "recorded": False, "changed": done.changed, "sessions": kept}
     return Answer(lambda: value, _off_lines(here, done, kept))
 
 
-def _off_lines(here: Invocation, done: Switched, kept: int) -> Iterator[str]:
+def _off_lines(here: Invocation, done: SwitchResult, kept: int) -> Iterator[str]:
     project = here.shown(done.project)
     if done.changed:
         yield f"Off: {project} is no longer recorded (undo: sessgit on)."

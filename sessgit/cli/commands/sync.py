@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessgit.errors import SessgitError
-    from sessgit.sync.outcome import Pulled, Pushed
+    from sessgit.sync.outcome import PullResult, PushResult
 
 SETTING = 'sessgit config sync.include \'["~/code/*", "label:shared"]\''
 """How to say once for all what may leave this machine."""
@@ -51,12 +51,12 @@ def pull(
     with remote_argument.linked(here, found) as link:
         sessions = None
         if named:
-            held = stored.held(here.store_path, link)
+            held = stored.remote_refs(here.store_path, link)
             try:
-                sessions = selection.there(here.index, held, named, here.where)
+                sessions = selection.remote_sessions(here.index, held, named, here.where)
             except NotFoundError as error:
                 raise remote_argument.unknown(found, named[0], error) from error
-        done = pulling.pull(here.store, here.index, link, here.config, here.now, sessions, dry_run=dry_run)
+        done = pulling.pull_sessions(here.store, here.index, link, here.config, here.now, sessions, dry_run=dry_run)
     return Answer(lambda: page.pulled_json(done, dry_run=dry_run), page.pulled(here, done, dry_run=dry_run))
 
 
@@ -101,7 +101,7 @@ def push(  # noqa: PLR0913, PLR0917 - the options of the command
             raise
         raise remote_argument.unknown(found, named[0], error) from error
     with remote_argument.linked(here, found) as link:
-        done = pushing.push(
+        done = pushing.push_sessions(
             here.store, here.index, link, sessions, here.now,
             named=sessions if named else (), unredacted=unredacted, dry_run=dry_run,
         )  # fmt: skip
@@ -132,13 +132,13 @@ def _sessions(
         return list(dict.fromkeys(_named(here, address) for address in addresses))
     if labels or project or everything:
         folder = here.folder(str(project)) if project else None
-        return selection.chosen(here.index, selection.Choice(tuple(labels), folder, everything))
+        return selection.chosen_sessions(here.index, selection.SessionChoice(tuple(labels), folder, everything))
     if not here.settings.sync.include:
         raise UsageError(
             "no conversations selected.",
             f"Name them, or use --all, --label or --project. To select them for every push: `{SETTING}`",
         )
-    return selection.included(here.index, here.settings.sync.include, here.privacy)
+    return selection.included_sessions(here.index, here.settings.sync.include, here.privacy)
 
 
 def _named(here: Invocation, address: str) -> str:
@@ -152,7 +152,7 @@ def _named(here: Invocation, address: str) -> str:
             f"only whole conversations can be sent, not up to turn {found.turn}.",
             f"`sessgit fork {here.ident(found.session)} --at {found.turn}` makes one that ends there.",
         )
-    if layout.is_side(found.branch.name):
+    if layout.is_side_branch(found.branch.name):
         if here.index.branch(found.session) is None:
             raise NotFoundError(
                 f"the head of {here.ident(found.session)} is gone, only a side branch is left",
@@ -181,20 +181,24 @@ def sync(
 
     include = here.settings.sync.include
     with remote_argument.linked(here, remote_argument.one(here, remote)) as link:
-        came = pulling.pull(here.store, here.index, link, here.config, here.now)
+        came = pulling.pull_sessions(here.store, here.index, link, here.config, here.now)
         if not include:
             return _answer(
                 here, came, None, [f"Nothing was sent: sync.include is empty. To select conversations: {SETTING}"]
             )
-        sessions = selection.included(here.index, include, here.privacy)
+        sessions = selection.included_sessions(here.index, include, here.privacy)
         try:
-            return _answer(here, came, pushing.push(here.store, here.index, link, sessions, here.now))
+            return _answer(here, came, pushing.push_sessions(here.store, here.index, link, sessions, here.now))
         except SessgitError as error:  # what came is here all the same
             return _answer(here, came, None, error=error)
 
 
 def _answer(
-    here: Invocation, came: Pulled, sent: Pushed | None, notes: Sequence[str] = (), error: SessgitError | None = None
+    here: Invocation,
+    came: PullResult,
+    sent: PushResult | None,
+    notes: Sequence[str] = (),
+    error: SessgitError | None = None,
 ) -> Answer:
     from sessgit.cli.pages import sync as page
 

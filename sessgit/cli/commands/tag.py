@@ -52,16 +52,16 @@ def run(
     if sum((name is not None, bool(delete), listed)) > 1:
         raise UsageError("NAME, -d NAME and --list cannot be combined.", "Use one of them.")
     if delete:
-        gone = tags.delete(here.store, here.index, delete, here.now)
-        return _changed(here, gone, f"was: {tags.address(gone)}", deleted=True)
+        gone = tags.delete_tag(here.store, here.index, delete, here.now)
+        return _changed(here, gone, f"was: {tags.tag_address(gone)}", deleted=True)
     if name is None:
-        found = tags.tags(here.index)
+        found = tags.list_tags(here.index)
         return Answer(lambda: {"tags": [_json(here, tag, _row(here, tag)) for tag in found]}, _table(here, found))
     target = session_argument.target(here, address, changes=True)
     if target.cell:
         raise UsageError("only a whole turn can be tagged.", f"`sessgit tag {name} {here.ident(target.branch.name)}@N`")
-    done = tags.tag(here.store, here.index, name, target, here.where, here.now, force=force)
-    note = "already there" if not done.changed else f"was: {tags.address(done.before)}" if done.before else ""
+    done = tags.tag_turn(here.store, here.index, name, target, here.where, here.now, force=force)
+    note = "already there" if not done.changed else f"was: {tags.tag_address(done.before)}" if done.before else ""
     return _changed(here, done.tag, note)
 
 

@@ -68,7 +68,7 @@ def run(
     if address:
         session = at_operation.target(here, asof, address).session
     live = agents.at(here.config).home.open_sessions(here.config) if asof is None else frozenset[str]()
-    wanted = tree.Wanted(
+    wanted = tree.TreeFilter(
         session=session,
         folder=None if everything else str(project.absolute()) if project else here.cwd,
         everything=everything,
@@ -77,7 +77,7 @@ def run(
         fold=not here.json,
     )
     with render.progress(here, "Counting", unit="turns") as progress:
-        forest = tree.forest(here.index, wanted, here.settings.prices, progress)
+        forest = tree.build_forest(here.index, wanted, here.settings.prices, progress)
     chosen = page.Chosen(bool(address), everything, str(project or ""), limit is not None, live)
     return Answer(
         lambda: page.as_json(here, forest, live) | {"at_op": at_operation.as_json(asof)},

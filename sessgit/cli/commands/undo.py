@@ -14,7 +14,7 @@ from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from sessgit.branch.undo import Undone
+    from sessgit.branch.undo import UndoResult
 
 _NAMED = 5
 """So many files are named."""
@@ -41,11 +41,11 @@ def run(
     """
     from sessgit.branch import undo as undoing
 
-    done = undoing.undo(here.store, operation, here.config, here.now, dry_run=dry_run)
+    done = undoing.undo_operation(here.store, operation, here.config, here.now, dry_run=dry_run)
     return Answer(lambda: _json(done), _page(here, done))
 
 
-def _page(here: Invocation, done: Undone) -> Iterator[str]:
+def _page(here: Invocation, done: UndoResult) -> Iterator[str]:
     from sessgit.branch import worktree
     from sessgit.store import layout
 
@@ -64,16 +64,16 @@ def _page(here: Invocation, done: Undone) -> Iterator[str]:
     if done.operation.undoes:
         for move in done.moves:
             session = move.ref.removeprefix(layout.HEADS)
-            if move.old is None and session != move.ref and not layout.is_side(session):
-                yield f"Restore its file: sessgit restore {layout.short(session)}"
-    for folder, repository in worktree.left_by(here.store, done, here.here):
+            if move.old is None and session != move.ref and not layout.is_side_branch(session):
+                yield f"Restore its file: sessgit restore {layout.short_name(session)}"
+    for folder, repository in worktree.worktrees_of_fork(here.store, done, here.here):
         yield f"Kept: the worktree {here.shown(folder)}"
         yield f"Remove it:  git -C {shlex.quote(repository)} worktree remove {shlex.quote(folder)}"
     if done.undo:
         yield f"Redo: sessgit undo {done.undo.id}"
 
 
-def _json(done: Undone) -> dict[str, object]:
+def _json(done: UndoResult) -> dict[str, object]:
     return {
         "undone": done.operation.id,
         "operation_id": done.undo.id if done.undo else None,

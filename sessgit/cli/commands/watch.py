@@ -40,18 +40,18 @@ def run(    here: Invocation, addresses: Annotated[
         raise UsageError("--all and an address cannot be combined.", "`sessgit watch --all` watches all conversations.")
     if addresses:
         here.check_recorded()
-    asked = [resolve.address(here.index, address) for address in addresses or ()]
-    named = [resolve.target(here.index, address, here.where).session for address in asked]
-    wanted = watch.Wanted(
+    asked = [resolve.resolve_address(here.index, address) for address in addresses or ()]
+    named = [resolve.resolve_target(here.index, address, here.where).session for address in asked]
+    wanted = watch.WatchFilter(
         sessions=frozenset(named) if addresses else None,
         folder=None if addresses or everything else here.cwd,
     )
     place = "all projects" if everything else ", ".join(map(here.ident, named)) or here.short(here.cwd)
     here.index.close()
-    for seen in watch.follow(here.store_path, lambda: Store(here.store_path), _waiting(), here.here):
+    for seen in watch.follow_store(here.store_path, lambda: Store(here.store_path), _waiting(), here.here):
         if seen is None:
             render.tell(f"(watching {place}; Ctrl-C ends)")
-        elif isinstance(seen, watch.Trouble):
+        elif isinstance(seen, watch.WatchProblem):
             render.tell(f"{seen.branch[:8]}: {seen.error}" if seen.branch else str(seen.error))
         else:
             told = [change for change in seen if wanted.holds(change)]

@@ -47,12 +47,12 @@ def run(
         )
     branch = found.branch
     with render.progress(here, "Reading", unit="turns") as progress:
-        whole = graphs.read(here.store, here.index, branch, found.turn, progress)
-    path = why.resolve(whole, file, (here.cwd, branch.state.project))
-    story = why.story(whole, path, behind=full or here.json)
+        whole = graphs.read_graph(here.store, here.index, branch, found.turn, progress)
+    path = why.resolve_file(whole, file, (here.cwd, branch.state.project))
+    story = why.file_history(whole, path, behind=full or here.json)
     steps = story.steps if limit is None else story.steps[max(0, len(story.steps) - limit) :]
     with render.progress(here, "Reading", unit="turns") as progress:
         some = [step.node for step in steps]
-        known = details.details(here.store, branch, details.rows(here.index, branch, some), some, progress)
+        known = details.cell_details(here.store, branch, details.turn_rows(here.index, branch, some), some, progress)
     lines = page.page(here, branch, story, steps, known, full=full)
     return Answer(lambda: page.as_json(branch, story, steps, known), lines, frame.damage(here, whole.damage))

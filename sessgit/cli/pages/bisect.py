@@ -13,12 +13,12 @@ from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import cells, code_diff, turn_pieces
 from sessgit.cli.render import Paint
 from sessgit.history.cells import listing
-from sessgit.history.cells.details import NOTHING, Detail, details
+from sessgit.history.cells.details import NO_DETAIL, CellDetail, cell_details
 from sessgit.history.cells.graph import Node
 from sessgit.history.code import difference
 from sessgit.model import canonical
-from sessgit.replay.bisect import Found
-from sessgit.replay.bisecting.search import Answer
+from sessgit.replay.bisect import BisectResult
+from sessgit.replay.bisecting.search import TestResult
 from sessgit.store import layout
 from sessgit.store.sqlite.rows import Row
 
@@ -35,20 +35,20 @@ class Calls:
     """The calls that decided about the good turn and the bad one, by the turns' numbers, and what is known of them."""
 
     nodes: Mapping[int, list[Node]]
-    details: Mapping[str, Detail]
+    details: Mapping[str, CellDetail]
 
 
-def calls_of(here: Invocation, found: Found) -> Calls:
+def calls_of(here: Invocation, found: BisectResult) -> Calls:
     """The calls that decided; there are none where a command was run."""
     nodes = {
-        turn: [listing.at(here.store, here.index, found.branch, turn, str(ordinal)) for ordinal in answer.cells]
+        turn: [listing.cell_at(here.store, here.index, found.branch, turn, str(ordinal)) for ordinal in answer.cells]
         for turn, answer in ((found.good.turn, found.before), (found.bad.turn, found.answer))
     }
     every = [node for some in nodes.values() for node in some]
-    return Calls(nodes, details(here.store, found.branch, (found.good, found.bad), every) if every else {})
+    return Calls(nodes, cell_details(here.store, found.branch, (found.good, found.bad), every) if every else {})
 
 
-def page(here: Invocation, found: Found, calls: Calls) -> Iterator[str]:
+def page(here: Invocation, found: BisectResult, calls: Calls) -> Iterator[str]:
     """The first bad turn and the good one before it, what lies between them, how that was found, what to do next."""
     paint = Paint(here.colour)
     yield cells.header(here, found.branch)
@@ -65,7 +65,7 @@ def page(here: Invocation, found: Found, calls: Calls) -> Iterator[str]:
     yield from _next(here, found)
 
 
-def _verdict(found: Found) -> str:
+def _verdict(found: BisectResult) -> str:
     if found.is_exact:
         return f"Turn {found.bad.turn} is the first bad turn."
     first, last = found.good.turn + 1, found.bad.turn
@@ -74,7 +74,7 @@ def _verdict(found: Found) -> str:
     return f"The first bad turn is one of {first} to {last}: those before {last} cannot be tested."
 
 
-def _end(here: Invocation, found: Found, row: Row, answer: Answer, calls: Calls) -> Iterator[str]:
+def _end(here: Invocation, found: BisectResult, row: Row, answer: TestResult, calls: Calls) -> Iterator[str]:
     """The turn, and the calls that decided it."""
     paint, (mark, style) = Paint(here.colour), _MARKS[answer.verdict]
     wide = len(str(found.bad.turn))
@@ -96,7 +96,7 @@ def _title(here: Invocation, row: Row) -> str:
     return text.clean(here.index.title(row), 200)
 
 
-def _between(here: Invocation, found: Found) -> Iterator[str]:
+def _between(here: Invocation, found: BisectResult) -> Iterator[str]:
     """What was committed between the two, or else which files tools changed."""
     if found.code is not None:
         yield ""
@@ -110,7 +110,7 @@ def _between(here: Invocation, found: Found) -> Iterator[str]:
             yield f"{'' if number else 'Changed':<10}{line}"
 
 
-def _printed(here: Invocation, answer: Answer) -> Iterator[str]:
+def _printed(here: Invocation, answer: TestResult) -> Iterator[str]:
     lines = [line for line in text.plain(answer.output) if line.strip()] if answer.output else []
     if lines:
         yield ""
@@ -119,7 +119,7 @@ def _printed(here: Invocation, answer: Answer) -> Iterator[str]:
             yield f"  {text.cut(line, here.width - 2)}"
 
 
-def _way(here: Invocation, found: Found) -> Iterator[str]:
+def _way(here: Invocation, found: BisectResult) -> Iterator[str]:
     tested = sorted(found.steps)
     told = " ".join(f"{turn}{_MARKS[answer.verdict][0]}" for turn, answer in tested)
     runs = len({answer.commit for _, answer in tested if answer.seconds is not None})
@@ -133,7 +133,7 @@ def _way(here: Invocation, found: Found) -> Iterator[str]:
         yield from text.wrapped(f"Skipped {_ranges(turns)}: {text.clean(reason)}.", here.width)
 
 
-def _next(here: Invocation, found: Found) -> Iterator[str]:
+def _next(here: Invocation, found: BisectResult) -> Iterator[str]:
     short, bad, good = here.ident(found.branch.name), found.bad.turn, found.good.turn
     commands = {
         f"sessgit show {short}@{bad}": "what was said and done",
@@ -159,7 +159,7 @@ def _ranges(turns: Iterable[int]) -> str:
     return ", ".join(runs if left <= 1 else [*runs[:_RANGES], f"and {left} more"])
 
 
-def as_json(found: Found, command: str, pattern: str, calls: Calls) -> dict[str, Any]:
+def as_json(found: BisectResult, command: str, pattern: str, calls: Calls) -> dict[str, Any]:
     """Return what `bisect --json` prints."""
     name = found.branch.name
     return {
@@ -182,7 +182,7 @@ def as_json(found: Found, command: str, pattern: str, calls: Calls) -> dict[str,
         ],
         "skipped": [{"turn": turn, "reason": why} for turn, why in sorted(found.passed_over.items())],
         "files": list(found.files),
-        "code": difference.as_json(found.code) if found.code is not None else None,
+        "code": difference.code_json(found.code) if found.code is not None else None,
         "next": {
             "show": f"sessgit show {name}@{found.bad.turn}",
             "fork": f"sessgit fork {name} --at {found.good.turn}",
@@ -191,7 +191,7 @@ def as_json(found: Found, command: str, pattern: str, calls: Calls) -> dict[str,
     }  # fmt: skip
 
 
-def _turn_json(row: Row, answer: Answer, calls: Calls) -> dict[str, Any]:
+def _turn_json(row: Row, answer: TestResult, calls: Calls) -> dict[str, Any]:
     return {
         "turn": row.turn,
         "commit": row.commit,
@@ -200,5 +200,5 @@ def _turn_json(row: Row, answer: Answer, calls: Calls) -> dict[str, Any]:
         "head": answer.commit or None,
         "exit_code": answer.exit_code,
         "output": answer.output,
-        "cells": [cells.cell_json(node, calls.details.get(node.address, NOTHING)) for node in calls.nodes[row.turn]],
+        "cells": [cells.cell_json(node, calls.details.get(node.address, NO_DETAIL)) for node in calls.nodes[row.turn]],
     }

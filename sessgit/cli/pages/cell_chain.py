@@ -12,8 +12,8 @@ from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import cell_rails, cells
 from sessgit.cli.pages.cells import Lines
 from sessgit.cli.render import Paint
-from sessgit.history.cells.chains import Chain
-from sessgit.history.cells.details import NOTHING, Detail
+from sessgit.history.cells.chains import CellChain
+from sessgit.history.cells.details import NO_DETAIL, CellDetail
 from sessgit.history.cells.graph import KINDS, Graph, Node
 from sessgit.model import dependency_graph
 from sessgit.store import layout
@@ -33,13 +33,13 @@ class Shown:
     """The part of a chain that is shown, in the order of execution: the cells next to the one that was asked for, at
     most so many; and the others, which are only counted."""
 
-    chain: Chain
+    chain: CellChain
     near: list[str]
     """Shown one by one."""
     folded: frozenset[str]
 
 
-def shown(chain: Chain, limit: int | None, *, every: bool) -> Shown:
+def shown(chain: CellChain, limit: int | None, *, every: bool) -> Shown:
     """Those of a chain that a person sees; `every` shows also what merely came before, or after."""
     near = [address for address in chain.cells if every or address in chain.near]
     if limit is not None:
@@ -53,7 +53,7 @@ def nodes(found: Shown) -> list[Node]:
     return [*(every[address] for address in found.near), found.chain.start]
 
 
-def page(here: Invocation, branch: Branch, found: Shown, details: Mapping[str, Detail]) -> Iterator[str]:
+def page(here: Invocation, branch: Branch, found: Shown, details: Mapping[str, CellDetail]) -> Iterator[str]:
     """The cells of the chain, a line for each, the one that was asked for at its end or, downwards, its beginning."""
     every, paint, start = found.chain.graph.nodes, Paint(here.colour), found.chain.start
     lines = Lines(here, branch.state.project, nodes(found), details)
@@ -73,7 +73,7 @@ def page(here: Invocation, branch: Branch, found: Shown, details: Mapping[str, D
         yield line(start.address, "●")
 
 
-def drawing(here: Invocation, branch: Branch, found: Shown, details: Mapping[str, Detail]) -> Iterator[str]:
+def drawing(here: Invocation, branch: Branch, found: Shown, details: Mapping[str, CellDetail]) -> Iterator[str]:
     """The same with rails between what depends on each other, the last cell first, as `git log --graph` draws."""
     paint, chain = Paint(here.colour), found.chain
     every = chain.graph.nodes
@@ -111,13 +111,13 @@ def drawing(here: Invocation, branch: Branch, found: Shown, details: Mapping[str
         yield paint("dim", _folded(chain, _in_order(found)))
 
 
-def as_json(branch: Branch, chain: Chain, details: Mapping[str, Detail]) -> dict[str, Any]:
+def as_json(branch: Branch, chain: CellChain, details: Mapping[str, CellDetail]) -> dict[str, Any]:
     """Return what `deps --json` prints: the whole chain, with the edges inside of it."""
     kept = {*chain.cells, chain.start.address}
     needs = chain.graph.needs()
 
     def one(address: str) -> dict[str, Any]:
-        known = cells.cell_json(chain.graph.nodes[address], details.get(address, NOTHING))
+        known = cells.cell_json(chain.graph.nodes[address], details.get(address, NO_DETAIL))
         edges = [cells.edge_json(chain.graph, address, other) for other in needs[address] if other in kept]
         return {**known, "depends_on": edges}
 
@@ -132,7 +132,7 @@ def as_json(branch: Branch, chain: Chain, details: Mapping[str, Detail]) -> dict
 
 
 def related(
-    here: Invocation, branch: Branch, found: Graph, address: str, details: Mapping[str, Detail]
+    here: Invocation, branch: Branch, found: Graph, address: str, details: Mapping[str, CellDetail]
 ) -> Iterator[str]:
     """What a cell depends on, and what depends on it, and how."""
     paint = Paint(here.colour)
@@ -187,14 +187,14 @@ def _in_order(found: Shown) -> list[str]:
     return [address for address in found.chain.cells if address in found.folded]
 
 
-def _header(here: Invocation, branch: Branch, chain: Chain) -> str:
+def _header(here: Invocation, branch: Branch, chain: CellChain) -> str:
     many, own = text.counted(len(chain.cells), "cell"), chain.start.address
     verb = "depends" if len(chain.cells) == 1 else "depend"
     said = f"{many} {verb} on {own}" if chain.down else f"{own} depends on {many}"
     return cells.header(here, branch, f"  ·  {said}")
 
 
-def _folded(chain: Chain, run: Sequence[str]) -> str:
+def _folded(chain: CellChain, run: Sequence[str]) -> str:
     """How many cells are not shown, and of which turns."""
     turns = [int(address.partition(".")[0]) for address in run]
     first, last = min(turns), max(turns)

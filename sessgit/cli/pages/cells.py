@@ -10,10 +10,10 @@ from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import turn_pieces
 from sessgit.cli.render import Paint
-from sessgit.history.cells.details import NOTHING, Detail
+from sessgit.history.cells.details import NO_DETAIL, CellDetail
 from sessgit.history.cells.graph import KINDS, Graph, Node
-from sessgit.history.cells.listing import Listed
-from sessgit.history.resolve import title
+from sessgit.history.cells.listing import CellListing
+from sessgit.history.resolve import session_title
 from sessgit.store import layout
 from sessgit.store.sqlite.rows import Branch
 
@@ -27,7 +27,9 @@ _TYPE, _LONGEST_TYPE = len("llm_call"), len("verification")
 class Lines:
     """Draws cells one to a line, with columns that fit all of them."""
 
-    def __init__(self, here: Invocation, project: str, nodes: Collection[Node], details: Mapping[str, Detail]) -> None:
+    def __init__(
+        self, here: Invocation, project: str, nodes: Collection[Node], details: Mapping[str, CellDetail]
+    ) -> None:
         self.here, self.project, self.details = here, project, details
         self.paint = Paint(here.colour)
         self.address = max((len(node.address) for node in nodes), default=0)
@@ -36,7 +38,7 @@ class Lines:
 
     def line(self, node: Node, columns: int, *, whole: bool = False, note: str = "") -> str:
         """The cell in so many columns, `whole` with its id and its type; a note follows what it is about."""
-        known = self.details.get(node.address, NOTHING)
+        known = self.details.get(node.address, NO_DETAIL)
         end = "  ".join(part for part in (outcome(node, known), turn_pieces.duration(known.seconds)) if part)
         start = text.fit(node.address, self.address) + "  "
         middle = f"{_safe_id(node)}  {text.fit(text.clean(node.cell.type, 20), self.type)}  " if whole else ""
@@ -53,7 +55,7 @@ class Lines:
             f"{told}{self.paint('dim', note)}{gap}{self.paint(style, end)}"
         )
 
-    def _about(self, node: Node, known: Detail, columns: int) -> str:
+    def _about(self, node: Node, known: CellDetail, columns: int) -> str:
         if not known.about:
             tools = text.tools(known.calls, columns - 6) if known.calls else ""
             return text.cut(f"calls {tools}", columns) if tools else ""
@@ -75,7 +77,7 @@ def _called(operation: str, kind: str) -> str:
     return text.cut(short or operation, _OPERATION)
 
 
-def outcome(node: Node, known: Detail) -> str:
+def outcome(node: Node, known: CellDetail) -> str:
     """`ok`, `failed`, `exit 2`, `no result`; nothing of a message of the client's, which is always ok."""
     cell = node.cell
     if cell.ok is None:
@@ -90,11 +92,11 @@ def outcome(node: Node, known: Detail) -> str:
 def header(here: Invocation, branch: Branch, said: str = "") -> str:
     """The conversation's id and what it is called, and what else there is to say of it."""
     paint, name = Paint(here.colour), here.ident(branch.name)
-    rest = text.cut(f"  {text.clean(title(branch.state), 200)}", here.width - len(name) - text.width(said))
+    rest = text.cut(f"  {text.clean(session_title(branch.state), 200)}", here.width - len(name) - text.width(said))
     return f"{paint('yellow', name)}{paint('bold', rest)}{paint('dim', said)}"
 
 
-def page(here: Invocation, branch: Branch, found: Listed, details: Mapping[str, Detail]) -> Iterator[str]:
+def page(here: Invocation, branch: Branch, found: CellListing, details: Mapping[str, CellDetail]) -> Iterator[str]:
     """A line for each cell, oldest first."""
     lines = Lines(here, branch.state.project, found.nodes, details)
     yield header(here, branch)
@@ -108,18 +110,18 @@ def page(here: Invocation, branch: Branch, found: Listed, details: Mapping[str, 
         yield "No matching cells." if branch.state.cells else "No cells yet."
 
 
-def as_json(branch: Branch, found: Listed, details: Mapping[str, Detail]) -> dict[str, Any]:
+def as_json(branch: Branch, found: CellListing, details: Mapping[str, CellDetail]) -> dict[str, Any]:
     """Return what `cells --json` prints."""
     return {
         "session_id": layout.session_of(branch.name),
         "branch": branch.name,
         "earlier": found.earlier,
-        "cells": [cell_json(node, details.get(node.address, NOTHING)) for node in found.nodes],
+        "cells": [cell_json(node, details.get(node.address, NO_DETAIL)) for node in found.nodes],
         "damage": found.damage,
     }
 
 
-def cell_json(node: Node, known: Detail) -> dict[str, Any]:
+def cell_json(node: Node, known: CellDetail) -> dict[str, Any]:
     """What lists of cells say of each."""
     return {
         "id": node.cell.id,

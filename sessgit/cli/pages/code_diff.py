@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.render import Paint
-from sessgit.history.code.difference import Code, File, Side
+from sessgit.history.code.difference import ChangedFile, CodeDiff, CodeSide
 from sessgit.model import canonical
 
 _COMMITS = 8
@@ -17,7 +17,7 @@ _STYLE = {"−": "red", "+": "green"}
 _PATCH = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def section(here: Invocation, found: Code) -> Iterator[str]:
+def section(here: Invocation, found: CodeDiff) -> Iterator[str]:
     """What differs in the code, below the page that compares the conversations."""
     page = _Page(here, Paint(here.colour))
     yield page.heading(found)
@@ -51,7 +51,7 @@ class _Page:
     def __init__(self, here: Invocation, paint: Paint) -> None:
         self.here, self.paint = here, paint
 
-    def heading(self, found: Code) -> str:
+    def heading(self, found: CodeDiff) -> str:
         said = " code"
         if found.folder:
             since = f"since {found.base[:8]}" if found.base else "no common commit"
@@ -59,7 +59,7 @@ class _Page:
         said = text.cut(said, self.here.width - 6) + " "
         return self.paint("dim", f"═══{said}{'═' * (self.here.width - 3 - text.width(said))}")
 
-    def side(self, mark: str, side: Side) -> Iterator[str]:
+    def side(self, mark: str, side: CodeSide) -> Iterator[str]:
         assert side.head is not None
         at = f"{side.head.commit[:8]}  {text.clean(side.head.branch) or 'no branch'}"
         at += ", dirty" if side.head.dirty else ""
@@ -71,7 +71,7 @@ class _Page:
         if side.ahead > _COMMITS:
             yield self.paint("dim", f"    … and {side.ahead - _COMMITS:,} more")
 
-    def files(self, found: Code) -> Iterator[str]:
+    def files(self, found: CodeDiff) -> Iterator[str]:
         if not found.files:
             yield "No files differ."
             return
@@ -86,7 +86,7 @@ class _Page:
         if len(found.files) > _FILES:
             yield self.paint("dim", f"    … and {len(found.files) - _FILES:,} more")
 
-    def left_out(self, found: Code) -> Iterator[str]:
+    def left_out(self, found: CodeDiff) -> Iterator[str]:
         """What no commit holds."""
         dirty = [mark for mark, side in (("−", found.a), ("+", found.b)) if side.head and side.head.dirty]
         if dirty:
@@ -94,7 +94,7 @@ class _Page:
             yield f"Not compared: uncommitted changes {where}."
 
 
-def _said(file: File, paint: Paint) -> str:
+def _said(file: ChangedFile, paint: Paint) -> str:
     if file.is_submodule:
         return "submodule"
     return "binary" if file.added is None else _counts(file.added, file.removed or 0, paint)
@@ -105,7 +105,7 @@ def _counts(added: int, removed: int, paint: Paint) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _named(file: File) -> str:
+def _named(file: ChangedFile) -> str:
     return f"{_visible(file.old)} → {_visible(file.path)}" if file.old else _visible(file.path)
 
 

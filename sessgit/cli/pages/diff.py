@@ -9,8 +9,8 @@ from pathlib import PurePath
 from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.render import Paint
-from sessgit.history.diff import Diff, Partial, Side
-from sessgit.history.resolve import title
+from sessgit.history.diff import ConversationDiff, DiffSide, PartialTurn
+from sessgit.history.resolve import session_title
 from sessgit.model import prices
 from sessgit.store.sqlite.rows import Row
 
@@ -21,7 +21,7 @@ _MOST_NUMBERS = 10
 _STYLE = {"−": "red", "+": "green"}
 
 
-def full(here: Invocation, found: Diff) -> Iterator[str]:
+def full(here: Invocation, found: ConversationDiff) -> Iterator[str]:
     """The whole page: what is shared is one line, then the turns of each side, then what they amount to."""
     page = _Page(here, Paint(here.colour))
     yield from page.heads(found)
@@ -31,7 +31,7 @@ def full(here: Invocation, found: Diff) -> Iterator[str]:
         yield f"turn {turn} is incomplete on the {side} side: {kept} of its {text.counted(whole, 'cell')}"
     yield from page.changed(found)
     yield from page.turns(found)
-    if not found.a.only and not found.b.only:
+    if not found.a.own_rows and not found.b.own_rows:
         yield "No turns differ."
         return
     yield from page.files(found)
@@ -45,9 +45,9 @@ class _Page:
         self.beside = here.width >= _BESIDE
         self.column = (here.width - 2) // 2 if self.beside else here.width
 
-    def heads(self, found: Diff) -> Iterator[str]:
+    def heads(self, found: ConversationDiff) -> Iterator[str]:
         names = [
-            f"{self.here.ident(side.branch.name)}  {text.clean(title(side.branch.state), 100)}"
+            f"{self.here.ident(side.branch.name)}  {text.clean(session_title(side.branch.state), 100)}"
             for side in (found.a, found.b)
         ]
         if self.beside:
@@ -59,7 +59,7 @@ class _Page:
                 for mark, name in zip("−+", names, strict=True)
             )
 
-    def shared(self, found: Diff) -> str:
+    def shared(self, found: ConversationDiff) -> str:
         """The band between what both have and what only one has."""
         width = self.here.width
         alike = sum(edit.same or edit.changed for edit in found.edits)
@@ -76,7 +76,7 @@ class _Page:
         said = text.cut(said, width - 6)
         return self.paint("dim", f"═══{said}{'═' * (width - 3 - text.width(said))}")
 
-    def changed(self, found: Diff) -> Iterator[str]:
+    def changed(self, found: ConversationDiff) -> Iterator[str]:
         """For each way in which turns with the same prompt differ the numbers of these turns."""
         groups: dict[tuple[str, ...], list[str]] = {}
         for one in found.changed:
@@ -87,7 +87,7 @@ class _Page:
             turns = f"turn{'' if len(numbers) == 1 else 's'} {shown}{f' and {more} more' if more > 0 else ''}"
             yield text.cut(f"{prompt}, different {_listed(differs)}: {turns}", self.here.width)
 
-    def turns(self, found: Diff) -> Iterator[str]:
+    def turns(self, found: ConversationDiff) -> Iterator[str]:
         """The turns of each side; where two stand for each other, they stand in one row."""
         left, right = list[str](), list[str]()
         for edit in found.edits:
@@ -100,7 +100,7 @@ class _Page:
             right += [self._turn("+", edit.b, found.b)] if edit.b is not None else []
         yield from self._both(left, right)
 
-    def files(self, found: Diff) -> Iterator[str]:
+    def files(self, found: ConversationDiff) -> Iterator[str]:
         a, b = (_files(side) for side in (found.a, found.b))
         both = [path for path in a if path in b]
         parts = [
@@ -112,25 +112,25 @@ class _Page:
         if shown:
             yield from self._labelled("files", shown)
 
-    def cost(self, found: Diff) -> Iterator[str]:
+    def cost(self, found: ConversationDiff) -> Iterator[str]:
         shown = []
         for mark, side in (("−", found.a), ("+", found.b)):
             tokens = text.tokens(text.said_and_heard(side.tokens))
             dollars = text.money(self._price(side))
-            parts = [text.counted(len(side.only), "turn"), *([tokens, dollars] if side.only else [])]
+            parts = [text.counted(len(side.own_rows), "turn"), *([tokens, dollars] if side.own_rows else [])]
             shown.append(self.paint(_STYLE[mark], f"{mark} {'  '.join(part for part in parts if part)}"))
         yield from self._labelled("cost", shown)
 
-    def last_words(self, found: Diff) -> Iterator[str]:
+    def last_words(self, found: ConversationDiff) -> Iterator[str]:
         yield "Last answers"
         for mark, side in (("−", found.a), ("+", found.b)):
             answer = " ".join(side.last_answer[:2000].split())
             words = f"“{text.cut(text.clean(answer), self.here.width - 4)}”" if answer else "(no answer)"
-            if side.only:
+            if side.own_rows:
                 yield self.paint(_STYLE[mark], f"{mark} {words}")
 
-    def _turn(self, mark: str, row: Row, side: Side) -> str:
-        number = str(row.turn).ljust(len(str(side.only[-1].turn)))
+    def _turn(self, mark: str, row: Row, side: DiffSide) -> str:
+        number = str(row.turn).ljust(len(str(side.own_rows[-1].turn)))
         line = f"{mark} {number}  {text.clean(self.here.index.title(row))}"
         fitted = text.fit(line, self.column) if self.beside and mark == "−" else text.cut(line, self.column)
         return self.paint(_STYLE[mark], fitted)
@@ -168,12 +168,12 @@ class _Page:
             shown = joined
         return text.cut(shown, room)
 
-    def _price(self, side: Side) -> float | None:
-        costs = [prices.cost(gist.tokens, self.here.settings.prices) for gist in side.gists]
+    def _price(self, side: DiffSide) -> float | None:
+        costs = [prices.token_cost(gist.tokens, self.here.settings.prices) for gist in side.gists]
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
-def _files(side: Side) -> list[str]:
+def _files(side: DiffSide) -> list[str]:
     """Only what a side changed, or what it read where it changed nothing."""
     changed = list(dict.fromkeys(path for gist in side.gists for path in gist.files_changed))
     return changed or side.files
@@ -184,7 +184,7 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def _cut_short(cut: Partial) -> tuple[str, int, int]:
+def _cut_short(cut: PartialTurn) -> tuple[str, int, int]:
     """The mark of the side that has less of the turn, its cells, and those of the other."""
     return ("−", cut.a, cut.b) if cut.a < cut.b else ("+", cut.b, cut.a)
 

@@ -11,7 +11,7 @@ from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import turn_pieces
 from sessgit.cli.render import Paint
-from sessgit.exchange.incoming import Brought, Imported
+from sessgit.exchange.incoming import ExchangeImport, ImportedSession
 from sessgit.store import layout
 
 _LISTED = 100
@@ -27,7 +27,7 @@ _ASIDE = {
 }
 
 
-def full(here: Invocation, done: Imported, *, dry_run: bool) -> Iterator[str]:
+def full(here: Invocation, done: ExchangeImport, *, dry_run: bool) -> Iterator[str]:
     """The whole page: what came, what stayed as it was, and what the source's files came to."""
     turns = sum(one.turns for one in done.changed)
     what = f"{text.counted(len(done.changed), 'conversation')}, {text.counted(turns, 'turn')}"
@@ -46,7 +46,7 @@ def full(here: Invocation, done: Imported, *, dry_run: bool) -> Iterator[str]:
     yield from _files(here, done)
 
 
-def as_json(done: Imported, *, dry_run: bool) -> dict[str, Any]:
+def as_json(done: ExchangeImport, *, dry_run: bool) -> dict[str, Any]:
     """Return what `import --json` prints for another system."""
     outcomes = Counter[str](one.outcome for one in done.sessions)
     return {
@@ -66,7 +66,7 @@ def as_json(done: Imported, *, dry_run: bool) -> dict[str, Any]:
     }
 
 
-def _session(one: Brought) -> dict[str, Any]:
+def _session(one: ImportedSession) -> dict[str, Any]:
     return {
         "id": one.id,
         "source_id": one.own,
@@ -79,16 +79,16 @@ def _session(one: Brought) -> dict[str, Any]:
     }
 
 
-def _line(here: Invocation, paint: Paint, one: Brought) -> str:
+def _line(here: Invocation, paint: Paint, one: ImportedSession) -> str:
     what = "fork" if one.outcome == "new" and one.parent else one.outcome
-    at = f", from {layout.short(one.parent)}@{one.shared}" if one.parent else ""
+    at = f", from {layout.short_name(one.parent)}@{one.shared}" if one.parent else ""
     said = f"{text.counted(one.turns, 'turn')}{at}" if one.turns or at else one.why or _CHANGED[one.outcome == "grown"]
     room = max(_TITLE, here.width - _WHAT - 2 - 8 - 4 - text.width(said))
     line = f"{what.ljust(_WHAT)}  {paint('yellow', one.id[:8])}  {text.fit(text.clean(one.title, 200), room)}  "
     return line + paint("dim", text.cut(said, max(1, here.width - _WHAT - 2 - 8 - 4 - room)))
 
 
-def _files(here: Invocation, done: Imported) -> Iterator[str]:
+def _files(here: Invocation, done: ExchangeImport) -> Iterator[str]:
     counts = Counter[str](file.outcome for file in done.files)
     if not done.files:
         return

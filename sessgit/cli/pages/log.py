@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from sessgit.branch.tag import by_commit
+from sessgit.branch.tag import tags_by_commit
 from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.render import Paint
 from sessgit.history import views
-from sessgit.history.log import Fork, Left, Log
-from sessgit.history.merge_history import merges
-from sessgit.history.resolve import title
+from sessgit.history.log import BranchLog, ForkEntry, SideBranch
+from sessgit.history.merge_history import list_merges
+from sessgit.history.resolve import session_title
 from sessgit.model.conversation.message import Message
 from sessgit.store import layout
 from sessgit.store.sqlite import ancestry
-from sessgit.store.sqlite.ancestry import Departure
+from sessgit.store.sqlite.ancestry import ForkPlace
 from sessgit.store.sqlite.rows import Branch, Row
 
 _NARROW = 66
@@ -64,7 +64,7 @@ class Layout:
         return cls(number, clock, clock_width, left - tools - 2 * bool(tools), tools)
 
 
-def full(here: Invocation, log: Log, wanted: Wanted) -> Iterator[str]:
+def full(here: Invocation, log: BranchLog, wanted: Wanted) -> Iterator[str]:
     """The whole page; newest turn first, like git's log."""
     paint = Paint(here.colour)
     yield from header(here, paint, log.branch, log.rows)
@@ -75,7 +75,7 @@ def full(here: Invocation, log: Log, wanted: Wanted) -> Iterator[str]:
     if not rows:
         yield "No matching turns." if log.branch.state.turns else "No turns yet."
         return
-    turns = _Turns(here, paint, Layout.of(here, rows, here.width), by_commit(here.index))
+    turns = _Turns(here, paint, Layout.of(here, rows, here.width), tags_by_commit(here.index))
     start = [turns.between(log, 0, wanted)] if rows[0].turn == 1 else []
     blocks = [*start, *(turns.block(log, row, wanted) for row in rows)]
     for block in blocks if wanted.reverse else reversed(blocks):
@@ -86,20 +86,20 @@ def header(here: Invocation, paint: Paint, branch: Branch, rows: list[Row]) -> I
     """Who, where, with which model, how much; folded where it is too long for one line."""
     state = branch.state
     name = here.ident(branch.name)
-    tokens = text.tokens(text.said_and_heard(views.total(state)))
-    cost = text.money(views.cost(state, here.settings.prices))
+    tokens = text.tokens(text.said_and_heard(views.total_tokens(state)))
+    cost = text.money(views.session_cost(state, here.settings.prices))
     total = ", ".join(part for part in (text.counted(state.turns, "turn"), f"{tokens} tokens", cost) if part)
     model = next((model for row in reversed(rows) if (model := row.message.get("Model"))), "")
-    called = text.clean(title(state), 200)
+    called = text.clean(session_title(state), 200)
     parts = [f"{name}  {called}", text.clean(here.short(state.project)), text.clean(model), total]
     lines = text.fold([part for part in parts if part], here.width, "  ·  ", " " * (len(name) + 2))
     yield paint("yellow", name) + paint("bold", lines[0][len(name) :])
     yield from lines[1:]
-    if state.origin is not None and (left := ancestry.departure(here.index, branch)):
+    if state.origin is not None and (left := ancestry.fork_place(here.index, branch)):
         yield paint("dim", f"{' ' * len(name)}  from {departed(here, left)}")
 
 
-def oneline(here: Invocation, log: Log, *, reverse: bool) -> Iterator[str]:
+def oneline(here: Invocation, log: BranchLog, *, reverse: bool) -> Iterator[str]:
     """For each turn its address and its prompt; cut to the terminal, whole in a pipe."""
     paint, name = Paint(here.colour), here.ident(log.branch.name)
     for row in log.rows if reverse else reversed(log.rows):
@@ -108,7 +108,7 @@ def oneline(here: Invocation, log: Log, *, reverse: bool) -> Iterator[str]:
         yield f"{paint('yellow', address)} {text.cut(prompt, room) if here.terminal else prompt}"
 
 
-def as_json(here: Invocation, log: Log, *, rewound: bool) -> dict[str, Any]:
+def as_json(here: Invocation, log: BranchLog, *, rewound: bool) -> dict[str, Any]:
     """Return what `log --json` prints."""
     prices = here.settings.prices
     turns = [views.turn_json(views.read_turn(here.store, log.branch.tip, row), prices) for row in log.rows]
@@ -137,26 +137,26 @@ def _told_of(row: Row) -> int:
     return max(1, int(last) - int(first) + 1) if known else 1
 
 
-def aside(left: Left, after: str = "") -> str:
+def aside(left: SideBranch, after: str = "") -> str:
     """`3 turns left behind by a rewind, 2 of them brought back`; `after` tells after which turn they left."""
     what = f"{text.counted(left.count, 'turn')} {'left behind by a rewind' if left.rewound else 'in another version'}"
     some = f"{left.brought} of them " if left.open else ""
     return f"{what}{after}, {some}merged" if left.brought else f"{what}{after}"
 
 
-def departed(here: Invocation, left: Departure) -> str:
+def departed(here: Invocation, left: ForkPlace) -> str:
     """The address at which a fork left."""
     return f"{text.clean(here.ident(left.branch), 80)}@{text.clean(left.at)}"
 
 
-def _inside(here: Invocation, fork: Fork) -> str:
+def _inside(here: Invocation, fork: ForkEntry) -> str:
     """Where a fork left, if not after the turn that it stands behind."""
     if fork.is_elsewhere:
         return f"  (from {departed(here, fork.left)})"
     return f"  (at {text.clean(fork.cell)})" if fork.cell else ""
 
 
-def _left_rows(here: Invocation, left: Left) -> list[Row]:
+def _left_rows(here: Invocation, left: SideBranch) -> list[Row]:
     return here.index.turns(left.branch.name, left.turn + 1)
 
 
@@ -166,7 +166,7 @@ class _Turns:
         self.by_turn: dict[int, Row] = {}
         self.merged: set[tuple[str, int]] | None = None
 
-    def block(self, log: Log, row: Row, wanted: Wanted) -> list[str]:
+    def block(self, log: BranchLog, row: Row, wanted: Wanted) -> list[str]:
         """A turn with its cells, what left the conversation after it, and whether it was compacted before it."""
         compacted = [self._note("┊", "", "the conversation was compacted")] if row.compacted else []
         turn = [self.turn(row), *(self._cells(log.branch.tip, row) if wanted.cells else [])]
@@ -175,7 +175,7 @@ class _Turns:
         after = [*self.between(log, row.turn, wanted), *self._brought(log, row)]
         return [*compacted, *turn, *after] if wanted.reverse else [*after, *turn, *compacted]
 
-    def _brought(self, log: Log, row: Row) -> list[str]:
+    def _brought(self, log: BranchLog, row: Row) -> list[str]:
         """What was merged, beside the last of the turns that it brought back, or the last one that was there."""
         source = _source(row)
         silent = [self._merge(theirs) for theirs in log.merged.get(row.turn, ()) if theirs != source]
@@ -197,16 +197,16 @@ class _Turns:
     def _merges(self, branch: Branch) -> set[tuple[str, int]]:
         """What was merged, and up to which turn: single turns that were picked do not tell it of themselves."""
         if self.merged is None:
-            self.merged = set(merges(self.here.store, branch))
+            self.merged = set(list_merges(self.here.store, branch))
         return self.merged
 
     def _merge(self, theirs: str, back: str = "", what: str = "merged") -> str:
         branch = self.here.index.branch(theirs)
-        called = f"  {text.clean(title(branch.state), 200)}" if branch else ""
-        name = self.here.ident(theirs) if branch else text.clean(layout.short(theirs), 30)
+        called = f"  {text.clean(session_title(branch.state), 200)}" if branch else ""
+        name = self.here.ident(theirs) if branch else text.clean(layout.short_name(theirs), 30)
         return self._note("○─┐", "", f"{what} {name}{called}{back}")
 
-    def between(self, log: Log, turn: int, wanted: Wanted) -> list[str]:
+    def between(self, log: BranchLog, turn: int, wanted: Wanted) -> list[str]:
         """What left the conversation after a turn."""
         lines: list[str] = []
         for left in log.left.get(turn, ()):
@@ -217,7 +217,7 @@ class _Turns:
         forks = log.forks.get(turn, ())
         return lines + [self._fork(one) for one in forks if one.left.turn == turn or one.left.branch not in drawn]
 
-    def _rewound(self, log: Log, left: Left, wanted: Wanted) -> Iterator[str]:
+    def _rewound(self, log: BranchLog, left: SideBranch, wanted: Wanted) -> Iterator[str]:
         """The turns of a side branch, and what left the conversation there."""
         rows = _left_rows(self.here, left)
         forks = [one for one in log.forks.get(left.turn, ()) if one.left.branch == left.branch.name]
@@ -227,9 +227,9 @@ class _Turns:
             turn = self.turn(row, "○")
             yield from [turn, *after] if wanted.reverse else [*after, turn]
 
-    def _fork(self, fork: Fork) -> str:
+    def _fork(self, fork: ForkEntry) -> str:
         moment, state = self.here_time(fork.branch.state.created), fork.branch.state
-        name, called = self.paint("yellow", self.here.ident(fork.branch.name)), text.clean(title(state), 200)
+        name, called = self.paint("yellow", self.here.ident(fork.branch.name)), text.clean(session_title(state), 200)
         return self._note("├─", moment, f"↳ {name}  {called}{_inside(self.here, fork)}")
 
     def turn(self, row: Row, mark: str = "●") -> str:
@@ -283,7 +283,9 @@ def graph(here: Invocation, family: list[Branch], limit: int | None, *, rewound:
     paint, nodes, where, tips = Paint(here.colour), list[Node](), dict[str, Row](), dict[str, list[Branch]]()
     branches = [*family]
     if rewound:
-        branches += [b for one in family for b in here.index.branches_named(ancestry.sides(here.index, one.name))]
+        branches += [
+            b for one in family for b in here.index.branches_named(ancestry.side_branches(here.index, one.name))
+        ]
     for branch in branches:
         above = ""
         for row in here.index.turns(branch.name):
@@ -303,7 +305,8 @@ def graph(here: Invocation, family: list[Branch], limit: int | None, *, rewound:
         shown += 1
         row = where[key]
         names = "".join(
-            f"  {here.ident(b.name)}{'' if layout.is_side(b.name) else ' ' + text.clean(title(b.state), 40)}"
+            f"  {here.ident(b.name)}"
+            f"{'' if layout.is_side_branch(b.name) else ' ' + text.clean(session_title(b.state), 40)}"
             for b in tips.get(key, ())
         )
         room = here.width - text.width(rail) - 2

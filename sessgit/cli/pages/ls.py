@@ -10,8 +10,8 @@ from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.render import Paint
 from sessgit.history import views
-from sessgit.history.ls import Entry, Hidden, Listing, chosen, hidden
-from sessgit.history.resolve import title
+from sessgit.history.ls import HiddenCounts, ListEntry, SessionListing, count_hidden, matching_sessions
+from sessgit.history.resolve import session_title
 from sessgit.model import canonical
 from sessgit.store import layout
 
@@ -37,7 +37,7 @@ class _Cells:
     notes: str
 
 
-def full(here: Invocation, listing: Listing, *, by_project: bool, folded: bool = False) -> Iterator[str]:
+def full(here: Invocation, listing: SessionListing, *, by_project: bool, folded: bool = False) -> Iterator[str]:
     """The whole page, under a line for each project where there are several; `folded` says that nobody asked for so
     few."""
     paint = Paint(here.colour)
@@ -51,7 +51,7 @@ def full(here: Invocation, listing: Listing, *, by_project: bool, folded: bool =
         yield from (paint("dim", line) for line in text.wrap(told, here.width))
 
 
-def as_json(here: Invocation, listing: Listing) -> list[dict[str, Any]]:
+def as_json(here: Invocation, listing: SessionListing) -> list[dict[str, Any]]:
     """Return what `ls --json` prints."""
     return [
         {
@@ -63,7 +63,7 @@ def as_json(here: Invocation, listing: Listing) -> list[dict[str, Any]]:
     ]
 
 
-def _under_projects(here: Invocation, paint: Paint, entries: list[Entry], lines: list[str]) -> Iterator[str]:
+def _under_projects(here: Invocation, paint: Paint, entries: list[ListEntry], lines: list[str]) -> Iterator[str]:
     """Families keep their order; a project stands where its family that was written last does."""
     projects: dict[str, list[str]] = {}
     project = ""
@@ -75,24 +75,24 @@ def _under_projects(here: Invocation, paint: Paint, entries: list[Entry], lines:
         yield from members
 
 
-def _cells(here: Invocation, entry: Entry, listing: Listing) -> _Cells:
+def _cells(here: Invocation, entry: ListEntry, listing: SessionListing) -> _Cells:
     state = entry.branch.state
     branch = "  " * (entry.depth - 1) + "└ " if entry.depth else ""
     return _Cells(
         here.ident(entry.branch.name),
-        branch + text.clean(title(state), 200),
+        branch + text.clean(session_title(state), 200),
         text.counted(state.turns, "turn"),
         text.ago(canonical.seconds(state.updated), here.now),
-        text.money(views.cost(state, here.settings.prices)),
+        text.money(views.session_cost(state, here.settings.prices)),
         "● live" if state.agent_id in listing.wanted.live else "",
         _notes(here, entry),
     )
 
 
-def _notes(here: Invocation, entry: Entry) -> str:
+def _notes(here: Invocation, entry: ListEntry) -> str:
     left, notes = entry.left, list[str]()
     if left is not None:
-        at, under = text.clean(left.at), entry.depth and not layout.is_side(left.branch)
+        at, under = text.clean(left.at), entry.depth and not layout.is_side_branch(left.branch)
         notes.append(f"from turn {at}" if under else f"from {text.clean(here.ident(left.branch), 80)}@{at}")
     if entry.merged:
         notes.append("merged")
@@ -129,7 +129,7 @@ def _table(here: Invocation, paint: Paint, rows: list[_Cells]) -> Iterator[str]:
         yield line + (f"  {paint('dim', text.cut(row.notes, notes))}" if notes else "")
 
 
-def none_here(here: Invocation, hidden: Hidden, command: str) -> Iterator[str]:
+def none_here(here: Invocation, hidden: HiddenCounts, command: str) -> Iterator[str]:
     """That a project has no conversation to show, and what else there is."""
     found = [(hidden.headless, "headless"), (hidden.empty, "without turns"), (hidden.elsewhere, "in other projects")]
     found = [(count, what) for count, what in found if count]
@@ -139,7 +139,7 @@ def none_here(here: Invocation, hidden: Hidden, command: str) -> Iterator[str]:
     yield from text.fold([f"No conversations here; {there}:", f"sessgit {command} {option}"], here.width, " ")
 
 
-def _footer(here: Invocation, listing: Listing, *, by_project: bool, folded: bool) -> list[str]:
+def _footer(here: Invocation, listing: SessionListing, *, by_project: bool, folded: bool) -> list[str]:
     shown, found, wanted = len(listing.entries), listing.found, listing.wanted
     total = text.counted(listing.total, "archived conversation" if wanted.archived else "conversation")
     if shown < found:
@@ -151,12 +151,12 @@ def _footer(here: Invocation, listing: Listing, *, by_project: bool, folded: boo
             else f"Showing {shown:,} of {text.counted(found, 'conversation')}.{more}"
         ]
     if wanted.narrowed:
-        headless = len(chosen(here.index, replace(wanted, headless=True))) - found
+        headless = len(matching_sessions(here.index, replace(wanted, headless=True))) - found
         told = f"{found:,} of {text.counted(listing.total, 'conversation')} {'matches' if found == 1 else 'match'}."
         told += f" {headless:,} more with --headless." if headless else ""
         return [told if by_project or not listing.total else f"{told} All projects: --all"]
     if found == listing.total:
         return [f"{total}."]
     if not found and not by_project and wanted.folder is not None:
-        return list(none_here(here, hidden(here.index, wanted.folder, archived=wanted.archived), "ls"))
+        return list(none_here(here, count_hidden(here.index, wanted.folder, archived=wanted.archived), "ls"))
     return [f"{found:,} of {total} {'is' if found == 1 else 'are'} in this project. All projects: sessgit ls --all"]

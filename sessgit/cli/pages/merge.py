@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sessgit.branch.merging.merge import Merged
-from sessgit.branch.merging.plan import Picked, Plan
+from sessgit.branch.merging.merge import MergeResult
+from sessgit.branch.merging.plan import MergePlan, PickPlan
 from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.render import Paint
-from sessgit.history.resolve import Target
+from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical, unified_state
 from sessgit.model.merge_decisions import SCALARS, Decision
 
@@ -19,7 +19,7 @@ _PATH = 60
 _SHORT = {"summary": "a summary of ", "forward": "", "graft": "", "pick": ""}
 
 
-def full(here: Invocation, plan: Plan) -> Iterator[str]:
+def full(here: Invocation, plan: MergePlan) -> Iterator[str]:
     """The sides, then a line for each kind of decision."""
     paint, found = Paint(here.colour), plan.sides
     base = f"{here.ident(_session(here, plan))}@{found.shared}" if found.shared else "none"
@@ -49,7 +49,7 @@ def full(here: Invocation, plan: Plan) -> Iterator[str]:
         yield from _conflict(here, paint, decision)
 
 
-def picked(here: Invocation, ours: Target, plan: Picked) -> Iterator[str]:
+def picked(here: Invocation, ours: ResolvedTarget, plan: PickPlan) -> Iterator[str]:
     """Ours, then a line for each turn, and one for the files."""
     yield Paint(here.colour)("bold", f"ours  {here.ident(ours.branch.name)} ({text.counted(ours.state.turns, 'turn')})")
     for row, number in zip(plan.rows, plan.numbers, strict=True):
@@ -60,7 +60,7 @@ def picked(here: Invocation, ours: Target, plan: Picked) -> Iterator[str]:
         yield from _line(here, "union", [_united(decision)])
 
 
-def standing(here: Invocation, plan: Plan) -> str:
+def standing(here: Invocation, plan: MergePlan) -> str:
     """Why there is nothing to do."""
     ours, theirs = here.ident(plan.sides.ours.name), here.ident(plan.sides.theirs.name)
     if plan.standing == "merged":
@@ -68,7 +68,7 @@ def standing(here: Invocation, plan: Plan) -> str:
     return f"{theirs} has no turns that {ours} lacks."
 
 
-def brought(plan: Plan) -> str:
+def brought(plan: MergePlan) -> str:
     """`a summary of 2 turns, as turn 12`."""
     turns, first = text.counted(len(plan.rows), "turn"), plan.sides.ours.state.turns + 1
     if plan.standing == "unfinished":
@@ -79,7 +79,7 @@ def brought(plan: Plan) -> str:
     return f"{_SHORT[plan.mode]}{turns}, as {where}{forward}"
 
 
-def done(here: Invocation, merged: Merged, theirs: Sequence[str], way_on: str) -> Iterator[str]:
+def done(here: Invocation, merged: MergeResult, theirs: Sequence[str], way_on: str) -> Iterator[str]:
     """What was brought where, and how to go on."""
     paint = Paint(here.colour)
     names = ", ".join(here.ident(name) for name in theirs)
@@ -96,9 +96,9 @@ def _range(turns: Sequence[int]) -> str:
     return f"turn {turns[0]}" if len(turns) == 1 else f"turns {turns[0]} to {turns[-1]}"
 
 
-def _session(here: Invocation, plan: Plan) -> str:
+def _session(here: Invocation, plan: MergePlan) -> str:
     """The session whose turn the base is: ours where it is unknown."""
-    held = here.index.holding(plan.sides.base) if plan.sides.base else None
+    held = here.index.turn_of_commit(plan.sides.base) if plan.sides.base else None
     named = held[0] if held else here.store.message(plan.sides.base).get("Session") if plan.sides.base else ""
     return named if here.index.branch(named) else plan.sides.ours.name
 

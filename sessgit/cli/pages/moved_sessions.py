@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.render import Paint
-from sessgit.history.resolve import title
+from sessgit.history.resolve import session_title
 from sessgit.model import canonical
 from sessgit.store.sqlite.rows import Branch
 
@@ -21,7 +21,7 @@ def lines(here: Invocation, branches: Sequence[Branch], notes: Mapping[str, str]
     rows = [
         (
             here.ident(branch.name),
-            text.clean(title(branch.state), 200),
+            text.clean(session_title(branch.state), 200),
             text.counted(branch.state.turns, "turn"),
             text.ago(canonical.seconds(branch.state.updated), here.now),
             f"({notes[branch.name]})" if branch.name in notes else "",

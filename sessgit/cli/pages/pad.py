@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sessgit.branch.pad_changes import Done
+from sessgit.branch.pad_changes import PadResult
 from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.render import Paint
-from sessgit.history.resolve import title
+from sessgit.history.resolve import session_title
 from sessgit.model import pad as pads
 from sessgit.model import pad_steps
 from sessgit.model.conversation.session import Session
-from sessgit.model.pad import Compacted, Entry, Pad
+from sessgit.model.pad import CompactedPad, Entry, Pad
 
 _LABEL = 13
 _HEADINGS = (
@@ -30,7 +30,7 @@ def pad(here: Invocation, state: Session, found: Pad, *, named: bool = False) ->
     `named` says that commands have to name the session, since it need not be the current one.
     """
     paint, ident = Paint(here.colour), here.ident(state.id)
-    yield f"{paint('yellow', ident)}  {text.cut(text.clean(title(state)), here.width - text.width(ident) - 2)}"
+    yield f"{paint('yellow', ident)}  {text.cut(text.clean(session_title(state)), here.width - text.width(ident) - 2)}"
     if not found.entries and not state.stage and state.confidence is None:
         begin = _command("sessgit pad add insight TEXT", ident if named else "")
         yield from _next(["Its scratchpad is empty. Begin with:", begin], here.width)
@@ -58,7 +58,7 @@ def pad(here: Invocation, state: Session, found: Pad, *, named: bool = False) ->
     yield from _passed(found)
 
 
-def done(here: Invocation, made: Done) -> Iterator[str]:
+def done(here: Invocation, made: PadResult) -> Iterator[str]:
     """What a change did, in a line for each entry."""
     wanted, ident = made.wanted, here.ident(made.wanted.state.id)
     before, after = made.before, wanted.state
@@ -79,7 +79,7 @@ def done(here: Invocation, made: Done) -> Iterator[str]:
         yield f"{ident}  {what}" + (f"  (was: {text.clean(was, 40)})" if was and made.commit else "")
 
 
-def compacted(here: Invocation, made: Done, less: Compacted) -> Iterator[str]:
+def compacted(here: Invocation, made: PadResult, less: CompactedPad) -> Iterator[str]:
     """What was made fewer, a line each."""
     ident = here.ident(made.wanted.state.id)
     if not made.commit:
@@ -105,11 +105,11 @@ def as_json(state: Session, found: Pad, commit: str = "") -> dict[str, Any]:
     return {
         "id": state.id,
         "stage": state.stage,
-        "cycle": pads.cycle(found, state.id),
+        "cycle": pads.current_cycle(found, state.id),
         "confidence": state.confidence,
-        "history": pads.history(found, state.id, state.confidence),
-        "found": pads.gained(found, state.id),
-        "diminishing": pads.is_little(found, state.id),
+        "history": pads.confidence_history(found, state.id, state.confidence),
+        "found": pads.gains_by_cycle(found, state.id),
+        "diminishing": pads.has_diminishing_returns(found, state.id),
         "next": {"what": step.what, "command": step.command},
         "entries": [_entry_json(entry) for entry in found.entries],
         "unreadable_lines": found.passed,
@@ -138,10 +138,10 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
 
 def _standing(here: Invocation, state: Session, found: Pad) -> Iterator[str]:
     said = [text.clean(state.stage, 40)] if state.stage else []
-    cycle = pads.cycle(found, state.id)
+    cycle = pads.current_cycle(found, state.id)
     said = [*(said or ["none yet"]), f"cycle {cycle}"]
     yield from _labelled("Stage", text.fold(said, here.width - _LABEL, "  ·  "))
-    values = pads.history(found, state.id, state.confidence)
+    values = pads.confidence_history(found, state.id, state.confidence)
     if values:
         shown = [f"{value:g}" for value in values[-_CYCLES:]]
         now = "none" if state.confidence is None else shown.pop()
@@ -188,10 +188,10 @@ def _command(command: str, ident: str) -> str:
 
 def _found(here: Invocation, state: Session, found: Pad) -> Iterator[str]:
     """How much was new in each cycle, where there was more than one."""
-    gained = pads.gained(found, state.id)
+    gained = pads.gains_by_cycle(found, state.id)
     if len(gained) > 1:
         shown = ", ".join(map(str, gained[-_CYCLES:]))
-        little = ["few new entries"] if pads.is_little(found, state.id) else []
+        little = ["few new entries"] if pads.has_diminishing_returns(found, state.id) else []
         said = [f"{shown} in each cycle", *little]
         yield from _labelled("New", text.fold(said, here.width - _LABEL, "  ·  "))
 

@@ -12,17 +12,17 @@ from sessgit.model import canonical
 
 if TYPE_CHECKING:
     from sessgit.cli.invocation import Invocation
-    from sessgit.purge.denied_values import Kept
-    from sessgit.purge.likely_secrets import Likely
-    from sessgit.purge.purge import Purged
-    from sessgit.purge.scan import Held
+    from sessgit.purge.denied_values import DeniedValue
+    from sessgit.purge.likely_secrets import LikelySecret
+    from sessgit.purge.purge import PurgeResult
+    from sessgit.purge.scan import SessionHit
 
 _MOST_FILES = 20
 _MOST_TURNS = 12
 _MOST_PLACES = 4
 
 
-def question(here: Invocation, told: Purged) -> Iterator[str]:
+def question(here: Invocation, told: PurgeResult) -> Iterator[str]:
     """What is said before anybody is asked: all that holds a value, and what of it stays."""
     yield from _held(here, told)
     yield from _apart(here, told)
@@ -30,7 +30,7 @@ def question(here: Invocation, told: Purged) -> Iterator[str]:
     yield "This rewrites history and cannot be undone."
 
 
-def lines(here: Invocation, told: Purged, *, dry_run: bool) -> Iterator[str]:
+def lines(here: Invocation, told: PurgeResult, *, dry_run: bool) -> Iterator[str]:
     """The page of a purge that was done, or would be."""
     if told.completed:
         yield "Finished an interrupted purge"
@@ -59,7 +59,7 @@ def lines(here: Invocation, told: Purged, *, dry_run: bool) -> Iterator[str]:
     yield from _outside(here, told, dry_run=dry_run)
 
 
-def found(here: Invocation, every: Sequence[Likely]) -> Iterator[str]:
+def found(here: Invocation, every: Sequence[LikelySecret]) -> Iterator[str]:
     """The list of likely secrets."""
     if not every:
         yield "No likely secrets found"
@@ -74,7 +74,7 @@ def found(here: Invocation, every: Sequence[Likely]) -> Iterator[str]:
     yield "Remove one: sessgit purge --secret ID"
 
 
-def _where(here: Invocation, one: Likely) -> str:
+def _where(here: Invocation, one: LikelySecret) -> str:
     if not one.places:
         return "not on any branch"
     names = [name.partition("@") for name in one.places[:_MOST_PLACES]]
@@ -82,7 +82,7 @@ def _where(here: Invocation, one: Likely) -> str:
     return shown + (" and more: --json" if len(one.places) > _MOST_PLACES else "")
 
 
-def kept(here: Invocation, every: Sequence[Kept]) -> Iterator[str]:
+def kept(here: Invocation, every: Sequence[DeniedValue]) -> Iterator[str]:
     """The list of what is kept out."""
     if not every:
         yield "No purged values"
@@ -94,12 +94,12 @@ def kept(here: Invocation, every: Sequence[Kept]) -> Iterator[str]:
     yield "The values themselves are not stored. Allow one again: sessgit purge --lift ID"
 
 
-def kept_json(one: Kept) -> dict[str, object]:
+def kept_json(one: DeniedValue) -> dict[str, object]:
     """Return a denied value as JSON."""
     return {"id": one.id, "time": one.time, "lost": one.lost}
 
 
-def as_json(told: Purged, *, dry_run: bool) -> dict[str, object]:
+def as_json(told: PurgeResult, *, dry_run: bool) -> dict[str, object]:
     """Return what `purge --json` prints."""
     return {
         "dry_run": dry_run,
@@ -118,7 +118,7 @@ def as_json(told: Purged, *, dry_run: bool) -> dict[str, object]:
     }
 
 
-def found_json(every: Sequence[Likely]) -> list[dict[str, object]]:
+def found_json(every: Sequence[LikelySecret]) -> list[dict[str, object]]:
     """Return likely secrets as JSON: where they are, never their text."""
     return [
         {
@@ -128,7 +128,7 @@ def found_json(every: Sequence[Likely]) -> list[dict[str, object]]:
     ]  # fmt: skip
 
 
-def _held(here: Invocation, told: Purged) -> Iterator[str]:
+def _held(here: Invocation, told: PurgeResult) -> Iterator[str]:
     if not told.held:
         yield "It is not on any branch"
     else:
@@ -139,7 +139,7 @@ def _held(here: Invocation, told: Purged) -> Iterator[str]:
         yield f"  and the names of {text.counted(len(told.tags), 'tag')}"
 
 
-def _apart(here: Invocation, told: Purged) -> Iterator[str]:
+def _apart(here: Invocation, told: PurgeResult) -> Iterator[str]:
     """That a key stands in pieces, each of which is no whole value."""
     if told.lines:
         many = "line of it also occurs" if told.lines == 1 else "lines of it also occur"
@@ -148,15 +148,15 @@ def _apart(here: Invocation, told: Purged) -> Iterator[str]:
         yield from _wrapped(here, f"{told.lines:,} long {many} on {stay}. {hint}")
 
 
-def _hold(told: Purged) -> str:
+def _hold(told: PurgeResult) -> str:
     return "holds" if len(told.held) == 1 else "hold"
 
 
-def _sessions(told: Purged) -> str:
+def _sessions(told: PurgeResult) -> str:
     return text.counted(len(told.held), "conversation")
 
 
-def _line(here: Invocation, one: Held) -> Iterator[str]:
+def _line(here: Invocation, one: SessionHit) -> Iterator[str]:
     shown = ", ".join(map(str, one.turns[:_MOST_TURNS]))
     more = f" and {len(one.turns) - _MOST_TURNS} more" if len(one.turns) > _MOST_TURNS else ""
     turns = f"{'turn' if len(one.turns) == 1 else 'turns'} {shown}{more}: " if one.turns else ""
@@ -165,7 +165,7 @@ def _line(here: Invocation, one: Held) -> Iterator[str]:
     yield from (f"{'':12}{line}" for line in rest)
 
 
-def _outside(here: Invocation, told: Purged, *, dry_run: bool) -> Iterator[str]:
+def _outside(here: Invocation, told: PurgeResult, *, dry_run: bool) -> Iterator[str]:
     """What holds it and is not the store's."""
     if told.client:
         yield f"{'These' if dry_run else 'Still, these'} files of the client hold it, and are not changed:"

@@ -12,7 +12,7 @@ from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.render import Paint
 from sessgit.history import client_files
-from sessgit.history.resolve import title
+from sessgit.history.resolve import session_title
 from sessgit.model import canonical
 from sessgit.model.conversation.session import Session
 
@@ -28,7 +28,7 @@ def full(here: Invocation, done: Outcome) -> Iterator[str]:
     paint = Paint(here.colour)
     for one in done.sessions:
         state, ident = one.branch.state, here.ident(one.branch.name)
-        parts = [f"{ident}  {text.clean(title(state), _TITLE)}", *_said(here, one)]
+        parts = [f"{ident}  {text.clean(session_title(state), _TITLE)}", *_said(here, one)]
         first, *rest = text.fold(parts, here.width, "  ·  ", " " * _INDENT)
         yield paint("bold", first[: len(ident)]) + first[len(ident) :]
         yield from rest
@@ -45,7 +45,7 @@ def as_json(here: Invocation, done: Outcome) -> dict[str, Any]:
         "sessions": [
             {
                 "id": one.branch.name,
-                "title": title(one.branch.state),
+                "title": session_title(one.branch.state),
                 "project": one.branch.state.project,
                 "updated": one.branch.state.updated or None,
                 "state": one.branch.state.state,
@@ -70,7 +70,7 @@ def _said(here: Invocation, one: Recovered) -> Iterator[str]:
 
 def _command(here: Invocation, state: Session) -> str:
     """The command that goes on with it, or ``""`` where the client cannot be started in its folder."""
-    return "" if client_files.is_gone(state.project) else fork.resume_command(state, here.cwd)
+    return "" if client_files.is_folder_gone(state.project) else fork.resume_command(state, here.cwd)
 
 
 def _instead(here: Invocation, one: Recovered) -> str:

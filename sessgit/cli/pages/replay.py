@@ -12,10 +12,10 @@ from sessgit.cli.pages import cells as cell_pages
 from sessgit.cli.pages import turn_pieces
 from sessgit.cli.render import Paint
 from sessgit.replay import compare, kept_result
-from sessgit.replay.inputs import Answer, Sent
-from sessgit.replay.kept_result import Kept
-from sessgit.replay.plan import Item, Plan
-from sessgit.replay.run import Result
+from sessgit.replay.inputs import PromptResult, PromptResults
+from sessgit.replay.kept_result import KeptSession
+from sessgit.replay.plan import PlanItem, ReplayPlan
+from sessgit.replay.run import CellResult
 from sessgit.replay.sandbox.workspace import Sandbox
 from sessgit.store import layout
 
@@ -28,7 +28,7 @@ _DIFF_LINES = 12
 _OPERATION = 14
 
 
-def planned(here: Invocation, plan: Plan) -> Iterator[str]:
+def planned(here: Invocation, plan: ReplayPlan) -> Iterator[str]:
     """What would run, in order, and what would not."""
     paint = Paint(here.colour)
     would = [item for item in plan.items if item.kind]
@@ -51,11 +51,11 @@ def planned(here: Invocation, plan: Plan) -> Iterator[str]:
 
 
 def done(
-    here: Invocation, plan: Plan, results: Sequence[Result], sandbox: Sandbox | None, kept: Kept | None
+    here: Invocation, plan: ReplayPlan, results: Sequence[CellResult], sandbox: Sandbox | None, kept: KeptSession | None
 ) -> Iterator[str]:
     """What came of each, how it differs, and where that is kept."""
     paint = Paint(here.colour)
-    yield cell_pages.header(here, plan.branch, f"  ·  {kept_result.told(results)}")
+    yield cell_pages.header(here, plan.branch, f"  ·  {kept_result.counts_text(results)}")
     yield ""
     for result in results:
         if result.item.is_message:
@@ -81,7 +81,10 @@ def done(
 
 
 def as_json(
-    plan: Plan, results: Sequence[Result] = (), sandbox: Sandbox | None = None, kept: Kept | None = None
+    plan: ReplayPlan,
+    results: Sequence[CellResult] = (),
+    sandbox: Sandbox | None = None,
+    kept: KeptSession | None = None,
 ) -> dict[str, Any]:
     """Return what `replay --json` prints."""
     found = {result.item.node.address: result for result in results}
@@ -96,12 +99,12 @@ def as_json(
     }
 
 
-def kept_json(kept: Kept | None) -> dict[str, Any] | None:
+def kept_json(kept: KeptSession | None) -> dict[str, Any] | None:
     """Where the results were kept, as documents have it."""
     return None if kept is None else {"session_id": kept.id, "name": kept.name, "turn": kept.turn}
 
 
-def sent(here: Invocation, found: Sent) -> Iterator[str]:
+def sent(here: Invocation, found: PromptResults) -> Iterator[str]:
     """Each prompt, whether it got the same answer, and how to see more of it."""
     paint, width = Paint(here.colour), max((len(str(one.turn)) for one in found.answers), default=1)
     yield cell_pages.header(here, found.branch, f"  ·  {_counted(found)}")
@@ -126,7 +129,7 @@ def sent(here: Invocation, found: Sent) -> Iterator[str]:
         yield f"Compare them:  sessgit diff {here.ident(found.branch.name)} {short}"
 
 
-def sent_json(found: Sent) -> dict[str, Any]:
+def sent_json(found: PromptResults) -> dict[str, Any]:
     """Return what `replay --inputs --json` prints."""
     return {
         "session_id": layout.session_of(found.branch.name),
@@ -141,7 +144,7 @@ def sent_json(found: Sent) -> dict[str, Any]:
 # Inside
 
 
-def _line(here: Invocation, item: Item, plan: Plan, end: str, style: str) -> str:
+def _line(here: Invocation, item: PlanItem, plan: ReplayPlan, end: str, style: str) -> str:
     paint = Paint(here.colour)
     wide = max(len(other.node.address) for other in plan.items)
     start = text.fit(item.node.address, wide) + "  "
@@ -151,11 +154,11 @@ def _line(here: Invocation, item: Item, plan: Plan, end: str, style: str) -> str
     return f"{paint('yellow', start)}{paint('cyan', operation)}{shown}  {paint(style, end)}"
 
 
-def _widest(plan: Plan) -> int:
+def _widest(plan: ReplayPlan) -> int:
     return max((text.width(cell_pages.called(item.node)) for item in plan.items if item.call is not None), default=1)
 
 
-def _about(here: Invocation, item: Item, plan: Plan, room: int) -> str:
+def _about(here: Invocation, item: PlanItem, plan: ReplayPlan, room: int) -> str:
     if item.call is None:
         return ""
     about = item.call.about
@@ -164,7 +167,7 @@ def _about(here: Invocation, item: Item, plan: Plan, room: int) -> str:
     return text.cut(text.clean(about), room)
 
 
-def _skipped(here: Invocation, item: Item, plan: Plan, why: str) -> Iterator[str]:
+def _skipped(here: Invocation, item: PlanItem, plan: ReplayPlan, why: str) -> Iterator[str]:
     yield _line(here, item, plan, "skipped", "dim")
     yield from _indented(here, why)
 
@@ -183,7 +186,7 @@ def _diff(here: Invocation, paint: Paint, diff: Sequence[str]) -> Iterator[str]:
         yield paint("dim", f"    … {len(shown) - _DIFF_LINES} more lines: --json lists all")
 
 
-def _messages(here: Invocation, plan: Plan) -> Iterator[str]:
+def _messages(here: Invocation, plan: ReplayPlan) -> Iterator[str]:
     count = sum(item.is_message for item in plan.items)
     if count:
         said = f"Not replayed: {text.counted(count, 'message')} of the model. To send the prompts again, use --inputs."
@@ -215,7 +218,7 @@ def _sandbox(sandbox: Sandbox) -> dict[str, Any]:
     }
 
 
-def _cell(item: Item, plan: Plan, result: Result | None) -> dict[str, Any]:
+def _cell(item: PlanItem, plan: ReplayPlan, result: CellResult | None) -> dict[str, Any]:
     node = item.node
     found: dict[str, Any] = {
         "id": node.cell.id,
@@ -235,25 +238,25 @@ def _cell(item: Item, plan: Plan, result: Result | None) -> dict[str, Any]:
     if result is not None and result.compared is not None:
         compared = result.compared
         found |= {
-            "recorded": compare.bounded(compared.recorded), "now": compare.bounded(compared.now),
+            "recorded": compare.bounded_text(compared.recorded), "now": compare.bounded_text(compared.now),
             "diff": list(compared.diff),
         }  # fmt: skip
     return found
 
 
-def _answer(one: Answer) -> dict[str, Any]:
+def _answer(one: PromptResult) -> dict[str, Any]:
     return {
         "turn": one.turn,
-        "prompt": compare.bounded(one.prompt),
+        "prompt": compare.bounded_text(one.prompt),
         "outcome": one.outcome,
         "reason": one.why or None,
-        "recorded": compare.bounded(one.recorded),
-        "answer": compare.bounded(one.answer),
+        "recorded": compare.bounded_text(one.recorded),
+        "answer": compare.bounded_text(one.answer),
         "diff": list(one.diff),
         "seconds": round(one.ms / 1000, 3),
     }
 
 
-def _counted(found: Sent) -> str:
+def _counted(found: PromptResults) -> str:
     counts: Counter[str] = Counter(one.outcome for one in found.answers)
     return ", ".join(f"{counts[name]} {name}" for name in _STYLES if counts[name]) or "no prompt to send"

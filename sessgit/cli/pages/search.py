@@ -8,8 +8,8 @@ from typing import Any
 from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.render import Paint
-from sessgit.history.resolve import title
-from sessgit.history.search import Called, Result, Results
+from sessgit.history.resolve import session_title
+from sessgit.history.search import MetadataHit, SearchHit, SearchResults
 from sessgit.model import canonical
 from sessgit.model.search_query import Snippet
 from sessgit.store import layout
@@ -24,23 +24,23 @@ def room(here: Invocation) -> int:
     return _LINES * (here.width - _INDENT) - 12
 
 
-def full(here: Invocation, results: Results) -> Iterator[str]:
+def full(here: Invocation, results: SearchResults) -> Iterator[str]:
     """The whole page, with how many there are at its end."""
     paint = Paint(here.colour)
     called = [_called_cells(here, one) for one in results.called]
     rows = [*called, *(_cells(here, result) for result in results.found)]
     widths = [max((text.width(row[n]) for row in rows), default=0) for n in range(4)]
     room = max(12, min(widths[1], here.width - 6 - widths[0] - widths[2] - widths[3]))
-    every: list[Called | Result] = [*results.called, *results.found]
+    every: list[MetadataHit | SearchHit] = [*results.called, *results.found]
     for result, (address, name, kind, ago) in zip(every, rows, strict=True):
         line = f"{paint('yellow', text.fit(address, widths[0]))}  {text.fit(name, room)}  {text.fit(kind, widths[2])}"
         yield f"{line}  {paint('dim', ago.rjust(widths[3]))}"
-        if not isinstance(result, Called) or not _is_shown(result, room):
+        if not isinstance(result, MetadataHit) or not _is_shown(result, room):
             yield from _snippet(paint, result.snippet, here.width - _INDENT)
     yield paint("dim", _footer(results))
 
 
-def as_json(query: str, results: Results) -> dict[str, Any]:
+def as_json(query: str, results: SearchResults) -> dict[str, Any]:
     """Return what `search --json` prints."""
     return {
         "query": query,
@@ -52,20 +52,20 @@ def as_json(query: str, results: Results) -> dict[str, Any]:
     }
 
 
-def _conversation(one: Called) -> dict[str, Any]:
+def _conversation(one: MetadataHit) -> dict[str, Any]:
     state = one.branch.state
     return {
         "id": one.branch.name,
         "updated": state.updated or None,
         "project": state.project,
-        "title": title(state),
+        "title": session_title(state),
         "matched": list(one.matched),
         "snippet": one.snippet.text,
         "matches": [list(span) for span in one.snippet.matches],
     }
 
 
-def _hit(result: Result) -> dict[str, Any]:
+def _hit(result: SearchHit) -> dict[str, Any]:
     return {
         "address": f"{result.branch.name}@{result.place}",
         "session_id": layout.session_of(result.branch.name),
@@ -74,7 +74,7 @@ def _hit(result: Result) -> dict[str, Any]:
         "line": result.line,
         "time": canonical.rfc3339(result.row.time),
         "project": result.branch.state.project,
-        "title": title(result.branch.state),
+        "title": session_title(result.branch.state),
         "kind": result.kind,
         "tool": result.tool or None,
         "left_behind": result.left_behind,
@@ -83,26 +83,26 @@ def _hit(result: Result) -> dict[str, Any]:
     }
 
 
-def _cells(here: Invocation, result: Result) -> tuple[str, str, str, str]:
+def _cells(here: Invocation, result: SearchHit) -> tuple[str, str, str, str]:
     kind = text.clean(result.tool.rpartition("__")[2] or result.tool, 16) if result.kind == "tool" else result.kind
-    is_other = layout.is_other(result.branch.name)
+    is_other = layout.is_other_version(result.branch.name)
     return (
         f"{here.ident(result.branch.name)}@{result.place}",
-        text.clean(title(result.branch.state), 200),
+        text.clean(session_title(result.branch.state), 200),
         f"{kind}, left behind" if result.left_behind else f"{kind}, {_ELSEWHERE}" if is_other else kind,
         text.ago(result.row.time, here.now),
     )
 
 
-def _called_cells(here: Invocation, one: Called) -> tuple[str, str, str, str]:
+def _called_cells(here: Invocation, one: MetadataHit) -> tuple[str, str, str, str]:
     state = one.branch.state
     ago = text.ago(canonical.seconds(state.updated), here.now)
-    return here.ident(one.branch.name), text.clean(title(state), 200), ", ".join(one.matched), ago
+    return here.ident(one.branch.name), text.clean(session_title(state), 200), ", ".join(one.matched), ago
 
 
-def _is_shown(one: Called, columns: int) -> bool:
+def _is_shown(one: MetadataHit, columns: int) -> bool:
     """Whether the line above shows the whole text that holds the words."""
-    shown = text.clean(title(one.branch.state), 200)
+    shown = text.clean(session_title(one.branch.state), 200)
     return one.snippet.text == shown and text.width(shown) <= columns
 
 
@@ -131,7 +131,7 @@ def _folded(line: str, columns: int) -> Iterator[tuple[int, int]]:
         yield start, len(line)
 
 
-def _footer(results: Results) -> str:
+def _footer(results: SearchResults) -> str:
     parts = [_some(len(results.called), text.counted(results.total_called, "conversation"), results.total_called)]
     shown, total = len(results.found), text.counted(results.total, "turn")
     if results.exact:

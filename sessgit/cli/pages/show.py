@@ -13,9 +13,9 @@ from sessgit.cli.pages.log import aside, departed
 from sessgit.cli.pages.turn_pieces import Pieces, Wanted
 from sessgit.cli.render import Paint
 from sessgit.history import views
-from sessgit.history.log import Fork
-from sessgit.history.resolve import title
-from sessgit.history.show import Card, ShownCell, ShownTurn, Start
+from sessgit.history.log import ForkEntry
+from sessgit.history.resolve import session_title
+from sessgit.history.show import SessionCard, SessionStart, ShownCell, ShownTurn
 from sessgit.model import canonical, prices, unified_state
 from sessgit.model.conversation.turn import Tokens
 from sessgit.store import layout
@@ -28,7 +28,7 @@ _KEYS = 6
 _KEY = 30
 
 
-def card(here: Invocation, shown: Card, wanted: Wanted) -> Iterator[str]:
+def card(here: Invocation, shown: SessionCard, wanted: Wanted) -> Iterator[str]:
     """The session on a page: who, when, how much, which files, which relatives, the last words."""
     yield from _Card(here, shown).page(wanted)
 
@@ -37,7 +37,7 @@ def turn(here: Invocation, shown: ShownTurn, wanted: Wanted) -> Iterator[str]:
     """The turn from its prompt to its answer."""
     paint, row, told = Paint(here.colour), shown.row, shown.told
     name = f"{here.ident(shown.branch.name)}@{row.turn}"
-    cost = text.money(prices.cost(told.tokens, here.settings.prices) if told.tokens else None)
+    cost = text.money(prices.token_cost(told.tokens, here.settings.prices) if told.tokens else None)
     new = text.said_and_heard(told.total)
     used = ", ".join(part for part in (f"{text.tokens(new)} tokens" if new else "", cost) if part)
     when = _clock(here, canonical.seconds(told.time) or row.time)
@@ -86,7 +86,7 @@ def cell(here: Invocation, shown: ShownCell) -> Iterator[str]:
         yield from turn_pieces.images(call.images)
 
 
-def start(here: Invocation, shown: Start) -> Iterator[str]:
+def start(here: Invocation, shown: SessionStart) -> Iterator[str]:
     """What the place before turn 1 is."""
     state = shown.branch.state
     name = f"{here.ident(shown.branch.name)}@0"
@@ -109,7 +109,7 @@ def start(here: Invocation, shown: Start) -> Iterator[str]:
 
 
 class _Card:
-    def __init__(self, here: Invocation, shown: Card) -> None:
+    def __init__(self, here: Invocation, shown: SessionCard) -> None:
         self.here, self.shown, self.state = here, shown, shown.state
         self.paint = Paint(here.colour)
         self.name = here.ident(shown.branch.name)
@@ -126,7 +126,7 @@ class _Card:
     def _called(self) -> Iterator[str]:
         """Its name, what the client calls it where that differs, and what a person says of it."""
         state, indent = self.state, " " * (len(self.name) + 2)
-        first = f"{self.name}  {text.clean(title(state), 200)}"
+        first = f"{self.name}  {text.clean(session_title(state), 200)}"
         yield self.paint("yellow", self.name) + self.paint("bold", text.cut(first, self.here.width)[len(self.name) :])
         if state.name and state.title and state.title != state.name:
             yield from self._indented(indent, f"title in the client: “{text.clean(state.title, 200)}”")
@@ -151,16 +151,16 @@ class _Card:
             text.counted(state.cells, "cell"),
         ]
         yield from self._line("Size", *counts)
-        cost = text.money(views.cost(state, self.here.settings.prices)) if state.tokens else ""
+        cost = text.money(views.session_cost(state, self.here.settings.prices)) if state.tokens else ""
         models = sorted({*state.tokens, *state.calls}, key=lambda model: -state.tokens.get(model, Tokens()).total)
         if len(models) > 1:
-            yield from self._line("Tokens", *_tokens(views.total(state)), cost)
+            yield from self._line("Tokens", *_tokens(views.total_tokens(state)), cost)
         for number, model in enumerate(models):
             label = "" if number else "Models" if len(models) > 1 else "Model"
             yield from self._line(label, text.clean(model, 60), *self._model(model))
         if self.shown.subagents:
             total = sum(self.shown.subagents.values(), Tokens())
-            cost = text.money(prices.cost(self.shown.subagents, self.here.settings.prices))
+            cost = text.money(prices.token_cost(self.shown.subagents, self.here.settings.prices))
             yield from self._line("Subagents", *_tokens(total), f"{cost} more" if cost else "")
         yield from self._program()
 
@@ -179,7 +179,7 @@ class _Card:
         if on.activation_reason:
             yield from self._labelled("", text.wrap(text.clean(on.activation_reason, 200), self.here.width - _LABEL))
         if memory:
-            size = f"{text.counted(len(memory), 'key')}, {text.size(unified_state.size(memory))}:"
+            size = f"{text.counted(len(memory), 'key')}, {text.size(unified_state.memory_size(memory))}:"
             names = [text.clean(key, _KEY) or "(no name)" for key in sorted(memory)[:_KEYS]]
             more = [f"and {len(memory) - _KEYS} more"] if len(memory) > _KEYS else []
             yield from self._labelled("Memory", text.fold([size, *names, *more], self.here.width - _LABEL, "  "))
@@ -188,13 +188,13 @@ class _Card:
 
     def _model(self, model: str) -> list[str]:
         tokens = self.state.tokens.get(model, Tokens())
-        cost = text.money(prices.cost({model: tokens}, self.here.settings.prices))
+        cost = text.money(prices.token_cost({model: tokens}, self.here.settings.prices))
         return [text.counted(self.state.calls.get(model, 0), "call"), *_tokens(tokens), cost]
 
     def _times(self) -> list[str]:
         state = self.state
         live = agents.of(state).home.is_open(self.here.config, state.agent_id)
-        if layout.is_side(self.shown.branch.name):
+        if layout.is_side_branch(self.shown.branch.name):
             return [_span(self.here, state.created, state.updated)]
         how = "live" if live else state.state
         later = _span(self.here, state.updated, state.ended)
@@ -223,17 +223,17 @@ class _Card:
     def _origin(self) -> Iterator[str]:
         at, parent = self.shown.family.at, self.shown.family.parent
         name = self.shown.branch.name
-        if layout.is_side(name):
-            what = "left behind by a rewind of" if layout.is_rewound(name) else "another version of"
+        if layout.is_side_branch(name):
+            what = "left behind by a rewind of" if layout.is_rewound_branch(name) else "another version of"
             yield f"{what} {self.here.ident(layout.session_of(name))}"
         if at is not None:
-            called = text.clean(title(parent.state), 60) if parent else "(not in this store)"
+            called = text.clean(session_title(parent.state), 60) if parent else "(not in this store)"
             yield f"forked from {departed(self.here, at)}  {called}"
 
-    def _relative(self, fork: Fork) -> str:
+    def _relative(self, fork: ForkEntry) -> str:
         at = f"at {text.clean(fork.cell)}" if fork.cell else f"after turn {fork.turn}"
         at += f" (from {departed(self.here, fork.left)})" if fork.is_elsewhere else ""
-        return f"fork {self.here.ident(fork.branch.name)}  {text.clean(title(fork.branch.state), 60)}, {at}"
+        return f"fork {self.here.ident(fork.branch.name)}  {text.clean(session_title(fork.branch.state), 60)}, {at}"
 
     def _kept(self) -> Iterator[str]:
         state = self.state

@@ -11,8 +11,8 @@ from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.render import Paint
 from sessgit.history import stats
-from sessgit.history.resolve import Target, title
-from sessgit.history.stats import By, Cost, Part, Share, Tally
+from sessgit.history.resolve import ResolvedTarget, session_title
+from sessgit.history.stats import Cost, GroupBy, TurnShare, UsagePart, UsageTally
 from sessgit.model import canonical
 
 _SESSIONS = 20
@@ -31,17 +31,17 @@ _CENT = 0.01
 class Wanted:
     """What is counted and how it is shown; `since` is in seconds since 1970, `project` the project's own folder."""
 
-    by: By | None = None
+    by: GroupBy | None = None
     since: float | None = None
     project: str | None = None
-    target: Target | None = None
+    target: ResolvedTarget | None = None
     limit: int | None = None
 
 
-def chosen(here: Invocation, found: list[Share], wanted: Wanted) -> list[Share]:
+def chosen(here: Invocation, found: list[TurnShare], wanted: Wanted) -> list[TurnShare]:
     """The shares that are wanted."""
     if wanted.target is not None:
-        found = stats.of_branch(found, here.index, wanted.target.branch, wanted.target.turn)
+        found = stats.branch_shares(found, here.index, wanted.target.branch, wanted.target.turn)
     return [
         share
         for share in found
@@ -50,7 +50,7 @@ def chosen(here: Invocation, found: list[Share], wanted: Wanted) -> list[Share]:
     ]
 
 
-def full(here: Invocation, found: list[Share], wanted: Wanted) -> Iterator[str]:
+def full(here: Invocation, found: list[TurnShare], wanted: Wanted) -> Iterator[str]:
     """The whole page."""
     page = _Page(here, found, wanted)
     yield from page.about()
@@ -65,7 +65,7 @@ def full(here: Invocation, found: list[Share], wanted: Wanted) -> Iterator[str]:
 # For programs
 
 
-def as_json(here: Invocation, found: list[Share], wanted: Wanted) -> dict[str, Any]:
+def as_json(here: Invocation, found: list[TurnShare], wanted: Wanted) -> dict[str, Any]:
     """Return what `stats --json` prints; without `by` the rows are the last seven days and today."""
     tallies = _by(here, found, wanted.by) if wanted.by else dict(_periods(here, found, wanted.since))
     keys = list(tallies)[: wanted.limit]
@@ -74,11 +74,11 @@ def as_json(here: Invocation, found: list[Share], wanted: Wanted) -> dict[str, A
         "since": None if wanted.since is None else canonical.rfc3339(wanted.since),
         "by": wanted.by,
         "rows": rows,
-        "total": _tally_json(here, None, stats.tally(found)),
+        "total": _tally_json(here, None, stats.tally_shares(found)),
     }
 
 
-def _tally_json(here: Invocation, by: By | None, tally: Tally) -> dict[str, Any]:
+def _tally_json(here: Invocation, by: GroupBy | None, tally: UsageTally) -> dict[str, Any]:
     return {
         **_part_json(here, by, tally.whole),
         "left_behind": _part_json(here, by, tally.left),
@@ -86,9 +86,9 @@ def _tally_json(here: Invocation, by: By | None, tally: Tally) -> dict[str, Any]
     }
 
 
-def _part_json(here: Invocation, by: By | None, part: Part) -> dict[str, Any]:
+def _part_json(here: Invocation, by: GroupBy | None, part: UsagePart) -> dict[str, Any]:
     """What cannot be told of a part of a tool or a model is null."""
-    cost = stats.cost(part, here.settings.prices)
+    cost = stats.part_cost(part, here.settings.prices)
     of_tool = by == "tool"
     return {
         "turns": part.turns,
@@ -101,25 +101,28 @@ def _part_json(here: Invocation, by: By | None, part: Part) -> dict[str, Any]:
     }
 
 
-def _more(here: Invocation, by: By | None, key: str) -> dict[str, Any]:
+def _more(here: Invocation, by: GroupBy | None, key: str) -> dict[str, Any]:
     """What a program would have to ask for next: the title and the project of a session; else null."""
     branch = here.index.branch(key) if by == "session" else None
-    return {"title": title(branch.state) if branch else None, "project": branch.state.project if branch else None}
+    return {
+        "title": session_title(branch.state) if branch else None,
+        "project": branch.state.project if branch else None,
+    }
 
 
-def _by(here: Invocation, found: list[Share], by: By) -> dict[str, Tally]:
-    tallies = stats.by(found, by)
-    return tallies if by in ("day", "tool") else stats.ranked(tallies, here.settings.prices)
+def _by(here: Invocation, found: list[TurnShare], by: GroupBy) -> dict[str, UsageTally]:
+    tallies = stats.tally_by(found, by)
+    return tallies if by in ("day", "tool") else stats.rank_by_cost(tallies, here.settings.prices)
 
 
-def _periods(here: Invocation, found: list[Share], since: float | None) -> Iterator[tuple[str, Tally]]:
+def _periods(here: Invocation, found: list[TurnShare], since: float | None) -> Iterator[tuple[str, UsageTally]]:
     """The last seven days and today, those that begin after `since`; what a wrong clock dated later is in neither."""
     year, month, day = time.localtime(here.now)[:3]
     end = time.mktime((year, month, day + 1, 0, 0, 0, 0, 0, -1))
     for name, days in (("last 7 days", 6), ("today", 0)):
         start = time.mktime((year, month, day - days, 0, 0, 0, 0, 0, -1))
         if since is None or since < start:
-            yield name, stats.tally(share for share in found if start <= share.row.time < end)
+            yield name, stats.tally_shares(share for share in found if start <= share.row.time < end)
 
 
 # For a person
@@ -142,11 +145,11 @@ class _Line:
 
 
 class _Page:
-    def __init__(self, here: Invocation, found: list[Share], wanted: Wanted) -> None:
+    def __init__(self, here: Invocation, found: list[TurnShare], wanted: Wanted) -> None:
         self.here, self.found, self.wanted = here, found, wanted
         self.paint = Paint(here.colour)
-        self.total = stats.tally(found)
-        self.priced = not stats.cost(self.total.whole, here.settings.prices).unpriced
+        self.total = stats.tally_shares(found)
+        self.priced = not stats.part_cost(self.total.whole, here.settings.prices).unpriced
 
     def about(self) -> Iterator[str]:
         """Of which conversation, project and time, where not of all."""
@@ -154,10 +157,10 @@ class _Page:
         if target is not None:
             name = self.here.ident(target.branch.name)
             at = "" if target.turn is None else f"@{target.turn}"
-            called = text.cut(text.clean(title(target.state), 200), self.here.width - len(name + at) - 2)
+            called = text.cut(text.clean(session_title(target.state), 200), self.here.width - len(name + at) - 2)
             yield f"{self.paint('yellow', name + at)}  {self.paint('bold', called)}"
             rows = self.here.index.turns(target.branch.name, 1, target.turn)
-            own = stats.of_branch(self.found, self.here.index, target.branch, target.turn)
+            own = stats.branch_shares(self.found, self.here.index, target.branch, target.turn)
             elsewhere = len(rows) - len({share.row.prompt for share in own} & {row.prompt for row in rows})
             if elsewhere and self.wanted.since is None:
                 yield self.paint(
@@ -194,7 +197,7 @@ class _Page:
             yield ""
         yield from self._tools(self.total.whole)
 
-    def table(self, by: By) -> Iterator[str]:
+    def table(self, by: GroupBy) -> Iterator[str]:
         tallies = _by(self.here, self.found, by)
         limit = self.wanted.limit if self.wanted.limit is not None or by != "session" else _SESSIONS
         shown = dict(list(tallies.items())[:limit])
@@ -207,7 +210,7 @@ class _Page:
         if len(shown) < len(tallies):
             yield self.paint("dim", f"{len(shown)} of {text.counted(len(tallies), by)}; all: -n {len(tallies)}")
 
-    def _lines(self, by: By, tallies: Mapping[str, Tally]) -> list[_Line]:
+    def _lines(self, by: GroupBy, tallies: Mapping[str, UsageTally]) -> list[_Line]:
         sizes = {key: self._size(by, tally) for key, tally in tallies.items()}
         most = max(sizes.values()) if len(sizes) > 1 else 0.0
         return [
@@ -215,27 +218,29 @@ class _Page:
             for key, tally in tallies.items()
         ]
 
-    def _size(self, by: By, tally: Tally) -> float:
+    def _size(self, by: GroupBy, tally: UsageTally) -> float:
         """What bars are compared by: calls of tools, else dollars where all prices are known, else tokens."""
         if by == "tool":
             return sum(tally.whole.tools.values())
         if self.priced:
-            return stats.cost(tally.whole, self.here.settings.prices).dollars
+            return stats.part_cost(tally.whole, self.here.settings.prices).dollars
         return text.said_and_heard(tally.whole.total)
 
-    def _bars(self, by: By | None) -> str:
+    def _bars(self, by: GroupBy | None) -> str:
         """By what bars are drawn, where no column shows it."""
         return "" if by == "tool" or self.priced else "new tokens"
 
-    def _name(self, by: By, key: str) -> str:
+    def _name(self, by: GroupBy, key: str) -> str:
         if by == "project":
             return text.clean(self.here.short(key), 200) or f"(unknown {by})"
         if by == "session":
             branch = self.here.index.branch(key)
-            return f"{self.here.ident(key)}  {text.clean(title(branch.state), 200) if branch else ''}".rstrip()
+            return f"{self.here.ident(key)}  {text.clean(session_title(branch.state), 200) if branch else ''}".rstrip()
         return text.clean(key, 200) or f"(unknown {by})"
 
-    def _line(self, name: str, tally: Tally, by: By | None = None, bar: float = 0.0, style: str = "") -> _Line:
+    def _line(
+        self, name: str, tally: UsageTally, by: GroupBy | None = None, bar: float = 0.0, style: str = ""
+    ) -> _Line:
         part = tally.whole
         numbers = {
             "turns": f"{part.turns:,}",
@@ -244,7 +249,7 @@ class _Page:
             "cache": text.tokens(part.total.cache_read + part.total.cache_write),
             "calls": f"{sum(part.calls.values()):,}",
             "tools": f"{sum(part.tools.values()):,}",
-            "cost": _money(stats.cost(part, self.here.settings.prices)),
+            "cost": _money(stats.part_cost(part, self.here.settings.prices)),
             "left behind": text.counted(tally.left.turns, "turn") if tally.left.turns else "",
         }
         if by == "tool":
@@ -258,11 +263,11 @@ class _Page:
         for what, part in (("by subagents", self.total.subagents), ("left behind by rewinds", self.total.left)):
             if part.turns:
                 tokens = f"{text.tokens(text.said_and_heard(part.total))} tokens"
-                cost = _money(stats.cost(part, self.here.settings.prices))
+                cost = _money(stats.part_cost(part, self.here.settings.prices))
                 parts = [f"  of which {what}: {text.counted(part.turns, 'turn')}", tokens, *([cost] if cost else [])]
                 yield from (self.paint("dim", line) for line in text.fold(parts, self.here.width, ", ", " " * 4))
 
-    def _tools(self, part: Part) -> Iterator[str]:
+    def _tools(self, part: UsagePart) -> Iterator[str]:
         if not part.tools:
             return
         names = list(part.tools)[: _TOP["tool"]]

@@ -11,7 +11,7 @@ from sessgit.check.status import Contents, Deleting, Status, Waiting
 from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.render import Paint
-from sessgit.history.resolve import Target, title
+from sessgit.history.resolve import ResolvedTarget, session_title
 from sessgit.model import canonical
 from sessgit.record import catch_up
 from sessgit.store.layout import StorePaths
@@ -20,7 +20,7 @@ _INDENT = 12
 _OFF = "SESSGIT_OFF=1 is set: no client started here is recorded"
 
 
-def full(here: Invocation, found: Status, session: Target | None) -> Iterator[str]:
+def full(here: Invocation, found: Status, session: ResolvedTarget | None) -> Iterator[str]:
     """The whole page."""
     yield from recording(here, found)
     yield from _line(here, "Store", "", here.short(here.store_path), *_store(found.contents))
@@ -29,7 +29,12 @@ def full(here: Invocation, found: Status, session: Target | None) -> Iterator[st
         level = "all recorded" if is_level(here, session) else "its transcript has newer turns"
         at = f"{here.ident(session.branch.name)}@{state.turns}"
         yield from _line(
-            here, "Session", "", f"{at}  {text.clean(title(state), 40)}", text.counted(state.turns, "turn"), level
+            here,
+            "Session",
+            "",
+            f"{at}  {text.clean(session_title(state), 40)}",
+            text.counted(state.turns, "turn"),
+            level,
         )
     for remark in _remarks(here, found):
         yield from _line(here, "Attention", "yellow", *remark)
@@ -46,13 +51,13 @@ def recording(here: Invocation, found: Status) -> Iterator[str]:
         yield from _line(here, "", "", last)
 
 
-def is_level(here: Invocation, session: Target) -> bool:
+def is_level(here: Invocation, session: ResolvedTarget) -> bool:
     """Whether the session is recorded as far as its transcript goes."""
     path = session.state.transcript
     return not path or catch_up.is_level(StorePaths(here.store_path), session.session, Path(path))
 
 
-def as_json(here: Invocation, found: Status, session: Target | None) -> dict[str, Any]:
+def as_json(here: Invocation, found: Status, session: ResolvedTarget | None) -> dict[str, Any]:
     """Return what `status --json` prints."""
     kept, going = found.contents, found.deleting
     why = _why_not_here(here, found)

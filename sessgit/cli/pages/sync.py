@@ -9,10 +9,10 @@ from typing import Any
 from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.render import Paint
-from sessgit.history.resolve import title
-from sessgit.record.tip_delivery import Change
+from sessgit.history.resolve import session_title
+from sessgit.record.tip_delivery import BranchChange
 from sessgit.store import layout
-from sessgit.sync.outcome import Left, Pulled, Pushed
+from sessgit.sync.outcome import PullResult, PushResult, SkippedItem
 
 _LISTED = 20
 """So many are listed; of more it is told how many there are."""
@@ -22,7 +22,7 @@ _MOVING = ("new", "forward", "parted", "merged", "rewound", "joined")
 _STILL = ("archived", "brought back", "deleted", "kept", "purged")
 
 
-def pulled(here: Invocation, done: Pulled, *, dry_run: bool = False) -> Iterator[str]:
+def pulled(here: Invocation, done: PullResult, *, dry_run: bool = False) -> Iterator[str]:
     """What came, what to do where both sides went on, and what was left; nothing where nothing is new, but for a line
     on a terminal."""
     if not done.changes and not done.tags:
@@ -39,7 +39,7 @@ def pulled(here: Invocation, done: Pulled, *, dry_run: bool = False) -> Iterator
     yield from _behind(here, done.behind)
 
 
-def pushed(here: Invocation, done: Pushed, *, dry_run: bool = False) -> Iterator[str]:
+def pushed(here: Invocation, done: PushResult, *, dry_run: bool = False) -> Iterator[str]:
     """What went, what went along, and what was left; nothing where all is there, but for a line on a terminal."""
     if not done.changes and not done.tags:
         if here.terminal and not done.left:
@@ -54,7 +54,7 @@ def pushed(here: Invocation, done: Pushed, *, dry_run: bool = False) -> Iterator
     yield from _left(here, done.left)
 
 
-def synced(here: Invocation, came: Pulled, sent: Pushed | None) -> Iterator[str]:
+def synced(here: Invocation, came: PullResult, sent: PushResult | None) -> Iterator[str]:
     """What came, then what went; a single line on a terminal where neither did."""
     changed = [bool(done and (done.changes or done.tags)) for done in (came, sent)]
     if not any(changed):
@@ -68,7 +68,7 @@ def synced(here: Invocation, came: Pulled, sent: Pushed | None) -> Iterator[str]
         yield from pushed(here, sent)
 
 
-def pulled_json(done: Pulled, *, dry_run: bool = False) -> dict[str, Any]:
+def pulled_json(done: PullResult, *, dry_run: bool = False) -> dict[str, Any]:
     """Return what `pull --json` prints."""
     return {
         **_json(done, dry_run=dry_run),
@@ -77,12 +77,12 @@ def pulled_json(done: Pulled, *, dry_run: bool = False) -> dict[str, Any]:
     }
 
 
-def pushed_json(done: Pushed, *, dry_run: bool = False) -> dict[str, Any]:
+def pushed_json(done: PushResult, *, dry_run: bool = False) -> dict[str, Any]:
     """Return what `push --json` prints."""
     return {**_json(done, dry_run=dry_run), "carried": list(done.carried)}
 
 
-def _json(done: Pulled | Pushed, *, dry_run: bool) -> dict[str, Any]:
+def _json(done: PullResult | PushResult, *, dry_run: bool) -> dict[str, Any]:
     return {
         "remote": done.remote,
         "changes": [
@@ -94,7 +94,7 @@ def _json(done: Pulled | Pushed, *, dry_run: bool) -> dict[str, Any]:
     }
 
 
-def _heading(here: Invocation, done: Pulled | Pushed, verb: str) -> Iterator[str]:
+def _heading(here: Invocation, done: PullResult | PushResult, verb: str) -> Iterator[str]:
     """`origin  ·  3 conversations came, 14 turns`, and how many were archived or deleted."""
     moving = [change for change in done.changes if change.what in _MOVING]
     sessions, turns = {change.session for change in moving}, sum(change.turns for change in moving)
@@ -113,15 +113,17 @@ def _heading(here: Invocation, done: Pulled | Pushed, verb: str) -> Iterator[str
     yield from more
 
 
-def _changes(here: Invocation, changes: Sequence[Change], *, away: bool) -> Iterator[str]:
+def _changes(here: Invocation, changes: Sequence[BranchChange], *, away: bool) -> Iterator[str]:
     """A line for each session: its id, what it is called, and what became of it."""
-    by_session: dict[str, list[Change]] = {}
+    by_session: dict[str, list[BranchChange]] = {}
     for change in changes:
         by_session.setdefault(change.session, []).append(change)
     shown = {
         session: ", ".join(_whats(here, found, away=away)) for session, found in list(by_session.items())[:_LISTED]
     }
-    titles = {branch.name: text.clean(title(branch.state), 200) for branch in here.index.branches_named(list(shown))}
+    titles = {
+        branch.name: text.clean(session_title(branch.state), 200) for branch in here.index.branches_named(list(shown))
+    }
     idents = {session: here.ident(session) for session in shown}
     wide = max((text.width(ident) for ident in idents.values()), default=0)
     longest = max((n for what in shown.values() if (n := text.width(what)) <= here.width // 3), default=0)
@@ -141,7 +143,7 @@ def _changes(here: Invocation, changes: Sequence[Change], *, away: bool) -> Iter
         yield f"  and {len(by_session) - len(shown):,} more"
 
 
-def _whats(here: Invocation, changes: Sequence[Change], *, away: bool) -> Iterator[str]:
+def _whats(here: Invocation, changes: Sequence[BranchChange], *, away: bool) -> Iterator[str]:
     """What became of one session; what several rewinds left is told once."""
     rewound = [change for change in changes if change.what == "rewound"]
     yield from (_what(here, change, away=away) for change in changes if change.what != "rewound")
@@ -152,18 +154,18 @@ def _whats(here: Invocation, changes: Sequence[Change], *, away: bool) -> Iterat
         yield f"a rewind left {text.counted(rewound[0].turns, 'turn')} behind: {here.ident(rewound[0].branch)}"
 
 
-def _has_theirs(here: Invocation, change: Change) -> bool:
+def _has_theirs(here: Invocation, change: BranchChange) -> bool:
     """Return whether another version of the session is here."""
-    return any(layout.is_other(branch.name) for branch in here.index.branches(change.session))
+    return any(layout.is_other_version(branch.name) for branch in here.index.branches(change.session))
 
 
-def _what(here: Invocation, change: Change, *, away: bool) -> str:
+def _what(here: Invocation, change: BranchChange, *, away: bool) -> str:
     turns = text.counted(change.turns, "turn")
     match change.what:
         case "new":
             return f"new, {turns}" if change.turns else "new"
         case "forward":
-            where = f" in {here.ident(change.branch)}" if layout.is_side(change.branch) else ""
+            where = f" in {here.ident(change.branch)}" if layout.is_side_branch(change.branch) else ""
             return f"+ {turns}{where}" if change.turns else f"no new turns, but new details{where}"
         case "parted":
             whose = "" if away else " in the other version"
@@ -198,7 +200,7 @@ def _carried(here: Invocation, carried: Sequence[str], *, dry_run: bool) -> Iter
     )
 
 
-def _next(here: Invocation, changes: Sequence[Change]) -> Iterator[str]:
+def _next(here: Invocation, changes: Sequence[BranchChange]) -> Iterator[str]:
     """How to look at what both sides did, and bring it together, where that is new."""
     parted = [change for change in changes if change.what == "parted" or _is_other_side(change)]
     for change in parted[:1]:
@@ -227,12 +229,12 @@ def _behind(here: Invocation, behind: Sequence[str]) -> Iterator[str]:
         yield f"and {len(behind) - _LISTED:,} more"
 
 
-def _is_other_side(change: Change) -> bool:
+def _is_other_side(change: BranchChange) -> bool:
     """Return whether another version of the session got more turns."""
-    return change.what == "forward" and bool(change.turns) and layout.is_other(change.branch)
+    return change.what == "forward" and bool(change.turns) and layout.is_other_version(change.branch)
 
 
-def _same_names(here: Invocation, changes: Sequence[Change]) -> Iterator[str]:
+def _same_names(here: Invocation, changes: Sequence[BranchChange]) -> Iterator[str]:
     """Names that two conversations of a project have now, since each machine gave one."""
     from sessgit.store import project
 
@@ -242,7 +244,7 @@ def _same_names(here: Invocation, changes: Sequence[Change]) -> Iterator[str]:
     named: dict[tuple[str, str], list[str]] = {}
     for outline in here.index.outlines():
         if outline.authored_name:
-            named.setdefault((outline.authored_name, project.key(outline.project)), []).append(outline.name)
+            named.setdefault((outline.authored_name, project.project_key(outline.project)), []).append(outline.name)
     for (name, _), sessions in named.items():
         if len(sessions) > 1 and came & set(sessions):
             whose = " and ".join(here.ident(session) for session in sorted(sessions))
@@ -251,10 +253,10 @@ def _same_names(here: Invocation, changes: Sequence[Change]) -> Iterator[str]:
             )
 
 
-def _left(here: Invocation, left: Sequence[Left]) -> Iterator[str]:
+def _left(here: Invocation, left: Sequence[SkippedItem]) -> Iterator[str]:
     """What was passed over, why, and what to do about it."""
     for one in left[:_LISTED]:
-        what = layout.short(one.what) if "-" in one.what and "/" not in one.what else one.what
+        what = layout.short_name(one.what) if "-" in one.what and "/" not in one.what else one.what
         yield from text.wrap(f"Skipped: {text.clean(what)}: {text.clean(one.why)}. {text.clean(one.hint)}", here.width)
     if len(left) > _LISTED:
         yield f"and {len(left) - _LISTED:,} more were skipped"

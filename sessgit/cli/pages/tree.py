@@ -12,9 +12,9 @@ from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import ls
 from sessgit.cli.render import Paint
 from sessgit.history import views
-from sessgit.history.ls import hidden
-from sessgit.history.resolve import title
-from sessgit.history.tree import Family, Fold, Forest, Node
+from sessgit.history.ls import count_hidden
+from sessgit.history.resolve import session_title
+from sessgit.history.tree import FoldedForks, Forest, TreeFamily, TreeNode
 from sessgit.model import canonical
 from sessgit.store.sqlite import ancestry
 
@@ -40,7 +40,7 @@ class Chosen:
 class _Line:
     """A node's rail and what is shown behind it; `under` is the rail of what stands under it."""
 
-    node: Node
+    node: TreeNode
     rail: str
     under: str
     ident: str
@@ -55,7 +55,7 @@ class _Line:
     """Lines of their own below it."""
 
 
-_Row = _Line | tuple[str, Fold]
+_Row = _Line | tuple[str, FoldedForks]
 _COLUMNS = ("cost", "ago", "note", "turns")
 """What stands behind the title, what is dropped first where there is no room for it before the others."""
 
@@ -88,9 +88,9 @@ def as_json(here: Invocation, forest: Forest, live: frozenset[str]) -> dict[str,
     return {"families": families}
 
 
-def _node_json(here: Invocation, node: Node, live: frozenset[str]) -> dict[str, Any]:
+def _node_json(here: Invocation, node: TreeNode, live: frozenset[str]) -> dict[str, Any]:
     state = node.branch.state
-    cost = views.cost(state, here.settings.prices)
+    cost = views.session_cost(state, here.settings.prices)
     left = bool(node.parent) or state.origin is not None
     return {
         "id": node.branch.name,
@@ -113,18 +113,18 @@ def _node_json(here: Invocation, node: Node, live: frozenset[str]) -> dict[str, 
     }
 
 
-def _rows(here: Invocation, family: Family, chosen: Chosen) -> Iterator[_Row]:
+def _rows(here: Invocation, family: TreeFamily, chosen: Chosen) -> Iterator[_Row]:
     """What is drawn of a family, from top to bottom, each with its rail."""
-    below: dict[str, list[Node | Fold]] = {}
+    below: dict[str, list[TreeNode | FoldedForks]] = {}
     for node in family.nodes[1:]:
         below.setdefault(node.parent, []).append(node)
     for fold in family.folds.values():
         below.setdefault(fold.parent, []).append(fold)
-    waiting: list[tuple[Node | Fold, str, bool]] = [(family.root, "", True)]
+    waiting: list[tuple[TreeNode | FoldedForks, str, bool]] = [(family.root, "", True)]
     while waiting:
         one, before, last = waiting.pop()
         rail = _deep(here, before) + ("└" if last else "├")
-        if isinstance(one, Fold):
+        if isinstance(one, FoldedForks):
             yield f"{rail}─ ", one
             continue
         under = "" if one is family.root else f"{before}{' ' if last else '│'} "
@@ -141,7 +141,7 @@ def _deep(here: Invocation, rail: str) -> str:
     return rail if len(rail) <= most else f"… {rail[len(rail) - most + 2 :]}"
 
 
-def _line(here: Invocation, node: Node, chosen: Chosen) -> _Line:
+def _line(here: Invocation, node: TreeNode, chosen: Chosen) -> _Line:
     state = node.branch.state
     count = text.counted(state.turns, "turn")
     named = text.clean(state.name or state.title, 200)
@@ -149,7 +149,7 @@ def _line(here: Invocation, node: Node, chosen: Chosen) -> _Line:
         what = "left behind" if node.kind == "rewound" else "another version"
         named = f"{what}: {text.counted(node.own_turns, 'turn')}"
     elif not named and not node.first_words:
-        named = text.clean(title(state), 200) if not node.parent else "nothing new yet"
+        named = text.clean(session_title(state), 200) if not node.parent else "nothing new yet"
     live = node.kind == "session" and state.agent_id in chosen.live
     return _Line(
         node,
@@ -167,11 +167,11 @@ def _line(here: Invocation, node: Node, chosen: Chosen) -> _Line:
     )
 
 
-def _notes(here: Invocation, node: Node) -> Iterator[str]:
+def _notes(here: Invocation, node: TreeNode) -> Iterator[str]:
     if (
         not node.parent
         and node.branch.state.origin is not None
-        and (left := ancestry.departure(here.index, node.branch))
+        and (left := ancestry.fork_place(here.index, node.branch))
     ):
         yield f"from {text.clean(here.ident(left.branch), 80)}@{text.clean(left.at)}"
     for session, turn in node.merged:
@@ -246,7 +246,7 @@ class _Table:
             return shown, text.width(called) + (2 if called else 0) + text.width(words)
         return called, text.width(called)
 
-    def _fold(self, rail: str, fold: Fold) -> Iterator[str]:
+    def _fold(self, rail: str, fold: FoldedForks) -> Iterator[str]:
         first, last = text.clean(fold.first, 20), text.clean(fold.last, 20)
         parts = [
             f"… {fold.count:,} more forks at {f'turn {first}' if first == last else f'turns {first} to {last}'}",
@@ -281,6 +281,6 @@ def _footer(here: Invocation, forest: Forest, chosen: Chosen) -> Iterator[str]:
         there = " All projects: sessgit tree --all" if forest.others and not chosen.everything else ""
         yield f"{counted}{families if forest.sessions > 1 else ''}.{there}"
     elif forest.others and not chosen.everything:
-        yield from ls.none_here(here, hidden(here.index, chosen.project or here.cwd), "tree")
+        yield from ls.none_here(here, count_hidden(here.index, chosen.project or here.cwd), "tree")
     else:
         yield "No conversations."

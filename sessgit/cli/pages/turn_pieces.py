@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sessgit.cli import render, text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.render import Paint
-from sessgit.history.show import ShownTurn, between
+from sessgit.history.show import ShownTurn, seconds_between
 from sessgit.model import canonical
 from sessgit.model.conversation.content import Call, Change, Piece, Words
 
@@ -140,7 +140,7 @@ class Pieces:
 
     def _title(self, call: Call) -> str:
         """The call in a line: its address, the tool, what it is about, and at the end what came of it."""
-        end = "  ".join(part for part in (outcome(call), duration(between(call.time, call.ended))) if part)
+        end = "  ".join(part for part in (outcome(call), duration(seconds_between(call.time, call.ended))) if part)
         whole = self.columns - text.width(end) - 4
         least = _ABOUT if call.about else 0
         tool = text.cut(text.clean(call.tool.rpartition("__")[2] or call.tool, 40), max(_ABOUT, whole - least))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.render import Paint
-from sessgit.history.watch import Change
+from sessgit.history.watch import WatchEvent
 from sessgit.model import canonical
 from sessgit.store import layout
 
@@ -28,7 +28,7 @@ _STATES = {
 }
 
 
-def full(here: Invocation, changes: Sequence[Change], now: float) -> Iterator[str]:
+def full(here: Invocation, changes: Sequence[WatchEvent], now: float) -> Iterator[str]:
     """The lines, each as wide as the terminal at most."""
     paint = Paint(here.colour)
     for change in changes:
@@ -40,7 +40,7 @@ def full(here: Invocation, changes: Sequence[Change], now: float) -> Iterator[st
         )
 
 
-def as_json(change: Change) -> str:
+def as_json(change: WatchEvent) -> str:
     """Return the change as JSON on one line."""
     value = {
         "event": change.event,
@@ -60,28 +60,28 @@ def as_json(change: Change) -> str:
     return json.dumps({"schema": "sessgit.watch/v1", **value})
 
 
-def _time(change: Change, now: float) -> str:
+def _time(change: WatchEvent, now: float) -> str:
     """When it was said or done; where nobody noted that, when it was seen."""
     found = canonical.seconds(change.time)
     moment = now if found is None else found
     return time.strftime(text.clock(now, [moment]), time.localtime(moment))
 
 
-def _place(change: Change) -> str:
+def _place(change: WatchEvent) -> str:
     turn = f"@{change.turn}" if change.turn is not None and change.event in ("turn", "tag", "untag") else ""
-    return canonical.printable(layout.short(change.session) + turn)
+    return canonical.printable(layout.short_name(change.session) + turn)
 
 
-def _aside(change: Change) -> str:
+def _aside(change: WatchEvent) -> str:
     """The end of a side branch's name, for which the column of addresses has no room."""
     return f"{_side(change)}: " if _side(change) else ""
 
 
-def _side(change: Change) -> str:
+def _side(change: WatchEvent) -> str:
     return canonical.printable(change.branch[len(change.session) :])
 
 
-def _turn(paint: Paint, change: Change, columns: int, width: int) -> str:
+def _turn(paint: Paint, change: WatchEvent, columns: int, width: int) -> str:
     new = text.said_and_heard(change.tokens) if change.tokens else 0
     tokens = text.tokens(new) if new else ""
     tools = text.tools(change.tools, _TOOLS) if width >= _ROOM else ""
@@ -91,18 +91,18 @@ def _turn(paint: Paint, change: Change, columns: int, width: int) -> str:
     return f"{said}{middle}  {tokens.rjust(_TOKENS)}".rstrip()
 
 
-def _other(change: Change, columns: int) -> str:
+def _other(change: WatchEvent, columns: int) -> str:
     said = _said(change) if change.event == "rewind" else f"{_aside(change)}{_said(change)}"
     title = text.clean(change.title, 200)
     return text.cut(f"{said}  ·  {title}" if title else said, columns)
 
 
-def _said(change: Change) -> str:
+def _said(change: WatchEvent) -> str:
     words = text.clean(change.text)
     match change.event:
         case "fork" if change.origin:
             session, at, turn = change.origin.partition("@")
-            return text.clean(f"fork of {layout.short(session)}{at}{turn}")
+            return text.clean(f"fork of {layout.short_name(session)}{at}{turn}")
         case "rewind":
             left = text.counted(int(words), "turn") if words.isdecimal() else "turns"
             return f"rewound to turn {change.turn}, {left} left behind: {_side(change)}".removesuffix(": ")

@@ -9,7 +9,7 @@ from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import status as status_page
 from sessgit.cli.render import Paint
-from sessgit.history.resolve import Target
+from sessgit.history.resolve import ResolvedTarget
 
 COMMANDS = (
     ("sessgit log", "the turns of this conversation; sessgit ls lists all of this project"),
@@ -21,7 +21,7 @@ COMMANDS = (
 _ALL = "sessgit --help lists all commands."
 
 
-def full(here: Invocation, found: Status, session: Target | None) -> Iterator[str]:
+def full(here: Invocation, found: Status, session: ResolvedTarget | None) -> Iterator[str]:
     """The page; where nothing is recorded yet, the two commands that change that."""
     if found.contents is None:
         yield from status_page.recording(here, found)

@@ -11,9 +11,9 @@ from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import cells, turn_pieces
 from sessgit.cli.render import Paint
-from sessgit.history.cells.details import NOTHING, Detail
+from sessgit.history.cells.details import NO_DETAIL, CellDetail
 from sessgit.history.cells.graph import Node
-from sessgit.history.cells.why import Read, Step, Story
+from sessgit.history.cells.why import FileHistory, FileRead, FileStep
 from sessgit.model import canonical
 from sessgit.store import layout
 from sessgit.store.sqlite.rows import Branch
@@ -26,7 +26,8 @@ _LABEL = 10
 _NARROW = 66
 
 
-def page(here: Invocation, branch: Branch, found: Story, steps: Sequence[Step], details: Mapping[str, Detail], *,
+def page(here: Invocation, branch: Branch, found: FileHistory, steps: Sequence[FileStep],
+    details: Mapping[str, CellDetail], *,
          full: bool) -> Iterator[str]:  # fmt: skip
     """What happened to the file, step by step."""
     teller = _Teller(here, branch, details, steps, full=full)
@@ -52,7 +53,13 @@ def page(here: Invocation, branch: Branch, found: Story, steps: Sequence[Step], 
 
 class _Teller:
     def __init__(
-        self, here: Invocation, branch: Branch, details: Mapping[str, Detail], steps: Sequence[Step], *, full: bool
+        self,
+        here: Invocation,
+        branch: Branch,
+        details: Mapping[str, CellDetail],
+        steps: Sequence[FileStep],
+        *,
+        full: bool,
     ) -> None:
         self.full, self.most = full, 1 << 31 if full else _MOST
         self.here, self.branch, self.details = here, branch, details
@@ -62,9 +69,9 @@ class _Teller:
         moments = (canonical.seconds(known.time) for known in details.values())
         self.clock = text.clock(here.now, (moment for moment in moments if moment is not None))
 
-    def step(self, step: Step) -> Iterator[str]:
+    def step(self, step: FileStep) -> Iterator[str]:
         """A line for the step itself, and of a write what led to it and where it went."""
-        node, known = step.node, self.details.get(step.node.address, NOTHING)
+        node, known = step.node, self.details.get(step.node.address, NO_DETAIL)
         start = f"{_MARKS[step.what]} {node.address.ljust(self.address)}  "
         operation = text.fit(cells.called(node), self.operation) + "  "
         end = self._time(known)
@@ -89,7 +96,7 @@ class _Teller:
             for number, line in enumerate(lines):
                 yield f"{' ' * indent}{self.paint('dim', ('' if number else label).ljust(_LABEL))}  {line}"
 
-    def _told(self, step: Step, known: Detail) -> str:
+    def _told(self, step: FileStep, known: CellDetail) -> str:
         """What a write did and what was asked for; of another step what it was."""
         if step.what == "wrote":
             lines = [line for change in known.changes for line in change.diff]
@@ -103,9 +110,9 @@ class _Teller:
             return "before any write"
         return text.clean(known.about or step.node.use.command)
 
-    def _files(self, reads: Sequence[Read], columns: int) -> list[str]:
+    def _files(self, reads: Sequence[FileRead], columns: int) -> list[str]:
         """Each file with the cell that read it last, and who had written what it read."""
-        last: dict[str, Read] = {}
+        last: dict[str, FileRead] = {}
         for read in reads:
             last.pop(read.node.use.file, None)
             last[read.node.use.file] = read
@@ -116,7 +123,7 @@ class _Teller:
             told.append(f"{name}{place}")
         return _some(told, self.most)
 
-    def _time(self, known: Detail) -> str:
+    def _time(self, known: CellDetail) -> str:
         moment = canonical.seconds(known.time)
         if moment is None or self.here.width < _NARROW:
             return ""
@@ -132,11 +139,13 @@ def _some(parts: list[str], most: int) -> list[str]:
     return parts if left <= 1 else [*parts[left:], f"and {left} earlier"]
 
 
-def as_json(branch: Branch, found: Story, steps: Sequence[Step], details: Mapping[str, Detail]) -> dict[str, Any]:
+def as_json(
+    branch: Branch, found: FileHistory, steps: Sequence[FileStep], details: Mapping[str, CellDetail]
+) -> dict[str, Any]:
     """Return what `why --json` prints."""
 
-    def step(one: Step) -> dict[str, Any]:
-        known = details.get(one.node.address, NOTHING)
+    def step(one: FileStep) -> dict[str, Any]:
+        known = details.get(one.node.address, NO_DETAIL)
         return {
             "what": one.what,
             "cell": cells.cell_json(one.node, known),
@@ -157,7 +166,7 @@ def as_json(branch: Branch, found: Story, steps: Sequence[Step], details: Mappin
     }
 
 
-def _read_json(read: Read) -> dict[str, Any]:
+def _read_json(read: FileRead) -> dict[str, Any]:
     return {**_place_json(read.node), "file": read.node.use.file, "writer": read.writer or None}
 
 

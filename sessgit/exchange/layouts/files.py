@@ -14,17 +14,17 @@ from typing import Any, Literal
 
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.model import canonical
-from sessgit.model.foreign_session import Foreign, Outcome, SourceFile
+from sessgit.model.foreign_session import ForeignSession, Outcome, SourceFile
 
-LARGEST = 64 << 20
+LARGEST_FILE = 64 << 20
 """Bytes of a file, also of one that is unpacked."""
-MOST = 50_000
+MOST_ENTRIES = 50_000
 """Files and folders that are looked at."""
-DEEPEST = 100
+MOST_LEVELS = 100
 """How deep values in JSON may lie in each other."""
 _DEEPEST_FOLDER = 32
 _LONGEST_NAME = 150
-_LATEST = 253402300799
+_LATEST_TIME = 253402300799
 
 Kind = Literal["file", "link", "other"]
 
@@ -75,7 +75,7 @@ class Folder:
 
     def names(self, pattern: str) -> list[str]:
         """The paths of regular files that fit a pattern as `sessions/*/io.log`: `*` is any part of one name."""
-        return [path for path, entry in self.entries.items() if entry.kind == "file" and fits(path, pattern)]
+        return [path for path, entry in self.entries.items() if entry.kind == "file" and matches_pattern(path, pattern)]
 
     def below(self, folder: str) -> list[str]:
         """The paths of all regular files below a folder, ``""`` for all."""
@@ -89,16 +89,16 @@ class Folder:
 
     def data(self, path: str) -> bytes:
         """The bytes of a file as they are; raises DamagedFileError."""
-        return _read(self.root / path)
+        return _read_bytes(self.root / path)
 
     def unpacked(self, path: str) -> bytes:
         """The bytes of a file, unpacked where its name ends in `.gz`; raises DamagedFileError."""
         data = self.data(path)
-        return unpacked(data) if path.endswith(".gz") else data
+        return gunzip(data) if path.endswith(".gz") else data
 
     def json(self, path: str) -> Any:
         """The value that a file holds; raises DamagedFileError."""
-        return parsed(self.unpacked(path))
+        return parse_json(self.unpacked(path))
 
     def object(self, path: str) -> dict[str, Any]:
         """The object that a file holds; raises DamagedFileError where it holds another value."""
@@ -109,21 +109,23 @@ class Folder:
 
     def lines(self, path: str) -> Lines:
         """The objects of a file of JSON lines, whatever is wrong with others of its lines; raises DamagedFileError."""
-        return lines(self.unpacked(path))
+        return parse_lines(self.unpacked(path))
 
     def note(self, path: str, outcome: Outcome, why: str = "", session: str = "") -> None:
         """What became of a file; the last word counts, but that of a damaged one stays."""
         known = self.noted.get(path)
         if known is not None and known.outcome == "damaged" and outcome != "damaged":
             return
-        self.noted[path] = SourceFile(shown(path), outcome, why, session)
+        self.noted[path] = SourceFile(printable_path(path), outcome, why, session)
 
     def files(self) -> tuple[SourceFile, ...]:
         """Every file in order, with what became of it."""
-        return tuple(self.noted.get(path) or _untold(entry) for path, entry in sorted(self.entries.items()))
+        return tuple(
+            self.noted.get(path) or _unknown_entry_outcome(entry) for path, entry in sorted(self.entries.items())
+        )
 
 
-def opened(root: Path, *only: str) -> Folder:
+def open_folder(root: Path, *only: str) -> Folder:
     """The folder with all that lies below it, or below those folders in it that are wanted `only` where there is one;
     raises NotFoundError, or UsageError where there is too much."""
     if not root.is_dir():
@@ -133,52 +135,54 @@ def opened(root: Path, *only: str) -> Folder:
     for part in parts or [""]:
         for entry in _walk(root, PurePosixPath(part), 0):
             folder.entries[entry.path] = entry
-            if len(folder.entries) > MOST:
-                raise UsageError(f"{root} holds more than {MOST:,} files", "Name the folder of the sessions in it.")
+            if len(folder.entries) > MOST_ENTRIES:
+                raise UsageError(
+                    f"{root} holds more than {MOST_ENTRIES:,} files", "Name the folder of the sessions in it."
+                )
     folder.entries = dict(sorted(folder.entries.items()))
     return folder
 
 
-def listed(root: Path) -> list[Entry]:
+def list_folder(root: Path) -> list[Entry]:
     """What lies in the folder itself, folders left out."""
     every = _walk(root, PurePosixPath(), _DEEPEST_FOLDER)
     return [entry for entry in every if entry.kind != "other" or not (root / entry.path).is_dir()]
 
 
-def within(folder: Folder, start: str) -> Folder:
+def subfolder(folder: Folder, start: str) -> Folder:
     """The same folder with only what lies below a part of it; what is noted there counts in both."""
     prefix = f"{start}/" if start else ""
     kept = {path: entry for path, entry in folder.entries.items() if path.startswith(prefix)}
     return Folder(folder.root, kept, folder.noted)
 
 
-def fits(path: str, pattern: str) -> bool:
+def matches_pattern(path: str, pattern: str) -> bool:
     """Whether a path fits a pattern in which `*` is any part of one name."""
     names, wanted = path.split("/"), pattern.split("/")
-    return len(names) == len(wanted) and all(map(_fits, names, wanted))
+    return len(names) == len(wanted) and all(map(_name_matches, names, wanted))
 
 
-def _fits(name: str, wanted: str) -> bool:
+def _name_matches(name: str, wanted: str) -> bool:
     before, star, after = wanted.partition("*")
     if not star:
         return name == wanted
     return len(name) >= len(before) + len(after) and name.startswith(before) and name.endswith(after)
 
 
-def shown(path: str) -> str:
+def printable_path(path: str) -> str:
     """A path as it can be told: no control characters, no halves of characters."""
     text = canonical.printable(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
     return text.replace("\n", "\ufffd").replace("\t", "\ufffd")
 
 
-def parents_first(sessions: Iterable[Foreign]) -> tuple[Foreign, ...]:
+def sort_parents_first(sessions: Iterable[ForeignSession]) -> tuple[ForeignSession, ...]:
     """The sessions in their order, but each behind its parent; of those in a circle the first one stays in front."""
     every = list(sessions)
     by_id = {one.id: one for one in reversed(every)}
-    done = dict[int, Foreign]()
+    done = dict[int, ForeignSession]()
     for one in every:
-        chain = dict[int, Foreign]()
-        following: Foreign | None = one
+        chain = dict[int, ForeignSession]()
+        following: ForeignSession | None = one
         while following is not None and id(following) not in done and id(following) not in chain:
             chain[id(following)] = following
             following = by_id.get(following.parent) if following.parent else None
@@ -189,7 +193,7 @@ def parents_first(sessions: Iterable[Foreign]) -> tuple[Foreign, ...]:
 # Bytes
 
 
-def unpacked(data: bytes, most: int = LARGEST) -> bytes:
+def gunzip(data: bytes, most: int = LARGEST_FILE) -> bytes:
     """What gzip packed, however many members there are; raises DamagedFileError where it is none, or too much."""
     out = bytearray()
     while data:
@@ -206,7 +210,7 @@ def unpacked(data: bytes, most: int = LARGEST) -> bytes:
     return bytes(out)
 
 
-def parsed(data: bytes) -> Any:
+def parse_json(data: bytes) -> Any:
     """The value of JSON in UTF-8, with no half of a character in it, and none for what is no number; raises
     DamagedFileError."""
     try:
@@ -217,10 +221,10 @@ def parsed(data: bytes) -> Any:
         raise DamagedFileError("its values are nested too deeply") from error
     except ValueError as error:
         raise DamagedFileError("it is empty" if not data.strip() else "it is not JSON") from error
-    return _clean(value, 0)
+    return _clean_value(value, 0)
 
 
-def lines(data: bytes) -> Lines:
+def parse_lines(data: bytes) -> Lines:
     """The objects of JSON lines; a line that is none is passed over, and so is an empty one."""
     values, damaged = list[dict[str, Any]](), list[int]()
     parts = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
@@ -229,7 +233,7 @@ def lines(data: bytes) -> Lines:
         if not line.strip():
             continue
         try:
-            value = parsed(line)
+            value = parse_json(line)
         except DamagedFileError:
             value = None
         if isinstance(value, dict):
@@ -241,23 +245,23 @@ def lines(data: bytes) -> Lines:
     return Lines(tuple(values), tuple(damaged), torn)
 
 
-def document(value: Any) -> bytes:
+def json_document(value: Any) -> bytes:
     """A value as a file of JSON, its keys in their order."""
     return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False).encode("utf-8", "replace") + b"\n"
 
 
-def line(value: Any) -> bytes:
+def json_line(value: Any) -> bytes:
     """A value as a line of JSON with its newline."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.encode("utf-8", "replace") + b"\n"
 
 
-def keepable(path: str) -> str:
+def storable_path(path: str) -> str:
     """A path as a file can be kept by it in a session: each name is one that any system can have."""
-    return "/".join(_keepable(name) for name in shown(path).split("/") if name) or "_"
+    return "/".join(_storable_name(name) for name in printable_path(path).split("/") if name) or "_"
 
 
-def _keepable(name: str) -> str:
+def _storable_name(name: str) -> str:
     name = name[-_LONGEST_NAME:].replace("\\", "_").replace(":", "_")
     is_odd = name.rstrip(" .").lower() in ("", ".git", "git~1") or name.endswith((".", " "))
     return f"_{name.strip(' .')}_" if is_odd else name
@@ -266,74 +270,78 @@ def _keepable(name: str) -> str:
 # Values of a kind
 
 
-def text(value: object) -> str:
+def text_or_empty(value: object) -> str:
     """The value where it is a text, else ``""``."""
     return value if isinstance(value, str) else ""
 
 
-def texts(value: object) -> tuple[str, ...]:
+def nonempty_texts(value: object) -> tuple[str, ...]:
     """The texts of a list that are not empty."""
-    return tuple(one for one in items(value) if isinstance(one, str) and one)
+    return tuple(one for one in list_or_empty(value) if isinstance(one, str) and one)
 
 
-def items(value: object) -> list[Any]:
+def list_or_empty(value: object) -> list[Any]:
     """The value where it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
-def mapping(value: object) -> Mapping[str, Any]:
+def dict_or_empty(value: object) -> Mapping[str, Any]:
     """The value where it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def objects(value: object) -> list[Mapping[str, Any]]:
+def objects_of(value: object) -> list[Mapping[str, Any]]:
     """The objects of a list."""
-    return [one for one in items(value) if isinstance(one, dict)]
+    return [one for one in list_or_empty(value) if isinstance(one, dict)]
 
 
-def whole(value: object) -> int:
+def count_or_zero(value: object) -> int:
     """The value where it is a whole number from 0, else 0."""
     return value if type(value) is int and 0 <= value < 1 << 53 else 0
 
 
-def number(value: object) -> float | None:
+def number_or_none(value: object) -> float | None:
     """The value where it is a number, else None."""
     return float(value) if type(value) in (int, float) and abs(value) < 1e300 else None  # type: ignore[arg-type]
 
 
-def seconds(value: object) -> float | None:
+def parse_seconds(value: object) -> float | None:
     """A time in seconds since 1970, out of a number of seconds or an RFC 3339 text; None where it is no time between
     1970 and 9999, and for 0, which stands for none."""
     if isinstance(value, str):
         return canonical.seconds(value)
-    found = number(value)
-    return found if found is not None and 0 < found < _LATEST else None
+    found = number_or_none(value)
+    return found if found is not None and 0 < found < _LATEST_TIME else None
 
 
-def time(value: object) -> str:
+def format_time(value: object) -> str:
     """The same as RFC 3339, or ``""``."""
-    found = seconds(value)
+    found = parse_seconds(value)
     return "" if found is None else canonical.rfc3339(found)
 
 
-def _clean(value: Any, depth: int) -> Any:
-    if depth > DEEPEST:
+def _clean_value(value: Any, depth: int) -> Any:
+    if depth > MOST_LEVELS:
         raise DamagedFileError("its values are nested too deeply")
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, list):
-        return [_clean(one, depth + 1) for one in value]
+        return [_clean_value(one, depth + 1) for one in value]
     if isinstance(value, dict):
-        return {_clean(key, depth): _clean(one, depth + 1) for key, one in value.items()}
+        return {_clean_value(key, depth): _clean_value(one, depth + 1) for key, one in value.items()}
     return None if isinstance(value, float) and value in (float("inf"), float("-inf")) else value
 
 
-def _untold(entry: Entry) -> SourceFile:
+def _unknown_entry_outcome(entry: Entry) -> SourceFile:
     if entry.kind == "link":
-        return SourceFile(shown(entry.path), "left", f"it is a link to {shown(entry.target)}; links are not followed")
+        return SourceFile(
+            printable_path(entry.path),
+            "left",
+            f"it is a link to {printable_path(entry.target)}; links are not followed",
+        )
     if entry.kind == "other":
-        return SourceFile(shown(entry.path), "left", "it is not a regular file")
-    return SourceFile(shown(entry.path), "left", "unknown kind of file")
+        return SourceFile(printable_path(entry.path), "left", "it is not a regular file")
+    return SourceFile(printable_path(entry.path), "left", "unknown kind of file")
 
 
 def _walk(root: Path, at: PurePosixPath, depth: int) -> Iterator[Entry]:
@@ -346,7 +354,7 @@ def _walk(root: Path, at: PurePosixPath, depth: int) -> Iterator[Entry]:
     for entry in inside:
         path = str(at / entry.name)
         if entry.is_symlink():
-            yield Entry(path, "link", target=_target(root / path))
+            yield Entry(path, "link", target=_link_target(root / path))
         elif entry.is_dir(follow_symlinks=False):
             if depth >= _DEEPEST_FOLDER:
                 yield Entry(path, "other")
@@ -358,14 +366,14 @@ def _walk(root: Path, at: PurePosixPath, depth: int) -> Iterator[Entry]:
             yield Entry(path, "other")
 
 
-def _target(path: Path) -> str:
+def _link_target(path: Path) -> str:
     try:
         return str(path.readlink())
     except OSError:
         return ""
 
 
-def _read(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -379,8 +387,8 @@ def _read(path: Path) -> bytes:
             while part := file.read(1 << 20):
                 parts.append(part)
                 size += len(part)
-                if size > LARGEST:
-                    raise DamagedFileError(f"it is larger than {LARGEST >> 20} MB")
+                if size > LARGEST_FILE:
+                    raise DamagedFileError(f"it is larger than {LARGEST_FILE >> 20} MB")
         except OSError as error:
             raise DamagedFileError(f"it cannot be read: {error.strerror or error}") from error
     return b"".join(parts)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from sessgit.exchange.layouts import files
 from sessgit.exchange.layouts.files import DamagedFileError, Folder
 
-_MOST = 64 << 20
+_MOST_BYTES = 64 << 20
 """Bytes of all that is kept of a session."""
 
 
-def keep(
+def keep_file(
     source: Folder, path: str, name: str, session: str, kept: dict[str, bytes], told: str = "kept as it is"
 ) -> None:
     """Adds a file to those that are kept of a session, by its name as any system can have it, and notes that.
@@ -21,11 +21,11 @@ def keep(
     except DamagedFileError as error:
         source.note(path, "damaged", str(error), session)
         return
-    place = files.keepable(name)
+    place = files.storable_path(name)
     if place in kept:
         source.note(path, "left", "another file has its name", session)
-    elif sum(map(len, kept.values())) + len(data) > _MOST:
-        source.note(path, "left", f"the session has more than {_MOST >> 20} MB of files", session)
+    elif sum(map(len, kept.values())) + len(data) > _MOST_BYTES:
+        source.note(path, "left", f"the session has more than {_MOST_BYTES >> 20} MB of files", session)
     else:
         kept[place] = data
         source.note(path, "imported", told, session)

@@ -11,14 +11,14 @@ from typing import Any
 from sessgit.exchange.layouts import files
 from sessgit.model import pad as pads
 from sessgit.model.conversation.session import STAGES
-from sessgit.model.foreign_session import Foreign
+from sessgit.model.foreign_session import ForeignSession
 
 KEY = "sessgit"
 _TEXTS = ("title", "name", "description", "project", "created", "updated", "ended", "stage", "parent", "agent")
-_NUMBERED = 1 << 20
+_LARGEST_NUMBER = 1 << 20
 
 
-def written(session: Foreign, *without: str) -> dict[str, Any]:
+def own_object(session: ForeignSession, *without: str) -> dict[str, Any]:
     """What there is to say of a session, but for the parts that the layout says itself; empty where that is all."""
     found: dict[str, Any] = {key: getattr(session, key) for key in _TEXTS if getattr(session, key)}
     if session.labels:
@@ -38,27 +38,27 @@ def written(session: Foreign, *without: str) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key not in without}
 
 
-def read(session: Foreign, value: object, *without: str) -> Foreign:
+def apply_own_object(session: ForeignSession, value: object, *without: str) -> ForeignSession:
     """The session with what such an object says, but for the parts that the layout says itself."""
-    said = {key: one for key, one in files.mapping(value).items() if key not in without}
+    said = {key: one for key, one in files.dict_or_empty(value).items() if key not in without}
     texts: dict[str, Any] = {key: said[key] for key in _TEXTS if isinstance(said.get(key), str)}
     out = replace(session, **texts)
     if out.stage not in ("", *STAGES):
         out = replace(out, stage="")
-    if files.texts(said.get("labels")):
-        out = replace(out, labels=files.texts(said["labels"]))
-    confidence = files.number(said.get("confidence"))
+    if files.nonempty_texts(said.get("labels")):
+        out = replace(out, labels=files.nonempty_texts(said["labels"]))
+    confidence = files.number_or_none(said.get("confidence"))
     if confidence is not None and 0 <= confidence <= 1:
         out = replace(out, confidence=confidence)
-    if type(said.get("branch")) is int and 0 <= said["branch"] < _NUMBERED:
+    if type(said.get("branch")) is int and 0 <= said["branch"] < _LARGEST_NUMBER:
         out = replace(out, branch=said["branch"])
     if said.get("state") in ("active", "interrupted"):
         out = replace(out, state=said["state"])
-    pad = {name: files.text(data).encode() for name, data in files.mapping(said.get("pad")).items()}
+    pad = {name: files.text_or_empty(data).encode() for name, data in files.dict_or_empty(said.get("pad")).items()}
     known = {name: data for name, data in pad.items() if name in pads.LISTS.values() and data}
     return replace(
         out,
         archived=out.archived or said.get("archived") is True,
         pad={**out.pad, **known},
-        unified=dict(files.mapping(said["unified"])) if files.mapping(said.get("unified")) else out.unified,
+        unified=dict(files.dict_or_empty(said["unified"])) if files.dict_or_empty(said.get("unified")) else out.unified,
     )

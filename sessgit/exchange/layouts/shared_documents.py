@@ -7,24 +7,24 @@ from typing import Any
 from sessgit.exchange.layouts import files
 from sessgit.exchange.layouts.files import DamagedFileError
 
-_APEX = ".apex/sessions"
+_APEX_FOLDER = ".apex/sessions"
 
 
-def united(path: str, there: bytes, more: bytes) -> bytes | None:
+def merge_documents(path: str, there: bytes, more: bytes) -> bytes | None:
     """One document with what two say that stand for different sessions; None where the file is a session's alone, or
     cannot be read."""
-    if path == f"{_APEX}/active.json":
+    if path == f"{_APEX_FOLDER}/active.json":
         return there
-    if path != f"{_APEX}/index.json":
+    if path != f"{_APEX_FOLDER}/index.json":
         return None
     try:
-        one, other = files.parsed(there), files.parsed(more)
+        one, other = files.parse_json(there), files.parse_json(more)
     except DamagedFileError:
         return None
     if not isinstance(one, dict) or not isinstance(other, dict) or one.get("version") != other.get("version"):
         return None
-    entries: dict[Any, Any] = {str(entry.get("id")): entry for entry in files.objects(one.get("sessions"))}
-    entries |= {str(entry.get("id")): entry for entry in files.objects(other.get("sessions"))}
-    last = max(files.text(one.get("lastUpdated")), files.text(other.get("lastUpdated")))
+    entries: dict[Any, Any] = {str(entry.get("id")): entry for entry in files.objects_of(one.get("sessions"))}
+    entries |= {str(entry.get("id")): entry for entry in files.objects_of(other.get("sessions"))}
+    last = max(files.text_or_empty(one.get("lastUpdated")), files.text_or_empty(other.get("lastUpdated")))
     both = {**one, "sessions": list(entries.values()), **({"lastUpdated": last} if last else {})}
-    return there if both == one else files.document(both)
+    return there if both == one else files.json_document(both)

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Literal, cast
 from sessgit.agents.base import Agent
 from sessgit.agents.values import Use
 from sessgit.history.cells import turns as stored
-from sessgit.history.cells.turns import NOTHING, TurnCells
+from sessgit.history.cells.turns import NO_USE, TurnCells
 from sessgit.model import dependency_graph
 from sessgit.model.conversation.turn import Cell
-from sessgit.model.progress import Progress, unseen
+from sessgit.model.progress import Progress, no_progress
 from sessgit.store.index import Index
 from sessgit.store.sqlite.rows import Branch
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["causal", "follows", "data"]
 KINDS: tuple[Kind, ...] = ("causal", "follows", "data")
-_LONGEST = 24
+_LONGEST_ADDRESS = 24
 """No address of a cell that is stored has so many characters."""
 
 
@@ -44,7 +44,7 @@ class Node:
     turn: int
     ordinal: int
     beside: TurnCells = field(repr=False, compare=False)
-    use: Use = NOTHING
+    use: Use = NO_USE
 
     @property
     def cell(self) -> Cell:
@@ -66,9 +66,9 @@ class Node:
         return self.use.file if self.use.writes else ""
 
 
-def node_of(turn: TurnCells, ordinal: int) -> Node:
+def node_at(turn: TurnCells, ordinal: int) -> Node:
     """The cell of a turn at its place."""
-    return Node(turn.number, ordinal, turn, turn.uses.get(ordinal) or NOTHING)
+    return Node(turn.number, ordinal, turn, turn.uses.get(ordinal) or NO_USE)
 
 
 class Nodes(Mapping[str, Node]):
@@ -96,7 +96,7 @@ class Nodes(Mapping[str, Node]):
         node = self._made.get(place)
         if node is None:
             turn, ordinal = self._of(place)
-            node = self._made[place] = node_of(turn, ordinal)
+            node = self._made[place] = node_at(turn, ordinal)
         return node
 
     def address(self, place: int) -> str:
@@ -106,7 +106,7 @@ class Nodes(Mapping[str, Node]):
     def place(self, address: str) -> int:
         """Where the cell at an address stands; raises KeyError where there is none."""
         number, _, ordinal = address.partition(".")
-        if not (number.isdecimal() and ordinal.isdecimal() and len(address) < _LONGEST):
+        if not (number.isdecimal() and ordinal.isdecimal() and len(address) < _LONGEST_ADDRESS):
             raise KeyError(address)
         index = self._numbers.get(int(number), -1)
         place = self.starts[index] + int(ordinal) - 1 if index >= 0 else self.count
@@ -190,20 +190,22 @@ class Graph:
         }
 
 
-def read(store: Store, index: Index, branch: Branch, last: int | None = None, progress: Progress = unseen) -> Graph:
+def read_graph(
+    store: Store, index: Index, branch: Branch, last: int | None = None, progress: Progress = no_progress
+) -> Graph:
     """The graph of a branch up to a turn, or of all of it. What a rewind left behind is not in it.
 
     A damaged turn is told of in `damage`. `progress` is told of turns that the index does not know yet.
     """
-    return _built(stored.read(store, index, branch, last=last, progress=progress))
+    return _build_in_order(stored.read_turns(store, index, branch, last=last, progress=progress))
 
 
-def build(agent: Agent, turns: Iterable[tuple[int, Sequence[Cell], Mapping[int, Use]]]) -> Graph:
+def build_graph(agent: Agent, turns: Iterable[tuple[int, Sequence[Cell], Mapping[int, Use]]]) -> Graph:
     """The graph of turns, each given as its number, its cells, and what these are about by ordinal."""
-    return _built(stored.given(agent, *turn) for turn in turns)
+    return _build_in_order(stored.turn_cells(agent, *turn) for turn in turns)
 
 
-def _built(turns: Iterable[TurnCells]) -> Graph:
+def _build_in_order(turns: Iterable[TurnCells]) -> Graph:
     builder, unread = _Builder(), list[str]()
     for turn in turns:
         builder.take(turn)
@@ -224,7 +226,7 @@ class _Builder:
 
     def take(self, turn: TurnCells) -> None:
         start = self.made.nodes.add(turn)
-        self._link(start, _ordinals(turn.needs) or self._resolved(turn))
+        self._link(start, _needs_within_turn(turn.needs) or self._resolved(turn))
         data = self.made.edges["data"].places
         for ordinal, file, done in turn.files():
             if "r" in done and file in self.writers:
@@ -261,19 +263,19 @@ class _Builder:
             needed = [place - start + 1 for place in places]
             found.append(None if cell.program and not cell.depends else needed)
             self.ids[cell.id] = start + ordinal - 1
-        if said := _wrong(turn, lost):
+        if said := _find_damage(turn, lost):
             self.made.damage.append(f"turn {turn.number}: {said}")
         return found
 
 
-def _ordinals(needs: stored.Needs | None) -> Sequence[Sequence[int] | None] | None:
+def _needs_within_turn(needs: stored.Needs | None) -> Sequence[Sequence[int] | None] | None:
     """The needs of a turn's cells where all of them lie in the turn."""
     if needs is None or any(isinstance(other, str) for wanted in needs for other in wanted or ()):
         return None
     return cast("Sequence[Sequence[int] | None]", needs)
 
 
-def _wrong(turn: TurnCells, lost: Sequence[tuple[int, str]]) -> str:
+def _find_damage(turn: TurnCells, lost: Sequence[tuple[int, str]]) -> str:
     """What cannot be of a turn's cells as they are stored, some of which depend on what is not before them; or
     ``""``."""
     needs = {cell.id: cell.depends for cell in turn.cells}
@@ -285,5 +287,5 @@ def _wrong(turn: TurnCells, lost: Sequence[tuple[int, str]]) -> str:
     if not lost:
         return ""
     places = {cell.id: ordinal for ordinal, cell in enumerate(turn.cells, start=1)}
-    way = " → ".join(f"{turn.number}.{places[name]}" for name in dependency_graph.cycle(needs))
+    way = " → ".join(f"{turn.number}.{places[name]}" for name in dependency_graph.find_cycle(needs))
     return f"its cells depend on each other in a circle: {way}" if way else "some of its cells depend on later ones"

@@ -10,7 +10,7 @@ from sessgit.model import dependency_graph
 VERSION = "1.0"
 
 
-def document(session: str, found: Graph) -> dict[str, Any]:
+def index_document(session: str, found: Graph) -> dict[str, Any]:
     """Each cell with what it depends on and what depends on it, where the graph begins and ends, and an order in which
     each cell comes after those that it depends on. Of several cells with one id the first one stands for all."""
     needs: dict[str, list[str]] = {}
@@ -30,5 +30,5 @@ def document(session: str, found: Graph) -> dict[str, Any]:
         },
         "roots": dependency_graph.roots(needs),
         "leaves": dependency_graph.leaves(needs),
-        "execution_order": dependency_graph.order(needs),
+        "execution_order": dependency_graph.topological_order(needs),
     }

@@ -25,19 +25,19 @@ from sessgit.agents.values import Use
 from sessgit.errors import SessgitError
 from sessgit.history.views import read_turn
 from sessgit.model.conversation.turn import Cell
-from sessgit.model.progress import Progress, unseen
+from sessgit.model.progress import Progress, no_progress
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.sqlite import cell_cache
-from sessgit.store.sqlite.cell_cache import Known
+from sessgit.store.sqlite.cell_cache import CachedTurn
 from sessgit.store.sqlite.rows import Branch, Row
 
 if TYPE_CHECKING:
     from sessgit.store.store import Store
 
 Needs = Sequence[Sequence[int | str] | None]
-NOTHING = Use()
-_AT_ONCE = 500
+NO_USE = Use()
+_BATCH_SIZE = 500
 """So many turns are read before what they hold is remembered: an interruption loses no more."""
 _FIRST_SLICE = 16
 """So many turns are asked for first by those who go back from the last one until they have enough; then twice as
@@ -70,11 +70,11 @@ class TurnCells:
 
     @property
     def cells(self) -> list[Cell]:
-        return [_cell(*told) for told in self._told]
+        return [_cached_cell(*told) for told in self._told]
 
     def cell(self, ordinal: int) -> Cell:
         """The cell of that ordinal."""
-        return _cell(*self._told[ordinal - 1])
+        return _cached_cell(*self._told[ordinal - 1])
 
     @property
     def ids(self) -> list[str]:
@@ -104,21 +104,21 @@ class TurnCells:
         return os.path.normpath(os.path.join(self.folder, file))  # noqa: PTH118 - as the agent has it
 
 
-def read(
+def read_turns(
     store: Store,
     index: Index,
     branch: Branch,
     first: int = 1,
     last: int | None = None,
     *,
-    progress: Progress = unseen,
+    progress: Progress = no_progress,
 ) -> list[TurnCells]:
     """The cells of a branch's turns from the first to the last; `progress` is told how many had to be read from their
     folders, and how many are."""
-    found = cell_cache.of_branch(index, branch.name, first, last)
-    folders = cell_cache.folders(store, branch.tip, first, last)
-    unknown = [number for number, known in found if _is_unknown(known, number, folders)]
-    rows = {row.turn: row for row in _rows(index, branch, unknown)}
+    found = cell_cache.branch_turns(index, branch.name, first, last)
+    folders = cell_cache.turn_folders(store, branch.tip, first, last)
+    unknown = [number for number, known in found if _is_uncached(known, number, folders)]
+    rows = {row.turn: row for row in _turn_rows(index, branch, unknown)}
     reader = _Reader(store, index, branch, folders)
     fresh: dict[int, TurnCells] = {}
     for done, number in enumerate(unknown):
@@ -127,27 +127,27 @@ def read(
             fresh[number] = reader.read(rows[number])
     reader.remember()
     kept = [(number, known) for number, known in found if known is not None and number not in fresh]
-    loaded = zip(kept, _loaded([known for _, known in kept]), strict=True)
+    loaded = zip(kept, _parse_needs_and_uses([known for _, known in kept]), strict=True)
     project = branch.state.project
     made = [TurnCells(number, known.cells, *told, project) for (number, known), told in loaded]
     return sorted([*made, *fresh.values()], key=lambda turn: turn.number) if fresh else made
 
 
-def told(store: Store, index: Index, branch: Branch, first: int = 1) -> list[tuple[int, list[Any]]]:
+def read_cached_turns(store: Store, index: Index, branch: Branch, first: int = 1) -> list[tuple[int, list[Any]]]:
     """The numbers of a branch's turns from the first on, and of each turn the cells as the first text has them.
 
-    For whoever wants nothing else of thousands of cells: it takes half the time of `read`.
+    For whoever wants nothing else of thousands of cells: it takes half the time of `read_turns`.
     """
-    found = cell_cache.of_branch(index, branch.name, first, None)
-    folders = cell_cache.folders(store, branch.tip, first, None)
-    if any(_is_unknown(known, number, folders) for number, known in found):
-        return [(turn.number, turn._told) for turn in read(store, index, branch, first)]
+    found = cell_cache.branch_turns(index, branch.name, first, None)
+    folders = cell_cache.turn_folders(store, branch.tip, first, None)
+    if any(_is_uncached(known, number, folders) for number, known in found):
+        return [(turn.number, turn._told) for turn in read_turns(store, index, branch, first)]
     parsed = json.loads(f"[{','.join([known.cells for _, known in found if known is not None])}]")
     return list(zip([number for number, _ in found], parsed, strict=True))
 
 
-def backwards(
-    store: Store, index: Index, branch: Branch, numbers: Sequence[int], progress: Progress = unseen
+def read_backwards(
+    store: Store, index: Index, branch: Branch, numbers: Sequence[int], progress: Progress = no_progress
 ) -> Iterator[TurnCells]:
     """The cells of the turns with these numbers, which ascend, the last one first, read as they are asked for."""
     end, size = len(numbers), _FIRST_SLICE
@@ -155,22 +155,26 @@ def backwards(
         progress(len(numbers) - end, len(numbers))
         part = numbers[max(0, end - size) : end]
         wanted = set(part)
-        yield from (one for one in reversed(read(store, index, branch, part[0], part[-1])) if one.number in wanted)
+        yield from (
+            one for one in reversed(read_turns(store, index, branch, part[0], part[-1])) if one.number in wanted
+        )
         end, size = end - size, size * 2
 
 
-def known(agent: Agent, folder: str, cells: Sequence[Cell], body: Sequence[bytes], key: str) -> Known:
+def cached_turn(agent: Agent, folder: str, cells: Sequence[Cell], body: Sequence[bytes], key: str) -> CachedTurn:
     """What the index remembers of a turn: of its folder, its cells, its lines as they are stored, and its key."""
-    return _known(agent, folder, cells, agent.cells.uses(body, cells, key, "") if _has_uses(agent, cells) else {})
+    return _make_cached_turn(
+        agent, folder, cells, agent.cells.uses(body, cells, key, "") if _has_uses(agent, cells) else {}
+    )
 
 
-def given(agent: Agent, number: int, cells: Sequence[Cell], uses: Mapping[int, Use]) -> TurnCells:
+def turn_cells(agent: Agent, number: int, cells: Sequence[Cell], uses: Mapping[int, Use]) -> TurnCells:
     """The cells of a turn that is not read from a store; files are absolute paths."""
-    made = _known(agent, "", cells, uses)
-    return TurnCells(number, made.cells, *_loaded([made])[0], "/")
+    made = _make_cached_turn(agent, "", cells, uses)
+    return TurnCells(number, made.cells, *_parse_needs_and_uses([made])[0], "/")
 
 
-def cells_of(store: Store, branch: Branch, row: Row, damage: list[str]) -> Sequence[Cell]:
+def stored_cells(store: Store, branch: Branch, row: Row, damage: list[str]) -> Sequence[Cell]:
     """The cells of a turn as they are stored; where these are damaged, as its lines tell them; `damage` is told."""
     try:
         return store.cells(branch.tip, row.turn)
@@ -187,25 +191,27 @@ class _Reader:
     def __init__(self, store: Store, index: Index, branch: Branch, folders: Mapping[str, str]) -> None:
         self.store, self.index, self.branch, self.folders = store, index, branch, folders
         self.agent = agents.of(branch.state)
-        self.new: dict[str, Known] = {}
+        self.new: dict[str, CachedTurn] = {}
 
     def read(self, row: Row) -> TurnCells:
         """The turn out of its folder; what is whole, and the same in the commit that tells of the turn, is remembered
         by that one."""
         damage: list[str] = []
-        cells = cells_of(self.store, self.branch, row, damage)
+        cells = stored_cells(self.store, self.branch, row, damage)
         uses = self._uses(row, cells)
-        folder = self.folders.get(layout.turn(row.turn), "")
-        made = _known(self.agent, folder, cells, uses or {})
+        folder = self.folders.get(layout.turn_folder(row.turn), "")
+        made = _make_cached_turn(self.agent, folder, cells, uses or {})
         if uses is not None and not damage and folder and self._told_by(row) == folder:
             self.new[row.commit] = made
-            if len(self.new) == _AT_ONCE:
+            if len(self.new) == _BATCH_SIZE:
                 self.remember()
-        return TurnCells(row.turn, made.cells, *_loaded([made])[0], self.branch.state.project, tuple(damage))
+        return TurnCells(
+            row.turn, made.cells, *_parse_needs_and_uses([made])[0], self.branch.state.project, tuple(damage)
+        )
 
     def remember(self) -> None:
         if self.new:
-            cell_cache.remember(self.index, self.new)
+            cell_cache.store_turns(self.index, self.new)
             self.new = {}
 
     def _uses(self, row: Row, cells: Sequence[Cell]) -> Mapping[int, Use] | None:
@@ -220,17 +226,17 @@ class _Reader:
 
     def _told_by(self, row: Row) -> str:
         try:
-            entry = self.store.repo.entry(self.store.tree(row.commit), layout.turn(row.turn))
+            entry = self.store.repo.entry(self.store.tree(row.commit), layout.turn_folder(row.turn))
         except SessgitError:
             return ""
         return entry[0] if entry else ""
 
 
-def _is_unknown(known: Known | None, number: int, folders: Mapping[str, str]) -> bool:
-    return known is None or known.folder != folders.get(layout.turn(number))
+def _is_uncached(known: CachedTurn | None, number: int, folders: Mapping[str, str]) -> bool:
+    return known is None or known.folder != folders.get(layout.turn_folder(number))
 
 
-def _rows(index: Index, branch: Branch, numbers: Sequence[int]) -> list[Row]:
+def _turn_rows(index: Index, branch: Branch, numbers: Sequence[int]) -> list[Row]:
     return index.turns(branch.name, numbers[0], numbers[-1]) if numbers else []
 
 
@@ -238,27 +244,27 @@ def _has_uses(agent: Agent, cells: Sequence[Cell]) -> bool:
     return any(cell.operation in agent.cells.FILE_TOOLS or cell.operation in agent.cells.SHELLS for cell in cells)
 
 
-def _known(agent: Agent, folder: str, cells: Sequence[Cell], uses: Mapping[int, Use]) -> Known:
+def _make_cached_turn(agent: Agent, folder: str, cells: Sequence[Cell], uses: Mapping[int, Use]) -> CachedTurn:
     told = [
         [cell.id, cell.type, cell.operation, cell.lines, cell.depends, cell.ok, *([True] if cell.program else [])]
         for cell in cells
     ]
     about = [
-        _about(ordinal, cell, uses.get(ordinal))
+        _use_json(ordinal, cell, uses.get(ordinal))
         for ordinal, cell in enumerate(cells, start=1)
         if ordinal in uses or (cell.type != "llm_call" and cell.operation not in agent.cells.FILE_TOOLS)
     ]
-    return Known(folder, _dumps(told), _dumps(_needs(cells)), _dumps(about))
+    return CachedTurn(folder, _compact_json(told), _compact_json(_need_ordinals(cells)), _compact_json(about))
 
 
-def _about(ordinal: int, cell: Cell, use: Use | None) -> Any:
+def _use_json(ordinal: int, cell: Cell, use: Use | None) -> Any:
     if use is None:
         return ordinal
     done = ("r" * use.reads + "w" * use.writes) if cell.ok else ""
     return [ordinal, use.file, done, use.command]
 
 
-def _needs(cells: Sequence[Cell]) -> Needs | None:
+def _need_ordinals(cells: Sequence[Cell]) -> Needs | None:
     places: dict[str, int] = {}
     found: list[list[int | str] | None] = []
     for ordinal, cell in enumerate(cells, start=1):
@@ -269,18 +275,18 @@ def _needs(cells: Sequence[Cell]) -> Needs | None:
     return None if is_late or len(places) < len(cells) else found
 
 
-def _loaded(known: Sequence[Known]) -> list[tuple[Needs | None, Sequence[Any]]]:
+def _parse_needs_and_uses(known: Sequence[CachedTurn]) -> list[tuple[Needs | None, Sequence[Any]]]:
     """The needs and the uses of many turns: each text that comes again is parsed once, the others all together."""
     shapes = {text: json.loads(text) for text in {one.needs for one in known}}
     about = json.loads(f"[{','.join(one.uses for one in known)}]")
     return [(shapes[one.needs], said) for one, said in zip(known, about, strict=True)]
 
 
-def _cell(  # noqa: PLR0913, PLR0917 - what a cell is
+def _cached_cell(  # noqa: PLR0913, PLR0917 - what a cell is
     own: str, kind: str, operation: str, lines: list[int], depends: list[str], ok: bool | None, program: bool = False
 ) -> Cell:
     return Cell(own, kind, operation, tuple(lines), tuple(depends), ok, program)
 
 
-def _dumps(value: object) -> str:
+def _compact_json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))

@@ -18,16 +18,16 @@ from sessgit.errors import AmbiguousError, NotFoundError
 from sessgit.history.cells.graph import Graph, Node
 from sessgit.model import humanize
 
-What = Literal["wrote", "read", "failed", "named"]
-_FARTHEST = 200
+FileEvent = Literal["wrote", "read", "failed", "named"]
+_MOST_FOUND = 200
 """So many reads at most are told of that lie behind those of a write."""
-_WRITERS = 200
+_MOST_WRITERS = 200
 """So many calls at most are followed to find them: a file that was written all the time has as many for each write."""
-_NEAR = 3
+_MOST_SUGGESTIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class FileRead:
     """A cell that read a file, and the address of the one that had written it, or ``""`` where none of the session
     had."""
 
@@ -36,7 +36,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FileStep:
     """Something that happened to the file.
 
     It was written; or read before anything here wrote it; or a call for it failed or has no result; or a command named
@@ -44,23 +44,23 @@ class Step:
     the calls meanwhile of which nothing is known, and who read what it wrote.
     """
 
-    what: What
+    what: FileEvent
     node: Node
-    reads: list[Read] = field(default_factory=list)
-    behind: list[Read] = field(default_factory=list)
+    reads: list[FileRead] = field(default_factory=list)
+    behind: list[FileRead] = field(default_factory=list)
     others: list[Node] = field(default_factory=list)
     readers: list[Node] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class FileHistory:
     """All that happened to a file, in order."""
 
     file: str
-    steps: list[Step]
+    steps: list[FileStep]
     graph: Graph
 
-    def count(self, what: What) -> int:
+    def count(self, what: FileEvent) -> int:
         """How many steps are of that kind."""
         return sum(step.what == what for step in self.steps)
 
@@ -70,13 +70,13 @@ class Story:
         return self.count("read") + len({n.address for step in self.steps for n in step.readers})
 
 
-def story(found: Graph, file: str, *, behind: bool = True) -> Story:
+def file_history(found: Graph, file: str, *, behind: bool = True) -> FileHistory:
     """The story of a file by its absolute path; one that no tool named has no steps. What lies `behind` writes is left
     out where it is not asked for: that is most of the work."""
-    return Story(file, list(_Teller(found, file, behind).steps()), found)
+    return FileHistory(file, list(_HistoryBuilder(found, file, behind).steps()), found)
 
 
-class _Teller:
+class _HistoryBuilder:
     """Cells are places here, and only those that are told of are made."""
 
     def __init__(self, found: Graph, file: str, behind: bool) -> None:
@@ -89,7 +89,7 @@ class _Teller:
         name = re.escape(os.path.basename(file))  # noqa: PTH119 - of a path as the agent has it
         self.naming = re.compile(rf"(?<![\w-]){name}(?![\w-]|\.\w)")
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[FileStep]:
         readers: dict[int, list[Node]] = {}
         for place, writer in self.writers.items():
             use = self.graph.uses[place]
@@ -100,21 +100,21 @@ class _Teller:
                 continue
             if use.file == self.file and use.writes:
                 reads = self._reads(place)
-                behind = self._behind(place, reads) if self.behind else []
-                yield Step(
+                behind = self._reads_of_writers(place, reads) if self.behind else []
+                yield FileStep(
                     "wrote",
                     self.at(place),
                     [self._read(one) for one in reads],
                     [self._read(one) for one in behind],
-                    self._others(place),
+                    self._untraced_calls(place),
                     readers.get(place, []),
                 )
             elif use.file == self.file and use.reads and place not in self.writers:
-                yield Step("read", self.at(place))
+                yield FileStep("read", self.at(place))
             elif use.file == self.file and not use.reads:
-                yield Step("failed", self.at(place))
+                yield FileStep("failed", self.at(place))
             elif use.command and self.naming.search(use.command):
-                yield Step("named", self.at(place))
+                yield FileStep("named", self.at(place))
 
     def _writes_before(self) -> dict[int, int]:
         """For each cell that wrote a file the place after the write of it that came before, or 0."""
@@ -126,41 +126,41 @@ class _Teller:
                 last[use.file] = place + 1
         return found
 
-    def _read(self, place: int) -> Read:
+    def _read(self, place: int) -> FileRead:
         writer = self.writers.get(place)
-        return Read(self.at(place), "" if writer is None else self.graph.nodes.address(writer))
+        return FileRead(self.at(place), "" if writer is None else self.graph.nodes.address(writer))
 
     def _reads(self, place: int, most: int | None = None) -> list[int]:
         """What was read since the file was written before, or the last of it."""
         first, last = (bisect_left(self.reading, end) for end in (self.before[place], place))
         return self.reading[first if most is None else max(first, last - most) : last]
 
-    def _behind(self, place: int, reads: Sequence[int]) -> list[int]:
+    def _reads_of_writers(self, place: int, reads: Sequence[int]) -> list[int]:
         """What the writers of these files, and of this one, had read, and the writers of those."""
         known = set(reads)
         waiting = [self.writers.get(one) for one in (place, *reads)]
         asked: set[int | None] = {None}
         found: list[int] = []
-        while waiting and len(found) < _FARTHEST and len(asked) <= _WRITERS:
+        while waiting and len(found) < _MOST_FOUND and len(asked) <= _MOST_WRITERS:
             writer = waiting.pop()
             if writer is None or writer in asked:
                 continue
             asked.add(writer)
             waiting.append(self.writers.get(writer))
-            for read in self._reads(writer, _FARTHEST):
+            for read in self._reads(writer, _MOST_FOUND):
                 waiting.append(self.writers.get(read))
                 if read not in known:
                     known.add(read)
                     found.append(read)
         return sorted(found)
 
-    def _others(self, place: int) -> list[Node]:
+    def _untraced_calls(self, place: int) -> list[Node]:
         """The calls since the file was written before of which nobody knows what they read or wrote."""
         first, last = (bisect_left(self.unknown, end) for end in (self.before[place], place))
         return [self.at(other) for other in self.unknown[first:last]]
 
 
-def resolve(found: Graph, text: str, folders: Sequence[str]) -> str:
+def resolve_file(found: Graph, text: str, folders: Sequence[str]) -> str:
     """The file that a person names: an absolute path, one relative to a folder, or the end of a path.
 
     Raises NotFoundError with near ones where no tool named such a file, or where it is a folder; AmbiguousError where
@@ -180,25 +180,26 @@ def resolve(found: Graph, text: str, folders: Sequence[str]) -> str:
         raise AmbiguousError(f"“{text}” matches {len(fitting)} files:{which}", "Give more of the path.")
     inside = sorted(file for file in known if any(file.startswith(f"{place.rstrip('/')}/") for place in places))
     if inside:
-        many = humanize.counted(len(inside), "file")
+        many = humanize.format_count(len(inside), "file")
         raise NotFoundError(
-            f"“{text}” is a folder, with {many} that tools read or wrote", f"Name one: {_named(inside, folders)}"
+            f"“{text}” is a folder, with {many} that tools read or wrote",
+            f"Name one: {_find_in_folders(inside, folders)}",
         )
-    raise NotFoundError(f"no tool read or wrote “{text}” in this conversation", _near(known, text, folders))
+    raise NotFoundError(f"no tool read or wrote “{text}” in this conversation", _suggestions(known, text, folders))
 
 
-def _near(known: Sequence[str], text: str, folders: Sequence[str]) -> str:
+def _suggestions(known: Sequence[str], text: str, folders: Sequence[str]) -> str:
     names = {os.path.basename(file): file for file in known}  # noqa: PTH119
-    close = difflib.get_close_matches(os.path.basename(text.rstrip("/")), names, n=_NEAR, cutoff=0.5)  # noqa: PTH119
+    close = difflib.get_close_matches(os.path.basename(text.rstrip("/")), names, n=_MOST_SUGGESTIONS, cutoff=0.5)  # noqa: PTH119
     if close:
-        return f"similar: {_named([names[name] for name in close], folders)}"
+        return f"similar: {_find_in_folders([names[name] for name in close], folders)}"
     if known:
-        return f"The most recent files: {_named(known[-_NEAR:], folders)}"
+        return f"The most recent files: {_find_in_folders(known[-_MOST_SUGGESTIONS:], folders)}"
     return "It used no file tools. Shell commands are not traced."
 
 
-def _named(files: Sequence[str], folders: Sequence[str]) -> str:
+def _find_in_folders(files: Sequence[str], folders: Sequence[str]) -> str:
     """The first of the files, by their paths in one of the folders where they lie there."""
-    below = [(f"{folder.rstrip('/')}/", file) for file in files[:_NEAR] for folder in folders]
+    below = [(f"{folder.rstrip('/')}/", file) for file in files[:_MOST_SUGGESTIONS] for folder in folders]
     short = {file: file.removeprefix(start) for start, file in below if file.startswith(start)}
-    return ", ".join(short.get(file, file) for file in files[:_NEAR])
+    return ", ".join(short.get(file, file) for file in files[:_MOST_SUGGESTIONS])

@@ -12,11 +12,11 @@ from sessgit.store.index import Index
 from sessgit.store.sqlite.rows import Branch
 from sessgit.store.store import Store
 
-MOST = 200
+MOST_COMMITS = 200
 """So many commits of a side are read, the newest; how many there are is counted."""
-_SUBMODULE = "160000"
-_MODIFIED = "M"
-_PLAIN = ("--no-ext-diff", "--no-textconv")
+_SUBMODULE_MODE = "160000"
+_MODIFIED_STATUS = "M"
+_PLAIN_DIFF = ("--no-ext-diff", "--no-textconv")
 """The project's own programs that show differences are not run."""
 
 
@@ -29,7 +29,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class ChangedFile:
     """A file that differs: git's letter (A, D, M, R, C, T), its lines added and removed, None where it has none to
     count; `old` is its path before, where that was another one."""
 
@@ -42,7 +42,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class CodeSide:
     """One side: the last turn of a branch, what the project was at after it, and its commits since the merge base.
 
     `ahead` counts them all, `commits` are the newest.
@@ -57,15 +57,15 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class CodeDiff:
     """What differs in the code. `folder` is the checkout it was read in; where nothing could be compared it is
     empty, and `problem` says why; `base` is the merge base, or ``""`` where there is none."""
 
-    a: Side
-    b: Side
+    a: CodeSide
+    b: CodeSide
     folder: str = ""
     base: str = ""
-    files: tuple[File, ...] = ()
+    files: tuple[ChangedFile, ...] = ()
     problem: str = ""
 
     @property
@@ -77,32 +77,32 @@ class Code:
         return sum(file.removed or 0 for file in self.files)
 
 
-def compare(store: Store, index: Index, a: tuple[Branch, int], b: tuple[Branch, int], env: Env) -> Code:
+def compare_code(store: Store, index: Index, a: tuple[Branch, int], b: tuple[Branch, int], env: Env) -> CodeDiff:
     """Compares the code of two branches, each after a turn. Never raises: what is wrong stands in `problem`."""
     sides, why = [], list[SessgitError]()
     for branch, turn in (a, b):
         try:
-            head = heads.at(store, index, branch, turn)
+            head = heads.head_at(store, index, branch, turn)
         except NotFoundError as error:
             head, why = None, [*why, error]
-        sides.append(Side(branch.name, branch.state.project, turn, head))
+        sides.append(CodeSide(branch.name, branch.state.project, turn, head))
     left, right = sides
     if why:
-        return Code(left, right, problem=_told(*why))
+        return CodeDiff(left, right, problem=_error_text(*why))
     try:
-        return _compared(left, right, env)
+        return _compare_sides(left, right, env)
     except SessgitError as error:
-        return Code(left, right, problem=_told(error))
+        return CodeDiff(left, right, problem=_error_text(error))
 
 
-def patch(found: Code, env: Env) -> str:
+def code_patch(found: CodeDiff, env: Env) -> str:
     """The patch from a to b as git shows it, without colours; ``""`` where nothing was compared."""
     if not found.folder or found.a.head is None or found.b.head is None:
         return ""
     settings = ("-c", "core.quotePath=false")
     arguments = (
         "diff",
-        *_PLAIN,
+        *_PLAIN_DIFF,
         "--no-color",
         "--submodule=short",
         "-M",
@@ -110,10 +110,10 @@ def patch(found: Code, env: Env) -> str:
         found.b.head.commit,
         "--",
     )
-    return git.read(found.folder, env, *settings, *arguments).decode("utf-8", "replace")
+    return git.read_output(found.folder, env, *settings, *arguments).decode("utf-8", "replace")
 
 
-def as_json(found: Code) -> dict[str, object]:
+def code_json(found: CodeDiff) -> dict[str, object]:
     """Return what `diff --code --json` prints of the code."""
     sides = {"a": found.a, "b": found.b}
     return {
@@ -138,66 +138,73 @@ def as_json(found: Code) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _compared(a: Side, b: Side, env: Env) -> Code:
+def _compare_sides(a: CodeSide, b: CodeSide, env: Env) -> CodeDiff:
     assert a.head is not None
     assert b.head is not None
     old, new = a.head.commit, b.head.commit
-    folder = _repository(a, b, env)
+    folder = _common_repository(a, b, env)
     if old == new:
-        return Code(a, b, folder, old)
-    base = git.text(git.read(folder, env, "merge-base", old, new, ok=(0, 1))).strip()
-    counts = git.read(folder, env, "rev-list", "--count", "--left-right", f"{old}...{new}").split()
+        return CodeDiff(a, b, folder, old)
+    base = git.decode_name(git.read_output(folder, env, "merge-base", old, new, ok=(0, 1))).strip()
+    counts = git.read_output(folder, env, "rev-list", "--count", "--left-right", f"{old}...{new}").split()
     left, right = (
-        Side(
-            side.branch, side.project, side.turn, side.head, int(count), _commits(folder, env, which, f"{old}...{new}")
+        CodeSide(
+            side.branch,
+            side.project,
+            side.turn,
+            side.head,
+            int(count),
+            _new_commits(folder, env, which, f"{old}...{new}"),
         )
         for side, count, which in zip((a, b), counts, ("--left-only", "--right-only"), strict=True)
     )
-    return Code(left, right, folder, base, _files(folder, env, old, new))
+    return CodeDiff(left, right, folder, base, _changed_files(folder, env, old, new))
 
 
-def _repository(a: Side, b: Side, env: Env) -> str:
+def _common_repository(a: CodeSide, b: CodeSide, env: Env) -> str:
     """The checkout of either side that has both commits; raises NotFoundError with what is missing where."""
     assert a.head is not None
     assert b.head is not None
     tops, why = dict[str, str](), list[NotFoundError]()
     for folder in dict.fromkeys((a.project, b.project)):
         try:
-            tops[folder] = git.checkout(folder, env).top
+            tops[folder] = git.find_checkout(folder, env).top
         except NotFoundError as error:
             why.append(error)
-    missing = dict[str, list[Side]]()
+    missing = dict[str, list[CodeSide]]()
     for top in tops.values():
         missing[top] = [
-            side for side in (a, b) if side.head and not git.has(top, env, f"{side.head.commit}^{{commit}}")
+            side for side in (a, b) if side.head and not git.has_object(top, env, f"{side.head.commit}^{{commit}}")
         ]
         if not missing[top]:
             return top
     if not tops:
         raise why[0]
-    if len({project.key(folder) for folder in tops}) > 1:
+    if len({project.project_key(folder) for folder in tops}) > 1:
         raise NotFoundError(f"the conversations belong to different repositories: {' and '.join(tops)}")
     top, gone = next(iter(missing.items()))
     raise NotFoundError(
-        " and ".join(f"commit {side.head.commit[:8]} of {layout.short(side.branch)}" for side in gone if side.head)
+        " and ".join(f"commit {side.head.commit[:8]} of {layout.short_name(side.branch)}" for side in gone if side.head)
         + f" {'is' if len(gone) == 1 else 'are'} not in {top}",
         "`git fetch` brings it if another clone still has it.",
     )
 
 
-def _commits(folder: str, env: Env, side: str, span: str) -> tuple[Commit, ...]:
+def _new_commits(folder: str, env: Env, side: str, span: str) -> tuple[Commit, ...]:
     """The newest commits of one side; by `rev-list`, which obeys no settings for people and runs no programs."""
-    out = git.read(
-        folder, env, "rev-list", f"--max-count={MOST}", side, "--encoding=UTF-8", "--format=%H %s", span, "--"
+    out = git.read_output(
+        folder, env, "rev-list", f"--max-count={MOST_COMMITS}", side, "--encoding=UTF-8", "--format=%H %s", span, "--"
     )  # fmt: skip
     lines = out.decode("utf-8", "replace").split("\n")
     return tuple(Commit(*line.split(" ", 1)) for line in lines[1::2])
 
 
-def _files(folder: str, env: Env, old: str, new: str) -> tuple[File, ...]:
+def _changed_files(folder: str, env: Env, old: str, new: str) -> tuple[ChangedFile, ...]:
     """The files between two commits: of each its modes and status, and further on in the same order its lines."""
-    out = git.read(folder, env, "diff-tree", "-r", "-M", "-z", "--raw", "--numstat", *_PLAIN, old, new, "--")
-    words = iter(git.text(out).split("\0"))
+    out = git.read_output(
+        folder, env, "diff-tree", "-r", "-M", "-z", "--raw", "--numstat", *_PLAIN_DIFF, old, new, "--"
+    )
+    words = iter(git.decode_name(out).split("\0"))
     kinds = dict[str, tuple[str, bool]]()
     files = []
     for word in words:
@@ -205,25 +212,25 @@ def _files(folder: str, env: Env, old: str, new: str) -> tuple[File, ...]:
             modes, status = word[1:].split(" ")[:2], word.rpartition(" ")[2][:1]
             path = next(words)
             path = next(words) if status in "RC" else path
-            kinds[path] = (status, _SUBMODULE in modes)
+            kinds[path] = (status, _SUBMODULE_MODE in modes)
         elif word:
             added, removed, path = word.split("\t", 2)
             before, path = ("", path) if path else (next(words), next(words))
-            status, is_submodule = kinds.get(path, (_MODIFIED, False))
-            files.append(File(path, status, _count(added), _count(removed), before, is_submodule))
+            status, is_submodule = kinds.get(path, (_MODIFIED_STATUS, False))
+            files.append(ChangedFile(path, status, _parse_count(added), _parse_count(removed), before, is_submodule))
     return tuple(files)
 
 
-def _count(shown: str) -> int | None:
+def _parse_count(shown: str) -> int | None:
     """The number of lines; None for `-`, which git shows for a binary file."""
     return int(shown) if shown.isdecimal() else None
 
 
-def _head_json(side: Side) -> dict[str, object] | None:
+def _head_json(side: CodeSide) -> dict[str, object] | None:
     return {"turn": side.turn, **side.head.as_json()} if side.head else None
 
 
-def _told(*errors: SessgitError) -> str:
+def _error_text(*errors: SessgitError) -> str:
     """What the errors say, and then what is to be done."""
     said = "; ".join(str(error) for error in errors)
     hints = dict.fromkeys(error.hint for error in errors if error.hint)

@@ -22,12 +22,12 @@ from sessgit.store import project
 Env = Mapping[str, str]
 """The environment of the caller; its `GIT_*` could lead git to another repository, and is left out."""
 
-_QUIET = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
-_READING = ("git", "--no-optional-locks", *_QUIET)
-_HEAD = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64}) \((\S+?)(, dirty)?\)")
+_NO_HOOKS = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
+_READ_COMMAND = ("git", "--no-optional-locks", *_NO_HOOKS)
+_HEAD_TRAILER = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64}) \((\S+?)(, dirty)?\)")
 _DETACHED = "(detached)"
-_PATIENCE = 2.0
-_MOVED = "If it moved: `sessgit restore ID --project DIR`."
+_TIMEOUT = 2.0
+_MOVED_HINT = "If it moved: `sessgit restore ID --project DIR`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,48 +51,55 @@ class Checkout:
     inner: str
 
 
-def parse(noted: str) -> Head | None:
+def parse_head(noted: str) -> Head | None:
     """The head that a `Project-Head` trailer notes, or None for a text that is none."""
-    match = _HEAD.fullmatch(noted)
+    match = _HEAD_TRAILER.fullmatch(noted)
     if match is None:
         return None
     return Head(match[1], "" if match[2] == _DETACHED else match[2], bool(match[3]))
 
 
-def head(folder: str, env: Env) -> str:
+def project_head(folder: str, env: Env) -> str:
     """`commit (branch)` or `commit (branch, dirty)` of the project at a folder, or ``""`` where there is none.
 
     Waits two seconds at most.
     """
-    with asking(folder, env) as answer:
+    with project_head_in_background(folder, env) as answer:
         return answer()
 
 
 @contextmanager
-def asking(folder: str, env: Env) -> Iterator[Callable[[], str]]:
-    """Lets git look for `head` beside whatever else is done; yields the function that waits for the answer."""
+def project_head_in_background(folder: str, env: Env) -> Iterator[Callable[[], str]]:
+    """Lets git look for `project_head` beside whatever else is done; yields the function that waits for the answer."""
     if not project.is_repository(folder):  # known in a hundredth of the time
         yield lambda: ""
         return
-    command = [*_READING, "status", "--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules=all"]
+    command = [
+        *_READ_COMMAND,
+        "status",
+        "--porcelain=v2",
+        "--branch",
+        "--untracked-files=no",
+        "--ignore-submodules=all",
+    ]
     try:
         process = subprocess.Popen(
-            command, cwd=folder, env=_without_git(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            command, cwd=folder, env=_env_without_git(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
     except (OSError, ValueError):
         yield lambda: ""
         return
     try:
-        yield cache(lambda: _head(process))
+        yield cache(lambda: _read_head(process))
     finally:
         with process:
             process.kill()
 
 
-def _head(process: subprocess.Popen[bytes]) -> str:
+def _read_head(process: subprocess.Popen[bytes]) -> str:
     try:
-        said = process.communicate(timeout=_PATIENCE)[0]
+        said = process.communicate(timeout=_TIMEOUT)[0]
     except subprocess.SubprocessError:
         return ""
     if process.returncode:
@@ -106,39 +113,41 @@ def _head(process: subprocess.Popen[bytes]) -> str:
     return f"{commit} ({facts.get('branch.head', _DETACHED)}{dirty})"
 
 
-def checkout(folder: str, env: Env) -> Checkout:
+def find_checkout(folder: str, env: Env) -> Checkout:
     """The worktree that a folder lies in; raises NotFoundError where the folder is gone or in no repository."""
     if not os.path.isabs(folder):  # noqa: PTH117 - it may be no path at all
-        raise NotFoundError("the conversation's folder is unknown", _MOVED)
-    if client_files.is_gone(folder):
-        raise NotFoundError(f"the project's folder is gone: {folder}", _MOVED)
-    if project.key(folder) == folder:
+        raise NotFoundError("the conversation's folder is unknown", _MOVED_HINT)
+    if client_files.is_folder_gone(folder):
+        raise NotFoundError(f"the project's folder is gone: {folder}", _MOVED_HINT)
+    if project.project_key(folder) == folder:
         raise NotFoundError(f"{folder} is not in a git repository", "Its code at that time is unknown.")
-    return Checkout(*(_path(read(folder, env, "rev-parse", what)) for what in ("--show-toplevel", "--show-prefix")))
+    return Checkout(
+        *(_decode_path(read_output(folder, env, "rev-parse", what)) for what in ("--show-toplevel", "--show-prefix"))
+    )
 
 
-def has(folder: str, env: Env, name: str) -> bool:
+def has_object(folder: str, env: Env, name: str) -> bool:
     """Whether the repository at a folder has an object; nothing is fetched for that."""
-    command = [*_READING, "cat-file", "-e", name]
-    return _run(command, folder, {**_without_git(env), "GIT_NO_LAZY_FETCH": "1"}).returncode == 0
+    command = [*_READ_COMMAND, "cat-file", "-e", name]
+    return _run_git(command, folder, {**_env_without_git(env), "GIT_NO_LAZY_FETCH": "1"}).returncode == 0
 
 
-def read(folder: str, env: Env, *arguments: str, ok: Collection[int] = (0,)) -> bytes:
+def read_output(folder: str, env: Env, *arguments: str, ok: Collection[int] = (0,)) -> bytes:
     """What git prints in a folder; raises SessgitError with git's words where it leaves with another code."""
-    done = _run([*_READING, *arguments], folder, _without_git(env))
-    _check(done.returncode, done.stderr, ok)
+    done = _run_git([*_READ_COMMAND, *arguments], folder, _env_without_git(env))
+    _check_exit(done.returncode, done.stderr, ok)
     return done.stdout
 
 
-def write(folder: str, env: Env, *arguments: str) -> None:
+def run_change(folder: str, env: Env, *arguments: str) -> None:
     """Lets git change the repository at a folder; no hook is run. Raises SessgitError with git's words.
 
     An interruption waits for git, which gets it as well and takes away what it began.
     """
-    given = _without_git(env)
-    with _starting(folder, given):
+    given = _env_without_git(env)
+    with _start_errors(folder, given):
         process = subprocess.Popen(
-            ["git", *_QUIET, *arguments], cwd=folder, env=given, stdin=subprocess.DEVNULL,
+            ["git", *_NO_HOOKS, *arguments], cwd=folder, env=given, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip
     try:
@@ -146,21 +155,21 @@ def write(folder: str, env: Env, *arguments: str) -> None:
     except BaseException:
         process.wait()
         raise
-    _check(process.returncode, said, (0,))
+    _check_exit(process.returncode, said, (0,))
 
 
-def text(data: bytes) -> str:
+def decode_name(data: bytes) -> str:
     """Names and paths as git prints them; bytes that are no UTF-8 become lone surrogates."""
     return data.decode("utf-8", "surrogateescape")
 
 
-def _run(command: list[str], folder: str, env: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
-    with _starting(folder, env):
+def _run_git(command: list[str], folder: str, env: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
+    with _start_errors(folder, env):
         return subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False, stdin=subprocess.DEVNULL)
 
 
 @contextmanager
-def _starting(folder: str, env: Env) -> Iterator[None]:
+def _start_errors(folder: str, env: Env) -> Iterator[None]:
     """Says in words of ours why git could not be started."""
     try:
         yield
@@ -168,14 +177,14 @@ def _starting(folder: str, env: Env) -> Iterator[None]:
         if Path(folder).is_dir():
             from sessgit.store import git
 
-            git.program(env.get("PATH", os.defpath))
-            raise git.not_run(error) from error
+            git.find_git(env.get("PATH", os.defpath))
+            raise git.git_start_error(error) from error
         raise NotFoundError(f"cannot enter the project's folder {folder}: {error.strerror}") from error
     except ValueError as error:
         raise NotFoundError(f"there is no folder {folder!r}") from error
 
 
-def _check(code: int, stderr: bytes, ok: Collection[int]) -> None:
+def _check_exit(code: int, stderr: bytes, ok: Collection[int]) -> None:
     if code in ok:
         return
     words = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
@@ -184,10 +193,10 @@ def _check(code: int, stderr: bytes, ok: Collection[int]) -> None:
     raise SessgitError(f"git: {said}", " ".join(words[first + 1 :]))
 
 
-def _without_git(env: Env) -> dict[str, str]:
+def _env_without_git(env: Env) -> dict[str, str]:
     kept = {name: value for name, value in env.items() if not name.startswith("GIT_")}
     return {**kept, "GIT_TERMINAL_PROMPT": "0"}
 
 
-def _path(data: bytes) -> str:
+def _decode_path(data: bytes) -> str:
     return os.fsdecode(data.removesuffix(b"\n")).rstrip("/") or ("/" if data.startswith(b"/") else "")

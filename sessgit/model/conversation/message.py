@@ -14,7 +14,7 @@ EVENTS = (
 SUBJECT_WIDTH = 72
 FILE_HASH = "File-Hash"
 """The trailer with the hash of the agent's file from its beginning to the end of the commit's lines."""
-_TRAILERS = re.compile(r"^([A-Z][A-Za-z0-9-]*): (.*)$", re.MULTILINE)
+_TRAILER_LINE = re.compile(r"^([A-Z][A-Za-z0-9-]*): (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,12 @@ class Extent:
         return cls(int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
-def join(extents: Iterable[Extent], *, unended: bool = False) -> list[Extent]:
+def join_extents(extents: Iterable[Extent], *, unended: bool = False) -> list[Extent]:
     """Return the extents in their order, neighbours that touch made one; `unended` keeps the last one apart, which is
     that of a line without a newline."""
     if unended:
         *others, last = extents
-        return [*join(others), last]
+        return [*join_extents(others), last]
     out: list[Extent] = []
     for extent in extents:
         if out and out[-1].end == extent.offset:
@@ -104,7 +104,7 @@ class Message:
         return out
 
 
-def dumps(message: Message) -> str:
+def format_message(message: Message) -> str:
     """The whole message: subject, blank line, trailers. No value can break out of its line."""
     subject = canonical.one_line(message.subject, SUBJECT_WIDTH) or "(empty)"
     shown = ((key, canonical.one_line(value, 500)) for key, value in message.trailers)
@@ -112,10 +112,10 @@ def dumps(message: Message) -> str:
     return subject + "\n\n" + "".join(line + "\n" for line in lines)
 
 
-def loads(text: str) -> Message:
+def parse_message(text: str) -> Message:
     """The subject and trailers of a message; lines that are no trailers are passed over."""
     subject, _, rest = text.partition("\n")
-    return Message(subject, tuple(_TRAILERS.findall(rest)))
+    return Message(subject, tuple(_TRAILER_LINE.findall(rest)))
 
 
 def tools_value(tools: dict[str, int]) -> str:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sessgit.model import canonical, unified_state
-from sessgit.model.conversation.turn import Tokens, Turn, add_by_model, count
+from sessgit.model.conversation.turn import Tokens, Turn, add_by_model, plausible_count
 from sessgit.model.unified_state import Unified
 
 STATES = ("active", "ended", "interrupted", "archived")
-_MOST = 1 << 53
+_MAX_COUNT = 1 << 53
 """No count that is read is as much."""
 STAGES = ("gathering", "shaping", "critiquing", "synthesized")
 
@@ -67,7 +67,7 @@ class Session:
     labels: tuple[str, ...] = ()
     stage: str = ""
     confidence: float | None = None
-    unified: Unified = unified_state.NOTHING
+    unified: Unified = unified_state.NO_STATE
     """What programs set; nothing of it stands in a state that no program touched."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """What a later version wrote and this one does not know: written back as it was."""
@@ -79,7 +79,7 @@ class Session:
         return self.headless and not self.name and not (self.origin and self.origin.prefix)
 
 
-def carry(head: Session, state: Session) -> Session:
+def carry_over(head: Session, state: Session) -> Session:
     """The state with what belongs to the session rather than to its turns, as the session's head has it."""
     return replace(
         state,
@@ -117,10 +117,10 @@ def after_turn(before: Session, turn: Turn, number: int, secrets: int = 0) -> Se
 
 def dumps(session: Session) -> bytes:
     """The canonical `session.json`."""
-    return canonical.dumps(_merge(session.extra, _document(session)))
+    return canonical.dumps(_merge_documents(session.extra, _state_document(session)))
 
 
-def _document(session: Session) -> dict[str, Any]:
+def _state_document(session: Session) -> dict[str, Any]:
     models = sorted({*session.tokens, *session.calls})
     document: dict[str, Any] = {
         "metadata": {
@@ -158,64 +158,64 @@ def _document(session: Session) -> dict[str, Any]:
             "confidence": session.confidence,
         },
     }
-    for key, part in unified_state.document(session.unified).items():
+    for key, part in unified_state.state_document(session.unified).items():
         document[key] = {**document.get(key, {}), **part}
     return document
 
 
-def is_kept_whole(session: Session) -> bool:
+def survives_round_trip(session: Session) -> bool:
     """Whether `loads` of what `dumps` makes of it is sure to be the same: then nobody needs to read it again."""
     counts = (session.turns, session.messages, session.cells, session.redacted, *session.calls.values())
     used = (t.total for t in session.tokens.values())
-    return not session.extra and session.unified is unified_state.NOTHING and max(*counts, *used) < _MOST
+    return not session.extra and session.unified is unified_state.NO_STATE and max(*counts, *used) < _MAX_COUNT
 
 
 def loads(document: object) -> Session:
     """The state that a `session.json` holds; a field of the wrong kind counts as missing."""
-    top = _mapping(document)
+    top = _dict_or_empty(document)
     meta, budget, authored = (
-        _mapping(top.get("metadata")),
-        _mapping(top.get("budget")),
-        _mapping(top.get("authored")),
+        _dict_or_empty(top.get("metadata")),
+        _dict_or_empty(top.get("budget")),
+        _dict_or_empty(top.get("authored")),
     )
-    trajectory, rules = _mapping(top.get("trajectory")), _mapping(top.get("rules"))
-    by_model = {str(k): _mapping(v) for k, v in _mapping(budget.get("by_model")).items()}
-    state = _text(meta.get("state"))
+    trajectory, rules = _dict_or_empty(top.get("trajectory")), _dict_or_empty(top.get("rules"))
+    by_model = {str(k): _dict_or_empty(v) for k, v in _dict_or_empty(budget.get("by_model")).items()}
+    state = _str_or_empty(meta.get("state"))
     session = Session(
-        id=_text(meta.get("session_id")),
-        agent_id=_text(meta.get("agent_id")),
-        agent=_text(meta.get("agent")),
-        agent_version=_text(meta.get("agent_version")),
-        title=_text(meta.get("title")),
-        project=_text(meta.get("cwd")),
-        transcript=_text(meta.get("transcript_path")),
-        git_branch=_text(meta.get("git_branch")),
-        first_prompt=_text(meta.get("first_prompt")),
-        created=_text(meta.get("created_at")),
-        updated=_text(meta.get("updated_at")),
-        ended=_text(meta.get("ended_at")),
+        id=_str_or_empty(meta.get("session_id")),
+        agent_id=_str_or_empty(meta.get("agent_id")),
+        agent=_str_or_empty(meta.get("agent")),
+        agent_version=_str_or_empty(meta.get("agent_version")),
+        title=_str_or_empty(meta.get("title")),
+        project=_str_or_empty(meta.get("cwd")),
+        transcript=_str_or_empty(meta.get("transcript_path")),
+        git_branch=_str_or_empty(meta.get("git_branch")),
+        first_prompt=_str_or_empty(meta.get("first_prompt")),
+        created=_str_or_empty(meta.get("created_at")),
+        updated=_str_or_empty(meta.get("updated_at")),
+        ended=_str_or_empty(meta.get("ended_at")),
         headless=meta.get("headless") is True,
         state=state if state in STATES else "active",
-        origin=_origin(top.get("origin")),
-        turns=count(trajectory.get("turns")),
-        messages=count(trajectory.get("messages")),
-        cells=count(_mapping(top.get("cells")).get("count")),
-        redacted=count(rules.get("redacted")),
+        origin=_parse_origin(top.get("origin")),
+        turns=plausible_count(trajectory.get("turns")),
+        messages=plausible_count(trajectory.get("messages")),
+        cells=plausible_count(_dict_or_empty(top.get("cells")).get("count")),
+        redacted=plausible_count(rules.get("redacted")),
         tokens={model: Tokens.from_json(v) for model, v in by_model.items()},
-        calls={model: count(v.get("calls")) for model, v in by_model.items()},
-        rules={str(k): count(v) for k, v in rules.items() if k != "redacted"},
-        name=_text(authored.get("name")),
-        description=_text(authored.get("description")),
-        labels=tuple(_text(label) for label in _list(authored.get("labels"))),
-        stage=_text(authored.get("stage")),
-        confidence=_confidence(authored.get("confidence")),
-        unified=unified_state.of(top),
+        calls={model: plausible_count(v.get("calls")) for model, v in by_model.items()},
+        rules={str(k): plausible_count(v) for k, v in rules.items() if k != "redacted"},
+        name=_str_or_empty(authored.get("name")),
+        description=_str_or_empty(authored.get("description")),
+        labels=tuple(_str_or_empty(label) for label in _list_or_empty(authored.get("labels"))),
+        stage=_str_or_empty(authored.get("stage")),
+        confidence=_parse_confidence(authored.get("confidence")),
+        unified=unified_state.parse_state(top),
     )
-    unknown = _unknown(top, _document(session))
+    unknown = _unknown_members(top, _state_document(session))
     return replace(session, extra=unknown) if unknown else session
 
 
-def _unknown(document: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+def _unknown_members(document: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
     """The members of a document, at any depth of objects, that the known one lacks."""
     out: dict[str, Any] = {}
     for key, value in document.items():
@@ -223,16 +223,16 @@ def _unknown(document: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str,
             out[key] = value
         elif value is known[key] or not isinstance(value, dict) or not isinstance(known[key], dict):
             continue
-        elif inner := _unknown(value, known[key]):
+        elif inner := _unknown_members(value, known[key]):
             out[key] = inner
     return out
 
 
-def _merge(extra: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_documents(extra: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
     out = dict(extra)
     for key, value in document.items():
         other = out.get(key)
-        out[key] = _merge(other, value) if isinstance(other, dict) and isinstance(value, dict) else value
+        out[key] = _merge_documents(other, value) if isinstance(other, dict) and isinstance(value, dict) else value
     return out
 
 
@@ -248,32 +248,32 @@ def _origin_json(origin: Origin) -> dict[str, Any]:
     }
 
 
-def _origin(value: object) -> Origin | None:
-    v = _mapping(value)
+def _parse_origin(value: object) -> Origin | None:
+    v = _dict_or_empty(value)
     if not v:
         return None
     return Origin(
-        _text(v.get("session")),
-        count(v.get("turn")),
-        _text(v.get("commit")),
-        tuple(_text(i) for i in _list(v.get("replaced"))),
-        count(v.get("prefix")),
-        _text(v.get("prefix_sha256")),
-        _text(v.get("cell")),
+        _str_or_empty(v.get("session")),
+        plausible_count(v.get("turn")),
+        _str_or_empty(v.get("commit")),
+        tuple(_str_or_empty(i) for i in _list_or_empty(v.get("replaced"))),
+        plausible_count(v.get("prefix")),
+        _str_or_empty(v.get("prefix_sha256")),
+        _str_or_empty(v.get("cell")),
     )
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def _dict_or_empty(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _list(value: object) -> list[Any]:
+def _list_or_empty(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _confidence(value: object) -> float | None:
+def _parse_confidence(value: object) -> float | None:
     return float(value) if type(value) in (int, float) and 0 <= value <= 1 else None  # type: ignore[operator, arg-type]
 
 
-def _text(value: object) -> str:
+def _str_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""

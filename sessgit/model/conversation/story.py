@@ -75,7 +75,7 @@ class Story:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StoryTurn:
     """A turn of a story in full.
 
     `about` has for each call, by its ordinal, the argument that tells best what it is about, on one line. `compacted`

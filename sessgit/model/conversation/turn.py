@@ -43,13 +43,18 @@ class Tokens:
         if not isinstance(value, dict):
             return cls()
         get = value.get
-        return cls(count(get("input")), count(get("output")), count(get("cache_read")), count(get("cache_write")))
+        return cls(
+            plausible_count(get("input")),
+            plausible_count(get("output")),
+            plausible_count(get("cache_read")),
+            plausible_count(get("cache_write")),
+        )
 
 
 NO_TOKENS = Tokens()
 
 
-def count(value: object) -> int:
+def plausible_count(value: object) -> int:
     """The value where it is a plausible count, else 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else 0
 
@@ -170,7 +175,7 @@ class Gist:
             "tokens": {model: tokens.as_json() for model, tokens in self.tokens.items()},
             "calls": dict(self.calls),
             "tools": dict(self.tools),
-            "subagents": agents if agents is None else {} if agents == _IDLE else agents.as_json(),
+            "subagents": agents if agents is None else {} if agents == _EMPTY_GIST else agents.as_json(),
         }
 
     @classmethod
@@ -182,9 +187,9 @@ class Gist:
             {model: Tokens.from_json(tokens) for model, tokens in value["tokens"].items()},
             value["calls"],
             value["tools"],
-            cls.from_json(agents) if (agents := value.get("subagents")) else None if agents is None else _IDLE,
+            cls.from_json(agents) if (agents := value.get("subagents")) else None if agents is None else _EMPTY_GIST,
         )
 
 
-_IDLE = Gist()
+_EMPTY_GIST = Gist()
 """What no subagent did; most turns have none."""

@@ -13,7 +13,7 @@ from sessgit.model.schema import exchanged, stored
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
-_SHAPES: Mapping[str, type] = {
+_SCHEMA_CLASSES: Mapping[str, type] = {
     "session": stored.Session,
     "cell": stored.Cell,
     "pad-entry": stored.PadEntry,
@@ -31,7 +31,7 @@ _SHAPES: Mapping[str, type] = {
 }
 
 
-class _Generator(GenerateJsonSchema):
+class _SchemaGenerator(GenerateJsonSchema):
     """Gives no titles to keys, which say their own names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
@@ -40,9 +40,9 @@ class _Generator(GenerateJsonSchema):
 
 def schemas() -> dict[str, bytes]:
     """Each schema by its name, as the bytes of its file."""
-    return {name: _written(shape) for name, shape in _SHAPES.items()}
+    return {name: _schema_bytes(shape) for name, shape in _SCHEMA_CLASSES.items()}
 
 
-def _written(shape: type) -> bytes:
-    found = TypeAdapter(shape).json_schema(schema_generator=_Generator)
+def _schema_bytes(shape: type) -> bytes:
+    found = TypeAdapter(shape).json_schema(schema_generator=_SchemaGenerator)
     return json.dumps({"$schema": DIALECT, **found}, indent=2, ensure_ascii=False).encode() + b"\n"

@@ -108,39 +108,41 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 }
 """What can be set, by the part that it is in."""
 
-_HINT = "Nothing was changed."
+_NOTHING_CHANGED = "Nothing was changed."
 
 
-def values(given: Mapping[str, Any]) -> dict[str, Any]:
+def program_values(given: Mapping[str, Any]) -> dict[str, Any]:
     """What the parts of a state say, by paths such as `activation.rlm_active`; None for what shall not be there.
 
     Raises UsageError that names the first key which nobody can set, or whose value is of the wrong kind.
     """
-    parts = {part: _part(part, said) for part, said in given.items()}
+    parts = {part: _check_part(part, said) for part, said in given.items()}
     said = {part: {key: value for key, value in keys.items() if value is not None} for part, keys in parts.items()}
     try:
         _adapter().validate_python(said)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(_shown(step) for step in first["loc"])
-        raise UsageError(f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}", _HINT) from error
-    found = unified_state.of(said)
+        where = ".".join(_shown_value(step) for step in first["loc"])
+        raise UsageError(f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}", _NOTHING_CHANGED) from error
+    found = unified_state.parse_state(said)
     paths = (f"{part}.{key}" for part, keys in parts.items() for key in keys)
-    return {path: unified_state.value(found, path) for path in paths}
+    return {path: unified_state.value_at(found, path) for path in paths}
 
 
-def _part(part: str, said: object) -> Mapping[str, Any]:
+def _check_part(part: str, said: object) -> Mapping[str, Any]:
     """What is said of a part, with keys that can be set; of one that shall not be there None for each."""
     known = KEYS.get(part)
     if known is None:
-        raise UsageError(f"a program sets no “{_shown(part)}” of a state", f"It sets {', '.join(KEYS)}.")
+        raise UsageError(f"a program sets no “{_shown_value(part)}” of a state", f"It sets {', '.join(KEYS)}.")
     if said is None:
         return dict.fromkeys(known)
     if not isinstance(said, Mapping):
         raise UsageError(f"{part} of a state is an object", f"Its keys are {', '.join(known)}.")
     for key in said:
         if key not in known:
-            raise UsageError(f"a program sets no “{_shown(key)}” in {part} of a state", f"It sets {', '.join(known)}.")
+            raise UsageError(
+                f"a program sets no “{_shown_value(key)}” in {part} of a state", f"It sets {', '.join(known)}."
+            )
     return said
 
 
@@ -149,5 +151,5 @@ def _adapter() -> TypeAdapter[Parts]:
     return TypeAdapter(Parts)
 
 
-def _shown(value: object) -> str:
+def _shown_value(value: object) -> str:
     return canonical.one_line(str(value), 40)

@@ -15,20 +15,20 @@ from sessgit.agents.reader import opened
 from sessgit.errors import SessgitError
 from sessgit.model import ids
 from sessgit.record import catch_up, fork_detection
-from sessgit.record.bulk.families import Failure, File
+from sessgit.record.bulk.families import ImportFailure, TranscriptFile
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
 from sessgit.store.recorder import cursor as cursors
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_FIRST_LINES = 1 << 20
-_FIRST = 1 << 13
+_LARGE_HEAD = 1 << 20
+_SMALL_HEAD = 1 << 13
 """So many bytes nearly always hold a whole line."""
 
 
 @dataclass(frozen=True, slots=True)
-class PassedOver:
+class SkippedFiles:
     """How many links to transcripts or folders were not followed, how many files are empty, and how many files of
     subagents belong to no transcript that was looked at."""
 
@@ -37,12 +37,12 @@ class PassedOver:
     subagents: int = 0
 
 
-def below(path: Path) -> list[Path]:
+def folders_below(path: Path) -> list[Path]:
     """The folder and all below that can have transcripts of sessions; no link is followed."""
     return [path, *sorted(p for p in path.rglob("*") if p.name != "subagents" and _is_folder(p))]
 
 
-def of_client(config: Path) -> list[Path]:
+def client_folders(config: Path) -> list[Path]:
     """The folder of all projects of a client and that of each; no link is followed."""
     top = config / "projects"
     try:
@@ -51,12 +51,12 @@ def of_client(config: Path) -> list[Path]:
         return []
 
 
-def passed_over(folders: Sequence[Path], files: Iterable[File] | None) -> PassedOver:
+def skipped_files(folders: Sequence[Path], files: Iterable[TranscriptFile] | None) -> SkippedFiles:
     """What lies in these folders, of which nothing is read; files of subagents only where it is given which transcripts
     are read."""
     links = empty = 0
     for folder in folders:
-        for entry in _entries(folder):
+        for entry in _scan_folder(folder):
             is_transcript = entry.name.endswith(".jsonl") and not entry.name.startswith("agent-")
             with suppress(OSError):  # it may not be looked at, or is gone
                 if entry.is_symlink():
@@ -64,22 +64,22 @@ def passed_over(folders: Sequence[Path], files: Iterable[File] | None) -> Passed
                 elif is_transcript and entry.is_file():
                     empty += not entry.stat().st_size
     known = None if files is None else {(file.path.parent, file.agent_id) for file in files}
-    return PassedOver(links, empty, 0 if known is None else _strays(folders, known))
+    return SkippedFiles(links, empty, 0 if known is None else _count_stray_subagents(folders, known))
 
 
-def _strays(folders: Iterable[Path], known: Collection[tuple[Path, str]]) -> int:
+def _count_stray_subagents(folders: Iterable[Path], known: Collection[tuple[Path, str]]) -> int:
     """How many files of subagents lie where no transcript has its own: these are found by its folder and its id."""
     count = 0
     for folder in dict.fromkeys(folder.absolute() for folder in folders):
-        flat = (path for path in _transcripts(folder) if path.name.startswith("agent-"))
+        flat = (path for path in _transcripts_in(folder) if path.name.startswith("agent-"))
         count += sum((folder, agents.of_file(path).sidecars.session_of(path)) not in known for path in flat)
         if (folder.parent, folder.name) not in known:
-            count += len(_transcripts(folder / layout.SUBAGENTS))
+            count += len(_transcripts_in(folder / layout.SUBAGENTS))
     return count
 
 
-def _transcripts(folder: Path) -> list[Path]:
-    return [Path(entry.path) for entry in _entries(folder) if entry.name.endswith(".jsonl")]
+def _transcripts_in(folder: Path) -> list[Path]:
+    return [Path(entry.path) for entry in _scan_folder(folder) if entry.name.endswith(".jsonl")]
 
 
 def _is_folder(path: Path) -> bool:
@@ -90,7 +90,7 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def is_named(path: Path) -> bool:
+def is_named_by_id(path: Path) -> bool:
     """Whether the file has the id of a session for its name, as the client names it."""
     return _UUID.fullmatch(path.stem) is not None
 
@@ -100,22 +100,24 @@ def agent_id(path: Path) -> tuple[str, bool]:
 
     Whether it is that last one comes with it.
     """
-    if is_named(path):
+    if is_named_by_id(path):
         return path.stem, False
-    said = next(filter(None, map(agents.of_file(path).lines.session_of, _first_lines(path, _FIRST_LINES))), "")
+    said = next(filter(None, map(agents.of_file(path).lines.session_of, _first_lines(path, _LARGE_HEAD))), "")
     return said or path.stem, not said
 
 
 def has_lines(path: Path) -> bool:
     """Whether the file begins with anything that a client could have written."""
-    return any(line.type for size in (_FIRST, _FIRST_LINES) for line in _first_lines(path, size))
+    return any(line.type for size in (_SMALL_HEAD, _LARGE_HEAD) for line in _first_lines(path, size))
 
 
 def is_new(path: Path, known: Collection[str]) -> bool:
     """Whether an import would bring in a file of the client: not where the session that it holds is one of these, nor
     where nobody can read a line of a transcript in it."""
     try:
-        if ids.session_id(path.stem) in known or (not is_named(path) and ids.session_id(agent_id(path)[0]) in known):
+        if ids.session_id(path.stem) in known or (
+            not is_named_by_id(path) and ids.session_id(agent_id(path)[0]) in known
+        ):
             return False
         return has_lines(path) or bool(fork_detection.first_prompt(path))
     except SessgitError:
@@ -129,46 +131,46 @@ def _first_lines(path: Path, size: int) -> list[Line]:
     return agents.of_file(path).lines.parsed(first)
 
 
-def distinct(files: Sequence[File], index: Index, errors: list[Failure]) -> list[File]:
+def distinct_files(files: Sequence[TranscriptFile], index: Index, errors: list[ImportFailure]) -> list[TranscriptFile]:
     """The files without those that only have a name in common with another one, which are told.
 
     A file whose lines do not say whose they are has its session's id from its name. If another file or the store has
     that session, and not one prompt of it is in both, they are two.
     """
     seen: dict[str, set[str]] = {}
-    kept = list[File]()
+    kept = list[TranscriptFile]()
     for file in files:
         if not file.by_name:
             kept.append(file)
             continue
         try:
-            prompts = set(fork_detection.outline(file.path).prompts)
+            prompts = set(fork_detection.read_outline(file.path).prompts)
         except SessgitError as error:
-            errors.append(Failure(file.path, str(error)))
+            errors.append(ImportFailure(file.path, str(error)))
             continue
         if file.session not in seen:
-            seen[file.session] = set() if _is_known(index, file) else _prompts(index, file.session)
+            seen[file.session] = set() if _is_known(index, file) else _recorded_prompts(index, file.session)
         if seen[file.session] and not prompts & seen[file.session]:
             what = f"another conversation is also called {file.agent_id}, and no line of this file names its id"
-            errors.append(Failure(file.path, f"{what}: give the file another name"))
+            errors.append(ImportFailure(file.path, f"{what}: give the file another name"))
             continue
         seen[file.session] |= prompts
         kept.append(file)
     return kept
 
 
-def has_more(index: Index, session: str, path: Path) -> bool:
+def has_unrecorded(index: Index, session: str, path: Path) -> bool:
     """Whether a transcript has anything that the store has not; a copy of the one that was recorded has not."""
     beside = StorePaths(index.path)
     if catch_up.is_level(beside, session, path):
         return False
-    known = cursors.load(beside, session)
+    known = cursors.load_cursor(beside, session)
     if known is not None and (known.path == str(path) or known.offset < path.stat().st_size):
         return True
-    return not set(fork_detection.outline(path).prompts) <= _prompts(index, session)
+    return not set(fork_detection.read_outline(path).prompts) <= _recorded_prompts(index, session)
 
 
-def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+def _scan_folder(folder: Path) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             yield from entries
@@ -176,12 +178,12 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
         return
 
 
-def _is_known(index: Index, file: File) -> bool:
+def _is_known(index: Index, file: TranscriptFile) -> bool:
     """Whether this very file was recorded."""
-    known = cursors.load(StorePaths(index.path), file.session)
+    known = cursors.load_cursor(StorePaths(index.path), file.session)
     return known is not None and known.path == str(file.path)
 
 
-def _prompts(index: Index, session: str) -> set[str]:
+def _recorded_prompts(index: Index, session: str) -> set[str]:
     """Those of all turns of a session that are in the store."""
     return {row.prompt for branch in index.branches(session) for row in index.turns(branch.name)}

@@ -9,12 +9,12 @@ from pathlib import Path
 from sessgit.errors import SessgitError
 from sessgit.model import ids
 from sessgit.record import fork_detection
-from sessgit.record.fork_detection import Outline
-from sessgit.record.source import Source
+from sessgit.record.fork_detection import TranscriptOutline
+from sessgit.record.source import TranscriptSource
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class TranscriptFile:
     """A transcript to bring in; `root` is the uuid of its first prompt, or empty."""
 
     path: Path
@@ -30,10 +30,10 @@ class File:
     def session(self) -> str:
         return ids.session_id(self.agent_id)
 
-    def source(self, config: Path, live: Collection[str]) -> Source:
+    def source(self, config: Path, live: Collection[str]) -> TranscriptSource:
         """What the recorder takes it for, where these are the sessions that clients have open."""
         is_live = self.agent_id in live
-        return Source(
+        return TranscriptSource(
             self.path,
             self.agent_id,
             self.folder or config,
@@ -45,31 +45,31 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ImportFailure:
     path: Path
     reason: str
 
 
-def families(files: Sequence[File]) -> list[list[File]]:
+def group_by_prompt(files: Sequence[TranscriptFile]) -> list[list[TranscriptFile]]:
     """The files that begin with the same prompt, together."""
-    found: dict[str, list[File]] = {}
+    found: dict[str, list[TranscriptFile]] = {}
     for file in files:
         found.setdefault(file.root or str(file.path), []).append(file)
     return list(found.values())
 
 
-def parents_first(members: Sequence[File], errors: list[Failure]) -> Iterator[File]:
+def sort_parents_first(members: Sequence[TranscriptFile], errors: list[ImportFailure]) -> Iterator[TranscriptFile]:
     """By birth, but what a copy's lines name as its origin comes before it in any case. What cannot be read is told."""
     if len(members) == 1:
         yield from members
         return
-    seen = dict[File, Outline]()
+    seen = dict[TranscriptFile, TranscriptOutline]()
     for file in members:
         try:
-            seen[file] = fork_detection.outline(file.path)
+            seen[file] = fork_detection.read_outline(file.path)
         except SessgitError as error:
-            errors.append(Failure(file.path, str(error)))
-    waiting = {file.agent_id: file for file in sorted(seen, key=lambda file: _birth(seen[file]), reverse=True)}
+            errors.append(ImportFailure(file.path, str(error)))
+    waiting = {file.agent_id: file for file in sorted(seen, key=lambda file: _birth_order(seen[file]), reverse=True)}
     alike = [file for file in seen if waiting[file.agent_id] is not file]
     while waiting:
         chain = [waiting.popitem()[1]]
@@ -79,6 +79,6 @@ def parents_first(members: Sequence[File], errors: list[Failure]) -> Iterator[Fi
     yield from alike
 
 
-def _birth(seen: Outline) -> tuple[str, tuple[str, ...]]:
+def _birth_order(seen: TranscriptOutline) -> tuple[str, tuple[str, ...]]:
     """A copy stamps its first lines anew; where it does not, the one whose own prompts come first is the parent."""
     return seen.born, (*seen.times, "9999")

@@ -14,32 +14,32 @@ from sessgit import agents
 from sessgit.errors import SessgitError, StoreError, UnreadableError
 from sessgit.model.progress import Progress
 from sessgit.record.bulk import discovery, families, workers
-from sessgit.record.bulk.families import Failure, File
-from sessgit.record.bulk.gathering import Gathered, Task
-from sessgit.record.bulk.takeover import bring
-from sessgit.record.bulk.word_list import Spoken
-from sessgit.record.recording import Aside, record
-from sessgit.record.source import Rules
+from sessgit.record.bulk.families import ImportFailure, TranscriptFile
+from sessgit.record.bulk.gathering import RecordedTask, RecordTask
+from sessgit.record.bulk.takeover import take_over
+from sessgit.record.bulk.word_list import WordLists
+from sessgit.record.recording import SetAside, record
+from sessgit.record.source import RecordRules
 from sessgit.store import layout, locks, maintenance, refs
 from sessgit.store.index import Index
 from sessgit.store.packing import quarantine
 from sessgit.store.store import Store
 
-CHUNK = 6 << 20
+CHUNK_SIZE = 6 << 20
 """So many bytes of transcripts are gathered in one pack: an interruption loses some of them at most."""
-_MANY = 50
+_MOST_FAMILIES = 50
 """So many transcripts are, however small they are."""
-_ALONE = 12 << 20
+_SINGLE_PROCESS_SIZE = 12 << 20
 """So much this process brings in itself: others must start first. More would leave it large."""
 _LOCK_WAIT = 30.0
-_LOOSE_REFS = 2_000
+_MOST_LOOSE_REFS = 2_000
 """So many sessions after which refs are packed: each is a file of its own before, and reading them takes its time."""
 
-Families = list[list[File]]
+Families = list[list[TranscriptFile]]
 
 
 @dataclass
-class Work:
+class ImportRun:
     """An import under way, and what it did so far.
 
     `seen` are the sessions that were read, `grown` those that got turns, `turns` how many turns in all; `aside` are
@@ -51,27 +51,27 @@ class Work:
     store: Store
     index: Index
     config: Path
-    rules: Rules
+    rules: RecordRules
     progress: Progress
-    errors: list[Failure]
-    chunk: int = CHUNK
+    errors: list[ImportFailure]
+    chunk: int = CHUNK_SIZE
     processes: int | None = None
     seen: set[str] = field(default_factory=set)
     grown: set[str] = field(default_factory=set)
     turns: int = 0
-    aside: dict[str, Aside] = field(default_factory=dict)
+    aside: dict[str, SetAside] = field(default_factory=dict)
     packs: list[str] = field(default_factory=list)
     _done: int = 0
     _total: int = 0
     _moved: int = 0
 
-    def run(self, files: Sequence[File]) -> None:
+    def run(self, files: Sequence[TranscriptFile]) -> None:
         """Records all files; raises StoreError where the store cannot be written, with what came in until then."""
         with self.recorded(files):
             pass
 
     @contextmanager
-    def recorded(self, files: Sequence[File]) -> Iterator[Spoken]:
+    def recorded(self, files: Sequence[TranscriptFile]) -> Iterator[WordLists]:
         """Records all files as `run` does; as long as the context lasts, the words of what came in are at hand, and
         others are kept from pruning."""
         self._total = sum(file.size for file in files)
@@ -80,15 +80,17 @@ class Work:
         self.progress(0, self._total)
         self.index.sync()
         steps = list(self._steps(files))
-        with quarantine.opened(self.store.beside) as folder:
+        with quarantine.quarantine_folder(self.store.beside) as folder:
             tasks = [
-                Task(self.store.path.absolute(), folder.absolute() / str(number), step[1], self.config, self.rules)
+                RecordTask(
+                    self.store.path.absolute(), folder.absolute() / str(number), step[1], self.config, self.rules
+                )
                 for number, step in enumerate(steps)
                 if step[0]
             ]
-            held, spoken = locks.writing(self.store.beside), Spoken()
+            held, spoken = locks.hold_off_prune(self.store.beside), WordLists()
             try:
-                gathered = workers.gathered(tasks, self._processes(tasks), self._told)
+                gathered = workers.run_tasks(tasks, self._processes(tasks), self._told)
                 for is_new, members in steps:
                     if is_new:
                         self._bring(next(gathered), members, spoken)
@@ -100,21 +102,21 @@ class Work:
             finally:
                 locks.release(held)
 
-    def _processes(self, tasks: Sequence[Task]) -> int:
+    def _processes(self, tasks: Sequence[RecordTask]) -> int:
         size = sum(file.size for task in tasks for members in task.families for file in members)
         if self.processes is not None:
             return self.processes
-        return workers.at_hand() if size > _ALONE else 0
+        return workers.useful_workers() if size > _SINGLE_PROCESS_SIZE else 0
 
-    def _steps(self, files: Sequence[File]) -> Iterator[tuple[bool, Families]]:
+    def _steps(self, files: Sequence[TranscriptFile]) -> Iterator[tuple[bool, Families]]:
         """The families in their order, new ones in pieces of some size, others each alone."""
-        held = {layout.session_of(name) for space in layout.SPACES for name in self._names(space)}
+        held = {layout.session_of(name) for space in layout.REF_SPACES for name in self._names(space)}
         piece: Families = []
         size = count = 0
-        for members in families.families(files):
+        for members in families.group_by_prompt(files):
             known = any(file.session in held or file.agent_id in self._live for file in members)
             is_new = not known and not (members[0].root and self.index.with_prompt(members[0].root))
-            if piece and (not is_new or size >= self.chunk or count >= _MANY):
+            if piece and (not is_new or size >= self.chunk or count >= _MOST_FAMILIES):
                 yield True, piece
                 piece, size, count = [], 0, 0
             if is_new:
@@ -133,9 +135,9 @@ class Work:
         self._done += size
         self.progress(self._done, self._total)
 
-    def _bring(self, found: Gathered, members: Families, spoken: Spoken) -> None:
+    def _bring(self, found: RecordedTask, members: Families, spoken: WordLists) -> None:
         spoken.take(found.words, found.spoken)
-        if not bring(self.store, self.index, found):
+        if not take_over(self.store, self.index, found):
             self._done -= sum(file.size for one in members for file in one)
             self._record(members)
             return
@@ -147,29 +149,31 @@ class Work:
     def _record(self, every: Families) -> None:
         """Records the files of families one by one, each under its session's lock."""
         for members in every:
-            for file in families.parents_first(members, self.errors):
+            for file in families.sort_parents_first(members, self.errors):
                 self._record_one(file)
                 self._told(file.size)
 
-    def _record_one(self, file: File) -> None:
+    def _record_one(self, file: TranscriptFile) -> None:
         source = file.source(self.config, self._live)
         try:
-            with locks.session(self.store.beside, source.session, _LOCK_WAIT) as is_held:
+            with locks.session_lock(self.store.beside, source.session, _LOCK_WAIT) as is_held:
                 if not is_held:
-                    self.errors.append(Failure(file.path, "a recorder has been writing it for half a minute"))
+                    self.errors.append(ImportFailure(file.path, "a recorder has been writing it for half a minute"))
                     return
                 result = record(self.store, self.index, source, self.rules)
         except UnreadableError as error:
             mend = f"`sessgit repair {source.session}` restores what can be found"
-            self.errors.append(Failure(file.path, f"{error}. {mend}"))
+            self.errors.append(ImportFailure(file.path, f"{error}. {mend}"))
             return
         except StoreError:
             raise  # it is not the file's fault, and the next one would fare no better
         except SessgitError as error:
-            self.errors.append(Failure(file.path, str(error)))
+            self.errors.append(ImportFailure(file.path, str(error)))
             return
         self._note(result.session, len(result.turns), changed=result.changed)
-        if result.aside == "deleted" or (result.aside and discovery.has_more(self.index, source.session, file.path)):
+        if result.aside == "deleted" or (
+            result.aside and discovery.has_unrecorded(self.index, source.session, file.path)
+        ):
             self.aside[result.session] = result.aside
 
     def _note(self, session: str, turns: int, *, changed: bool) -> None:
@@ -178,7 +182,7 @@ class Work:
         if turns:
             self.grown.add(session)
         self._moved += changed
-        if changed and self._moved % _LOOSE_REFS == 0:
-            with suppress(StoreError), locks.maintenance(self.store.beside) as held:
+        if changed and self._moved % _MOST_LOOSE_REFS == 0:
+            with suppress(StoreError), locks.maintenance_lock(self.store.beside) as held:
                 if held:
                     maintenance.pack_refs(self.store.path, held)

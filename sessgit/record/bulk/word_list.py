@@ -15,18 +15,18 @@ from typing import IO
 
 from sessgit.agents.base import Agent
 from sessgit.agents.line import Line
-from sessgit.history.fulltext_update import texts_of
+from sessgit.history.fulltext_update import line_texts
 from sessgit.store.fulltext.index import Words, words_of
 
-_MOST = 512 << 20
+_MOST_BYTES = 512 << 20
 """So many bytes are put aside at most, of all that is gathered: they are on the disk until the words are indexed."""
 
-Places = Mapping[str, tuple[int, int]]
+WordOffsets = Mapping[str, tuple[int, int]]
 """By the commit with which a turn ends where it begins in a file, and how many bytes it takes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurnWords:
     """What is indexed of a turn, and the id of its body's blob."""
 
     blob: str
@@ -37,7 +37,7 @@ class Turn:
         return self.held
 
 
-class Writer:
+class WordWriter:
     """Puts words aside in a file that grows with each turn, at `path`; where it cannot be written, it holds nothing."""
 
     def __init__(self, path: Path) -> None:
@@ -51,7 +51,7 @@ class Writer:
         """Puts aside the words of a turn, by the commit that ends with it."""
         if self._file is None:
             return
-        words = words_of(texts_of(agent.content.texts(line, number) for number, line in enumerate(body, start=1)))
+        words = words_of(line_texts(agent.content.texts(line, number) for number, line in enumerate(body, start=1)))
         data = pickle.dumps((blob, words.hashes, words.rows), pickle.HIGHEST_PROTOCOL)
         try:
             self._file.write(data)
@@ -80,24 +80,24 @@ class Writer:
             self._path.unlink()
 
 
-class Spoken:
+class WordLists:
     """All that was put aside, in many files."""
 
     def __init__(self) -> None:
         self._places: dict[str, tuple[Path, int, int]] = {}
         self._size = 0
 
-    def take(self, path: Path, places: Places) -> None:
+    def take(self, path: Path, places: WordOffsets) -> None:
         """Knows of what lies in a file, or deletes it where enough lies aside."""
         size = sum(length for _, length in places.values())
-        if self._size + size > _MOST:
+        if self._size + size > _MOST_BYTES:
             with suppress(OSError):
                 path.unlink()
             return
         self._size += size
         self._places.update((commit, (path, *place)) for commit, place in places.items())
 
-    def at(self, commit: str) -> Turn | None:
+    def at(self, commit: str) -> TurnWords | None:
         """The turn that a commit ends with, or None where it was not put aside or cannot be read."""
         if commit not in self._places:
             return None
@@ -109,4 +109,4 @@ class Spoken:
                 blob, hashes, rows = pickle.loads(file.read(length))
         except (OSError, EOFError, pickle.UnpicklingError):
             return None
-        return Turn(blob, Words(hashes, rows))
+        return TurnWords(blob, Words(hashes, rows))

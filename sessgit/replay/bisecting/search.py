@@ -11,7 +11,7 @@ _LONGEST_WORDS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TestResult:
     """What a turn was found to be, and `why` in words for a person.
 
     Of a command there are the `commit` that it ran at, its exit code (None where it was stopped), how many seconds it
@@ -39,7 +39,7 @@ def last_words(output: str) -> str:
     return lines[-1][:_LONGEST_WORDS] if lines else ""
 
 
-def narrow(row: Sequence[int], ask: Callable[[int, int], Verdict]) -> tuple[int, int]:
+def find_boundary(row: Sequence[int], ask: Callable[[int, int], Verdict]) -> tuple[int, int]:
     """A good place and a bad one of the row behind it, with none between them that could be asked.
 
     The first of the row is good and the last bad, as the caller knows. `ask` is given the place, and how many there are
@@ -48,7 +48,7 @@ def narrow(row: Sequence[int], ask: Callable[[int, int], Verdict]) -> tuple[int,
     """
     good, bad, left, skips = row[0], row[-1], list(row[1:-1]), 0
     while left:
-        at = int(len(left) * _spread(skips + 1))
+        at = int(len(left) * _bisection_fraction(skips + 1))
         place = left[at]
         match ask(place, len(left)):
             case "good":
@@ -61,7 +61,7 @@ def narrow(row: Sequence[int], ask: Callable[[int, int], Verdict]) -> tuple[int,
     return good, bad
 
 
-def _spread(number: int) -> float:
+def _bisection_fraction(number: int) -> float:
     """1/2, 1/4, 3/4, 1/8, 5/8, …: the bits of the number behind the point, mirrored."""
     found, part = 0.0, 0.5
     while number:

@@ -18,15 +18,15 @@ from sessgit.history.code import git
 from sessgit.history.code.git import Env, Head
 from sessgit.store.files import tempdirs
 
-_MOVING = ("-c", "submodule.recurse=false")
+_NO_SUBMODULES = ("-c", "submodule.recurse=false")
 
 
-class Bench:
+class BisectWorktree:
     """One worktree in a folder of its own. It is made when somebody goes to a commit for the first time."""
 
     def __init__(self, project: str, env: Env, room: Path) -> None:
         """`project` is a folder of the user's repository, `room` an empty one; raises NotFoundError without git."""
-        self.found = git.checkout(project, env)
+        self.found = git.find_checkout(project, env)
         self._project, self._env = project, env
         self._path = room / (Path(self.found.top).name or "project")
         self._planned: Worktree | None = None
@@ -35,7 +35,7 @@ class Bench:
 
     def has(self, commit: str) -> bool:
         """Whether the repository still has the commit."""
-        return git.has(self.found.top, self._env, f"{commit}^{{commit}}")
+        return git.has_object(self.found.top, self._env, f"{commit}^{{commit}}")
 
     def go(self, head: Head) -> str:
         """Brings the worktree to the commit and returns the folder to work in: that of the project, if the commit has
@@ -52,11 +52,11 @@ class Bench:
 
     def close(self) -> None:
         """Takes the worktree away; raises SessgitError where something of it stays."""
-        tempdirs.erase(self._path)
+        tempdirs.delete_folder(self._path)
         if self._planned is None:
             return
         with suppress(SessgitError):
-            worktrees.remove(self._planned, self._env)
+            worktrees.remove_worktree(self._planned, self._env)
         if self._own is not None and self._own.exists():
             raise SessgitError(
                 f"git still has a worktree at {self._path}, which is gone",
@@ -64,26 +64,26 @@ class Bench:
             )
 
     def _make(self, head: Head) -> None:
-        self._planned = worktrees.plan(self._project, head, self._path, "", self._env)
-        worktrees.make(self._planned, self._env)
-        said = git.read(str(self._path), self._env, "rev-parse", "--absolute-git-dir")
+        self._planned = worktrees.plan_worktree(self._project, head, self._path, "", self._env)
+        worktrees.make_worktree(self._planned, self._env)
+        said = git.read_output(str(self._path), self._env, "rev-parse", "--absolute-git-dir")
         self._own = Path(os.fsdecode(said.removesuffix(b"\n")))
 
     def _git(self, *arguments: str) -> None:
         # Named outright: were the worktree's own `.git` not what it was, git would look for one in the folders above.
         places = (f"--git-dir={self._own}", f"--work-tree={self._path}")
-        git.write(str(self._path), self._env, *places, *_MOVING, *arguments)
+        git.run_change(str(self._path), self._env, *places, *_NO_SUBMODULES, *arguments)
 
 
 @contextmanager
-def bench(project: str, env: Env) -> Iterator[Bench]:
+def bisect_worktree(project: str, env: Env) -> Iterator[BisectWorktree]:
     """A bench in a temporary folder, which is gone afterwards; where this is killed, the next `gc` takes it away."""
     with ExitStack() as stack:
         try:
-            room = stack.enter_context(tempdirs.room("sessgit-bisect-"))
+            room = stack.enter_context(tempdirs.make_folder("sessgit-bisect-"))
         except OSError as error:
             raise SessgitError(f"cannot create a temporary folder: {error.strerror}", ROOM) from error
-        made = Bench(project, env, room)
+        made = BisectWorktree(project, env, room)
         stack.callback(made.close)
         yield made
     if room.exists():

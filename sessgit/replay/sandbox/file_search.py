@@ -14,10 +14,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-_PASSED_OVER = {".git", ".svn", ".hg", ".jj"}
-_LARGEST = 16 << 20
-_MOST = 20_000
-_TYPES = {
+_SKIPPED_FOLDERS = {".git", ".svn", ".hg", ".jj"}
+_LARGEST_FILE = 16 << 20
+_MOST_LINES = 20_000
+_TYPE_GLOBS = {
     "py": "*.py *.pyi", "js": "*.js *.cjs *.mjs *.jsx *.vue", "ts": "*.ts *.tsx *.cts *.mts", "tsx": "*.tsx",
     "rust": "*.rs", "go": "*.go", "java": "*.java", "c": "*.c *.h",
     "cpp": "*.cpp *.cc *.cxx *.hpp *.hh *.h *.hxx *.inl",
@@ -33,23 +33,23 @@ def main() -> None:
     with os.fdopen(os.dup(0), "rb") as source:
         job = json.loads(source.read())
     folder, given = job["folder"], job["arguments"]
-    said = {"Glob": glob, "Grep": grep, "LS": listing}[job["tool"]](folder, given)
+    said = {"Glob": find_by_glob, "Grep": find_in_files, "LS": list_tree}[job["tool"]](folder, given)
     data = said.encode("utf-8", "surrogateescape")
     while data:
         data = data[os.write(1, data) :]
 
 
-def glob(folder: str, given: Mapping[str, Any]) -> str:
+def find_by_glob(folder: str, given: Mapping[str, Any]) -> str:
     """The files whose paths fit the pattern."""
     pattern = str(given.get("pattern", ""))
     if os.path.isabs(pattern):  # noqa: PTH117 - of a pattern
         pattern = os.path.relpath(pattern, folder)
-    fits = _matcher(pattern)
-    found = [name for name in _files(folder) if fits(name)]
+    fits = _glob_matcher(pattern)
+    found = [name for name in _files_below(folder) if fits(name)]
     return "\n".join(f"{folder}/{name}" for name in found) or "No files found"
 
 
-def listing(folder: str, given: Mapping[str, Any]) -> str:
+def list_tree(folder: str, given: Mapping[str, Any]) -> str:
     """The files and folders below one, as a tree."""
     ignored = [str(one) for one in given.get("ignore", ()) or ()]
     lines = [f"- {folder}/"]
@@ -61,21 +61,21 @@ def listing(folder: str, given: Mapping[str, Any]) -> str:
             lines.append(f"{indent}- {os.path.basename(place)}/")  # noqa: PTH119 - the bare interpreter has no pathlib
         names = (one for one in sorted(files) if one[0] != ".")
         lines += [f"{indent}  - {one}" for one in names if not any(fnmatch.fnmatch(one, way) for way in ignored)]
-        if len(lines) > _MOST:
+        if len(lines) > _MOST_LINES:
             break
     return "\n".join(lines)
 
 
-def grep(target: str, given: Mapping[str, Any]) -> str:
+def find_in_files(target: str, given: Mapping[str, Any]) -> str:
     """The files or lines that a pattern is found in."""
     flags = (re.IGNORECASE if given.get("-i") else 0) | re.MULTILINE
     pattern = re.compile(str(given.get("pattern", "")), flags | (re.DOTALL if given.get("multiline") else 0))
     mode = given.get("output_mode", "files_with_matches")
     single = os.path.isfile(target)  # noqa: PTH113 - the bare interpreter has no pathlib
-    folder, names = (os.path.dirname(target), [os.path.basename(target)]) if single else (target, _files(target))  # noqa: PTH119, PTH120
+    folder, names = (os.path.dirname(target), [os.path.basename(target)]) if single else (target, _files_below(target))  # noqa: PTH119, PTH120
     lines: list[str] = []
-    for name in filter(_chosen(given), names):
-        text = _text(os.path.join(folder, name))  # noqa: PTH118 - the bare interpreter has no pathlib
+    for name in filter(_file_filter(given), names):
+        text = _read_text(os.path.join(folder, name))  # noqa: PTH118 - the bare interpreter has no pathlib
         path = f"{folder}/{name}"
         if text is None or not pattern.search(text):
             continue
@@ -85,19 +85,19 @@ def grep(target: str, given: Mapping[str, Any]) -> str:
             count = sum(1 for line in text.split("\n") if pattern.search(line))
             lines.append(f"{count}" if single else f"{path}:{count}")
         else:
-            lines += _found(pattern, text, given, "" if single else path)
-        if len(lines) > _MOST:
+            lines += _matching_lines(pattern, text, given, "" if single else path)
+        if len(lines) > _MOST_LINES:
             break
-    start = number(given.get("offset"), 0)
-    lines = lines[start : start + (number(given.get("head_limit"), 0) or _MOST)]
+    start = int_argument(given.get("offset"), 0)
+    lines = lines[start : start + (int_argument(given.get("head_limit"), 0) or _MOST_LINES)]
     return "\n".join(lines) or ("No matches found" if mode != "files_with_matches" else "No files found")
 
 
-def _found(pattern: re.Pattern[str], text: str, given: Mapping[str, Any], path: str) -> list[str]:
+def _matching_lines(pattern: re.Pattern[str], text: str, given: Mapping[str, Any], path: str) -> list[str]:
     lines = text.removesuffix("\n").split("\n")
-    around = number(given.get("-C", given.get("context")), 0)
-    before, after = number(given.get("-B"), around), number(given.get("-A"), around)
-    hits = _hits(pattern, text, lines, bool(given.get("multiline")))
+    around = int_argument(given.get("-C", given.get("context")), 0)
+    before, after = int_argument(given.get("-B"), around), int_argument(given.get("-A"), around)
+    hits = _matching_line_numbers(pattern, text, lines, bool(given.get("multiline")))
     shown = sorted({n for hit in hits for n in range(hit - before, hit + after + 1) if 0 <= n < len(lines)})
     numbered = given.get("-n", True)
     out = list[str]()
@@ -107,7 +107,7 @@ def _found(pattern: re.Pattern[str], text: str, given: Mapping[str, Any], path: 
     return out
 
 
-def _hits(pattern: re.Pattern[str], text: str, lines: list[str], multiline: bool) -> set[int]:
+def _matching_line_numbers(pattern: re.Pattern[str], text: str, lines: list[str], multiline: bool) -> set[int]:
     if not multiline:
         return {n for n, line in enumerate(lines) if pattern.search(line)}
     found: set[int] = set()
@@ -117,10 +117,10 @@ def _hits(pattern: re.Pattern[str], text: str, lines: list[str], multiline: bool
     return found
 
 
-def _chosen(given: Mapping[str, Any]) -> Callable[[str], bool]:
-    ways = [_matcher(one) for one in str(given.get("glob") or "").replace(",", " ").split()]
+def _file_filter(given: Mapping[str, Any]) -> Callable[[str], bool]:
+    ways = [_glob_matcher(one) for one in str(given.get("glob") or "").replace(",", " ").split()]
     kind = given.get("type")
-    names = _TYPES.get(str(kind), f"*.{kind}").split() if kind else []
+    names = _TYPE_GLOBS.get(str(kind), f"*.{kind}").split() if kind else []
 
     def fits(name: str) -> bool:
         base = name.rpartition("/")[2]
@@ -130,13 +130,13 @@ def _chosen(given: Mapping[str, Any]) -> Callable[[str], bool]:
     return fits
 
 
-def _matcher(pattern: str) -> Callable[[str], bool]:
+def _glob_matcher(pattern: str) -> Callable[[str], bool]:
     """Whether a path fits a glob: `**` for any folders, `*` within a name, `{a,b}` for either."""
-    found = re.compile("|".join(map(_as_regex, _alternatives(pattern))))
+    found = re.compile("|".join(map(_glob_to_regex, _expand_braces(pattern))))
     return lambda name: found.fullmatch(name) is not None
 
 
-def _alternatives(pattern: str) -> list[str]:
+def _expand_braces(pattern: str) -> list[str]:
     waiting, done = [pattern], list[str]()
     while waiting and len(done) + len(waiting) < 1000:
         one = waiting.pop()
@@ -148,7 +148,7 @@ def _alternatives(pattern: str) -> list[str]:
     return done
 
 
-def _as_regex(pattern: str) -> str:
+def _glob_to_regex(pattern: str) -> str:
     out = ""
     for part in re.findall(r"\*\*/|\*\*|\*|\?|\[[^\]]*\]|[^*?\[]+|\[", pattern):
         if part == "**/":
@@ -164,15 +164,15 @@ def _as_regex(pattern: str) -> str:
     return out
 
 
-def _files(folder: str) -> Iterator[str]:
+def _files_below(folder: str) -> Iterator[str]:
     """The paths of all files below a folder, relative to it; links are not followed."""
     for place, folders, files in os.walk(folder):
-        folders[:] = sorted(one for one in folders if one not in _PASSED_OVER)
+        folders[:] = sorted(one for one in folders if one not in _SKIPPED_FOLDERS)
         for name in sorted(files):
             yield os.path.relpath(os.path.join(place, name), folder)  # noqa: PTH118 - the bare interpreter has no pathlib
 
 
-def _text(path: str) -> str | None:
+def _read_text(path: str) -> str | None:
     """What stands in a regular file that is neither large nor binary."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
@@ -180,12 +180,12 @@ def _text(path: str) -> str | None:
         return None
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(file.fileno())
-        if found.st_size > _LARGEST or not 0o100000 <= found.st_mode < 0o120000:
+        if found.st_size > _LARGEST_FILE or not 0o100000 <= found.st_mode < 0o120000:
             return None
-        data = file.read(_LARGEST)
+        data = file.read(_LARGEST_FILE)
     return None if b"\0" in data[:8192] else data.decode("utf-8", "surrogateescape")
 
 
-def number(value: Any, otherwise: int) -> int:
+def int_argument(value: Any, otherwise: int) -> int:
     """A count that an argument says, or what holds where it says none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else otherwise

@@ -16,47 +16,47 @@ from pathlib import Path
 from sessgit.errors import SessgitError
 
 PACKAGE = str(Path(__file__).parents[2])
-_SYSTEM = (
+_SYSTEM_FOLDERS = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu",
     "/run/current-system", "/home/linuxbrew/.linuxbrew",
 )  # fmt: skip
-_RESOLVER = "/run/systemd/resolve"
+_RESOLVER_FOLDER = "/run/systemd/resolve"
 """Where `/etc/resolv.conf` leads on many systems."""
-_ALONE = (
+_UNSHARE_OPTIONS = (
     "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
     "--cap-drop", "ALL", "--proc", "/proc", "--dev", "/dev",
 )  # fmt: skip
 _SANDBOX_EXEC = "/usr/bin/sandbox-exec"
 _PROFILE = """(version 1)(allow default)(deny file-write*)(deny file-read-data {hidden})
 (allow file-read-data {readable})(allow file-write* {writable} (literal "/dev/null") (literal "/dev/zero"))"""
-_UNCONFINED = "Or use `--unconfined` to run them without a sandbox."
+_UNCONFINED_HINT = "Or use `--unconfined` to run them without a sandbox."
 
 
-def tool(path: str) -> str:
+def isolation_tool(path: str) -> str:
     """Return the program that isolates processes here; raises SessgitError, which says what to install, if there is
     none. `path` is the PATH to look in."""
     if sys.platform == "darwin":
         if Path(_SANDBOX_EXEC).exists():
             return _SANDBOX_EXEC
-        raise SessgitError(f"cannot run commands in a sandbox: {_SANDBOX_EXEC} is missing", _UNCONFINED)
+        raise SessgitError(f"cannot run commands in a sandbox: {_SANDBOX_EXEC} is missing", _UNCONFINED_HINT)
     found = shutil.which("bwrap", path=path) if sys.platform == "linux" else None
     if found is None:
         raise SessgitError(
             "cannot run commands in a sandbox: bubblewrap is not installed",
-            f"Install it with your package manager, such as apt-get install bubblewrap. {_UNCONFINED}",
+            f"Install it with your package manager, such as apt-get install bubblewrap. {_UNCONFINED_HINT}",
         )
     return found
 
 
-def refused(said: str) -> SessgitError:
+def isolation_error(said: str) -> SessgitError:
     """Return the error for a tool that is installed and cannot isolate a process here, with what it said."""
     return SessgitError(
         f"cannot run commands in a sandbox: {said or 'it gave no reason'}",
-        f"Does this system or container forbid user namespaces? {_UNCONFINED}",
+        f"Does this system or container forbid user namespaces? {_UNCONFINED_HINT}",
     )
 
 
-def isolated(  # noqa: PLR0913 - all that the walls are made of
+def isolated_command(  # noqa: PLR0913 - all that the walls are made of
     command: Sequence[str], cwd: str, env: Mapping[str, str], *, writable: Sequence[str], readable: Sequence[str],
     hidden: Sequence[str], network: bool,
 ) -> list[str]:  # fmt: skip
@@ -66,18 +66,18 @@ def isolated(  # noqa: PLR0913 - all that the walls are made of
     be given what that leads to.
     """
     path, apart = env.get("PATH", os.defpath), [os.path.realpath(place) for place in hidden]
-    shown = [*_programs(path, apart), sys.prefix, sys.base_prefix, PACKAGE, *readable]
+    shown = [*_program_folders(path, apart), sys.prefix, sys.base_prefix, PACKAGE, *readable]
     shown = [place for place in shown if place != "/" and not any(_is_below(one, place) for one in apart)]
     if sys.platform == "darwin":
-        return [tool(path), "-p", _profile(writable, shown, apart, network=network), *command]
-    walls = [tool(path), *_ALONE]
+        return [isolation_tool(path), "-p", _sandbox_profile(writable, shown, apart, network=network), *command]
+    walls = [isolation_tool(path), *_UNSHARE_OPTIONS]
     if network:
-        shown.append(_RESOLVER)
+        shown.append(_RESOLVER_FOLDER)
     else:
         walls.append("--unshare-net")
-    for place in _SYSTEM:
+    for place in _SYSTEM_FOLDERS:
         walls += ("--ro-bind-try", place, place)
-    covered = [place for place in apart if any(_is_below(place, system) for system in _SYSTEM)]
+    covered = [place for place in apart if any(_is_below(place, system) for system in _SYSTEM_FOLDERS)]
     for place in covered:
         walls += ("--tmpfs", place)
     # What is bound there must not be replaceable by a link from inside, nor hold the places where the others are bound.
@@ -94,7 +94,7 @@ def isolated(  # noqa: PLR0913 - all that the walls are made of
     return [*walls, "--chdir", cwd, "--", *command]
 
 
-def _programs(path: str, hidden: Sequence[str]) -> Iterator[str]:
+def _program_folders(path: str, hidden: Sequence[str]) -> Iterator[str]:
     """Yield the folders of programs that do not lie in a hidden folder."""
     for place in map(os.path.realpath, filter(os.path.isabs, path.split(os.pathsep))):
         if not any(_is_below(place, one) for one in hidden):
@@ -105,7 +105,7 @@ def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(f"{folder.rstrip('/')}/")
 
 
-def _profile(writable: Sequence[str], readable: Sequence[str], hidden: Sequence[str], *, network: bool) -> str:
+def _sandbox_profile(writable: Sequence[str], readable: Sequence[str], hidden: Sequence[str], *, network: bool) -> str:
     """Return the profile for `sandbox-exec`: of several rules that fit, the last one holds."""
     hides, shows, writes = (
         " ".join(f"(subpath {json.dumps(place)})" for place in places) or '(literal "/nowhere")'

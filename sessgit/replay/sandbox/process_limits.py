@@ -25,10 +25,10 @@ from sessgit.model import humanize
 from sessgit.replay.sandbox import isolation, supervisor
 
 _ROOT = str(Path(isolation.PACKAGE).parent)
-_CODE = "import sys; sys.path.append({root!r}); from {package} import {module}; {module}.main()"
-_GRACE = 15.0
+_RUN_MODULE_CODE = "import sys; sys.path.append({root!r}); from {package} import {module}; {module}.main()"
+_GRACE_SECONDS = 15.0
 """Seconds that the cage gets to end all that is in it."""
-_CHUNK = 1 << 16
+_CHUNK_SIZE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Confinement:
     hidden: tuple[str, ...] = ()
 
 
-def free(env: Mapping[str, str], seconds: float, grace: float = 0) -> Confinement:
+def unsandboxed(env: Mapping[str, str], seconds: float, grace: float = 0) -> Confinement:
     """For a command of the person's own, which may do what the person may: only all that it starts is ended with it,
     after so many seconds, 0 for any time."""
     limits = Limits(seconds, memory=0, processes=0, disk=0, file=0, open_files=0)
@@ -69,7 +69,7 @@ def free(env: Mapping[str, str], seconds: float, grace: float = 0) -> Confinemen
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProcessResult:
     """How a process ended: its exit code as a shell tells it, or None and in `why` what ended it.
 
     `output` is what it printed on both of its channels, no more than the limit. `ms` is how long it took.
@@ -81,31 +81,36 @@ class Ended:
     ms: float = 0
 
 
-def python(module: str) -> list[str]:
+def python_command(module: str) -> list[str]:
     """The command for a module of this package that stands alone; what a person installed or set does not reach it."""
-    return [sys.executable, "-I", "-S", "-c", _CODE.format(root=_ROOT, package=__package__, module=module)]
+    return [sys.executable, "-I", "-S", "-c", _RUN_MODULE_CODE.format(root=_ROOT, package=__package__, module=module)]
 
 
-def run(command: Sequence[str], cwd: str, held: Confinement, given: bytes = b"", *, errors: bool = True) -> Ended:
+def run_process(
+    command: Sequence[str], cwd: str, held: Confinement, given: bytes = b"", *, errors: bool = True
+) -> ProcessResult:
     """Runs a command to its end, or until a limit ends it; `given` is on its standard input. Its `errors` are part of
     its output, or go where the caller's own go."""
     began = time.monotonic()
     channels = Channels(errors=errors)
-    with _file(given) as source, started(command, cwd, held, replace(channels, stdin=source.fileno())) as running:
+    with (
+        _stdin_file(given) as source,
+        start_process(command, cwd, held, replace(channels, stdin=source.fileno())) as running,
+    ):
         output, why = running.read(held.limits.output)
         code, ended = running.wait()
-    return Ended(None if why else code, output, why or ended, (time.monotonic() - began) * 1000)
+    return ProcessResult(None if why else code, output, why or ended, (time.monotonic() - began) * 1000)
 
 
-def check(held: Confinement) -> None:
+def check_can_run(held: Confinement) -> None:
     """Raises SessgitError, which says what to install, where nothing can be run in such a confinement."""
     if not held.unconfined:
-        done = run(["true"], held.writable[0], held)
+        done = run_process(["true"], held.writable[0], held)
         if done.code != 0:
-            raise isolation.refused(done.output.decode("utf-8", "replace").strip() or done.why)
+            raise isolation.isolation_error(done.output.decode("utf-8", "replace").strip() or done.why)
 
 
-class Running:
+class RunningProcess:
     """A process that is running in its cage. `stop` ends it with all that it started."""
 
     def __init__(self, process: subprocess.Popen[bytes], report: IO[bytes], limits: Limits) -> None:
@@ -115,11 +120,11 @@ class Running:
     def read(self, most: int) -> tuple[bytes, str]:
         """What it prints until it ends; where that is more than `most` bytes, it is ended and it is said why."""
         found = bytearray()
-        while part := os.read(self.output, _CHUNK):
+        while part := os.read(self.output, _CHUNK_SIZE):
             found += part
             if len(found) > most:
                 self.stop()
-                return bytes(found[:most]), f"it printed more than {humanize.size(most)}"
+                return bytes(found[:most]), f"it printed more than {humanize.format_size(most)}"
         return bytes(found), ""
 
     def wait(self) -> tuple[int | None, str]:
@@ -141,7 +146,7 @@ class Running:
             with suppress(ProcessLookupError):
                 self._process.send_signal(signal.SIGTERM)
             try:
-                self._process.wait(_GRACE)
+                self._process.wait(_GRACE_SECONDS)
             except subprocess.TimeoutExpired:
                 self._process.kill()
         self.wait()
@@ -161,8 +166,8 @@ class Running:
         limits = self._limits
         return {
             "time": f"it took longer than {limits.seconds:g} s",
-            "memory": f"it used more than {humanize.size(limits.memory)} of memory",
-            "disk": f"it wrote more than {humanize.size(limits.disk)}",
+            "memory": f"it used more than {humanize.format_size(limits.memory)} of memory",
+            "disk": f"it wrote more than {humanize.format_size(limits.disk)}",
             "processes": f"it started more than {limits.processes} processes",
         }.get(why, why)
 
@@ -179,13 +184,13 @@ class Channels:
 
 
 @contextmanager
-def started(
+def start_process(
     command: Sequence[str], cwd: str, held: Confinement, channels: Channels, *, lasting: bool = False
-) -> Iterator[Running]:
+) -> Iterator[RunningProcess]:
     """The process while it runs; at the end of the block it has ended. The time that it has is for one that is not
     `lasting`."""
     limits = held.limits
-    walls = isolation.isolated(
+    walls = isolation.isolated_command(
         command, cwd, held.env, writable=held.writable, readable=held.readable, hidden=held.hidden,
         network=held.network,
     ) if not held.unconfined else list(command)  # fmt: skip
@@ -198,9 +203,10 @@ def started(
         grace=held.grace,
     )  # fmt: skip
     try:
-        with _file(json.dumps(_fields(job)).encode()) as source:
+        with _stdin_file(json.dumps(_job_fields(job)).encode()) as source:
             process = subprocess.Popen(
-                python("supervisor"), stdin=source, stdout=subprocess.DEVNULL if channels.quiet else subprocess.PIPE,
+                python_command("supervisor"), stdin=source,
+                stdout=subprocess.DEVNULL if channels.quiet else subprocess.PIPE,
                 stderr=subprocess.STDOUT if channels.errors else None, cwd="/",
                 env={"PATH": held.env.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}, start_new_session=True,
                 pass_fds=[one for one in (report, channels.stdin, *channels.keep) if one >= 0],
@@ -211,14 +217,14 @@ def started(
     finally:
         os.close(report)
     with os.fdopen(reading, "rb") as told, process.stdout or nullcontext():
-        running = Running(process, told, limits)
+        running = RunningProcess(process, told, limits)
         try:
             yield running
         finally:
             running.stop()
 
 
-class Lines:
+class LineReader:
     """The lines that a process writes to a descriptor, one after the other."""
 
     def __init__(self, source: int) -> None:
@@ -232,7 +238,7 @@ class Lines:
             left = deadline - time.monotonic()
             if left <= 0 or len(self._found) > most or not select.select([self._source], [], [], left)[0]:
                 return None
-            part = os.read(self._source, _CHUNK)
+            part = os.read(self._source, _CHUNK_SIZE)
             if not part:
                 return None
             self._found += part
@@ -241,7 +247,7 @@ class Lines:
         return bytes(line)
 
 
-def tell(target: int, line: bytes, seconds: float) -> None:
+def write_line(target: int, line: bytes, seconds: float) -> None:
     """Writes a line to a descriptor; raises OSError where nobody takes it in time."""
     data, deadline = line + b"\n", time.monotonic() + seconds
     os.set_blocking(target, False)
@@ -252,7 +258,7 @@ def tell(target: int, line: bytes, seconds: float) -> None:
 
 
 @contextmanager
-def _file(data: bytes) -> Iterator[IO[bytes]]:
+def _stdin_file(data: bytes) -> Iterator[IO[bytes]]:
     """A file to read the bytes from: who does not read a pipe, and speaks, would wait for ever."""
     with tempfile.TemporaryFile() as source:
         source.write(data)
@@ -260,5 +266,5 @@ def _file(data: bytes) -> Iterator[IO[bytes]]:
         yield source
 
 
-def _fields(job: supervisor.Job) -> dict[str, Any]:
+def _job_fields(job: supervisor.Job) -> dict[str, Any]:
     return {name: getattr(job, name) for name in job.__dataclass_fields__}

@@ -10,16 +10,16 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from sessgit.replay.sandbox import process_limits
-from sessgit.replay.sandbox.process_limits import Channels, Confinement, Lines, Running
+from sessgit.replay.sandbox.process_limits import Channels, Confinement, LineReader, RunningProcess
 
-_LONGEST = 4 << 20
+_LONGEST_ANSWER = 4 << 20
 """Bytes of an answer; the process tells less."""
 
 
 class Repl:
     """A Python process that keeps its names from cell to cell; `why` says what ended it, and then it is gone."""
 
-    def __init__(self, running: Running, ask: int, answers: Lines, held: Confinement) -> None:
+    def __init__(self, running: RunningProcess, ask: int, answers: LineReader, held: Confinement) -> None:
         self._running, self._ask, self._answers, self._held = running, ask, answers, held
         self.why = ""
 
@@ -29,8 +29,8 @@ class Repl:
             return None
         seconds, began = self._held.limits.seconds, time.monotonic()
         try:
-            process_limits.tell(self._ask, json.dumps({"code": code}).encode(), seconds)
-            line = self._answers.next(seconds, _LONGEST)
+            process_limits.write_line(self._ask, json.dumps({"code": code}).encode(), seconds)
+            line = self._answers.next(seconds, _LONGEST_ANSWER)
         except OSError:
             line = None
         if line is not None:
@@ -49,17 +49,19 @@ class Repl:
 
 
 @contextmanager
-def started(cwd: str, held: Confinement) -> Iterator[Repl]:
+def start_repl(cwd: str, held: Confinement) -> Iterator[Repl]:
     """The process, for the block."""
     (stdin, ask), (answers, told) = os.pipe(), os.pipe()
     channels, theirs = Channels(stdin, (told,), quiet=True), [stdin, told]
     try:
-        with process_limits.started(process_limits.python("worker"), cwd, held, channels, lasting=True) as running:
+        with process_limits.start_process(
+            process_limits.python_command("worker"), cwd, held, channels, lasting=True
+        ) as running:
             while theirs:
                 os.close(theirs.pop())
             with suppress(OSError):
-                process_limits.tell(ask, json.dumps({"answers": told}).encode(), held.limits.seconds)
-            yield Repl(running, ask, Lines(answers), held)
+                process_limits.write_line(ask, json.dumps({"answers": told}).encode(), held.limits.seconds)
+            yield Repl(running, ask, LineReader(answers), held)
     finally:
         for one in (*theirs, ask, answers):
             os.close(one)

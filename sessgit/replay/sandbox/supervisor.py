@@ -17,10 +17,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-_POLL = 0.02
-_NICE = 5
+_POLL_SECONDS = 0.02
+_NICENESS = 5
 """Whoever watches shall come first."""
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 _PRCTL = getattr(ctypes.CDLL(None), "prctl", None)
 """Of Linux alone."""
 _PARENT_DIES, _SUBREAPER = 1, 36
@@ -66,30 +66,30 @@ def main() -> None:
     adopts = _PRCTL is not None and _PRCTL(_SUBREAPER, 1, 0, 0, 0) == 0
     child = os.fork()
     if child == 0:
-        _become(job)
-    sweep = _sweep if adopts else lambda _: _end_group(child)
-    code, why = _watch(job, child, watched, sweep)
-    _say(job.report, {"code": code, "why": why})
+        _exec_command(job)
+    sweep = _kill_descendants if adopts else lambda _: _kill_group(child)
+    code, why = _wait_with_limits(job, child, watched, sweep)
+    _report(job.report, {"code": code, "why": why})
 
 
 # Inside
 
 
-def _become(job: Job) -> NoReturn:
+def _exec_command(job: Job) -> NoReturn:
     """Turns into the command."""
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         _die_with_parent(signal.SIGKILL)
         os.setsid()
-        os.nice(_NICE)
-        _limit(job)
+        os.nice(_NICENESS)
+        _set_limits(job)
         os.chdir(job.cwd)
         os.dup2(job.stdin if job.stdin >= 0 else os.open(os.devnull, os.O_RDONLY), 0)
         for kept in job.keep:
             os.set_inheritable(kept, True)
         os.execvpe(job.command[0], job.command, job.env)
     except (OSError, ValueError) as error:
-        _say(job.report, {"refused": f"{error.strerror if isinstance(error, OSError) else error}"})
+        _report(job.report, {"refused": f"{error.strerror if isinstance(error, OSError) else error}"})
     raise SystemExit(125)
 
 
@@ -98,7 +98,7 @@ def _die_with_parent(how: int) -> None:
         _PRCTL(_PARENT_DIES, how, 0, 0, 0)
 
 
-def _limit(job: Job) -> None:
+def _set_limits(job: Job) -> None:
     wanted = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NOFILE: job.open_files,
@@ -117,12 +117,14 @@ def _limit(job: Job) -> None:
 # Outside
 
 
-def _watch(job: Job, child: int, watched: Iterable[int], sweep: Callable[[int], None]) -> tuple[int | None, str]:
+def _wait_with_limits(
+    job: Job, child: int, watched: Iterable[int], sweep: Callable[[int], None]
+) -> tuple[int | None, str]:
     """The exit code, or None and why it was ended; nothing that it started is left."""
-    began, born, free = time.monotonic(), time.time(), _free(job)
+    began, born, free = time.monotonic(), time.time(), _free_disk(job)
     why = ""
     while True:
-        told = _told(watched)
+        told = _is_end_requested(watched)
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             sweep(0)
@@ -133,51 +135,55 @@ def _watch(job: Job, child: int, watched: Iterable[int], sweep: Callable[[int], 
         elif job.seconds and time.monotonic() - began > job.seconds:
             why = "time"
         else:
-            why = _too_much(job, free, born)
+            why = _exceeded_limit(job, free, born)
         if why:
-            _ask_to_end(child, job.grace)
+            _terminate(child, job.grace)
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
             sweep(child)
             return None, why
 
 
-def _ask_to_end(child: int, grace: float) -> None:
+def _terminate(child: int, grace: float) -> None:
     """Waits so many seconds at most for the command to end itself, with those that stayed in its process group."""
     deadline = time.monotonic() + grace
     with suppress(OSError):
         if grace:
             os.killpg(child, signal.SIGTERM)
         while time.monotonic() < deadline and not os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            time.sleep(_POLL)
+            time.sleep(_POLL_SECONDS)
 
 
-def _told(watched: Iterable[int]) -> bool:
+def _is_end_requested(watched: Iterable[int]) -> bool:
     """Whether somebody wants this to end; waits a moment for that, or for the command to end."""
     if not hasattr(signal, "sigtimedwait"):  # macOS
-        time.sleep(_POLL)
+        time.sleep(_POLL_SECONDS)
         return bool(set(signal.sigpending()) - {signal.SIGCHLD})
-    got = signal.sigtimedwait(watched, _POLL)
+    got = signal.sigtimedwait(watched, _POLL_SECONDS)
     return got is not None and got.si_signo != signal.SIGCHLD
 
 
-def _too_much(job: Job, free: int, began: float) -> str:
+def _exceeded_limit(job: Job, free: int, began: float) -> str:
     """`processes`, `memory`, `disk`: what of it was used up, or `""`."""
-    if job.disk and (gone := free - _free(job)) > job.disk and (gone > 4 * job.disk or _written(job, began) > job.disk):
+    if (
+        job.disk
+        and (gone := free - _free_disk(job)) > job.disk
+        and (gone > 4 * job.disk or _bytes_written(job, began) > job.disk)
+    ):
         return "disk"
-    found = _below(os.getpid(), _parents())
+    found = _descendants(os.getpid(), _parents_by_pid())
     if job.processes and len(found) > job.processes:
         return "processes"
-    if job.memory and sum(map(_resident, found)) > job.memory:
+    if job.memory and sum(map(_resident_memory, found)) > job.memory:
         return "memory"
     return ""
 
 
-def _sweep(child: int) -> None:
+def _kill_descendants(child: int) -> None:
     """Ends all that is left of what this process started, also what made itself a session of its own."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
-        found = _below(os.getpid(), _parents())
+        found = _descendants(os.getpid(), _parents_by_pid())
         for how in (signal.SIGSTOP, signal.SIGKILL):
             for pid in found:
                 with suppress(OSError):
@@ -190,7 +196,7 @@ def _sweep(child: int) -> None:
         time.sleep(0.005)
 
 
-def _end_group(child: int) -> None:
+def _kill_group(child: int) -> None:
     """Ends what stayed in the command's process group: where this process adopts nothing, it knows of no more."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
@@ -198,7 +204,7 @@ def _end_group(child: int) -> None:
         os.waitpid(child, 0)
 
 
-def _parents() -> Mapping[int, int]:
+def _parents_by_pid() -> Mapping[int, int]:
     """The parent of each process; of those that are dead already too, until somebody has asked how they ended."""
     found: dict[int, int] = {}
     try:
@@ -212,7 +218,7 @@ def _parents() -> Mapping[int, int]:
     return found
 
 
-def _below(top: int, parents: Mapping[int, int]) -> list[int]:
+def _descendants(top: int, parents: Mapping[int, int]) -> list[int]:
     children: dict[int, list[int]] = {}
     for pid, parent in parents.items():
         children.setdefault(parent, []).append(pid)
@@ -224,13 +230,13 @@ def _below(top: int, parents: Mapping[int, int]) -> list[int]:
     return found
 
 
-def _resident(pid: int) -> int:
+def _resident_memory(pid: int) -> int:
     with suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123
-        return int(file.read().split()[1]) * _PAGE
+        return int(file.read().split()[1]) * _PAGE_SIZE
     return 0
 
 
-def _written(job: Job, since: float) -> int:
+def _bytes_written(job: Job, since: float) -> int:
     """The bytes in files that were changed since then: others may have filled the disk meanwhile."""
     found = 0
     for folder in job.writable:
@@ -242,13 +248,13 @@ def _written(job: Job, since: float) -> int:
     return found
 
 
-def _free(job: Job) -> int:
+def _free_disk(job: Job) -> int:
     with suppress(OSError):
         found = os.statvfs(job.writable[0] if job.writable else job.cwd)
         return found.f_bavail * found.f_frsize
     return 0
 
 
-def _say(report: int, what: Mapping[str, Any]) -> None:
+def _report(report: int, what: Mapping[str, Any]) -> None:
     with suppress(OSError):
         os.write(report, json.dumps(what).encode() + b"\n")

@@ -13,7 +13,7 @@ import os
 import traceback
 from typing import Any
 
-_LONGEST = 200_000
+_LONGEST_REPR = 200_000
 """Characters of what is printed or shown that are told."""
 
 
@@ -24,13 +24,13 @@ def main() -> None:
     answers = int(json.loads(source.readline())["answers"])
     names: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
     for line in source:
-        told = json.dumps(_run(json.loads(line)["code"], names)).encode("utf-8", "backslashreplace") + b"\n"
+        told = json.dumps(_run_cell(json.loads(line)["code"], names)).encode("utf-8", "backslashreplace") + b"\n"
         while told:
             told = told[os.write(answers, told) :]
 
 
-def _run(code: str, names: dict[str, Any]) -> dict[str, Any]:
-    printed = _Kept()
+def _run_cell(code: str, names: dict[str, Any]) -> dict[str, Any]:
+    printed = _BoundedOutput()
     told: dict[str, Any] = {
         "error": "",
         "memory": False,
@@ -41,17 +41,17 @@ def _run(code: str, names: dict[str, Any]) -> dict[str, Any]:
     }
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            found = _evaluated(code, names)
+            found = _run_and_evaluate(code, names)
             if found is not None:
-                told |= {"has_value": True, "repr": repr(found)[:_LONGEST], **_in_json(found)}
+                told |= {"has_value": True, "repr": repr(found)[:_LONGEST_REPR], **_json_fields(found)}
     except MemoryError:
         told |= {"error": "MemoryError", "memory": True}
     except BaseException as error:  # whatever a cell raises is what came of it
-        told["error"] = "".join(traceback.format_exception_only(error)).strip()[:_LONGEST]
+        told["error"] = "".join(traceback.format_exception_only(error)).strip()[:_LONGEST_REPR]
     return told | {"printed": printed.text}
 
 
-def _evaluated(code: str, names: dict[str, Any]) -> Any:
+def _run_and_evaluate(code: str, names: dict[str, Any]) -> Any:
     """The value of the last expression, or None where the code ends with something else."""
     tree = ast.parse(code, "<cell>")
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
@@ -61,15 +61,15 @@ def _evaluated(code: str, names: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), "<cell>", "eval"), names)
 
 
-def _in_json(found: Any) -> dict[str, Any]:
+def _json_fields(found: Any) -> dict[str, Any]:
     try:
         text = json.dumps(found, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         return {}
-    return {"json": json.loads(text), "is_json": True} if len(text) <= _LONGEST else {}
+    return {"json": json.loads(text), "is_json": True} if len(text) <= _LONGEST_REPR else {}
 
 
-class _Kept(io.TextIOBase):
+class _BoundedOutput(io.TextIOBase):
     """What is printed, up to a length."""
 
     def __init__(self) -> None:
@@ -79,6 +79,6 @@ class _Kept(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        if len(self.text) < _LONGEST:
-            self.text += text[: _LONGEST - len(self.text)]
+        if len(self.text) < _LONGEST_REPR:
+            self.text += text[: _LONGEST_REPR - len(self.text)]
         return len(text)

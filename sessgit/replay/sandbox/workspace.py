@@ -22,9 +22,9 @@ from sessgit.store.index import Index
 from sessgit.store.sqlite.rows import Branch
 from sessgit.store.store import Store
 
-_KEPT = ("PATH",)
-_AFTER = r"(?![\w-]|\.\w)"
-_BEFORE = r"(?:(?<![\w./-])|(?<=[\s\"'=(]-[A-Za-z]))"
+_INHERITED_ENV = ("PATH",)
+_PATH_END = r"(?![\w-]|\.\w)"
+_PATH_START = r"(?:(?<![\w./-])|(?<=[\s\"'=(]-[A-Za-z]))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +50,25 @@ class Sandbox:
     _inward: Callable[[str], str] = field(default=str, compare=False)
     _outward: Callable[[str], str] = field(default=str, compare=False)
 
-    def inward(self, text: str) -> str:
+    def to_sandbox(self, text: str) -> str:
         """The text with the sandbox in place of the recorded folder."""
         return self._inward(text)
 
-    def outward(self, text: str) -> str:
+    def to_recorded(self, text: str) -> str:
         """The text with the recorded folder in place of the sandbox."""
         return self._outward(text)
 
     def is_inside(self, path: str) -> bool:
         """Whether an absolute path as it is recorded lies in the recorded folder, links aside."""
-        return below(os.path.normpath(path), self.source)
+        return is_below(os.path.normpath(path), self.source)
 
 
-NOWHERE = Sandbox("/", "/", (), {})
+NO_SANDBOX = Sandbox("/", "/", (), {})
 """For cells that functions of a program run, which need no folder."""
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class CodeOrigin:
     """Where the code is to come from: the recorded folder of the project, the folder here that stands for it, and what
     it was at, after which turn."""
 
@@ -78,37 +78,38 @@ class Origin:
     turn: int = 0
 
 
-def origin(store: Store, index: Index, branch: Branch, first: int, folder: str) -> Origin:
+def code_origin(store: Store, index: Index, branch: Branch, first: int, folder: str) -> CodeOrigin:
     """Where the code of turn `first` is to come from: as the project was noted at the end of the turn before, else at
     that turn's own; `folder` is the project here."""
     for turn in (first - 1, first):
         with suppress(NotFoundError):
-            return Origin(branch.state.project, folder, heads.at(store, index, branch, turn), turn)
-    return Origin(branch.state.project, folder)
+            return CodeOrigin(branch.state.project, folder, heads.head_at(store, index, branch, turn), turn)
+    return CodeOrigin(branch.state.project, folder)
 
 
 @contextmanager
-def made(origin: Origin, env: Mapping[str, str], chosen: str = "") -> Iterator[Sandbox]:
+def make_sandbox(origin: CodeOrigin, env: Mapping[str, str], chosen: str = "") -> Iterator[Sandbox]:
     """A sandbox that is there for the block; `chosen` is a folder of the person's to be it, which stays."""
-    with _temporary() as base:
+    with _temporary_folder() as base:
         for name in ("home", "tmp"):
             (base / name).mkdir()
         folder = chosen or str(base / "project")
         if chosen:
-            head, why, source = None, "", root(origin.recorded, origin.folder, env)
+            head, why, source = None, "", sandboxed_root(origin.recorded, origin.folder, env)
         else:
-            head, why, source = _filled(origin, folder, env)
-        own = {name: env[name] for name in _KEPT if name in env}
+            head, why, source = _fill_folder(origin, folder, env)
+        own = {name: env[name] for name in _INHERITED_ENV if name in env}
         own |= {"HOME": str(base / "home"), "TMPDIR": str(base / "tmp"), "LANG": "C.UTF-8", "SESSGIT_OFF": "1"}
         writable = (folder, own["HOME"], own["TMPDIR"])
         hidden = (env["HOME"],) if env.get("HOME", "/").strip("/") else ()
         yield Sandbox(
-            folder, source, writable, own, head, why, bool(chosen), tuple(_shared(Path(folder, ".git/objects"))),
-            hidden, origin.turn if head else 0, replacing(source, folder), replacing(folder, source),
+            folder, source, writable, own, head, why, bool(chosen),
+            tuple(_alternate_folders(Path(folder, ".git/objects"))),
+            hidden, origin.turn if head else 0, path_replacer(source, folder), path_replacer(folder, source),
         )  # fmt: skip
 
 
-def check_given(folder: str, guarded: Sequence[str]) -> str:
+def check_given_folder(folder: str, guarded: Sequence[str]) -> str:
     """The folder with its links resolved; raises NotFoundError where it is none, UsageError where something that is
     guarded lies in it, or it in that."""
     real = os.path.realpath(folder)
@@ -116,7 +117,7 @@ def check_given(folder: str, guarded: Sequence[str]) -> str:
         raise NotFoundError(f"there is no folder {folder}", "--in needs an existing folder.")
     for other in filter(None, guarded):
         place = os.path.realpath(other)
-        if real == "/" or below(real, place) or below(place, real):
+        if real == "/" or is_below(real, place) or is_below(place, real):
             raise UsageError(
                 f"--in {folder} is not safe: what runs there could change {place}",
                 "Name an empty folder, or leave out --in.",
@@ -124,16 +125,16 @@ def check_given(folder: str, guarded: Sequence[str]) -> str:
     return real
 
 
-def below(path: str, folder: str) -> bool:
+def is_below(path: str, folder: str) -> bool:
     """Whether a path is the folder or lies in it. In the root nothing lies, nor in a folder that is not known: no
     sandbox can stand for them."""
     return bool(folder.strip("/")) and (path == folder or path.startswith(f"{folder.rstrip('/')}/"))
 
 
-def root(recorded: str, folder: str, env: Mapping[str, str]) -> str:
+def sandboxed_root(recorded: str, folder: str, env: Mapping[str, str]) -> str:
     """The folder, as it is recorded, for which a sandbox stands: the top of the repository, else the project's."""
     try:
-        return _top(recorded, git.checkout(folder, env).inner)
+        return _recorded_top(recorded, git.find_checkout(folder, env).inner)
     except SessgitError:
         return recorded
 
@@ -141,40 +142,40 @@ def root(recorded: str, folder: str, env: Mapping[str, str]) -> str:
 # Inside
 
 
-def _filled(origin: Origin, folder: str, env: Mapping[str, str]) -> tuple[Head | None, str, str]:
+def _fill_folder(origin: CodeOrigin, folder: str, env: Mapping[str, str]) -> tuple[Head | None, str, str]:
     """What the folder holds now, or why it is empty; and the recorded folder that it stands for."""
     path = Path(folder)
     try:
-        found = git.checkout(origin.folder, env)
+        found = git.find_checkout(origin.folder, env)
     except SessgitError as error:
         path.mkdir()
         return None, str(error), origin.recorded
-    source = _top(origin.recorded, found.inner)
+    source = _recorded_top(origin.recorded, found.inner)
     try:
         if origin.head is None:
             raise NotFoundError("the project's commit is unknown")
-        if not git.has(found.top, env, f"{origin.head.commit}^{{commit}}"):
+        if not git.has_object(found.top, env, f"{origin.head.commit}^{{commit}}"):
             raise NotFoundError(f"the project's commit {origin.head.commit[:8]} is not in {found.top}")
-        _cloned(found.top, origin.head, folder, env)
+        _clone_repository(found.top, origin.head, folder, env)
     except SessgitError as error:
         if path.exists():
-            tempdirs.erase(path)
+            tempdirs.delete_folder(path)
         path.mkdir()
         return None, str(error), source
     return origin.head, "", source
 
 
-def _cloned(top: str, head: Head, folder: str, env: Mapping[str, str]) -> None:
-    git.write(top, env, "clone", "--quiet", "--shared", "--no-checkout", "--template=", "--", top, folder)
-    git.write(folder, env, "remote", "remove", "origin")
+def _clone_repository(top: str, head: Head, folder: str, env: Mapping[str, str]) -> None:
+    git.run_change(top, env, "clone", "--quiet", "--shared", "--no-checkout", "--template=", "--", top, folder)
+    git.run_change(folder, env, "remote", "remove", "origin")
     if head.branch and not head.branch.startswith("-"):
         with suppress(SessgitError):
-            git.write(folder, env, "checkout", "--quiet", "-B", head.branch, head.commit, "--")
+            git.run_change(folder, env, "checkout", "--quiet", "-B", head.branch, head.commit, "--")
             return
-    git.write(folder, env, "checkout", "--quiet", "--detach", head.commit, "--")
+    git.run_change(folder, env, "checkout", "--quiet", "--detach", head.commit, "--")
 
 
-def _shared(objects: Path) -> Iterator[str]:
+def _alternate_folders(objects: Path) -> Iterator[str]:
     """Yield the folders whose objects a repository shares, and those that these share in turn."""
     waiting, met = [objects], {objects}
     while waiting:
@@ -188,27 +189,27 @@ def _shared(objects: Path) -> Iterator[str]:
                     yield str(other)
 
 
-def _top(recorded: str, inner: str) -> str:
+def _recorded_top(recorded: str, inner: str) -> str:
     """The top of the repository, as the paths of the conversation have it."""
     shorter = recorded.rstrip("/").removesuffix(f"/{inner.rstrip('/')}") if inner else recorded
     return shorter or "/"
 
 
-def replacing(old: str, new: str) -> Callable[[str], str]:
+def path_replacer(old: str, new: str) -> Callable[[str], str]:
     """A function that puts one folder in place of another in a text, also by the path to which links lead."""
     places = {old.rstrip("/"), os.path.realpath(old).rstrip("/")} - {""}
     if not places:
         return str
     either = "|".join(map(re.escape, sorted(places, key=len, reverse=True)))
-    found = re.compile(f"{_BEFORE}(?:{either}){_AFTER}")
+    found = re.compile(f"{_PATH_START}(?:{either}){_PATH_END}")
     return lambda text: found.sub(lambda _: new, text)
 
 
 @contextmanager
-def _temporary() -> Iterator[Path]:
+def _temporary_folder() -> Iterator[Path]:
     with ExitStack() as stack:
         try:
-            base = stack.enter_context(tempdirs.room("sessgit-replay-"))
+            base = stack.enter_context(tempdirs.make_folder("sessgit-replay-"))
         except OSError as error:
             raise SessgitError(
                 f"cannot create a temporary folder: {error.strerror}", "Set TMPDIR to another place."
@@ -216,7 +217,7 @@ def _temporary() -> Iterator[Path]:
         yield base
 
 
-def guarded(folder: str, store: Path, config: Path) -> tuple[str, ...]:
+def protected_folders(folder: str, store: Path, config: Path) -> tuple[str, ...]:
     """What no sandbox may be, hold or lie in: the project, the store, the client's folder."""
-    found = project.worktree(folder) or project.root(folder) if folder else ""
+    found = project.linked_worktree(folder) or project.project_root(folder) if folder else ""
     return (found, str(store), str(config))

@@ -23,17 +23,17 @@ from pathlib import Path
 from threading import Thread
 
 _PREFIX = "tmp_objdir-sessgit-"
-_AT_ONCE = 8
+_SYNC_THREADS = 8
 """So many wait together: more of them are hardly faster, and each is a thread."""
 _TRIES = 5
 _WAIT = 0.001
-_UNSYNCED = (errno.EINVAL, errno.ENOTSUP)
+_SYNC_UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP)
 """What a file system says that cannot sync folders."""
-_WHOLE_DRIVE: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+_FULL_FSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 """On macOS what is synced lies in the drive's own memory until that is written out."""
 
 
-class Aside:
+class PendingObjects:
     """The folder of one process, and what it was asked to write since names were last given."""
 
     def __init__(self, store: Path) -> None:
@@ -41,20 +41,20 @@ class Aside:
         self._objects = store / "objects"
         self.folder = self._objects / f"{_PREFIX}{os.urandom(6).hex()}"
         self._asked: dict[str, None] = {}
-        self._remove: weakref.finalize[..., Aside] | None = None
+        self._remove: weakref.finalize[..., PendingObjects] | None = None
 
     def begin(self) -> None:
         """The folder is there, and nobody takes it for one that a killed process left. Raises OSError."""
         if self._remove is not None:
             return
-        sweep(self._store)
-        self._remove = weakref.finalize(self, _end, self.folder, _made(self.folder), os.getpid())
+        delete_stale_folders(self._store)
+        self._remove = weakref.finalize(self, _delete_folder, self.folder, _make_folder(self.folder), os.getpid())
 
     def note(self, oid: str) -> None:
         """The object was written here, or found where it belongs."""
         self._asked[oid] = None
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """All that was asked for is on the disk under its name when this returns; raises OSError.
 
         So is what was there already: who gave it its name a moment ago may not be done, and git does not wait for the
@@ -62,17 +62,21 @@ class Aside:
         """
         if not self._asked:
             return
-        new = {path: _place(self._objects, oid) for oid in self._asked if (path := _place(self.folder, oid)).exists()}
-        known = {_place(self._objects, oid) for oid in self._asked} - set(new.values())
-        loose = known.intersection(_synced([*new, *known]))
-        write_out(self._objects)
+        new = {
+            path: _object_path(self._objects, oid)
+            for oid in self._asked
+            if (path := _object_path(self.folder, oid)).exists()
+        }
+        known = {_object_path(self._objects, oid) for oid in self._asked} - set(new.values())
+        loose = known.intersection(_sync_existing([*new, *known]))
+        flush_drive(self._objects)
         for path, place in new.items():  # in the order of writing: none has its name before those that it leads to
-            _name(path, place)
+            _link(path, place)
         folders = {place.parent for place in (*new.values(), *loose)}
         if len(loose) < len(known):  # it is in a pack: whoever makes one syncs it, but not its name
             folders.add(self._objects / "pack")
-        _synced(sorted(folders))
-        write_out(self._objects)
+        _sync_existing(sorted(folders))
+        flush_drive(self._objects)
         self._asked.clear()
 
     def drop(self) -> None:
@@ -83,45 +87,45 @@ class Aside:
             self._remove = None
 
 
-def sweep(store: Path) -> int:
+def delete_stale_folders(store: Path) -> int:
     """Deletes the folders of processes that are no more, and returns how many."""
     count = 0
     for folder in (store / "objects").glob(f"{_PREFIX}*"):
-        handle = _locked(folder)
+        handle = _lock_folder(folder)
         if handle:
-            _end(folder, handle, os.getpid())
+            _delete_folder(folder, handle, os.getpid())
             count += 1
     return count
 
 
-def give_name(path: Path, folder: Path, oid: str) -> None:
+def link_object(path: Path, folder: Path, oid: str) -> None:
     """Makes a file, whole, that object of a folder of objects. Raises OSError."""
-    _name(path, _place(folder, oid))
+    _link(path, _object_path(folder, oid))
 
 
-def write_out(folder: Path) -> None:
+def flush_drive(folder: Path) -> None:
     """What was synced outlasts a loss of power: on macOS that takes a call of its own. Raises OSError."""
-    if _WHOLE_DRIVE is None:
+    if _FULL_FSYNC is None:
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.fcntl(handle, _WHOLE_DRIVE)
+        fcntl.fcntl(handle, _FULL_FSYNC)
     except OSError as error:
-        if error.errno not in _UNSYNCED:  # a file system of the network has no drive here
+        if error.errno not in _SYNC_UNSUPPORTED:  # a file system of the network has no drive here
             raise
     finally:
         os.close(handle)
 
 
-def _place(folder: Path, oid: str) -> Path:
+def _object_path(folder: Path, oid: str) -> Path:
     return folder / oid[:2] / oid[2:]
 
 
-def _made(folder: Path) -> int:
+def _make_folder(folder: Path) -> int:
     """The descriptor that holds a folder which was not there."""
     for _ in range(_TRIES):
         folder.mkdir(mode=0o700, exist_ok=True)
-        handle = _locked(folder)
+        handle = _lock_folder(folder)
         if handle and folder.is_dir():
             return handle
         if handle:
@@ -130,7 +134,7 @@ def _made(folder: Path) -> int:
     raise OSError(errno.EAGAIN, "a folder is taken away as soon as it is made", str(folder))
 
 
-def _name(path: Path, place: Path) -> None:
+def _link(path: Path, place: Path) -> None:
     for tries_left in reversed(range(_TRIES)):
         try:
             path.rename(place)
@@ -142,7 +146,7 @@ def _name(path: Path, place: Path) -> None:
             return
 
 
-def _locked(folder: Path) -> int:
+def _lock_folder(folder: Path) -> int:
     """The descriptor that holds a folder, or 0 where somebody else does or there is none."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -156,7 +160,7 @@ def _locked(folder: Path) -> int:
     return handle
 
 
-def _end(folder: Path, handle: int, process: int) -> None:
+def _delete_folder(folder: Path, handle: int, process: int) -> None:
     """Deletes the folder and lets go of it; in a child of its process it does nothing."""
     if os.getpid() != process:
         return
@@ -172,7 +176,7 @@ def _end(folder: Path, handle: int, process: int) -> None:
     os.close(handle)
 
 
-def _synced(paths: Iterable[Path]) -> list[Path]:
+def _sync_existing(paths: Iterable[Path]) -> list[Path]:
     """Those files and folders that are there; they are on the disk when this returns. Raises OSError."""
     waiting, there, failed = deque(paths), list[Path](), list[OSError]()
 
@@ -193,7 +197,7 @@ def _synced(paths: Iterable[Path]) -> list[Path]:
 
     others = list[Thread]()
     with suppress(RuntimeError):  # there are no more threads to be had: fewer do it too
-        for _ in range(min(_AT_ONCE, len(waiting)) - 1):
+        for _ in range(min(_SYNC_THREADS, len(waiting)) - 1):
             other = Thread(target=work, daemon=True)
             other.start()
             others.append(other)
@@ -211,7 +215,7 @@ def sync(path: Path) -> None:
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in _UNSYNCED:
+        if error.errno not in _SYNC_UNSUPPORTED:
             raise
     finally:
         os.close(handle)

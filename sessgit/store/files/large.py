@@ -12,26 +12,26 @@ from pathlib import Path
 from typing import Final
 
 from sessgit.errors import StoreError
-from sessgit.model.line_list import Bytes, pieces
+from sessgit.model.line_list import Bytes, file_pieces
 from sessgit.store.files import durable_write
 
-LEAST: Final = 4 << 20
+LARGE_SIZE: Final = 4 << 20
 """So many bytes are large."""
 _LEVEL = 1
 """As git and the library compress loose objects."""
-_STEP = 1 << 20
-_BLOB = 3
+_CHUNK_SIZE = 1 << 20
+_BLOB_TYPE = 3
 
 
 def object_id(kind: str, data: Bytes) -> str:
     """The id that git gives an object."""
     digest = hashlib.sha1(b"%s %d\0" % (kind.encode("ascii"), len(data)), usedforsecurity=False)
-    for piece in pieces(data):
+    for piece in file_pieces(data):
         digest.update(piece)
     return digest.hexdigest()
 
 
-def write(folder: Path, data: Bytes, has: Callable[[str], bool]) -> str:
+def write_blob(folder: Path, data: Bytes, has: Callable[[str], bool]) -> str:
     """The id of a file, which is put among the loose objects of a folder, whole or not at all, unless `has` tells that
     it is there. Raises OSError."""
     oid = object_id("blob", data)
@@ -41,8 +41,8 @@ def write(folder: Path, data: Bytes, has: Callable[[str], bool]) -> str:
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.writelines(_compressed(data))
-        durable_write.give_name(beside, folder, oid)
+            file.writelines(_compress_loose(data))
+        durable_write.link_object(beside, folder, oid)
     except BaseException:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
@@ -50,7 +50,7 @@ def write(folder: Path, data: Bytes, has: Callable[[str], bool]) -> str:
     return oid
 
 
-def lines(
+def read_lines(
     store: Path,
     header: Callable[[str], tuple[int, int]],
     oid: str,
@@ -64,14 +64,14 @@ def lines(
         kind, size = header(oid)
     except errors:
         return None
-    if kind != _BLOB or size <= LEAST:
+    if kind != _BLOB_TYPE or size <= LARGE_SIZE:
         return None
     from sessgit.store import git  # starts children, which few need
 
-    found, digest = _Lines(longest), hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+    found, digest = _LineSplitter(longest), hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     with suppress(StoreError, OSError), Path(os.devnull).open("rb") as nothing:
-        with git.speaking(store, ["cat-file", "blob", oid], (), nothing) as told:
-            while piece := told.read(_STEP):
+        with git.run_with_progress(store, ["cat-file", "blob", oid], (), nothing) as told:
+            while piece := told.read(_CHUNK_SIZE):
                 digest.update(piece)
                 found.take(piece)
         if digest.hexdigest() == oid:
@@ -79,15 +79,15 @@ def lines(
     return None
 
 
-def steps(data: Iterable[bytes]) -> Iterator[memoryview]:
+def chunks(data: Iterable[bytes]) -> Iterator[memoryview]:
     """The same bytes, no more at once than are worked on well."""
     for piece in data:
         whole = memoryview(piece)
-        for start in range(0, len(whole), _STEP):
-            yield whole[start : start + _STEP]
+        for start in range(0, len(whole), _CHUNK_SIZE):
+            yield whole[start : start + _CHUNK_SIZE]
 
 
-class _Lines:
+class _LineSplitter:
     """Lines out of pieces. A buffer is handed out without a copy, which a list of pieces could not be."""
 
     def __init__(self, longest: float) -> None:
@@ -112,10 +112,10 @@ class _Lines:
         return self._line.getvalue() if self._line.tell() <= self._longest else b""
 
 
-def _compressed(data: Bytes) -> Iterator[bytes]:
+def _compress_loose(data: Bytes) -> Iterator[bytes]:
     """A loose object of a file."""
     packing = zlib.compressobj(_LEVEL)
     yield packing.compress(b"blob %d\0" % len(data))
-    for piece in steps(pieces(data)):
+    for piece in chunks(file_pieces(data)):
         yield packing.compress(piece)
     yield packing.flush()

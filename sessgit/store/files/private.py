@@ -17,7 +17,7 @@ UMASK = 0o077
 """For children that make files of a store."""
 
 
-class _Narrowed:
+class _UmaskCount:
     """How many of this process's threads have the umask narrowed, and what it was."""
 
     lock = Lock()
@@ -28,17 +28,17 @@ class _Narrowed:
 @contextmanager
 def files() -> Iterator[None]:
     """What is made inside is readable by its owner alone."""
-    with _Narrowed.lock:
-        if not _Narrowed.count:
-            _Narrowed.before = os.umask(UMASK)
-        _Narrowed.count += 1
+    with _UmaskCount.lock:
+        if not _UmaskCount.count:
+            _UmaskCount.before = os.umask(UMASK)
+        _UmaskCount.count += 1
     try:
         yield
     finally:
-        with _Narrowed.lock:
-            _Narrowed.count -= 1
-            if not _Narrowed.count:
-                os.umask(_Narrowed.before)
+        with _UmaskCount.lock:
+            _UmaskCount.count -= 1
+            if not _UmaskCount.count:
+                os.umask(_UmaskCount.before)
 
 
 def folder(path: Path) -> None:

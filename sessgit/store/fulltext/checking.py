@@ -13,9 +13,9 @@ from pathlib import Path
 
 from sessgit.errors import StoreError
 from sessgit.store import layout
-from sessgit.store.fulltext.index import BITS, PLACE, Texts, Words, looked_into, words_of
+from sessgit.store.fulltext.index import LINE_BITS, LINE_MASK, Texts, Words, looked_into, words_of
 
-_HELD = """SELECT name, tip, number, placed.turn, placed.variant, lines, at, hashes FROM branches
+_SELECT_PLACED = """SELECT name, tip, number, placed.turn, placed.variant, lines, at, hashes FROM branches
     JOIN placed ON branch = branches.id LEFT JOIN bodies USING (turn, variant) ORDER BY name, number"""
 _HASH = 8
 _Place = tuple[int, int, int, bytes]
@@ -23,7 +23,7 @@ Lines = Callable[[str, int], Sequence[Texts] | None]
 """What is to be found in each line of a turn as of a commit, None where that cannot be read."""
 
 
-def differing(
+def differing_branches(
     store: Path, tips: Mapping[str, str], commits: Callable[[str], Mapping[int, str]], lines: Lines
 ) -> list[str]:
     """The branches of which the text index holds anything but what their turns say, by name.
@@ -39,18 +39,18 @@ def differing(
         if db is None:
             return []
         with closing(db):
-            return list(dict.fromkeys(_differing(db, tips, commits, lines)))
+            return list(dict.fromkeys(_find_differing(db, tips, commits, lines)))
     except sqlite3.Error as error:
         raise StoreError(f"cannot read the full-text index: {error}") from error
 
 
-def _differing(
+def _find_differing(
     db: sqlite3.Connection, tips: Mapping[str, str], commits: Callable[[str], Mapping[int, str]], lines: Lines
 ) -> Iterator[str]:
-    held = _Held(db)
+    held = _IndexedWords(db)
     right: dict[_Place, bool] = {}
     known, numbers = "", dict[int, str]()
-    for name, tip, number, turn, variant, count, at, hashes in db.execute(_HELD).fetchall():
+    for name, tip, number, turn, variant, count, at, hashes in db.execute(_SELECT_PLACED).fetchall():
         if tips.get(name) != tip:
             continue
         if name != known:
@@ -63,7 +63,7 @@ def _differing(
             yield name
 
 
-class _Held:
+class _IndexedWords:
     """Where the text index has words."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
@@ -81,9 +81,9 @@ class _Held:
             return False
         said = {row[0] for row in words.rows}
         longest = len(hashes) // _HASH
-        every = (*range(words.lines), *range(longest, (longest | PLACE) + 1))
+        every = (*range(words.lines), *range(longest, (longest | LINE_MASK) + 1))
         return all((self._row(turn, variant, line) in self.all) == (line in said) for line in every)
 
     def _row(self, turn: int, variant: int, line: int) -> int:
-        block = self.blocks.get((turn, variant, line >> BITS))
-        return -1 if block is None else block << BITS | line & PLACE
+        block = self.blocks.get((turn, variant, line >> LINE_BITS))
+        return -1 if block is None else block << LINE_BITS | line & LINE_MASK

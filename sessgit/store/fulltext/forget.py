@@ -12,10 +12,10 @@ from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
 from sessgit.store.sqlite import cache_file
 
-_UNHELD = "WHERE commit_id NOT IN (SELECT substr(commits, -40) FROM turns)"
+_WHERE_UNREACHABLE = "WHERE commit_id NOT IN (SELECT substr(commits, -40) FROM turns)"
 
 
-def words(store: Path, sessions: Collection[str]) -> None:
+def forget_sessions(store: Path, sessions: Collection[str]) -> None:
     """Removes the text index if it holds words of one of these sessions that no other one has: it is made anew."""
     if not StorePaths(store).text.exists():
         return
@@ -31,17 +31,17 @@ def words(store: Path, sessions: Collection[str]) -> None:
         raise StoreError(f"cannot use the full-text index: {error}", "Try again in a while.") from error
 
 
-def all_words(store: Path) -> None:
+def remove_fulltext_index(store: Path) -> None:
     """Removes the text index, whatever it holds: it is made anew."""
-    cache_file.remove(StorePaths(store).text)
+    cache_file.remove_file(StorePaths(store).text)
 
 
-def everything(index: Index) -> None:
+def reset_index(index: Index) -> None:
     """Removes the index, whatever it holds, and begins a new one, in which nothing is yet."""
-    index._renew(cache_file.DAMAGE)
+    index._renew(cache_file.DAMAGE_ERROR)
 
 
-def rows(index: Index) -> None:
+def forget_unreachable(index: Index) -> None:
     """Takes out of the index, which is level with the refs, what is remembered of turns that no branch has.
 
     The file is written anew: SQLite leaves what was deleted where it stood.
@@ -49,7 +49,7 @@ def rows(index: Index) -> None:
     try:
         with index._db as db:
             for table in ("gists", "touched", "cells"):
-                db.execute(f"DELETE FROM {table} {_UNHELD}")
+                db.execute(f"DELETE FROM {table} {_WHERE_UNREACHABLE}")
         index._db.execute("VACUUM")
         index._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.Error as error:

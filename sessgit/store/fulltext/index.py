@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit.errors import StoreError
-from sessgit.model.search_query import spaced
+from sessgit.model.search_query import space_single_char_words
 from sessgit.store import layout
 from sessgit.store.sqlite import cache_file
 
-LONGEST = 1 << 18
+LONGEST_TEXT = 1 << 18
 """Characters of one line's text by one speaker that are indexed: half of them from its beginning, half from its end."""
 
 _VERSION = 2
@@ -49,19 +49,19 @@ WORDS = _TABLES["words"]
 _INDEXES = ("CREATE INDEX placed_turn ON placed(turn)", "CREATE INDEX placed_at ON placed(at)")
 _SCHEMA = cache_file.Schema(_VERSION, tuple(_TABLES), (*_TABLES.values(), *_INDEXES))
 
-BITS = 5
+LINE_BITS = 5
 """Each 32 lines of a turn have a block; a row's id is its block's and, in so many bits, its place there. What one word
 stands in are numbers close to each other then, which take a byte or two and not five."""
-PLACE = (1 << BITS) - 1
+LINE_MASK = (1 << LINE_BITS) - 1
 _HASH = 8
 _CHECKPOINT = 8_000
 """Pages of 4 KB after which what was written is moved into the file itself."""
-_GATHERED = 48 << 20
+_FTS_HASH_BYTES = 48 << 20
 """Bytes of words that are gathered before they are written."""
-_SELDOM = {"automerge": 0, "crisismerge": 64}
-_USUAL = {"automerge": 4, "crisismerge": 16}
+_BULK_MERGE = {"automerge": 0, "crisismerge": 64}
+_NORMAL_MERGE = {"automerge": 4, "crisismerge": 16}
 """Of how many parts on a level FTS5 begins to make one, and of how many at the latest; by default the second."""
-_NO_WORD = re.compile(r"[^a-z0-9]")
+_NON_WORD = re.compile(r"[^a-z0-9]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class TextIndex:
         """Whether nothing can be added to what is indexed."""
         if self.read_only:
             self.db.close()
-            self.db = _reading(self._file)
+            self.db = _open_read_only(self._file)
         self.db.isolation_level = None
         self.db.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
         self.db.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT}")
@@ -132,16 +132,16 @@ class TextIndex:
         """Lets FTS5 gather more words in memory before it writes them: of each MB, as it is by itself, the parts that
         it wrote are joined again and again. Whoever only adds a turn gathers no more than that."""
         with suppress(sqlite3.Error):  # somebody else is writing, or it is damaged, which whoever asks finds out
-            if self.db.execute("SELECT v FROM words_config WHERE k = 'hashsize'").fetchone() != (_GATHERED,):
-                self.db.execute("INSERT INTO words(words, rank) VALUES ('hashsize', ?)", (_GATHERED,))
+            if self.db.execute("SELECT v FROM words_config WHERE k = 'hashsize'").fetchone() != (_FTS_HASH_BYTES,):
+                self.db.execute("INSERT INTO words(words, rank) VALUES ('hashsize', ?)", (_FTS_HASH_BYTES,))
 
-    def expect(self, *, much: bool) -> None:
+    def set_bulk_mode(self, *, much: bool) -> None:
         """Where much is to come, what was written is seldom joined to larger parts meanwhile: that takes a sixth of
         the time. It lasts until this is asked again. Raises `sqlite3.Error` where nothing can be written."""
-        wanted = _SELDOM if much else _USUAL
+        wanted = _BULK_MERGE if much else _NORMAL_MERGE
         held = dict(self.db.execute("SELECT k, v FROM words_config").fetchall())
         for name, value in wanted.items():
-            if held.get(name, _USUAL[name]) != value:
+            if held.get(name, _NORMAL_MERGE[name]) != value:
                 self.db.execute("INSERT INTO words(words, rank) VALUES (?, ?)", (name, value))
 
     def join(self) -> None:
@@ -154,7 +154,7 @@ class TextIndex:
     def remove(self) -> None:
         """Closes it and deletes the file: the next one begins anew."""
         self.db.close()
-        cache_file.remove(self._file)
+        cache_file.remove_file(self._file)
 
     # Following the branches
 
@@ -259,10 +259,10 @@ class TextIndex:
         for line, *columns in words.rows:
             if line < known:
                 continue
-            if line >> BITS != numbered:
-                numbered = line >> BITS
+            if line >> LINE_BITS != numbered:
+                numbered = line >> LINE_BITS
                 block = self._block(turn, variant, numbered)
-            rows.append((block << BITS | line & PLACE, *columns))
+            rows.append((block << LINE_BITS | line & LINE_MASK, *columns))
         self.db.executemany("INSERT INTO words(rowid, asked, answered, did, tool) VALUES (?,?,?,?,?)", rows)
 
     def _block(self, turn: int, variant: int, number: int) -> int:
@@ -277,7 +277,7 @@ class TextIndex:
         self.db.execute("INSERT INTO placed VALUES (?,?,?,?,?,?)", values)
         self.db.execute("DELETE FROM gone WHERE turn = ?", (body.turn,))
 
-    def arrive(self, branch: str, tip: str) -> None:
+    def mark_indexed(self, branch: str, tip: str) -> None:
         """Notes that a branch is indexed up to its tip."""
         self.db.execute("UPDATE branches SET tip = ? WHERE name = ?", (tip, branch))
 
@@ -302,7 +302,7 @@ class TextIndex:
             self.db.executemany(left, turns)
 
 
-def _reading(file: Path) -> sqlite3.Connection:
+def _open_read_only(file: Path) -> sqlite3.Connection:
     """The file as it is, in a folder where nothing can be written."""
     for how in ("mode=ro", "immutable=1"):
         try:
@@ -326,7 +326,7 @@ def looked_into(file: Path) -> sqlite3.Connection | None:
         db = sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True)
         version = db.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.OperationalError:
-        return _reading(file)
+        return _open_read_only(file)
     if version == _VERSION:
         return db
     db.close()
@@ -356,15 +356,15 @@ def line_hashes(lines: Sequence[Texts]) -> bytes:
 
 def _indexed(text: str) -> str:
     """As much of a text as is indexed, in a form that SQLite takes."""
-    if len(text) > LONGEST:
-        half = LONGEST // 2
+    if len(text) > LONGEST_TEXT:
+        half = LONGEST_TEXT // 2
         text = f"{text[:half]} {text[-half:]}"
-    return text if text.isascii() else plain(spaced(text))
+    return text if text.isascii() else plain(space_single_char_words(text))
 
 
 def tool_word(name: str) -> str:
     """A tool's name as one word."""
-    return _NO_WORD.sub("x", name.lower())
+    return _NON_WORD.sub("x", name.lower())
 
 
 def _tool(name: str) -> str:

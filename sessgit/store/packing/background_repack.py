@@ -17,38 +17,38 @@ from pathlib import Path
 from sessgit.store.files import private
 from sessgit.store.layout import StorePaths
 
-LEAST = 1 << 20
+LEAST_BYTES = 1 << 20
 """Bytes of packs for which a process is started."""
-_NAME = re.compile(r"pack-[0-9a-f]{40}", re.ASCII)
-_KEPT = ("HOME", "PATH", "LANG", "TMPDIR")
-_DETACHED = '"$@" &'
+_PACK_NAME = re.compile(r"pack-[0-9a-f]{40}", re.ASCII)
+_INHERITED_ENV = ("HOME", "PATH", "LANG", "TMPDIR")
+_DETACH_SCRIPT = '"$@" &'
 """The shell ends at once, so that the process is no child of a program that goes on and would have to wait for it."""
 
 
-def note(store: Path, names: Iterable[str]) -> None:
+def note_packs(store: Path, names: Iterable[str]) -> None:
     """Notes packs that an import made. The caller holds the maintenance lock."""
     with suppress(OSError), private.files(), StorePaths(store).repacking.open("a", encoding="ascii") as file:
         file.writelines(f"{name}\n" for name in names)
 
 
-def names(store: Path) -> set[str]:
+def noted_packs(store: Path) -> set[str]:
     """Return the names of the noted packs that are there."""
     try:
         noted = StorePaths(store).repacking.read_text("ascii", "replace").split("\n")
     except OSError:
         return set()
-    return {name for name in noted if _NAME.fullmatch(name) and _pack(store, name).exists()}
+    return {name for name in noted if _PACK_NAME.fullmatch(name) and _pack_path(store, name).exists()}
 
 
 def is_due(store: Path) -> bool:
     """Return whether there is enough to pack again."""
     try:
-        return sum(_pack(store, name).stat().st_size for name in names(store)) >= LEAST
+        return sum(_pack_path(store, name).stat().st_size for name in noted_packs(store)) >= LEAST_BYTES
     except OSError:  # it is being packed
         return False
 
 
-def start(store: Path, env: Mapping[str, str]) -> bool:
+def start_repack(store: Path, env: Mapping[str, str]) -> bool:
     """Start the process if there is enough to pack again; returns whether it did. The process outlives this one and
     gets only some variables of `env`."""
     if not is_due(store):
@@ -57,8 +57,8 @@ def start(store: Path, env: Mapping[str, str]) -> bool:
         command = [sys.executable, "-P", "-m", "sessgit.recorder.packer", str(store.absolute())]
         path = os.pathsep.join(filter(None, sys.path))
         subprocess.run(
-            ["/bin/sh", "-c", _DETACHED, "sh", *command], cwd="/", check=True, start_new_session=True,
-            env={key: env[key] for key in _KEPT if key in env} | {"PYTHONPATH": path},
+            ["/bin/sh", "-c", _DETACH_SCRIPT, "sh", *command], cwd="/", check=True, start_new_session=True,
+            env={key: env[key] for key in _INHERITED_ENV if key in env} | {"PYTHONPATH": path},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):  # the store is larger for it, and whole
@@ -66,5 +66,5 @@ def start(store: Path, env: Mapping[str, str]) -> bool:
     return True
 
 
-def _pack(store: Path, name: str) -> Path:
+def _pack_path(store: Path, name: str) -> Path:
     return store / "objects" / "pack" / f"{name}.pack"

@@ -12,24 +12,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-LISTING: Final = (
+REV_LIST: Final = (
     "rev-list", "--all", "--objects", "--in-commit-order", "--topo-order", "--parents", "--left-right",
 )  # fmt: skip
 """What git is asked for: each commit behind an arrow with its parents, and then what it has that no commit before it
 had, each with its path."""
 
-_ARROWS = b"<>"
-_DEEP = 3
+_SIDE_MARKERS = b"<>"
+_DEEP_LEVEL = 3
 """So many slashes has the path of a file that lies in a turn's folder itself: `turns/0000/000001/cells.jsonl`."""
 
 
-def named(listed: Iterable[bytes]) -> Iterator[bytes]:
+def pack_objects_lines(listed: Iterable[bytes]) -> Iterator[bytes]:
     """The lines for `git pack-objects`, out of what git lists."""
     lines: dict[bytes, bytes] = {}
     count, line = 0, b""
     for entry in listed:
         oid, _, path = entry.rstrip(b"\n").partition(b" ")
-        if oid[:1] in _ARROWS:
+        if oid[:1] in _SIDE_MARKERS:
             commit, parents = oid[1:], path.split(b" ")
             known = lines.pop(commit, None)
             if known is None:
@@ -38,7 +38,7 @@ def named(listed: Iterable[bytes]) -> Iterator[bytes]:
             if parents[0]:
                 lines.setdefault(parents[0], line)
             yield commit + b"\n"
-        elif path.count(b"/") > _DEEP:
+        elif path.count(b"/") > _DEEP_LEVEL:
             yield oid + b" " + path + b"\n"
         else:
             yield oid + b" " + path.rpartition(b"/")[2] + b"." + line + b"\n"

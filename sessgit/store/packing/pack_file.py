@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from sessgit.errors import ROOM, StoreError
-from sessgit.model.line_list import Bytes, pieces
-from sessgit.store.files.large import object_id, steps
+from sessgit.model.line_list import Bytes, file_pieces
+from sessgit.store.files.large import chunks, object_id
 
 BLOB: Final = "blob"
 TREE: Final = "tree"
@@ -26,13 +26,13 @@ _KINDS = {COMMIT: 1, TREE: 2, BLOB: 3}
 _LEVEL = 6
 """The packing that comes after takes over what is compressed here, as far as it finds no delta for it. Level 4 takes a
 fifth less time and 2 % more room."""
-_STEP = 1 << 20
-_LARGE = 4 << 20
-_FAR = 1 << 31
+_CHUNK_SIZE = 1 << 20
+_LARGE_SIZE = 4 << 20
+_LARGE_OFFSET = 1 << 31
 """Places from here on stand in a table of their own."""
 _MAGIC = b"\xfftOc\x00\x00\x00\x02"
-_SHA = 20
-_HEAD = 8 + 256 * 4
+_SHA_SIZE = 20
+_FANOUT_END = 8 + 256 * 4
 
 
 class _Entry(NamedTuple):
@@ -58,7 +58,7 @@ class Pack:
         try:
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise _unwritten(path, error) from error
+            raise _write_error(path, error) from error
         self.close = weakref.finalize(self, os.close, self._handle)
         """Lets go of the file, which is none of git's yet."""
         self._put(struct.pack(">4sLL", b"PACK", 2, 0))
@@ -75,7 +75,7 @@ class Pack:
         if oid in self._entries:
             return oid
         header = entry_header(_KINDS[kind], len(data))
-        if len(data) > _LARGE:
+        if len(data) > _LARGE_SIZE:
             self._add_large(oid, kind, header, data)
             return oid
         packed = header + zlib.compress(bytes(data), _LEVEL)
@@ -87,7 +87,7 @@ class Pack:
         """Writes an object as it is compressed, piece by piece: another copy of it may be more than there is room."""
         begin, check, packing = self.length, zlib.crc32(header), zlib.compressobj(_LEVEL)
         self._put(header)
-        for step in steps(pieces(data)):
+        for step in chunks(file_pieces(data)):
             piece = packing.compress(step)
             check = zlib.crc32(piece, check)
             self._put(piece)
@@ -116,8 +116,8 @@ class Pack:
             self._flush()
             os.pwrite(self._handle, struct.pack(">L", len(self._entries)), 8)
             digest = hashlib.sha1(usedforsecurity=False)
-            for offset in range(0, self.length, _STEP):
-                digest.update(os.pread(self._handle, _STEP, offset))
+            for offset in range(0, self.length, _CHUNK_SIZE):
+                digest.update(os.pread(self._handle, _CHUNK_SIZE, offset))
             proof = digest.digest()
             _write_all(self._handle, proof)
             os.fsync(self._handle)
@@ -128,7 +128,7 @@ class Pack:
                 _write_all(file.fileno(), index)
                 os.fsync(file.fileno())
         except OSError as error:
-            raise _unwritten(self.path, error) from error
+            raise _write_error(self.path, error) from error
         return name
 
     def _index(self, proof: bytes) -> tuple[str, bytes]:
@@ -140,9 +140,9 @@ class Pack:
             counts[oid[0]] += 1
         totals = [sum(counts[: n + 1]) for n in range(256)]
         offsets = [self._entries[oid].offset for oid in known]
-        far = [offset for offset in offsets if offset >= _FAR]
+        far = [offset for offset in offsets if offset >= _LARGE_OFFSET]
         numbers = iter(range(len(far)))
-        near = [offset if offset < _FAR else _FAR | next(numbers) for offset in offsets]
+        near = [offset if offset < _LARGE_OFFSET else _LARGE_OFFSET | next(numbers) for offset in offsets]
         joined = b"".join(ids)
         data = b"".join((
             struct.pack(">4sL256L", b"\xfftOc", 2, *totals),
@@ -158,7 +158,7 @@ class Pack:
     def _put(self, data: bytes) -> None:
         self._waiting.append(data)
         self.length += len(data)
-        if self.length - self._written >= _STEP:
+        if self.length - self._written >= _CHUNK_SIZE:
             self._flush()
 
     def _flush(self) -> None:
@@ -168,32 +168,32 @@ class Pack:
         try:
             _write_all(self._handle, data)
         except OSError as error:
-            raise _unwritten(self.path, error) from error
+            raise _write_error(self.path, error) from error
         self._written += len(data)
 
 
-def is_index(data: bytes) -> bool:
+def is_whole_index(data: bytes) -> bool:
     """Whether it is the index of a pack, and whole."""
-    if not data.startswith(_MAGIC) or len(data) < _HEAD + 2 * _SHA:
+    if not data.startswith(_MAGIC) or len(data) < _FANOUT_END + 2 * _SHA_SIZE:
         return False
-    return hashlib.sha1(data[:-_SHA], usedforsecurity=False).digest() == data[-_SHA:]
+    return hashlib.sha1(data[:-_SHA_SIZE], usedforsecurity=False).digest() == data[-_SHA_SIZE:]
 
 
-def fits(pack: Path, index: bytes) -> bool:
+def pack_matches_index(pack: Path, index: bytes) -> bool:
     """Whether a pack ends as a whole index says of it: one that was cut does not. Raises OSError."""
     with pack.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _SHA))
-        return file.read() == index[-2 * _SHA : -_SHA]
+        file.seek(max(0, size - _SHA_SIZE))
+        return file.read() == index[-2 * _SHA_SIZE : -_SHA_SIZE]
 
 
-def ids(index: bytes) -> list[str]:
+def index_ids(index: bytes) -> list[str]:
     """The ids of all objects that an index names, in their order; none where it is damaged."""
-    if not is_index(index):
+    if not is_whole_index(index):
         return []
-    count = int.from_bytes(index[_HEAD - 4 : _HEAD], "big")
-    names = index[_HEAD : _HEAD + count * _SHA]
-    return [names[place : place + _SHA].hex() for place in range(0, len(names), _SHA)]
+    count = int.from_bytes(index[_FANOUT_END - 4 : _FANOUT_END], "big")
+    names = index[_FANOUT_END : _FANOUT_END + count * _SHA_SIZE]
+    return [names[place : place + _SHA_SIZE].hex() for place in range(0, len(names), _SHA_SIZE)]
 
 
 def entry_header(kind: int, size: int) -> bytes:
@@ -213,5 +213,5 @@ def _write_all(handle: int, data: bytes) -> None:
         left = left[os.write(handle, left) :]
 
 
-def _unwritten(path: Path, error: OSError) -> StoreError:
+def _write_error(path: Path, error: OSError) -> StoreError:
     return StoreError(f"cannot write to the store: {path}: {error.strerror or error}", ROOM)

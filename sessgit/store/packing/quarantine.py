@@ -22,12 +22,12 @@ _TRIES = 100
 
 
 @contextmanager
-def opened(beside: StorePaths) -> Iterator[Path]:
+def quarantine_folder(beside: StorePaths) -> Iterator[Path]:
     """Make a folder for this process, and delete it when the context ends."""
-    sweep(beside)
+    delete_stale_folders(beside)
     try:
         beside.state.mkdir(mode=0o700, exist_ok=True)  # somebody may have taken it for a cache
-        folder, held = _made(beside)
+        folder, held = _make_locked_folder(beside)
     except OSError as error:
         raise StoreError(f"cannot write the store: {error.strerror or error}", ROOM) from error
     try:
@@ -38,14 +38,14 @@ def opened(beside: StorePaths) -> Iterator[Path]:
             locks.release(held)
 
 
-def _made(beside: StorePaths) -> tuple[Path, int]:
+def _make_locked_folder(beside: StorePaths) -> tuple[Path, int]:
     """A folder and the descriptor of the lock in it."""
     for _ in range(_TRIES):
         folder = beside.state / f"{_PREFIX}{secrets.token_hex(6)}"
         folder.mkdir(mode=0o700)
         held = 0
         with suppress(StoreError):
-            held = locks.folder(folder / _LOCK)
+            held = locks.folder_lock(folder / _LOCK)
         if held and (folder / _LOCK).exists():
             return folder, held
         if held:
@@ -53,13 +53,13 @@ def _made(beside: StorePaths) -> tuple[Path, int]:
     raise OSError(errno.EAGAIN, "a folder is taken away as soon as it is made", str(folder))
 
 
-def sweep(beside: StorePaths) -> int:
+def delete_stale_folders(beside: StorePaths) -> int:
     """Deletes the folders that nobody holds, and returns how many."""
     count = 0
     for folder in beside.state.glob(f"{_PREFIX}*"):
         if folder.is_symlink() or not folder.is_dir():
             continue
-        held = locks.folder(folder / _LOCK)
+        held = locks.folder_lock(folder / _LOCK)
         if held:
             shutil.rmtree(folder, ignore_errors=True)
             locks.release(held)

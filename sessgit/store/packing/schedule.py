@@ -19,63 +19,63 @@ from sessgit.store.layout import StorePaths
 MOST_OBJECTS = 2_000
 MOST_PACKS = 20
 """So many packs are worth being made fewer: each is searched for every object."""
-_LEAST = 128 << 10
+_LEAST_BYTES = 128 << 10
 """So many bytes of the disk are left loose in any case."""
-_TIMES = 3
-_SMALL = 1 << 20
+_LEAST_RATIO = 3
+_SMALL_STORE = 1 << 20
 """Below so many bytes of packs each loose object counts: they are few, and a sample of them would say little."""
-_EVERY = 8
+_SAMPLE_STEP = 8
 """Of 256 folders one in so many is looked at in a larger store: ids are evenly spread."""
-_BLOCK = 512
+_BLOCK_SIZE = 512
 
 
-class Loose(NamedTuple):
+class LooseObjects(NamedTuple):
     """About how many loose objects there are, and how many bytes of the disk they take."""
 
     objects: int
     size: int
 
 
-def loose(store: Path) -> Loose:
+def count_loose(store: Path) -> LooseObjects:
     objects = size = 0
-    every = 1 if _packed(store) < _SMALL else _EVERY
+    every = 1 if _packed_size(store) < _SMALL_STORE else _SAMPLE_STEP
     for number in range(0, 256, every):
         with suppress(OSError):  # most are missing after a packing
             for entry in os.scandir(store / "objects" / f"{number:02x}"):
                 with suppress(OSError):  # it was packed meanwhile
-                    size += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
+                    size += entry.stat(follow_symlinks=False).st_blocks * _BLOCK_SIZE
                     objects += 1
-    return Loose(objects * every, size * every)
+    return LooseObjects(objects * every, size * every)
 
 
 def is_due(store: Path) -> bool:
     """Whether there is much that a packing would make smaller: what the last one left loose does not count."""
-    found, left = loose(store), _left(store)
-    if found.objects - left.objects >= MOST_OBJECTS or packs(store) >= MOST_PACKS:
+    found, left = count_loose(store), _noted_loose(store)
+    if found.objects - left.objects >= MOST_OBJECTS or count_packs(store) >= MOST_PACKS:
         return True
-    return found.size - left.size > max(_LEAST, _TIMES * _packed(store))
+    return found.size - left.size > max(_LEAST_BYTES, _LEAST_RATIO * _packed_size(store))
 
 
-def packs(store: Path) -> int:
+def count_packs(store: Path) -> int:
     """How many packs there are."""
     return sum(1 for _ in (store / "objects" / "pack").glob("*.idx"))
 
 
-def note(store: Path) -> None:
+def note_unreachable_loose(store: Path) -> None:
     """Notes what a packing that has just ended left loose, since no ref leads to it."""
     with suppress(OSError), private.files():
-        _mark(store).write_text("{} {}\n".format(*loose(store)))
+        _note_path(store).write_text("{} {}\n".format(*count_loose(store)))
 
 
-def _left(store: Path) -> Loose:
+def _noted_loose(store: Path) -> LooseObjects:
     try:
-        objects, size = _mark(store).read_text("ascii").split()
-        return Loose(int(objects), int(size))
+        objects, size = _note_path(store).read_text("ascii").split()
+        return LooseObjects(int(objects), int(size))
     except (OSError, ValueError):
-        return Loose(0, 0)
+        return LooseObjects(0, 0)
 
 
-def _packed(store: Path) -> int:
+def _packed_size(store: Path) -> int:
     size = 0
     for path in (store / "objects" / "pack").glob("*.pack"):
         with suppress(OSError):
@@ -83,5 +83,5 @@ def _packed(store: Path) -> int:
     return size
 
 
-def _mark(store: Path) -> Path:
+def _note_path(store: Path) -> Path:
     return StorePaths(store).state / "loose"

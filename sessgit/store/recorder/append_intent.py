@@ -17,12 +17,12 @@ from typing import Any
 from sessgit.store.layout import StorePaths
 from sessgit.store.store import write_private
 
-Brought = Mapping[str, tuple[str, str]]
+MergeOrigins = Mapping[str, tuple[str, str]]
 """By the uuids of prompts the event of their turns and where they come from."""
 
 
 @dataclass(frozen=True, slots=True)
-class Appending:
+class AppendIntent:
     """`data` belongs at `offset` of the file at `path`; before that the session's head was `head`, ``""`` where that
     is not known. `command` is what it is done for, `files` are those that were put beside the file, by path with the
     SHA-256 of their bytes."""
@@ -32,7 +32,7 @@ class Appending:
     data: bytes
     head: str = ""
     command: str = ""
-    brought: Brought = field(default_factory=dict)
+    brought: MergeOrigins = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -41,12 +41,12 @@ class Appending:
         return {origin.partition("@")[0] for _, origin in self.brought.values()}
 
 
-def load(beside: StorePaths, session: str) -> Appending | None:
+def load_intent(beside: StorePaths, session: str) -> AppendIntent | None:
     """The session's note, or None where there is none that can be read."""
     try:
-        left = json.loads(beside.appending(session).read_bytes())
+        left = json.loads(beside.append_intent(session).read_bytes())
         brought = {key: (event, origin) for key, (event, origin) in left.get("brought", {}).items()}
-        found = Appending(
+        found = AppendIntent(
             left["path"], left["offset"], base64.b64decode(left["data"]), left.get("head", ""),
             left.get("command", ""), brought, left.get("files", {}),
         )  # fmt: skip
@@ -57,13 +57,13 @@ def load(beside: StorePaths, session: str) -> Appending | None:
     return found if all(isinstance(text, str) for text in texts) and _is_place(found.offset) else None
 
 
-def brought(beside: StorePaths, session: str) -> Brought:
+def load_origins(beside: StorePaths, session: str) -> MergeOrigins:
     """Where the turns come from that were just being appended when that was interrupted."""
-    note = load(beside, session)
+    note = load_intent(beside, session)
     return note.brought if note else {}
 
 
-def save(beside: StorePaths, session: str, note: Appending) -> None:
+def save_intent(beside: StorePaths, session: str, note: AppendIntent) -> None:
     """Keeps the note, on the disk when this returns; raises StoreError."""
     document: dict[str, Any] = {
         "path": note.path,
@@ -74,15 +74,15 @@ def save(beside: StorePaths, session: str, note: Appending) -> None:
         "brought": {key: list(value) for key, value in note.brought.items()},
         "files": dict(note.files),
     }
-    write_private(beside.appending(session), json.dumps(document).encode(), lasting=True)
+    write_private(beside.append_intent(session), json.dumps(document).encode(), lasting=True)
 
 
-def forget(beside: StorePaths, session: str) -> None:
+def delete_intent(beside: StorePaths, session: str) -> None:
     """There is no note of the session any more."""
-    beside.appending(session).unlink(missing_ok=True)
+    beside.append_intent(session).unlink(missing_ok=True)
 
 
-def forget_written(beside: StorePaths, before: float) -> int:
+def delete_finished_intents(beside: StorePaths, before: float) -> int:
     """Forgets the notes of operations that are written down, and returns how many: a kill in between left them.
 
     Only those that were noted before a moment: the same bytes may be appended again.
@@ -97,7 +97,7 @@ def forget_written(beside: StorePaths, before: float) -> int:
     }  # fmt: skip
     count = 0
     for place in beside.state.glob("*.append"):
-        note = load(beside, place.stem)
+        note = load_intent(beside, place.stem)
         with suppress(OSError):
             if note is None or place.stat().st_mtime > before:
                 continue

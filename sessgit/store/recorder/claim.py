@@ -19,7 +19,7 @@ from sessgit.errors import StoreError
 from sessgit.store import locks
 from sessgit.store.layout import StorePaths
 
-_LONGEST = 60.0
+_CLAIM_TIMEOUT = 60.0
 """Seconds after which a claim does not count: no recorder runs for longer, so its holder was stopped."""
 
 
@@ -38,13 +38,13 @@ class Claim:
         if self._lock:
             return True
         try:
-            self._lock = locks.reading(self._beside)
+            self._lock = locks.spool_reader_lock(self._beside)
         except StoreError:
             return True
         if not self._lock:
             return not _is_recent(self._beside.waiting, now)
         with suppress(OSError):
-            _announce(self._beside.waiting)
+            _write_pid(self._beside.waiting)
         return True
 
     def give_up(self) -> None:
@@ -52,7 +52,7 @@ class Claim:
 
         A stub that was held up may name this process after that, so that one is to read the spool again at its end.
         """
-        if _pid(self._beside.waiting) == os.getpid():
+        if _read_pid(self._beside.waiting) == os.getpid():
             with suppress(OSError):
                 self._beside.waiting.unlink()
         if self._lock:
@@ -60,7 +60,7 @@ class Claim:
             self._lock = 0
 
 
-def _announce(waiting: Path) -> None:
+def _write_pid(waiting: Path) -> None:
     """Write this process's pid into the file, in one step: a stub that sees no pid starts another recorder."""
     new = waiting.with_name(f"{os.getpid()}.{waiting.name}.tmp")
     with suppress(FileNotFoundError):
@@ -72,12 +72,12 @@ def _announce(waiting: Path) -> None:
 
 def _is_recent(waiting: Path, now: float) -> bool:
     try:
-        return abs(now - waiting.lstat().st_mtime) < _LONGEST
+        return abs(now - waiting.lstat().st_mtime) < _CLAIM_TIMEOUT
     except OSError:
         return True
 
 
-def _pid(waiting: Path) -> int:
+def _read_pid(waiting: Path) -> int:
     """Return the pid in the file, or 0; no link is followed, and no pipe is waited for."""
     flags = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:

@@ -17,9 +17,9 @@ from sessgit.store.layout import StorePaths
 from sessgit.store.store import write_private
 
 _VERSION = 1
-_WINDOW = 64 << 10
-_MOST = 1 << 64
-_PAIR = 3
+_PROOF_WINDOW = 64 << 10
+_MAX_NUMBER = 1 << 64
+_EXTENT_FIELDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Cursor:
     hash: str = ""
 
 
-def load(beside: StorePaths, session: str) -> Cursor | None:
+def load_cursor(beside: StorePaths, session: str) -> Cursor | None:
     """The session's cursor, or None where there is none that can be read."""
     try:
         document = json.loads(beside.cursor(session).read_bytes())
@@ -66,16 +66,16 @@ def load(beside: StorePaths, session: str) -> Cursor | None:
         found = Cursor(**document)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    return found if _is_sound(found) else None
+    return found if _is_valid(found) else None
 
 
-def _is_sound(found: Cursor) -> bool:
+def _is_valid(found: Cursor) -> bool:
     """Whether the values are of their kinds: the file may hold anything."""
     if not all(isinstance(held, list) for held in (found.uuids, found.copies, found.others)) or not isinstance(
         found.facts, dict
     ):
         return False
-    if any(len(pair) != _PAIR for pair in found.agents.values()):
+    if any(len(pair) != _EXTENT_FIELDS for pair in found.agents.values()):
         return False
     places = [place for extent in found.pending for place in (extent.offset, extent.length, extent.lines)]
     places += [place for pair in found.agents.values() for place in pair[1:]]
@@ -86,34 +86,34 @@ def _is_sound(found: Cursor) -> bool:
     if not isinstance(found.unended, bool):
         return False
     return all(isinstance(text, str) for text in texts) and all(
-        type(number) is int and 0 <= number < _MOST for number in numbers
+        type(number) is int and 0 <= number < _MAX_NUMBER for number in numbers
     )
 
 
-def save(beside: StorePaths, session: str, cursor: Cursor) -> None:
+def save_cursor(beside: StorePaths, session: str, cursor: Cursor) -> None:
     """Keeps the cursor in the place of the last one; raises StoreError."""
     document: dict[str, Any] = {"version": _VERSION, **asdict(cursor)}
     document["pending"] = [[e.offset, e.length, e.lines] for e in cursor.pending]
     write_private(beside.cursor(session), json.dumps(document).encode())
 
 
-def forget(beside: StorePaths, session: str) -> None:
+def delete_cursor(beside: StorePaths, session: str) -> None:
     """There is no cursor of the session any more: its file is read from the beginning."""
     beside.cursor(session).unlink(missing_ok=True)
 
 
-def proof(file: BinaryIO, offset: int) -> str:
+def prefix_proof(file: BinaryIO, offset: int) -> str:
     """The hash of the last 64 KiB before `offset`: what tells that the file is still the one that was read."""
-    start = max(0, offset - _WINDOW)
+    start = max(0, offset - _PROOF_WINDOW)
     file.seek(start)
     return hashlib.sha256(file.read(offset - start)).hexdigest()
 
 
-def fits(cursor: Cursor, path: Path, file: BinaryIO, inode: int, size: int) -> bool:
+def matches_file(cursor: Cursor, path: Path, file: BinaryIO, inode: int, size: int) -> bool:
     """Whether the file goes on from where the cursor stands."""
     return (
         cursor.path == str(path)
         and cursor.inode == inode
         and cursor.offset <= size
-        and cursor.proof == proof(file, cursor.offset)
+        and cursor.proof == prefix_proof(file, cursor.offset)
     )

@@ -14,7 +14,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Latest:
+class LatestTurn:
     """Turn `turn` of a session was recorded at `time`, in seconds since 1970.
 
     `delay` is how many milliseconds that was after the answer, or None where no answer was waited for. The answer's
@@ -28,25 +28,25 @@ class Latest:
     delay: int | None
 
 
-def save(beside: StorePaths, latest: Latest) -> None:
+def save(beside: StorePaths, latest: LatestTurn) -> None:
     """Keeps the note in the place of the last one; what cannot be written is left unwritten."""
     with suppress(StoreError):
         write_private(beside.latest, json.dumps({"version": _VERSION, **asdict(latest)}).encode())
 
 
-def load(beside: StorePaths) -> Latest | None:
+def load(beside: StorePaths) -> LatestTurn | None:
     """The note, or None where there is none that can be read."""
     try:
         document = json.loads(beside.latest.read_bytes())
         if document["version"] != _VERSION:
             return None
-        found = Latest(document["session"], document["turn"], document["time"], document["delay"])
+        found = LatestTurn(document["session"], document["turn"], document["time"], document["delay"])
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
-    return found if _is_sound(found) else None
+    return found if _is_valid(found) else None
 
 
-def _is_sound(found: Latest) -> bool:
+def _is_valid(found: LatestTurn) -> bool:
     """Whether the values are of their kinds: the file may hold anything."""
     numbers = (found.turn, found.delay if found.delay is not None else 0)
     return (

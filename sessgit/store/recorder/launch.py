@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-_PASSED = ("HOME", "PATH", "CLAUDE_CONFIG_DIR", "TMPDIR", "LANG")
+_INHERITED_ENV = ("HOME", "PATH", "CLAUDE_CONFIG_DIR", "TMPDIR", "LANG")
 """The variables that a recorder gets, as from the stub: others may hold API keys."""
-_IN_BACKGROUND = "trap '' HUP; cd /; \"$@\" &"
+_BACKGROUND_SCRIPT = "trap '' HUP; cd /; \"$@\" &"
 
 
-def command(store: Path, python: str) -> list[str]:
+def recorder_command(store: Path, python: str) -> list[str]:
     """Return the command that runs a recorder."""
     return [python, "-P", "-m", "sessgit.recorder", str(store)]
 
 
-def environment(store: Path, env: Mapping[str, str]) -> dict[str, str]:
+def recorder_environment(store: Path, env: Mapping[str, str]) -> dict[str, str]:
     """Return the environment that a recorder gets."""
-    return {key: env[key] for key in _PASSED if key in env} | {"SESSGIT_STORE": str(store)}
+    return {key: env[key] for key in _INHERITED_ENV if key in env} | {"SESSGIT_STORE": str(store)}
 
 
 def start_if_needed(store: Path, python: str, env: Mapping[str, str]) -> None:
@@ -30,6 +30,6 @@ def start_if_needed(store: Path, python: str, env: Mapping[str, str]) -> None:
     with suppress(OSError):
         if any(name.endswith(".json") for name in os.listdir(store / "spool")):  # noqa: PTH208 - without a Path for each
             nowhere = [(os.POSIX_SPAWN_OPEN, handle, os.devnull, os.O_RDWR, 0) for handle in range(3)]
-            shell = ["sh", "-c", _IN_BACKGROUND, "sh", *command(store, python)]
-            child = os.posix_spawn("/bin/sh", shell, environment(store, env), file_actions=nowhere)
+            shell = ["sh", "-c", _BACKGROUND_SCRIPT, "sh", *recorder_command(store, python)]
+            child = os.posix_spawn("/bin/sh", shell, recorder_environment(store, env), file_actions=nowhere)
             os.waitpid(child, 0)

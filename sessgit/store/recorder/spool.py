@@ -15,8 +15,8 @@ from sessgit.errors import StoreError
 
 # What the stub saves at most is 1 MiB, or 2 where the shell counts in blocks of 1,024.
 MAX_BYTES = 2 << 20
-STALE_SAVE = 600.0
-_READING = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+STALE_SAVE_SECONDS = 600.0
+_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """No link is followed, and no pipe is waited for."""
 
 
@@ -38,7 +38,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableEvent:
     """A file in the spool that is no event of a client; `why` quotes nothing of it."""
 
     path: Path
@@ -46,7 +46,7 @@ class Unreadable:
     why: str
 
 
-def waiting(spool: Path, now: float) -> list[Event | Unreadable]:
+def waiting_events(spool: Path, now: float) -> list[Event | UnreadableEvent]:
     """What waits, in order of arrival; what a killed stub left half saved ten minutes ago is removed."""
     found = []
     try:
@@ -62,60 +62,60 @@ def waiting(spool: Path, now: float) -> list[Event | Unreadable]:
             continue
         if entry.name.endswith(".json") and not stat.S_ISDIR(state.st_mode):
             found.append((state.st_mtime_ns, entry.name))
-        elif entry.name.endswith(".tmp") and state.st_mtime < now - STALE_SAVE:
+        elif entry.name.endswith(".tmp") and state.st_mtime < now - STALE_SAVE_SECONDS:
             _unlink(spool / entry.name)
-    events = (_read(spool / name, mtime / 1e9) for mtime, name in sorted(found))
+    events = (_read_event(spool / name, mtime / 1e9) for mtime, name in sorted(found))
     return [event for event in events if event is not None]
 
 
-def discard(event: Event | Unreadable) -> bool:
+def discard_event(event: Event | UnreadableEvent) -> bool:
     """Whether the event's file is gone; who reads the spool again and again has to stop where it is not."""
     return _unlink(event.path)
 
 
-def _read(path: Path, received: float) -> Event | Unreadable | None:
+def _read_event(path: Path, received: float) -> Event | UnreadableEvent | None:
     """None where another recorder has discarded the file meanwhile."""
     try:
-        content = _content(path)
+        content = _read_content(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         # A symlink ends here too: O_NOFOLLOW answers ELOOP.
-        return Unreadable(path, received, error.strerror or "not readable")
+        return UnreadableEvent(path, received, error.strerror or "not readable")
     if content is None:
-        return Unreadable(path, received, "not a regular file")
+        return UnreadableEvent(path, received, "not a regular file")
     if len(content) > MAX_BYTES:
-        return Unreadable(path, received, "too long")
+        return UnreadableEvent(path, received, "too long")
     try:
         payload = json.loads(content)
     except (ValueError, RecursionError):
-        return Unreadable(path, received, "not JSON")
+        return UnreadableEvent(path, received, "not JSON")
     if not isinstance(payload, dict):
-        return Unreadable(path, received, "not an object")
-    return _event(path, received, payload)
+        return UnreadableEvent(path, received, "not an object")
+    return _parse_event(path, received, payload)
 
 
-def _event(path: Path, received: float, payload: dict[str, object]) -> Event | Unreadable:
+def _parse_event(path: Path, received: float, payload: dict[str, object]) -> Event | UnreadableEvent:
     texts: dict[str, str] = {}
     for key in ("hook_event_name", "session_id", "transcript_path", "cwd"):
         value = payload.get(key)
         if not isinstance(value, str) or not value:
-            return Unreadable(path, received, f"no {key}")
+            return UnreadableEvent(path, received, f"no {key}")
         texts[key] = value
     for key in ("source", "reason", "agent_transcript_path"):
         value = payload.get(key)
         if value is not None and not isinstance(value, str):
-            return Unreadable(path, received, f"{key} is not a text")
+            return UnreadableEvent(path, received, f"{key} is not a text")
         texts[key] = value or ""
     message = payload.get("last_assistant_message")
     if message is not None and not isinstance(message, str):
-        return Unreadable(path, received, "last_assistant_message is not a text")
-    if not all(map(_fit_for_a_path, texts.values())):
-        return Unreadable(path, received, "a text that cannot be a path")
+        return UnreadableEvent(path, received, "last_assistant_message is not a text")
+    if not all(map(_without_path_breakers, texts.values())):
+        return UnreadableEvent(path, received, "a text that cannot be a path")
     for key in ("transcript_path", "agent_transcript_path"):
         # The recorder has left the client's folder: to it a relative path means another file.
         if texts[key] and not os.path.isabs(texts[key]):  # noqa: PTH117
-            return Unreadable(path, received, f"{key} is relative")
+            return UnreadableEvent(path, received, f"{key} is relative")
     return Event(
         path=path,
         received=received,
@@ -130,15 +130,15 @@ def _event(path: Path, received: float, payload: dict[str, object]) -> Event | U
     )
 
 
-def _content(path: Path) -> bytes | None:
+def _read_content(path: Path) -> bytes | None:
     """At most one byte more than is allowed; None for what is not a regular file."""
-    with os.fdopen(os.open(path, _READING), "rb") as file:
+    with os.fdopen(os.open(path, _OPEN_FLAGS), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return None
         return file.read(MAX_BYTES + 1)
 
 
-def _fit_for_a_path(text: str) -> bool:
+def _without_path_breakers(text: str) -> bool:
     """JSON can spell NUL and lone surrogates, at which `open` raises ValueError instead of OSError."""
     try:
         return b"\0" not in text.encode()

@@ -18,11 +18,11 @@ def write_stub(store: Path, python: str) -> Path:
     """The path of the store's stub, which starts `python`; in one step, since clients run it meanwhile."""
     if not Path(python).is_absolute() or "\0" in python:
         raise UsageError(f"the interpreter needs an absolute path, not {python!r}")
-    content = _content(python)
+    content = _stub_content(python)
     target = StorePaths(store).hook
     try:
-        if not _is(target, content):
-            _replace(target, content)
+        if not _has_content(target, content):
+            _replace_stub(target, content)
     except OSError as error:
         raise StoreError(f"cannot write the hook: {error.strerror or error}", ROOM) from error
     return target
@@ -30,7 +30,7 @@ def write_stub(store: Path, python: str) -> Path:
 
 def is_current(store: Path, python: str) -> bool:
     """Whether the store's stub is the one that this version writes for the interpreter."""
-    return _is(StorePaths(store).hook, _content(python))
+    return _has_content(StorePaths(store).hook, _stub_content(python))
 
 
 def remove_stub(store: Path) -> bool:
@@ -44,7 +44,7 @@ def remove_stub(store: Path) -> bool:
     return True
 
 
-def interpreter(store: Path) -> str:
+def stub_interpreter(store: Path) -> str:
     """The program that the store's stub starts, or ``""`` where it says none."""
     try:
         lines = StorePaths(store).hook.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -54,7 +54,7 @@ def interpreter(store: Path) -> str:
     return words[0].removeprefix("python=") if words else ""
 
 
-def template() -> Path:
+def stub_template() -> Path:
     """The stub without an interpreter: inside the package in a wheel, beside it in a checkout."""
     package = Path(__file__).parents[2]
     for folder in (package, package.parent):
@@ -63,15 +63,15 @@ def template() -> Path:
     raise StoreError("this installation of sessgit lacks hooks/hook", "install sessgit again")
 
 
-def _content(python: str) -> bytes:
+def _stub_content(python: str) -> bytes:
     line = f"python={PLACEHOLDER}\n"
-    source = template().read_text(encoding="utf-8")
+    source = stub_template().read_text(encoding="utf-8")
     if source.count(line) != 1:
-        raise StoreError(f"{template()} is not the stub of this version", "install sessgit again")
+        raise StoreError(f"{stub_template()} is not the stub of this version", "install sessgit again")
     return os.fsencode(source.replace(line, f"python={shlex.quote(python)}\n"))
 
 
-def _is(target: Path, content: bytes) -> bool:
+def _has_content(target: Path, content: bytes) -> bool:
     try:
         state = target.lstat()
         return state.st_mode == 0o100700 and state.st_size == len(content) and target.read_bytes() == content
@@ -79,7 +79,7 @@ def _is(target: Path, content: bytes) -> bool:
         return False
 
 
-def _replace(target: Path, content: bytes) -> None:
+def _replace_stub(target: Path, content: bytes) -> None:
     handle, name = tempfile.mkstemp(prefix=".hook.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:

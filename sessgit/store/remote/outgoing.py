@@ -20,20 +20,20 @@ from sessgit.store import layout
 from sessgit.store.files import private
 from sessgit.store.layout import StorePaths
 from sessgit.store.remote import incoming
-from sessgit.store.remote.transport import run
+from sessgit.store.remote.transport import run_git
 from sessgit.store.transaction import Move
 
 _PREFIX = "push-"
-_BY_FOLDER = r"^includeif\.gitdir"
-_CARRIES = ("proxy", "proxyauthmethod", "receivepack")
+_FOLDER_INCLUDE = r"^includeif\.gitdir"
+_COPIED_SETTINGS = ("proxy", "proxyauthmethod", "receivepack")
 """What may be said of a remote beside its URL: how it is reached, never what goes there."""
 _INCLUDE = b"[include]\n\tpath = ../../config\n"
-_STALE = 24 * 3600.0
+_STALE_SECONDS = 24 * 3600.0
 """Seconds after which no push goes on: a repository that is older was left by one that was killed."""
 
 
 @contextmanager
-def repository(
+def push_repository(
     store: Path, remote: str, url: str, env: Mapping[str, str], moves: Sequence[Move], held: Mapping[str, str]
 ) -> Iterator[Path]:
     """The repository from which `git push` moves these refs of the remote and no others; it is gone afterwards.
@@ -44,23 +44,23 @@ def repository(
     """
     try:
         state = StorePaths(store).state
-        sweep(state)
+        delete_stale_folders(state)
         folder = Path(tempfile.mkdtemp(dir=state, prefix=_PREFIX))
     except OSError as error:
-        raise _unwritten(error) from error
+        raise _write_error(error) from error
     try:
         try:
             with private.files():
-                _fill(folder, moves, held)
-                _configure(store, folder, remote, url, env, moves)
+                _fill_repository(folder, moves, held)
+                _write_config(store, folder, remote, url, env, moves)
         except OSError as error:
-            raise _unwritten(error) from error
+            raise _write_error(error) from error
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _fill(folder: Path, moves: Sequence[Move], held: Mapping[str, str]) -> None:
+def _fill_repository(folder: Path, moves: Sequence[Move], held: Mapping[str, str]) -> None:
     (folder / "refs").mkdir()
     (folder / "objects" / "info").mkdir(parents=True)
     (folder / "objects" / "info" / "alternates").write_text("../../../objects\n")
@@ -70,62 +70,64 @@ def _fill(folder: Path, moves: Sequence[Move], held: Mapping[str, str]) -> None:
     (folder / "packed-refs").write_text("".join(lines))
 
 
-def existing(store: Path, oids: Collection[str]) -> set[str]:
+def existing_objects(store: Path, oids: Collection[str]) -> set[str]:
     """Those of the objects that the store holds."""
     if not oids:
         return set()
     given = "".join(f"{oid}\n" for oid in sorted(oids)).encode()
-    ended = run(store, ["cat-file", "--batch-check"], {}, given=given)
+    ended = run_git(store, ["cat-file", "--batch-check"], {}, given=given)
     rows = (line.split() for line in ended.out.decode("utf-8", "replace").splitlines())
     return {row[0] for row in rows if row[-1] != "missing"}
 
 
-def _configure(store: Path, folder: Path, remote: str, url: str, env: Mapping[str, str], moves: Sequence[Move]) -> None:
-    spaces = [space for space in layout.SPACES if any(move.new and move.ref.startswith(space) for move in moves)]
+def _write_config(
+    store: Path, folder: Path, remote: str, url: str, env: Mapping[str, str], moves: Sequence[Move]
+) -> None:
+    spaces = [space for space in layout.REF_SPACES if any(move.new and move.ref.startswith(space) for move in moves)]
     gone = [f":{move.ref}" for move in moves if not move.new]
-    said = [("url", url), *(("fetch", spec) for spec in incoming.mirrored(remote))]
+    said = [("url", url), *(("fetch", spec) for spec in incoming.mirror_refspecs(remote))]
     said += [("push", spec) for spec in (*(f"{space}*:{space}*" for space in spaces), *gone)]
     entries = [f"remote.{folder.name}.{key}\n{value}".encode() for key, value in said]
     config = folder / "config"
     config.write_bytes(_INCLUDE)
-    if run(store, ["config", "--get-regexp", _BY_FOLDER], env).code == 0:
-        here, there = (_settings(path, env) for path in (store, folder))
-        config.write_bytes(b"".join(_setting(entry) for entry in here if entry not in there) + _INCLUDE)
+    if run_git(store, ["config", "--get-regexp", _FOLDER_INCLUDE], env).code == 0:
+        here, there = (_list_settings(path, env) for path in (store, folder))
+        config.write_bytes(b"".join(_setting_text(entry) for entry in here if entry not in there) + _INCLUDE)
     above = f"remote.{remote}."
-    for entry in _settings(folder, env):
+    for entry in _list_settings(folder, env):
         key, newline, value = entry.decode("utf-8", "surrogateescape").partition("\n")
-        if key.startswith(above) and key.removeprefix(above) in _CARRIES:
+        if key.startswith(above) and key.removeprefix(above) in _COPIED_SETTINGS:
             own = f"remote.{folder.name}.{key.removeprefix(above)}{newline}{value}"
             entries.append(own.encode("utf-8", "surrogateescape"))
     with config.open("ab") as file:
-        file.writelines(map(_setting, entries))
+        file.writelines(map(_setting_text, entries))
 
 
-def _settings(path: Path, env: Mapping[str, str]) -> list[bytes]:
+def _list_settings(path: Path, env: Mapping[str, str]) -> list[bytes]:
     """What git goes by in a repository, from wherever: a key and its value each."""
-    return [entry for entry in run(path, ["config", "--null", "--list"], env).out.split(b"\0") if entry]
+    return [entry for entry in run_git(path, ["config", "--null", "--list"], env).out.split(b"\0") if entry]
 
 
-def _setting(entry: bytes) -> bytes:
+def _setting_text(entry: bytes) -> bytes:
     """A key and its value, as git lists them, in the words of a file of settings."""
     key, equals, value = entry.partition(b"\n")
     section, _, name = key.rpartition(b".")
     above, dot, below = section.partition(b".")
-    head = b'[%s "%s"]' % (above, _escaped(below)) if dot else b"[%s]" % above
-    return b"%s\n\t%s%s\n" % (head, name, b' = "%s"' % _escaped(value) if equals else b"")
+    head = b'[%s "%s"]' % (above, _escape_value(below)) if dot else b"[%s]" % above
+    return b"%s\n\t%s%s\n" % (head, name, b' = "%s"' % _escape_value(value) if equals else b"")
 
 
-def _escaped(text: bytes) -> bytes:
+def _escape_value(text: bytes) -> bytes:
     return text.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
 
 
-def sweep(state: Path) -> None:
+def delete_stale_folders(state: Path) -> None:
     """Deletes what pushes left that were killed."""
     for path in state.glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            if path.lstat().st_mtime < time.time() - _STALE:
+            if path.lstat().st_mtime < time.time() - _STALE_SECONDS:
                 shutil.rmtree(path)
 
 
-def _unwritten(error: OSError) -> StoreError:
+def _write_error(error: OSError) -> StoreError:
     return StoreError(f"cannot write to the store: {error.strerror or error}", ROOM)

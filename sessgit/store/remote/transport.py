@@ -41,26 +41,26 @@ _SETTINGS = {
     "protocol.fd.allow": "never",  # it would wait for us
     "core.hooksPath": "/dev/null",
 }
-_LAST = 6
+_KEPT_LINES = 6
 """So many lines of what git says are kept for an error."""
-_LONGEST = 400
+_LONGEST_MESSAGE = 400
 _CHUNK = 65536
-_PIECE = re.compile(rb"[\r\n]")
+_LINE_BREAK = re.compile(rb"[\r\n]")
 _PROGRESS = re.compile(r"\d+% \(\d+/\d+\)|: \d+(, done\.)?$|^remote: Total ")
 _URL_LOGIN = re.compile(r"\b([a-z][a-z0-9+.-]*)://([^\s/]*)@", re.IGNORECASE)
 """It ends at the last @ before a slash: who did not write %40 for one in a password has it in there."""
-_REMOTE = "remote: "
-_NOT_LET_IN = ("ermission denied", "could not read", "uthentication", "askpass", "error: 401", "error: 403")
-_DAMAGED = ("fsck error", "corruption on the remote side", "upload-pack: not our ref", "unpack-objects failed",
+_REMOTE_PREFIX = "remote: "
+_ACCESS_ERRORS = ("ermission denied", "could not read", "uthentication", "askpass", "error: 401", "error: 403")
+_DAMAGE_ERRORS = ("fsck error", "corruption on the remote side", "upload-pack: not our ref", "unpack-objects failed",
             "did not send all necessary objects")  # fmt: skip
 """What git says where the remote holds what is damaged or must not be, in one of many refs."""
 _UNSAFE_REF = "packed refname is dangerous"
-_NOISE = ("Please make sure you have the correct access rights", "and the repository exists")
+_NOISE_LINES = ("Please make sure you have the correct access rights", "and the repository exists")
 """What git says of whatever went wrong."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class GitResult:
     """How git ended: its exit code, what it printed, and the last lines that it said, without control characters."""
 
     code: int
@@ -71,12 +71,12 @@ class Ended:
     @property
     def words(self) -> str:
         """What git says is wrong, on one line."""
-        lines = [line for line in self.said.splitlines() if line.strip(".") not in _NOISE]
+        lines = [line for line in self.said.splitlines() if line.strip(".") not in _NOISE_LINES]
         own = [line for line in lines if line.startswith(("fatal: ", "error: ")) and "failed to push" not in line]
         plain = [line for line in lines if not line.startswith(("fatal: ", "error: ", "hint: ", "warning: "))]
         # What ssh or the other side says comes first and tells more than git's own end of the story.
         chosen = [*plain[-2:], *own[:1]] or lines[-1:] or [f"git ended with {self.code}"]
-        return "; ".join(dict.fromkeys(_bare(line) for line in chosen))[:_LONGEST]
+        return "; ".join(dict.fromkeys(_without_prefix(line) for line in chosen))[:_LONGEST_MESSAGE]
 
     @property
     def met_unsafe_ref(self) -> bool:
@@ -86,16 +86,16 @@ class Ended:
     @property
     def remarks(self) -> str:
         """What the other side's own programs say, in brackets, or ``""``."""
-        lines = [_bare(line) for line in self.said.splitlines() if line.startswith(_REMOTE)]
-        found = "; ".join(dict.fromkeys(line for line in lines if line))[:_LONGEST]
+        lines = [_without_prefix(line) for line in self.said.splitlines() if line.startswith(_REMOTE_PREFIX)]
+        found = "; ".join(dict.fromkeys(line for line in lines if line))[:_LONGEST_MESSAGE]
         return f" ({found})" if found else ""
 
-    def cleaned(self, text: str) -> str:
+    def without_secrets(self, text: str) -> str:
         """Another text of git's without passwords and control characters."""
-        return _clean(text, self.secrets)
+        return _without_secrets(text, self.secrets)
 
 
-def run(
+def run_git(
     store: Path,
     arguments: Sequence[str],
     env: Mapping[str, str],
@@ -103,14 +103,14 @@ def run(
     *,
     given: bytes = b"",
     secrets: Sequence[str] = (),
-) -> Ended:
+) -> GitResult:
     """Runs git in the store until it ends, and hands on what it says about its progress as it comes.
 
     `env` is the environment for what talks to others; with none git sees nothing of the user. Raises StoreError where
     git cannot be run. The child does not inherit our locks: ssh may leave a connection open behind it that would hold
     them for minutes.
     """
-    program = git.program(env.get("PATH"))
+    program = git.find_git(env.get("PATH"))
     chosen = [word for key, value in _SETTINGS.items() for word in ("-c", f"{key}={value}")]
     # Words that are looked for below must not be translated; without LANGUAGE no other setting can ask for that.
     surroundings = {**(env or git.env()), "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
@@ -120,17 +120,17 @@ def run(
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, umask=private.UMASK,
         )  # fmt: skip
     except OSError as error:
-        raise git.not_run(error) from error
+        raise git.git_start_error(error) from error
     printed: list[bytes] = []
     helpers = [
-        threading.Thread(target=_give, args=(child.stdin, given), daemon=True),
-        threading.Thread(target=_read, args=(child.stdout, printed), daemon=True),
+        threading.Thread(target=_write_stdin, args=(child.stdin, given), daemon=True),
+        threading.Thread(target=_read_stdout, args=(child.stdout, printed), daemon=True),
     ]
     with child:
         try:
             for helper in helpers:
                 helper.start()
-            said = _listen(child.stderr, say, secrets)
+            said = _read_stderr(child.stderr, say, secrets)
             for helper in helpers:
                 helper.join()
         except BaseException:
@@ -140,10 +140,10 @@ def run(
                 child.wait(5)
             child.kill()
             raise
-    return Ended(child.returncode, b"".join(printed), "\n".join(said), tuple(secrets))
+    return GitResult(child.returncode, b"".join(printed), "\n".join(said), tuple(secrets))
 
 
-def unreachable(name: str, shown: str, ended: Ended) -> StoreError:
+def unreachable_error(name: str, shown: str, ended: GitResult) -> StoreError:
     """git's own words for why nothing could be had from a remote, or sent to it."""
     said = ended.words
     if ended.met_unsafe_ref:
@@ -151,12 +151,12 @@ def unreachable(name: str, shown: str, ended: Ended) -> StoreError:
             f"git at {name} refuses a dangerous ref name: {said}",
             f"Delete the line of that ref from the file packed-refs in {shown}.",
         )
-    if any(word in ended.said for word in _DAMAGED):
+    if any(word in ended.said for word in _DAMAGE_ERRORS):
         return RemoteDamageError(f"git rejects the data of {name}: {said}", "Ask the person who pushed it.")
     if any(word in said for word in ("not appear to be a git repository", "not found", "No such", "not exist")):
         hint = f"Is {shown} a git repository? `git init --bare` creates one."
-    elif any(word in said for word in _NOT_LET_IN):
-        hint = f"Check that git has access: `git ls-remote {humanize.shell(shown)}`"
+    elif any(word in said for word in _ACCESS_ERRORS):
+        hint = f"Check that git has access: `git ls-remote {humanize.quote_for_shell(shown)}`"
     else:
         hint = "Try again: nothing was changed here, and what arrived is not sent twice."
     return StoreError(f"cannot reach {name}: {said}", hint)
@@ -167,7 +167,7 @@ def shown_url(url: str) -> str:
     return canonical.printable(_URL_LOGIN.sub(_without_login, url))
 
 
-def secrets_of(url: str) -> tuple[str, ...]:
+def url_secrets(url: str) -> tuple[str, ...]:
     """What of a URL must never be shown, as it is written and as it is meant."""
     match = _URL_LOGIN.search(url)
     if not match:
@@ -189,45 +189,45 @@ def _hides_user(scheme: str, password: str) -> bool:
     return scheme.lower().startswith("http") and not (password and password != "x-oauth-basic")
 
 
-def _give(stream: IO[bytes], data: bytes) -> None:
+def _write_stdin(stream: IO[bytes], data: bytes) -> None:
     with suppress(BrokenPipeError, ValueError):  # git ended, and says why
         stream.write(data)
     with suppress(BrokenPipeError):
         stream.close()
 
 
-def _read(stream: IO[bytes], into: list[bytes]) -> None:
+def _read_stdout(stream: IO[bytes], into: list[bytes]) -> None:
     with suppress(ValueError):  # it was closed, since nobody waits for it any more
         into.extend(iter(lambda: stream.read(_CHUNK), b""))
 
 
-def _listen(stream: Any, say: Callable[[str], None], secrets: Sequence[str]) -> list[str]:
+def _read_stderr(stream: Any, say: Callable[[str], None], secrets: Sequence[str]) -> list[str]:
     """Hands on each piece of what git says, progress too, and returns the last lines of all else."""
-    last = deque[str](maxlen=_LAST)
+    last = deque[str](maxlen=_KEPT_LINES)
     rest = b""
     while chunk := stream.read1(_CHUNK):
-        *pieces, rest = _PIECE.split((rest + chunk)[-_CHUNK:])
+        *pieces, rest = _LINE_BREAK.split((rest + chunk)[-_CHUNK:])
         for piece in pieces:
-            _hear(piece, say, secrets, last)
-    _hear(rest, say, secrets, last)
+            _handle_message(piece, say, secrets, last)
+    _handle_message(rest, say, secrets, last)
     return list(last)
 
 
-def _hear(piece: bytes, say: Callable[[str], None], secrets: Sequence[str], last: deque[str]) -> None:
-    said = _clean(piece.decode("utf-8", "replace"), secrets).strip()
+def _handle_message(piece: bytes, say: Callable[[str], None], secrets: Sequence[str], last: deque[str]) -> None:
+    said = _without_secrets(piece.decode("utf-8", "replace"), secrets).strip()
     if said:
         say(said)
         if not _PROGRESS.search(said):
             last.append(said)
 
 
-def _clean(text: str, secrets: Sequence[str]) -> str:
+def _without_secrets(text: str, secrets: Sequence[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, "***")
     return shown_url(canonical.without_sequences(text))
 
 
-def _bare(line: str) -> str:
-    for word in ("fatal: ", "error: ", _REMOTE):
+def _without_prefix(line: str) -> str:
+    for word in ("fatal: ", "error: ", _REMOTE_PREFIX):
         line = line.removeprefix(word)
     return line.strip().rstrip(".")

@@ -13,7 +13,7 @@ from sessgit.store.store import write_private
 _PAIR = re.compile(r"^([0-9a-f]{40}) ([0-9a-f]{40})$", re.MULTILINE)
 
 
-def load(beside: StorePaths) -> dict[str, str]:
+def load_map(beside: StorePaths) -> dict[str, str]:
     """By each commit that is no more the one that stands for it now."""
     try:
         pairs = dict(_PAIR.findall(beside.rewritten.read_text("ascii", "replace")))
@@ -31,21 +31,21 @@ def load(beside: StorePaths) -> dict[str, str]:
     return out
 
 
-def add(beside: StorePaths, commits: Mapping[str, str]) -> None:
+def add_commits(beside: StorePaths, commits: Mapping[str, str]) -> None:
     """Notes more of them, on the disk when it returns."""
     if commits:
-        _write(beside, {**load(beside), **commits})
+        _write_map(beside, {**load_map(beside), **commits})
 
 
-def without(beside: StorePaths, there: Collection[str]) -> dict[str, str]:
-    """Forgets those that are still there, and returns the others, as `load` does."""
-    known = load(beside)
+def forget_existing(beside: StorePaths, there: Collection[str]) -> dict[str, str]:
+    """Forgets those that are still there, and returns the others, as `load_map` does."""
+    known = load_map(beside)
     kept = {old: new for old, new in known.items() if old not in there}
     if kept != known:
-        _write(beside, kept)
+        _write_map(beside, kept)
     return kept
 
 
-def _write(beside: StorePaths, pairs: Mapping[str, str]) -> None:
+def _write_map(beside: StorePaths, pairs: Mapping[str, str]) -> None:
     write_private(beside.rewritten, "".join(f"{old} {new}\n" for old, new in pairs.items()).encode("ascii"))
     sync(beside.rewritten)

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from sessgit.redact.value_match import Fingerprint, ValueMatcher
 
 _VERSION = 1
-_WHY = "Restore it, or delete it and purge the values again."
-_NO_KEY = "Without it, purged values cannot be recognized. Restore it, or create a new one: `sessgit doctor --fix`"
+_UNREADABLE_HINT = "Restore it, or delete it and purge the values again."
+_NO_KEY_HINT = "Without it, purged values cannot be recognized. Restore it, or create a new one: `sessgit doctor --fix`"
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class DeniedValue:
     """A value that was purged, by its id, eight hexadecimal digits; `time` is when, in RFC 3339."""
 
     id: str
@@ -36,81 +36,81 @@ class Value:
     fingerprints: tuple[Fingerprint, ...]
 
 
-def values(beside: StorePaths) -> list[Value]:
+def denied_values(beside: StorePaths) -> list[DeniedValue]:
     """All values, the oldest first; raises StoreError where the list cannot be read: it must not be passed over."""
     try:
         document = json.loads(beside.forbidden.read_bytes())
         if document["version"] != _VERSION:
             raise StoreError(f"{beside.forbidden} was written by a newer sessgit", "Install a newer sessgit.")
-        return [_value(one) for one in document["values"]]
+        return [_parse_value(one) for one in document["values"]]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise StoreError(f"cannot read the list of purged values: {beside.forbidden}", _WHY) from error
+        raise StoreError(f"cannot read the list of purged values: {beside.forbidden}", _UNREADABLE_HINT) from error
 
 
-def matcher(beside: StorePaths, known: Iterable[Value]) -> ValueMatcher:
+def matcher(beside: StorePaths, known: Iterable[DeniedValue]) -> ValueMatcher:
     """Finds these values."""
     from sessgit.redact.value_match import ValueMatcher
 
-    return ValueMatcher(_key(beside), [one for value in known for one in value.fingerprints])
+    return ValueMatcher(_read_key(beside), [one for value in known for one in value.fingerprints])
 
 
-def ident(beside: StorePaths, value: str) -> str:
+def value_id(beside: StorePaths, value: str) -> str:
     """The id that a value has in this store."""
     return matcher(beside, ()).fingerprints(value)[0].hash.hex()[:8]
 
 
-def lost(beside: StorePaths) -> list[Value]:
+def lost_values(beside: StorePaths) -> list[DeniedValue]:
     """Values that were purged and are not kept out any more, since their key is gone; without fingerprints."""
     try:
         document = json.loads(beside.forbidden_lost.read_bytes())
-        return [Value(str(one["id"]), str(one["time"]), ()) for one in document["values"]]
+        return [DeniedValue(str(one["id"]), str(one["time"]), ()) for one in document["values"]]
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return []
 
 
-def set_aside(beside: StorePaths) -> int:
+def keep_without_fingerprints(beside: StorePaths) -> int:
     """Keeps of the list only which values were purged and when: without the key that made it nothing is told by it.
 
     Returns how many values are not kept out any more; there is no list afterwards."""
     try:
-        every = [*lost(beside), *values(beside)]
+        every = [*lost_values(beside), *denied_values(beside)]
     except StoreError:
-        every = lost(beside)
-    _write(beside.forbidden_lost, every)
+        every = lost_values(beside)
+    _write_list(beside.forbidden_lost, every)
     beside.forbidden.unlink(missing_ok=True)
     return len(every)
 
 
-def lift(beside: StorePaths, value: Value) -> None:
+def allow_value(beside: StorePaths, value: DeniedValue) -> None:
     """Allows a value again, or forgets one that the lost list named."""
-    gone = lost(beside)
+    gone = lost_values(beside)
     if any(one.id == value.id for one in gone):
         left = [one for one in gone if one.id != value.id]
         if left:
-            _write(beside.forbidden_lost, left)
+            _write_list(beside.forbidden_lost, left)
         else:
             beside.forbidden_lost.unlink(missing_ok=True)
-    known = values(beside)
+    known = denied_values(beside)
     if any(one.id == value.id for one in known):
-        _write(beside.forbidden, [one for one in known if one.id != value.id])
+        _write_list(beside.forbidden, [one for one in known if one.id != value.id])
 
 
-def add(beside: StorePaths, wanted: Iterable[str], now: float) -> list[Value]:
+def deny_values(beside: StorePaths, wanted: Iterable[str], now: float) -> list[DeniedValue]:
     """Forbids values from now on, on the disk when it returns, and returns how they are known."""
-    known = {one.id: one for one in values(beside)}
-    maker, out = matcher(beside, ()), list[Value]()
+    known = {one.id: one for one in denied_values(beside)}
+    maker, out = matcher(beside, ()), list[DeniedValue]()
     for value in wanted:
         fingerprints = tuple(maker.fingerprints(value))
-        one = Value(fingerprints[0].hash.hex()[:8], canonical.rfc3339(now), fingerprints)
+        one = DeniedValue(fingerprints[0].hash.hex()[:8], canonical.rfc3339(now), fingerprints)
         out.append(known.setdefault(one.id, one))
-    _write(beside.forbidden, known.values())
+    _write_list(beside.forbidden, known.values())
     return out
 
 
-def _write(path: Path, every: Iterable[Value]) -> None:
-    document: dict[str, Any] = {"version": _VERSION, "values": [_json(one) for one in every]}
+def _write_list(path: Path, every: Iterable[DeniedValue]) -> None:
+    document: dict[str, Any] = {"version": _VERSION, "values": [_value_json(one) for one in every]}
     write_private(path, json.dumps(document).encode())
     sync(path)
 
@@ -126,14 +126,14 @@ def sync(path: Path) -> None:
                 os.close(handle)
 
 
-def _key(beside: StorePaths) -> bytes:
+def _read_key(beside: StorePaths) -> bytes:
     try:
         return beside.key.read_bytes()
     except OSError as error:
-        raise StoreError(f"cannot read {beside.key}: {error.strerror or error}", _NO_KEY) from error
+        raise StoreError(f"cannot read {beside.key}: {error.strerror or error}", _NO_KEY_HINT) from error
 
 
-def _json(one: Value) -> dict[str, Any]:
+def _value_json(one: DeniedValue) -> dict[str, Any]:
     fingerprints = [
         {
             "length": each.length,
@@ -148,7 +148,7 @@ def _json(one: Value) -> dict[str, Any]:
     return {"id": one.id, "time": one.time, "forms": fingerprints}
 
 
-def _value(document: dict[str, Any]) -> Value:
+def _parse_value(document: dict[str, Any]) -> DeniedValue:
     from sessgit.redact.value_match import Fingerprint
 
     fingerprints = tuple(
@@ -164,4 +164,4 @@ def _value(document: dict[str, Any]) -> Value:
     )
     if not all(0 < len(one.tail) <= one.length for one in fingerprints):
         raise ValueError("a form without an end")
-    return Value(str(document["id"]), str(document["time"]), fingerprints)
+    return DeniedValue(str(document["id"]), str(document["time"]), fingerprints)

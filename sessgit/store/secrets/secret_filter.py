@@ -13,28 +13,28 @@ from sessgit.store.secrets import denylist
 if TYPE_CHECKING:
     from sessgit.redact.value_match import ValueMatcher
 
-Clean = Callable[[bytes], tuple[bytes, int]]
+Cleaner = Callable[[bytes], tuple[bytes, int]]
 """From bytes to those that are stored, and how much was replaced in them; the same object where nothing was."""
 
 
-def line(beside: StorePaths, rules: Mapping[str, int], protected: Collection[str]) -> Clean:
+def line_cleaner(beside: StorePaths, rules: Mapping[str, int], protected: Collection[str]) -> Cleaner:
     """What cleans a line, or a file that may be a JSON document, of a session with these rules; values of `protected`
     keys stay."""
-    return _both(beside, bool(rules.get("redact")), partial(_redact_line, protected), _purge_line)
+    return _combine_cleaners(beside, bool(rules.get("redact")), partial(_redact_line, protected), _purge_line)
 
 
-def text(beside: StorePaths, rules: Mapping[str, int]) -> Clean:
+def text_cleaner(beside: StorePaths, rules: Mapping[str, int]) -> Cleaner:
     """What cleans a plain text of such a session."""
-    return _both(beside, bool(rules.get("redact")), _redact_text, _purge_text)
+    return _combine_cleaners(beside, bool(rules.get("redact")), _redact_text, _purge_text)
 
 
-def _both(
+def _combine_cleaners(
     beside: StorePaths,
     redacted: bool,
-    by_rules: Clean,
+    by_rules: Cleaner,
     purged: Callable[[bytes, ValueMatcher], tuple[bytes, int]],
-) -> Clean:
-    known = denylist.values(beside)
+) -> Cleaner:
+    known = denylist.denied_values(beside)
     matcher = denylist.matcher(beside, known) if known else None
 
     def clean(data: bytes) -> tuple[bytes, int]:

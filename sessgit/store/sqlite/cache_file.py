@@ -14,15 +14,15 @@ from typing import Any
 
 from sessgit.store.files import private
 
-_DAMAGED = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_DAMAGE_CODES = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 """Statements are right, so where SQLite can make no sense of one, a table or a value is not what it was made as."""
 
 
-class _Damage(sqlite3.DatabaseError):
+class _DamageError(sqlite3.DatabaseError):
     """What SQLite itself does not notice: a damaged page that is well formed, and holds nonsense."""
 
 
-DAMAGE = _Damage("a value that cannot be read")
+DAMAGE_ERROR = _DamageError("a value that cannot be read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,35 +38,35 @@ def connect(path: Path, schema: Schema) -> sqlite3.Connection:
     """The file at `path` with the tables of the schema, empty ones where it had none of this version."""
     for attempt in (0, 1):
         try:
-            return _opened(path, schema)
+            return _open_file(path, schema)
         except sqlite3.Error as error:
             if attempt or not is_damage(error):
                 break
-            remove(path)
-    return in_memory(schema)
+            remove_file(path)
+    return connect_in_memory(schema)
 
 
-def in_memory(schema: Schema) -> sqlite3.Connection:
+def connect_in_memory(schema: Schema) -> sqlite3.Connection:
     """Empty tables of the schema that go with the connection."""
-    return _prepared(sqlite3.connect(":memory:", check_same_thread=False), schema)
+    return _prepare_tables(sqlite3.connect(":memory:", check_same_thread=False), schema)
 
 
-def remove(path: Path) -> None:
+def remove_file(path: Path) -> None:
     """Deletes the file and what SQLite keeps beside it."""
     for name in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
         name.unlink(missing_ok=True)
 
 
-def text(value: str) -> str:
+def sqlite_text(value: str) -> str:
     """The text as SQLite takes it: halves of characters are replaced, as titles have them that a client cut."""
     return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether the error says that the file is damaged, rather than locked or gone."""
-    if isinstance(error, _Damage) or "Could not decode to UTF-8" in str(error):
+    if isinstance(error, _DamageError) or "Could not decode to UTF-8" in str(error):
         return True
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE_CODES
 
 
 class _Connection(sqlite3.Connection):
@@ -76,10 +76,10 @@ class _Connection(sqlite3.Connection):
         try:
             return super().execute(sql, parameters)
         except UnicodeDecodeError as error:
-            raise DAMAGE from error
+            raise DAMAGE_ERROR from error
 
 
-def _opened(path: Path, schema: Schema) -> sqlite3.Connection:
+def _open_file(path: Path, schema: Schema) -> sqlite3.Connection:
     # Programs with several threads take turns with it, under a lock of theirs.
     if path.is_symlink():
         path.unlink(missing_ok=True)
@@ -89,7 +89,7 @@ def _opened(path: Path, schema: Schema) -> sqlite3.Connection:
         path.chmod(0o600)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = OFF")
-        return _prepared(db, schema)
+        return _prepare_tables(db, schema)
     except (sqlite3.Error, OSError) as error:
         db.close()
         if isinstance(error, OSError):
@@ -97,12 +97,12 @@ def _opened(path: Path, schema: Schema) -> sqlite3.Connection:
         raise
 
 
-def _prepared(db: sqlite3.Connection, schema: Schema) -> sqlite3.Connection:
-    if _version(db) == schema.version:
+def _prepare_tables(db: sqlite3.Connection, schema: Schema) -> sqlite3.Connection:
+    if _schema_version(db) == schema.version:
         return db
     db.execute("BEGIN IMMEDIATE")
     with db:
-        if _version(db) != schema.version:  # another process may just have done it
+        if _schema_version(db) != schema.version:  # another process may just have done it
             for table in schema.tables:
                 db.execute(f"DROP TABLE IF EXISTS {table}")
             for statement in schema.statements:
@@ -111,5 +111,5 @@ def _prepared(db: sqlite3.Connection, schema: Schema) -> sqlite3.Connection:
     return db
 
 
-def _version(db: sqlite3.Connection) -> int:
+def _schema_version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])

@@ -18,7 +18,7 @@ from sessgit.store.index import Index
 from sessgit.store.store import Store
 
 
-class Known(NamedTuple):
+class CachedTurn(NamedTuple):
     """What is remembered of a turn: the object id of its folder, and three texts of whose form the caller knows."""
 
     folder: str
@@ -27,14 +27,14 @@ class Known(NamedTuple):
     uses: str
 
 
-def remember(index: Index, known: Mapping[str, Known]) -> None:
+def store_turns(index: Index, known: Mapping[str, CachedTurn]) -> None:
     """Keeps what turns have of cells, by their last commits, so that it need not be read from their lines again."""
-    rows = [(commit, *one, _proof(one)) for commit, one in known.items()]
+    rows = [(commit, *one, _checksum(one)) for commit, one in known.items()]
     with suppress(sqlite3.Error), index._db as db:  # it is only asked for again
         db.executemany("INSERT OR REPLACE INTO cells VALUES (?,?,?,?,?,?)", rows)
 
 
-def of_branch(index: Index, branch: str, first: int, last: int | None) -> list[tuple[int, Known | None]]:
+def branch_turns(index: Index, branch: str, first: int, last: int | None) -> list[tuple[int, CachedTurn | None]]:
     """The turns of a branch from the first to the last, by number, with what is remembered of each; None where nothing
     is, and where a row is damaged."""
     query = (
@@ -44,25 +44,25 @@ def of_branch(index: Index, branch: str, first: int, last: int | None) -> list[t
     rows = index._ask(query, (branch, first, last if last is not None else 1 << 31))
     # Written out, since there may be thousands: a function for each of them takes twice as long.
     return [
-        (turn, Known(folder, cells, needs, uses) if is_sound else None)
+        (turn, CachedTurn(folder, cells, needs, uses) if is_sound else None)
         for turn, folder, cells, needs, uses, proof in rows
         for is_sound in [proof == crc32(f"{folder}\0{cells}\0{needs}\0{uses}".encode())]
     ]
 
 
-def folders(store: Store, commit: str, first: int, last: int | None) -> dict[str, str]:
+def turn_folders(store: Store, commit: str, first: int, last: int | None) -> dict[str, str]:
     """The object id of the folder of each turn from the first to the last as of a commit, by its path, and of some
     turns beside them. What is damaged is left out."""
     found: dict[str, str] = {}
-    lowest, highest = _group(first), _group(last) if last is not None else None
-    for group, inner in _groups(store, commit):
+    lowest, highest = _group_order(first), _group_order(last) if last is not None else None
+    for group, inner in _group_trees(store, commit):
         if lowest <= (len(group), group) and (highest is None or (len(group), group) <= highest):
             with suppress(StoreError):
                 found |= {f"{layout.TURNS}/{group}/{name}": oid for name, (oid, _) in store.repo.tree(inner).items()}
     return found
 
 
-def _groups(store: Store, commit: str) -> list[tuple[str, str]]:
+def _group_trees(store: Store, commit: str) -> list[tuple[str, str]]:
     try:
         turns = store.repo.entry(store.tree(commit), layout.TURNS)
         return [(name, oid) for name, (oid, is_tree) in store.repo.tree(turns[0]).items() if is_tree] if turns else []
@@ -70,11 +70,11 @@ def _groups(store: Store, commit: str) -> list[tuple[str, str]]:
         return []
 
 
-def _group(turn: int) -> tuple[int, str]:
+def _group_order(turn: int) -> tuple[int, str]:
     """The folder of a turn's group, as what groups are in order by: from 10,000 on their names are longer."""
-    name = layout.turn(turn).split("/")[1]
+    name = layout.turn_folder(turn).split("/")[1]
     return len(name), name
 
 
-def _proof(known: Known) -> int:
+def _checksum(known: CachedTurn) -> int:
     return crc32("\0".join(known).encode())

@@ -21,7 +21,7 @@ Tips = Mapping[str, tuple[str, bool]]
 """The tip of each branch, and whether it is archived."""
 
 
-class Held(NamedTuple):
+class BranchState(NamedTuple):
     """A branch in the index: its tip, and the times in RFC 3339, or empty, at which its session began, at which the
     last of its lines was written, and at which the agent let go of it."""
 
@@ -36,7 +36,7 @@ class PastIndex(Index):
 
     def __init__(self, now: Index, tips: Tips, tags: Mapping[str, str]) -> None:
         vars(self).update(vars(now))
-        self.damaged, self.tips, self.tags = {}, partial(_of, tips), partial(dict[str, str], tags)
+        self.damaged, self.tips, self.tags = {}, partial(_tips_of_session, tips), partial(dict[str, str], tags)
         self._db = sqlite3.connect(":memory:", check_same_thread=False)  # whoever collects it closes it
         weakref.finalize(self, self._db.close)
         try:
@@ -50,20 +50,20 @@ class PastIndex(Index):
         if not cache_file.is_damage(error):
             raise StoreError(f"cannot use the index: {error}", "Delete index.sqlite3: sessgit rebuilds it.") from error
         self._db.close()
-        self._db = cache_file.in_memory(tables.INDEX)
+        self._db = cache_file.connect_in_memory(tables.INDEX)
         weakref.finalize(self, self._db.close)
 
 
-def held(index: Index) -> dict[str, Held]:
+def branch_states(index: Index) -> dict[str, BranchState]:
     """All branches by name; their whole states are not read."""
     ended = "json_extract(CAST(state AS TEXT), '$.metadata.ended_at')"
     told = f"CASE WHEN status = 'active' THEN x'' ELSE CAST({ended} AS BLOB) END"  # it may be no text at all
     rows = index._ask(f"SELECT name, tip, created, updated, {told} FROM branches")
     return {
-        name: Held(tip, created, updated, (at or b"").decode("utf-8", "replace"))
+        name: BranchState(tip, created, updated, (at or b"").decode("utf-8", "replace"))
         for name, tip, created, updated, at in rows
     }
 
 
-def _of(tips: Tips, session: str | None = None) -> dict[str, tuple[str, bool]]:
+def _tips_of_session(tips: Tips, session: str | None = None) -> dict[str, tuple[str, bool]]:
     return {name: at for name, at in tips.items() if session is None or layout.session_of(name) == session}

@@ -51,7 +51,7 @@ class Row:
     @property
     def message(self) -> Message:
         """The same, parsed; most turns of a long conversation are never asked for theirs."""
-        return _parsed(self.text)
+        return _parse_message(self.text)
 
     @property
     def commit(self) -> str:
@@ -81,4 +81,4 @@ class Branch:
     archived: bool = False
 
 
-_parsed = lru_cache(maxsize=1024)(messages.loads)
+_parse_message = lru_cache(maxsize=1024)(messages.parse_message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sessgit.store.sqlite import cache_file
 
-BROUGHT = "instr(message, char(10) || 'Origin: ')"
+HAS_ORIGIN = "instr(message, char(10) || 'Origin: ')"
 """Whether a turn was brought from another conversation; the index of these is used where a question says it so."""
 
 INDEX = cache_file.Schema(
@@ -25,7 +25,7 @@ INDEX = cache_file.Schema(
         ) WITHOUT ROWID""",
         "CREATE INDEX turns_prompt ON turns(prompt)",
         "CREATE INDEX turns_commit ON turns(substr(commits, -40))",
-        f"CREATE INDEX turns_brought ON turns(branch) WHERE {BROUGHT}",
+        f"CREATE INDEX turns_brought ON turns(branch) WHERE {HAS_ORIGIN}",
         "CREATE TABLE merges(branch TEXT PRIMARY KEY) WITHOUT ROWID",
         "CREATE TABLE gists(commit_id TEXT PRIMARY KEY, told TEXT NOT NULL) WITHOUT ROWID",
         """CREATE TABLE touched(

@@ -19,7 +19,7 @@ from sessgit.agents.claude.writer.transcript import as_session
 from sessgit.agents.values import PLAIN, SUBAGENT, SideFile
 from sessgit.errors import SessgitError
 from sessgit.model.conversation.session import Session
-from sessgit.model.line_list import lines_of, of_split
+from sessgit.model.line_list import file_of_split, split_lines
 
 INDEX = "sessions-index.json"
 
@@ -71,9 +71,9 @@ def as_own(file: SideFile, agent_id: str) -> SideFile:
     line that is too long to be read names none."""
     if file.kind != SUBAGENT or not file.name.endswith(".jsonl"):
         return file
-    *lines, rest = lines_of(file.data)
+    *lines, rest = split_lines(file.data)
     own = (as_session(raw, agent_id) for raw in lines)
-    return replace(file, data=of_split([*own, as_session(rest, agent_id) if rest else rest]))
+    return replace(file, data=file_of_split([*own, as_session(rest, agent_id) if rest else rest]))
 
 
 def folder_name(said: str, project: str) -> str:

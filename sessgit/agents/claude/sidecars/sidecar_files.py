@@ -30,7 +30,7 @@ from sessgit.agents.values import PLAIN
 from sessgit.errors import SessgitError
 from sessgit.model import long_strings
 from sessgit.model.conversation.message import Extent
-from sessgit.model.line_list import Bytes, lines_of, of_lines, of_split
+from sessgit.model.line_list import Bytes, file_of_lines, file_of_split, split_lines
 from sessgit.store import layout
 
 AGENT = re.compile(r"agent-[A-Za-z0-9_-]{1,80}\.(jsonl|meta\.json)")
@@ -149,7 +149,7 @@ class Subagents:
             lines.append(self._redact(raw)[0])
             unended = extent.length == len(raw)
             end = extent.end + unended
-        return of_lines(lines, unended=unended), end
+        return file_of_lines(lines, unended=unended), end
 
     def _whole(self, path: Path) -> tuple[bytes, int]:
         """The file as it is stored, and how long it was."""
@@ -201,21 +201,21 @@ def of_complete(found: Iterable[tuple[bytes, Extent]]) -> Bytes:
     for raw, extent in found:
         lines.append(raw)
         unended = extent.length == len(raw)
-    return of_lines(lines, unended=unended)
+    return file_of_lines(lines, unended=unended)
 
 
 def clean(name: str, data: Bytes, redact: Redact) -> Bytes:
     """The file, or a piece of it, as it is stored."""
     if not name.endswith(".jsonl"):
         return redact(bytes(data))[0]
-    *lines, rest = lines_of(data)
-    return of_split([*(redact(raw)[0] for raw in lines), redact(rest)[0] if rest else rest])
+    *lines, rest = split_lines(data)
+    return file_of_split([*(redact(raw)[0] for raw in lines), redact(rest)[0] if rest else rest])
 
 
 def first_fields(piece: Bytes) -> dict[str, Any] | None:
     """The fields of the first line of a subagent's file, or a piece of it, or None where it has none; for lines that
     are too long to be read the next one speaks."""
-    return _parsed_first(lines_of(piece))
+    return _parsed_first(split_lines(piece))
 
 
 def is_subagent(name: str) -> bool:

@@ -14,7 +14,7 @@ from sessgit.agents.claude.lines import parsed
 from sessgit.agents.claude.sidecars.sidecar_files import first_fields
 from sessgit.agents.line import Line
 from sessgit.model.conversation.turn import Gist
-from sessgit.model.line_list import Bytes, lines_of, whole
+from sessgit.model.line_list import Bytes, file_lines, split_lines
 
 _INLINE = ("1.", "2.0.")
 
@@ -48,4 +48,4 @@ def gist(body: Sequence[Line], pieces: Iterable[Bytes], counted: Collection[str]
 
 
 def _lines(piece: Bytes) -> list[Line]:
-    return parsed(whole(lines_of(piece)))
+    return parsed(file_lines(split_lines(piece)))

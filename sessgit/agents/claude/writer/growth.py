@@ -17,7 +17,7 @@ from sessgit.agents.claude.writer.program_lines import call_id
 from sessgit.agents.line import Line, parse
 from sessgit.model import canonical
 from sessgit.model.conversation.message import Extent
-from sessgit.model.conversation.turn import count
+from sessgit.model.conversation.turn import plausible_count
 
 _WORDS = {"words": True}
 _STAND_IN, _LATER, _CALL = b'"running":true', b'"result_of"', call_id("")
@@ -101,7 +101,7 @@ def _cell_of(one: Line) -> str:
 
 def _usage(one: Line, kind: str) -> int:
     usage = message_of(one).get("usage") if one.type == "assistant" else None
-    return count(usage.get(kind)) if isinstance(usage, dict) else 0
+    return plausible_count(usage.get(kind)) if isinstance(usage, dict) else 0
 
 
 def _moment(one: Line) -> int:

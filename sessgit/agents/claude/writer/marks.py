@@ -16,7 +16,7 @@ from sessgit.agents.line import Line
 from sessgit.agents.values import Mark
 from sessgit.errors import UsageError
 from sessgit.model import program_input
-from sessgit.model.conversation.turn import count
+from sessgit.model.conversation.turn import plausible_count
 from sessgit.model.program_input import Metadata, Outcome, Reason, Task
 
 KEY = "sessgit"
@@ -74,7 +74,7 @@ def outcome(line: Line) -> Outcome | None:
         error,
         _number(noted.get("execution_time_ms")),
         _text(noted.get("model")),
-        {str(kind): count(n) for kind, n in tokens.items()} if isinstance(tokens, dict) else {},
+        {str(kind): plausible_count(n) for kind, n in tokens.items()} if isinstance(tokens, dict) else {},
     )
 
 
@@ -106,7 +106,7 @@ def of_outcome(found: Outcome) -> tuple[str, dict[str, Any]]:
     elif isinstance(found.result, str):
         text = found.result
     else:
-        text = program_input.as_json(found.result, "the result of a cell")
+        text = program_input.to_json_line(found.result, "the result of a cell")
         noted["json"] = True
     if found.execution_time_ms is not None:
         noted["execution_time_ms"] = found.execution_time_ms
@@ -114,7 +114,7 @@ def of_outcome(found: Outcome) -> tuple[str, dict[str, Any]]:
         noted["model"] = found.model
     if found.tokens:
         noted["tokens"] = dict(found.tokens)
-    program_input.as_json(noted, "the result of a cell")
+    program_input.to_json_line(noted, "the result of a cell")
     return text, {"outcome": noted}
 
 
@@ -144,7 +144,7 @@ def _task(said: Mapping[str, Any], call: Mapping[str, Any]) -> Task | None:
     if not all(isinstance(other, str) for other in dependencies):
         return None
     try:
-        return program_input.check(
+        return program_input.check_task(
             Task(
                 _text(said.get("type")),
                 _text(said.get("operation")) or _text(call.get("name")),
@@ -170,14 +170,16 @@ def _loaded(text: str | None) -> Any:
 
 def _plain(value: Any) -> Any:
     """The value, if it is one that JSON has: Python reads more than that."""
-    program_input.as_json(value, "a result")
+    program_input.to_json_line(value, "a result")
     return value
 
 
 def _metadata(said: object) -> Metadata:
     if not isinstance(said, dict):
         return Metadata()
-    return Metadata(count(said.get("depth")), _text(said.get("model")), count(said.get("tokens_used")))
+    return Metadata(
+        plausible_count(said.get("depth")), _text(said.get("model")), plausible_count(said.get("tokens_used"))
+    )
 
 
 def _reason(said: object) -> Reason | None:

@@ -308,7 +308,7 @@ def _replaced(raw: bytes, key: str, old: str, new: str) -> bytes:
 
 
 def _member(key: str, value: str) -> bytes:
-    return json_scan.encode(key) + b":" + (json_scan.encode(value) if value else b"null")
+    return json_scan.encode_string(key) + b":" + (json_scan.encode_string(value) if value else b"null")
 
 
 def _up_to_last_result(lines: list[Line]) -> tuple[list[Line], int]:

@@ -15,17 +15,17 @@ from sessgit.exchange.layouts import files
 from sessgit.model import program_input
 from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Part, Reason, Saying, Step, Task, ToolCall
 
-CELLS = "What a program ran outside of the conversation"
+CELLS_PROMPT = "What a program ran outside of the conversation"
 """The prompt of what no turn can have."""
-UNOPENED = "(said before the first prompt)"
+OPENING_PROMPT = "(said before the first prompt)"
 
-_WORDS = ("text", "content", "reasoning", "thought", "decision", "question", "step")
-_CHOICES = ("chosen", "choice", "selected", "outcome")
-_TIMES = ("timestamp", "created_at", "time")
+_TEXT_KEYS = ("text", "content", "reasoning", "thought", "decision", "question", "step")
+_CHOICE_KEYS = ("chosen", "choice", "selected", "outcome")
+_TIME_KEYS = ("timestamp", "created_at", "time")
 
 
 @dataclass
-class _Open:
+class _OpenTurn:
     """A turn in the making: its parts with their times, None for those that stand where they were said."""
 
     prompt: str
@@ -48,30 +48,30 @@ class _Open:
 
 
 @dataclass
-class Turns:
+class TurnBuilder:
     """The turns so far. What cannot be placed is returned by what adds it."""
 
-    found: list[_Open] = field(default_factory=list)
-    beside: _Open | None = None
+    found: list[_OpenTurn] = field(default_factory=list)
+    beside: _OpenTurn | None = None
 
     def messages(self, said: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Adds what was said, in its order; returns the messages that say nothing."""
         odd = []
         for message in said:
-            role, time = files.text(message.get("role")), moment(message)
-            words = content(message.get("content"))
+            role, time = files.text_or_empty(message.get("role")), entry_time(message)
+            words = content_text(message.get("content"))
             if role in ("user", "human"):
-                self.found.append(_Open(words, time))
+                self.found.append(_OpenTurn(words, time))
                 continue
             if not words:
                 odd.append(message)
                 continue
             if not self.found:
-                self.found.append(_Open(UNOPENED, time))
-            model = files.text(message.get("model"))
+                self.found.append(_OpenTurn(OPENING_PROMPT, time))
+            model = files.text_or_empty(message.get("model"))
             made: Part = Saying(words, model, time)
             if role == "tool":
-                made = ToolCall(_name(message), {}, words, time=time)
+                made = ToolCall(_tool_name(message), {}, words, time=time)
             self.found[-1].parts.append((time, made))
         return odd
 
@@ -79,13 +79,13 @@ class Turns:
         """Adds what tools printed; returns those outputs of which nobody knows the turn."""
         odd = []
         for output in said:
-            time = moment(output)
+            time = entry_time(output)
             turn = self._at(time)
-            words = content(output.get("content", output.get("content_preview")))
-            if turn is None or files.text(output.get("cell_id")):
+            words = content_text(output.get("content", output.get("content_preview")))
+            if turn is None or files.text_or_empty(output.get("cell_id")):
                 odd.append(output)
                 continue
-            turn.put(time, ToolCall(_name(output), {}, words, output.get("exit_code") not in (0, None), time=time))
+            turn.put(time, ToolCall(_tool_name(output), {}, words, output.get("exit_code") not in (0, None), time=time))
         return odd
 
     def cells(self, steps: Iterable[Step]) -> None:
@@ -107,64 +107,67 @@ class Turns:
             out.insert(0 if early else len(out), self.beside)
         return tuple(turn.turn() for turn in out)
 
-    def _at(self, time: float | None) -> _Open | None:
+    def _at(self, time: float | None) -> _OpenTurn | None:
         begun = [turn for turn in self.found if turn.time is not None and time is not None and turn.time <= time]
         return begun[-1] if begun else None
 
-    def _beside(self, time: float | None) -> _Open:
+    def _beside(self, time: float | None) -> _OpenTurn:
         if self.beside is None:
-            self.beside = _Open(CELLS, time)
+            self.beside = _OpenTurn(CELLS_PROMPT, time)
         return self.beside
 
 
-def moment(value: Mapping[str, Any]) -> float | None:
+def entry_time(value: Mapping[str, Any]) -> float | None:
     """When something was, by whatever key says it."""
-    return next((found for key in _TIMES if (found := files.seconds(value.get(key))) is not None), None)
+    return next((found for key in _TIME_KEYS if (found := files.parse_seconds(value.get(key))) is not None), None)
 
 
-def content(value: object) -> str:
+def content_text(value: object) -> str:
     """A text, or those of a list of blocks, or any other value as JSON."""
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, list) and all(isinstance(one, dict) and isinstance(one.get("text"), str) for one in value):
         return "\n".join(one["text"] for one in value)
-    return program_input.as_json(value, "a message")
+    return program_input.to_json_line(value, "a message")
 
 
-def step(document: Mapping[str, Any]) -> Step:
+def parse_step(document: Mapping[str, Any]) -> Step:
     """The cell that a document holds, pending where it has neither a result nor an error and took no time; raises
     UsageError that says what of it is wrong."""
-    given, came = files.mapping(document.get("input")), files.mapping(document.get("output"))
-    meta = files.mapping(document.get("metadata"))
-    ident = files.text(document.get("cell_id"))
+    given, came = files.dict_or_empty(document.get("input")), files.dict_or_empty(document.get("output"))
+    meta = files.dict_or_empty(document.get("metadata"))
+    ident = files.text_or_empty(document.get("cell_id"))
     if not ident:
         raise UsageError("it has no id")
     task = Task(
-        files.text(document.get("type")), files.text(given.get("operation")), dict(files.mapping(given.get("args"))),
-        files.text(given.get("source")), tuple(dict.fromkeys(files.texts(document.get("dependencies")))), ident,
-        moment(document), Metadata(files.whole(meta.get("depth")), files.text(meta.get("model")),
-                                   files.whole(meta.get("tokens_used"))),
+        files.text_or_empty(document.get("type")), files.text_or_empty(given.get("operation")),
+        dict(files.dict_or_empty(given.get("args"))),
+        files.text_or_empty(given.get("source")),
+        tuple(dict.fromkeys(files.nonempty_texts(document.get("dependencies")))), ident,
+        entry_time(document), Metadata(files.count_or_zero(meta.get("depth")), files.text_or_empty(meta.get("model")),
+                                   files.count_or_zero(meta.get("tokens_used"))),
     )  # fmt: skip
     error, result = came.get("error"), came.get("result")
-    took = files.number(came.get("execution_time_ms"))
+    took = files.number_or_none(came.get("execution_time_ms"))
     if error is None and result is None and not took:
-        return Step(program_input.check(task))
-    outcome = Outcome(result, None if error is None else content(error) or "it failed", took or None)
-    return Step(program_input.check(task), outcome)
+        return Step(program_input.check_task(task))
+    outcome = Outcome(result, None if error is None else content_text(error) or "it failed", took or None)
+    return Step(program_input.check_task(task), outcome)
 
 
-def reason(kind: str, line: Mapping[str, Any]) -> tuple[float | None, Reason] | None:
+def parse_reason(kind: str, line: Mapping[str, Any]) -> tuple[float | None, Reason] | None:
     """The trace or decision that a line says, with its time, or None."""
-    words = next((found for key in _WORDS if (found := files.text(line.get(key)))), "")
+    words = next((found for key in _TEXT_KEYS if (found := files.text_or_empty(line.get(key)))), "")
     if not words:
         return None
-    sure = files.number(line.get("confidence"))
+    sure = files.number_or_none(line.get("confidence"))
     said = Reason(
-        "decision" if kind == "decision" else "trace", words, _strings(line.get("evidence")),
-        _strings(line.get("options")), next((one for key in _CHOICES if (one := files.text(line.get(key)))), ""),
-        sure if sure is not None and 0 <= sure <= 1 else None, moment(line),
+        "decision" if kind == "decision" else "trace", words, _content_texts(line.get("evidence")),
+        _content_texts(line.get("options")),
+        next((one for key in _CHOICE_KEYS if (one := files.text_or_empty(line.get(key)))), ""),
+        sure if sure is not None and 0 <= sure <= 1 else None, entry_time(line),
     )  # fmt: skip
-    return moment(line), said
+    return entry_time(line), said
 
 
 def _reason_line(found: Reason) -> dict[str, Any]:
@@ -176,16 +179,18 @@ def _reason_line(found: Reason) -> dict[str, Any]:
     return said if found.time is None else {"timestamp": found.time, **said}
 
 
-def _strings(value: object) -> tuple[str, ...]:
-    return tuple(content(one) for one in files.items(value) if content(one))
+def _content_texts(value: object) -> tuple[str, ...]:
+    return tuple(content_text(one) for one in files.list_or_empty(value) if content_text(one))
 
 
-def _name(said: Mapping[str, Any]) -> str:
-    found = next((name for key in ("tool_name", "tool", "name") if (name := files.text(said.get(key)))), "tool")
+def _tool_name(said: Mapping[str, Any]) -> str:
+    found = next(
+        (name for key in ("tool_name", "tool", "name") if (name := files.text_or_empty(said.get(key)))), "tool"
+    )
     return "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in found)[:128]
 
 
-def reasons_of(turns: Sequence[GivenTurn], kind: str) -> list[dict[str, Any]]:
+def reason_lines(turns: Sequence[GivenTurn], kind: str) -> list[dict[str, Any]]:
     """The lines of the traces, or of the decisions, of all turns."""
     return [
         _reason_line(part) for turn in turns for part in turn.parts if isinstance(part, Reason) and part.kind == kind
