@@ -49,7 +49,7 @@ def told(sessgit: Shell, mode: str, *commands: str) -> tuple[str, str]:
     sessgit.recorded(sessgit.talk().turns("one"), sessgit.talk(OTHER).turns("two"))
     sessgit.out("rename", OTHER, "other")
     above = [path for path in sessgit.home.parents if len(path.parts) > 2 and path.stat().st_uid == os.geteuid()]
-    modes = {path: path.stat().st_mode for path in (sessgit.home, *above)}
+    modes = {path: path.stat().st_mode for path in (sessgit.config, sessgit.home, *above)}
     for path, before in modes.items():
         path.chmod(before | 0o055)
     command = [sys.executable, "-c", RUN, str(sessgit.store), mode, *commands]
