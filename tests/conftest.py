@@ -26,9 +26,9 @@ from sessgit.store.store import Store
 
 # A function-scoped fixture stays the same for all examples of a test; those that need fresh folders make them.
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
-settings.register_profile("default", max_examples=30, **_COMMON)
+settings.register_profile("default", max_examples=60, **_COMMON)
 settings.register_profile("ci", max_examples=60, derandomize=True, **_COMMON)
-settings.register_profile("long", max_examples=500, **_COMMON)
+settings.register_profile("long", max_examples=2000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
 
 _FOREIGN = ("CLAUDE", "SESSGIT_", "ANTHROPIC_", "GIT_")
