@@ -19,7 +19,7 @@ help:
 	@echo "make try          import, lose, restore and fork example conversations in a temporary folder"
 	@echo "make test         all tests except those with the real client"
 	@echo "make test-client  the tests with the real client (npm installs it into a cache folder)"
-	@echo "make fuzz         100,000 hostile inputs, 200 random histories, and 500 examples of every law"
+	@echo "make fuzz         100,000 hostile inputs, 200 random histories, and 2,000 examples of every law"
 	@echo "make test-crash   thousands of kills, I/O faults and races (make test has a few of each)"
 	@echo "make check        ruff, mypy and the layers test"
 	@echo "make package      build the wheel and the sdist, and try each in a new environment"
