@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# `make lock` writes the versions that everyone develops with; test-oldest and test-newest use others.
+CONSTRAINTS ?= dev.lock
 # One more than there are processors: some of what tests wait for is the disk. Most of that they do not wait for where
 # their folders can lie in memory.
 WORKERS := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
@@ -13,12 +15,15 @@ MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4194304 { 
 unexport PYTHONDONTWRITEBYTECODE
 COMPILED := $(VENV)/.compiled
 
-.PHONY: help try test test-client test-crash fuzz check package bench schemas anchors format clean
+.PHONY: help try test test-client test-crash test-oldest test-newest lock fuzz check package bench schemas anchors format clean
 
 help:
 	@echo "make try          import, lose, restore and fork example conversations in a temporary folder"
 	@echo "make test         all tests except those with the real client"
 	@echo "make test-client  the tests with the real client (npm installs it into a cache folder)"
+	@echo "make test-oldest  make test with the oldest dependencies that pyproject.toml allows"
+	@echo "make test-newest  make test with the newest ones"
+	@echo "make lock         write dev.lock: the versions of dependencies that make installs"
 	@echo "make fuzz         100,000 hostile inputs, 200 random histories, and 2,000 examples of every law"
 	@echo "make test-crash   thousands of kills, I/O faults and races (make test has a few of each)"
 	@echo "make check        ruff, mypy and the layers test"
@@ -28,12 +33,12 @@ help:
 	@echo "make anchors      write the prefilter of the redaction rules"
 	@echo "make format       format the code, and apply safe fixes of ruff"
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "sessgit needs Python 3.11 or later: make PYTHON=python3.12 …"; exit 1; }
 	@command -v git >/dev/null || { echo "sessgit needs git 2.30 or later"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable . --group dev
 	@touch $@
 
 try: $(READY)
@@ -52,6 +57,18 @@ test-client: $(READY)
 test-crash: $(READY)
 	SESSGIT_TEST_CRASH=long $(BIN)/python -m pytest tests/crash -n auto --ignore tests/crash/test_crowds.py
 	SESSGIT_TEST_CRASH=long $(BIN)/python -m pytest tests/crash/test_crowds.py -s
+
+test-oldest:
+	sed -n '/^dependencies/,/^]/s/^    "\([A-Za-z0-9_-]*\)>=\([0-9.]*\).*/\1==\2/p' pyproject.toml > .oldest.txt
+	$(MAKE) test VENV=.venv-oldest CONSTRAINTS=.oldest.txt
+
+test-newest:
+	$(MAKE) test VENV=.venv-newest CONSTRAINTS=/dev/null
+
+lock:
+	rm -rf .venv-newest
+	$(MAKE) .venv-newest/.ready VENV=.venv-newest CONSTRAINTS=/dev/null
+	.venv-newest/bin/python -m pip freeze --exclude-editable > dev.lock
 
 fuzz: $(READY)
 	SESSGIT_TEST_FUZZ=100000 SESSGIT_TEST_WALKS=200 $(BIN)/python -m pytest tests/test_fuzz.py tests/test_terminal.py \
@@ -85,4 +102,4 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist
+	rm -rf .venv* .oldest.txt .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist

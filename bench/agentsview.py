@@ -23,9 +23,8 @@ from conversation import Conversation
 from frame import BenchError, Figure, Table
 from timing import PASS, PASS_COMMAND, SESSGIT, Place, Scale, Took
 
-from sessgit.store import locks
+from sessgit.store import locks, maintenance
 from sessgit.store.layout import StorePaths
-from sessgit.store.packing import background_repack
 
 OTHER = competitors.named("agentsview")
 _POLL = 0.1
@@ -112,7 +111,7 @@ class _Both:
         shutil.rmtree(self.store, ignore_errors=True)
         took = self.own.run([*SESSGIT, "import"], whole=True, good=1 if self.real else 0)
         sizes = [_objects(self.store)]
-        while locks.is_repack_running(StorePaths(self.store)) or background_repack.is_due(self.store):
+        while locks.is_repack_running(StorePaths(self.store)) or maintenance.is_repack_due(self.store):
             time.sleep(_POLL)
         self.objects = *sizes, _objects(self.store)
         return took

@@ -15,11 +15,10 @@ import timing
 from frame import Table
 from timing import PASS, SESSGIT, Place, Scale
 
-from sessgit.history.cells import chains
-from sessgit.history.cells import graph as cell_graph
+from sessgit.history import cell_graph
 from sessgit.model import dependency_graph
+from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.sqlite import cell_cache
 from sessgit.store.store import Store
 
 CELLS = 10_000
@@ -72,7 +71,6 @@ def cells(rounds: int) -> Table:
     asked: dict[str, Callable[[], object]] = {
         "order (goal 50 ms)": lambda: dependency_graph.topological_order(needs),
         "chain (goal 50 ms)": lambda: dependency_graph.all_dependencies(needs, CELLS - 1),
-        "what depends on the first": lambda: dependency_graph.all_dependents(needs, 0),
         "order of cells in any order": lambda: dependency_graph.topological_order(shuffled),
         "chain of cells in any order": lambda: dependency_graph.all_dependencies(shuffled, CELLS - 1),
         "chain by places (goal 50 ms)": lambda: dependency_graph.dependencies_by_number(by_place, CELLS - 1),
@@ -89,23 +87,23 @@ def recorded(place: Place, session: str, scale: Scale) -> Table:
         index.sync()
         branch = index.branch(session)
         assert branch is not None
-        known = cell_cache.branch_turns(index, session, 1, None)
-        found = cell_graph.read_graph(store, index, branch)
+        known = index.cached_turns(session, 1, None)
+        found = cell_graph.read_graph(Context(index), branch)
         last = f"{scale.turns}.6"
 
         def anew() -> None:
             index._db.execute("DELETE FROM cells")
-            cell_graph.read_graph(store, index, branch)
+            cell_graph.read_graph(Context(index), branch)
 
         asked: dict[str, Callable[[], object]] = {
-            "its graph out of the index": lambda: cell_graph.read_graph(store, index, branch),
+            "its graph out of the index": lambda: cell_graph.read_graph(Context(index), branch),
             "its graph out of the turns' folders": anew,
             "order": lambda: dependency_graph.topological_order(found.needs()),
-            "chain": lambda: chains.cell_chain(found, last, down=False),
-            "what depends on the first": lambda: chains.cell_chain(found, "1.1", down=True),
+            "chain": lambda: cell_graph.cell_chain(found, last, down=False),
+            "what depends on the first": lambda: cell_graph.cell_chain(found, "1.1", down=True),
         }
         told = questions(f"{len(found.nodes):,} cells of {scale.turns:,} turns, in one process", asked, scale.rounds)
-        assert cell_cache.branch_turns(index, session, 1, None) == known
+        assert index.cached_turns(session, 1, None) == known
     return told
 
 

@@ -18,12 +18,13 @@ import timing
 from frame import Table
 from timing import PASS, PASS_COMMAND, Scale, Took
 
-from sessgit.agents.claude.hook_settings import stub_command
+from sessgit import agents
+from sessgit.agents.claude.hooks import stub_command
+from sessgit.model.homes import Homes
 from sessgit.record.install import install
-from sessgit.store import refs
+from sessgit.store import refs, stub
 from sessgit.store import store as stores
 from sessgit.store.layout import head_ref
-from sessgit.store.recorder import stub
 
 SESSION = "b0000000-0000-4000-8000-000000000001"
 TURNS = 1_000
@@ -72,7 +73,7 @@ def _latency(home: Path, scale: Scale) -> Table:
     project, config = home / "project", home / ".claude"
     store = config / "session-store"
     project.mkdir()
-    install(store, config, python=sys.executable)
+    install(store, agents.client(Homes({"claude": config})), python=sys.executable)
     path = config / "projects" / "bench" / f"{SESSION}.jsonl"
     talk = sessions.write(path, project, TURNS)
     place = timing.here(home, project)

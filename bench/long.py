@@ -16,9 +16,12 @@ import timing
 from frame import Figure, Table
 from timing import SESSGIT, Scale
 
+from sessgit import agents
+from sessgit.model.homes import Homes
 from sessgit.record.install import install
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -45,7 +48,7 @@ class Bench:
 
     def prepare(self) -> Table:
         """Sessions of each length, and a fork of the longest."""
-        install(self.store, self.config, python=sys.executable)
+        install(self.store, agents.client(Homes({"claude": self.config})), python=sys.executable)
         for number, turns in enumerate(self.lengths, start=1):
             path = self.folder / f"{SESSION.format(number)}.jsonl"
             sessions.write(path, self.project, turns, seed=number)
@@ -98,7 +101,7 @@ class Bench:
     def _record(self, path: Path, *, fsync: bool = True) -> None:
         store = Store(self.store, fsync=fsync)
         index = Index(self.store, lambda: store)
-        record(store, index, TranscriptSource(path, path.stem, self.config), RecordRules())
+        record(Context(index), TranscriptSource(path, path.stem, self.config), RecordRules())
         index.close()
 
 

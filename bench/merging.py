@@ -20,6 +20,7 @@ from timing import PASS, PASS_COMMAND, SESSGIT, Place, Scale, Took
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -58,9 +59,8 @@ def _record(home: Path, paths: list[Path]) -> None:
     store_path = home / ".claude" / "session-store"
     stores.create_store(store_path)
     for path in paths:
-        store = Store(store_path)
         index = Index(store_path, partial(Store, store_path))
-        record(store, index, TranscriptSource(path, path.stem, home / ".claude", final=True), RecordRules())
+        record(Context(index), TranscriptSource(path, path.stem, home / ".claude", final=True), RecordRules())
         index.close()
 
 

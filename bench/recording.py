@@ -19,6 +19,8 @@ import timing
 from frame import Table
 from timing import SESSGIT, Place, Scale, Took
 
+from sessgit import agents
+from sessgit.model.homes import Homes
 from sessgit.record.install import install
 
 SESSION = "b0000000-0000-4000-8000-000000000001"
@@ -45,7 +47,7 @@ class Desk:
         self.store, self.projects = config / "session-store", config / "projects"
         self.talk = sessions.write(self.projects / "bench" / f"{SESSION}.jsonl", project, turns)
         self.chance = random.Random(3)
-        install(self.store, config, python=sys.executable)
+        install(self.store, agents.client(Homes({"claude": config})), python=sys.executable)
 
     @property
     def megabytes(self) -> float:

@@ -18,10 +18,11 @@ from frame import Table
 from recording import Desk
 from timing import SESSGIT, Place, Scale, Took
 
+from sessgit import agents
+from sessgit.model.homes import Homes
 from sessgit.record.install import install
-from sessgit.store import settings
+from sessgit.store import denylist, settings
 from sessgit.store.layout import StorePaths
-from sessgit.store.secrets import denylist
 
 WITHOUT = "record, nothing replaced"
 _GOAL = " (goal 1.15 x)"
@@ -71,7 +72,7 @@ def _files(scale: Scale, home: Path, project: Path) -> tuple[Path, int]:
 def _recorded(place: Place, home: Path, files: Path, *, redact: bool, purged: bool) -> Took:
     store = home / ".claude" / "session-store"
     shutil.rmtree(store, ignore_errors=True)
-    install(store, home / ".claude", python=sys.executable)
+    install(store, agents.client(Homes({"claude": home / ".claude"})), python=sys.executable)
     if not redact:
         settings.change_setting(StorePaths(store), "record.redact", False)
     if purged:

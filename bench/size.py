@@ -28,14 +28,15 @@ from timing import Scale, Took
 
 from sessgit.agents.line import parse
 from sessgit.model import ids, long_strings
+from sessgit.model.homes import Homes
 from sessgit.model.progress import no_progress
 from sessgit.record import fork_detection
-from sessgit.record.bulk.families import TranscriptFile
-from sessgit.record.bulk.schedule import ImportRun
-from sessgit.record.source import RecordRules
+from sessgit.record.import_files import TranscriptFile
+from sessgit.record.import_run import ImportRun
+from sessgit.store import maintenance
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.packing import git_packs
 from sessgit.store.store import Store, join_lines
 
 WINDOWS = (10, 50, 250)
@@ -160,7 +161,7 @@ def _recorded(place: Path, files: list[TranscriptFile], limit: int) -> float:
     usual, long_strings.LIMIT = long_strings.LIMIT, limit
     began = time.process_time()
     try:
-        ImportRun(store, index, place, RecordRules(), no_progress, [], processes=0).run(files)
+        ImportRun(Context(index, Homes({"claude": place})), no_progress, [], processes=0).run(files)
     finally:
         long_strings.LIMIT = usual
         index.close()
@@ -183,7 +184,7 @@ def _lines(place: Path, store: Store) -> None:
 
 
 def _packed(place: Path, window: int) -> int:
-    git_packs.pack_everything(place, search=[*git_packs.FULL_SEARCH, f"--window={window}"])
+    maintenance.pack_everything(place, search=[*maintenance.FULL_SEARCH, f"--window={window}"])
     return _size(place)
 
 

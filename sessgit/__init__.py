@@ -11,16 +11,22 @@ if TYPE_CHECKING:
     from sessgit.api.session import Session as Session
     from sessgit.api.store import Store as Store
     from sessgit.api.values import Cell as Cell
+    from sessgit.api.values import ImportedSession as ImportedSession
     from sessgit.api.values import Merge as Merge
+    from sessgit.api.values import SessionImport as SessionImport
     from sessgit.api.values import Summary as Summary
     from sessgit.api.values import Turn as Turn
     from sessgit.errors import SessgitError as SessgitError
-    from sessgit.model.program_input import Metadata, Outcome, Reason, Saying, Step, Task, ToolCall
+    from sessgit.model.foreign_session import ForeignSession as ForeignSession
+    from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Reason, Saying, Step, Task, ToolCall
 
 __version__ = "0.2.0"
 
 __all__ = [
     "Cell",
+    "ForeignSession",
+    "GivenTurn",
+    "ImportedSession",
     "Merge",
     "Metadata",
     "Outcome",
@@ -29,6 +35,7 @@ __all__ = [
     "Saying",
     "SessgitError",
     "Session",
+    "SessionImport",
     "Step",
     "Store",
     "Summary",
@@ -42,9 +49,10 @@ _PLACES = {
     "sessgit.api.session": ("Session",),
     "sessgit.api.store": ("Store",),
     "sessgit.api.replaying": ("Replayed",),
-    "sessgit.api.values": ("Cell", "Merge", "Summary", "Turn"),
+    "sessgit.api.values": ("Cell", "ImportedSession", "Merge", "SessionImport", "Summary", "Turn"),
     "sessgit.errors": ("SessgitError",),
-    "sessgit.model.program_input": ("Metadata", "Outcome", "Reason", "Saying", "Step", "Task", "ToolCall"),
+    "sessgit.model.foreign_session": ("ForeignSession",),
+    "sessgit.model.program_input": ("GivenTurn", "Metadata", "Outcome", "Reason", "Saying", "Step", "Task", "ToolCall"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Where things lie on this machine, as the environment of a process says."""
+"""The folders of this machine and the current session, as the environment of a process names them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from sessgit import agents
+from sessgit.model.homes import Homes
+
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The user's home, the client's folder, the store, and whether the environment says that nothing is recorded."""
+    """The user's home, the client's folder, the store, the current session, and whether recording is turned off."""
 
     home: Path
-    config: Path
+    homes: Homes
     store: Path
+    session: str
+    """The agent's id of the session whose client runs this process, or ""."""
     off: bool
 
 
 def read(env: Mapping[str, str]) -> Environment:
-    """What the variables say: `SESSGIT_STORE`, else `session-store` in `CLAUDE_CONFIG_DIR`, else in `~/.claude`."""
+    """Read the variables; the store is `SESSGIT_STORE`, else `session-store` in the folder of the default client."""
     home = Path(env.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none
-    config = Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude").absolute()
-    store = Path(env.get("SESSGIT_STORE") or config / "session-store").absolute()
-    return Environment(home, config, store, env.get("SESSGIT_OFF") == "1")
+    homes = agents.homes(env, home)
+    store = Path(env.get("SESSGIT_STORE") or agents.client(homes).folder / "session-store").absolute()
+    session = next(filter(None, (agent.home.current_session(env) for agent in agents.every())), "")
+    return Environment(home, homes, store, session, env.get("SESSGIT_OFF") == "1")

@@ -21,7 +21,7 @@ class SessgitError(Exception):
 
 
 class UsageError(SessgitError):
-    """The words of the call do not fit together."""
+    """The arguments are invalid or contradict each other."""
 
     exit_code = 2
 
@@ -33,7 +33,7 @@ class ConflictError(SessgitError):
 
 
 class RefusedError(SessgitError):
-    """A remote takes no such push, whatever it holds: it deletes nothing, or a hook there says no."""
+    """A remote refuses the push whatever it holds: it forbids deletions, or a hook there rejects it."""
 
     exit_code = 3
 
@@ -55,7 +55,7 @@ class NewerStoreError(SessgitError):
 
 
 class DamageError(SessgitError):
-    """A check found that what is stored is not what was promised."""
+    """Stored data fails a check."""
 
     exit_code = 6
 
@@ -67,12 +67,12 @@ class StoreError(SessgitError):
 
 
 class RemoteDamageError(StoreError):
-    """What a remote holds is damaged, or made by hand so that git does not take it."""
+    """The data of a remote is damaged, or made by hand so that git rejects it."""
 
 
 class UnreadableError(StoreError):
-    """An object of the store is missing or damaged: whatever does not need it goes on."""
+    """An object of the store is missing or damaged; work that does not need it continues."""
 
 
 class MovedError(StoreError):
-    """A ref no longer held the value that it was read with: load again and try again."""
+    """A ref no longer has the value that was read: read again and retry."""

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from homes import claude_homes
 from plain import run_git
 from transcripts import SESSION, File, Talk
 
@@ -22,15 +23,17 @@ from sessgit.check import verify
 from sessgit.history import resolve
 from sessgit.history.resolve import CallerContext, ResolvedTarget
 from sessgit.model.address import Address
+from sessgit.model.config import Privacy
 from sessgit.model.merge_decisions import Choice
-from sessgit.record.privacy import Privacy
-from sessgit.record.recording import RecordingResult, record
+from sessgit.record.file_pass import RecordingResult
+from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
-from sessgit.store import layout, refs
+from sessgit.record.tip_delivery import BranchChange
+from sessgit.store import layout, refs, remotes
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.remote import remotes
-from sessgit.store.remote.remotes import Connection
+from sessgit.store.remotes import Connection
 from sessgit.store.store import Store
 from sessgit.sync import outcome
 from sessgit.sync import pull as pulling
@@ -38,7 +41,7 @@ from sessgit.sync import push as pushing
 
 NOW = 1_800_000_000.0
 SPACES = (layout.HEADS, layout.ARCHIVE, layout.DELETED, layout.TAGS)
-Told = list[tuple[str, int, str]]
+Described = list[tuple[str, int, str]]
 """Of each change what, how many turns and the end of the branch's name, `""` for a head."""
 
 
@@ -72,8 +75,7 @@ class Clone:
     def record(self, talk: Talk, *, redact: bool = True, final: bool = False) -> RecordingResult:
         path = talk.save(self.place)
         return record(
-            self.store,
-            self.index,
+            Context(self.index),
             TranscriptSource(path, path.stem, self.config, final=final),
             RecordRules(redact=redact),
         )
@@ -81,45 +83,49 @@ class Clone:
     def record_file(self, session: str = SESSION, *, final: bool = False) -> RecordingResult:
         """Records the client's file as it lies there."""
         source = TranscriptSource(self.place / f"{session}.jsonl", session, self.config, final=final)
-        return record(self.store, self.index, source, RecordRules())
+        return record(Context(self.index), source, RecordRules())
 
     def pull(self, *sessions: str, dry_run: bool = False) -> outcome.PullResult:
         only = sessions or None
-        return pulling.pull_sessions(self.store, self.index, self.link, self.config, self.now(), only, dry_run=dry_run)
+        return pulling.pull_sessions(
+            Context(self.index, homes=claude_homes(self.config), now=self.now), self.link, only, dry_run=dry_run
+        )
 
-    def push(self, *sessions: str, **how: bool | Collection[str]) -> outcome.PushResult:
-        wanted = sessions or tuple(self.sessions())
-        return pushing.push_sessions(self.store, self.index, self.link, wanted, self.now(), **how)  # type: ignore[arg-type]
+    def push(self, *sessions: str, dry_run: bool = False, **how: bool | Collection[str]) -> outcome.PushResult:
+        request = pushing.PushRequest(sessions or tuple(self.sessions()), **how)  # type: ignore[arg-type]
+        return pushing.push_sessions(Context(self.index, now=self.now), self.link, request, dry_run=dry_run)
 
     def edit(self, session: str = SESSION, **changes: object) -> None:
-        edit.edit_session(self.store, self.index, session, edit.EditChanges(**changes), self.now())  # type: ignore[arg-type]
+        edit.edit_session(Context(self.index, now=self.now), session, edit.EditChanges(**changes))  # type: ignore[arg-type]
 
     def archive(self, session: str = SESSION) -> None:
         self.index.sync()
-        archive.archive(self.store, self.index, [session], self.config, Privacy(), self.now())
+        archive.archive(
+            Context(self.index, homes=claude_homes(self.config), privacy=Privacy(), now=self.now), [session]
+        )
 
     def unarchive(self, session: str = SESSION) -> None:
-        archive.unarchive(self.store, self.index, [session], self.now())
+        archive.unarchive(Context(self.index, now=self.now), [session])
 
     def tag(self, name: str, session: str = SESSION, turn: int | None = None) -> None:
-        found = self.target(session, turn)
-        where = CallerContext(self.config, "/home/ada/shop", 0)
-        tag.tag_turn(self.store, self.index, name, found, where, self.now())
+        target = self.target(session, turn)
+        where = CallerContext(claude_homes(self.config), "/home/ada/shop", 0)
+        tag.tag_turn(Context(self.index, now=self.now), name, target, where)
 
     def delete(self, session: str = SESSION) -> None:
         self.index.sync()
         delete.delete_sessions(
-            self.store, self.index, delete.plan_deletion(self.index, [session], self.config), self.now()
+            Context(self.index, now=self.now), delete.plan_deletion(self.index, [session], claude_homes(self.config))
         )
 
     def merge(self, theirs: str, ours: str = SESSION) -> None:
         """Brings theirs back into ours; both sides' words are ours where they contradict each other."""
-        world = merges.MergeContext(self.store, self.index, self.config, Privacy(), self.now())
+        world = Context(self.index, claude_homes(self.config), now=self.now)
         merges.merge_sessions(world, self.target(ours), self.target(theirs), MergeRequest(choice=Choice("ours")))
         self.index.sync()
 
     def undo(self) -> undoing.UndoResult:
-        done = undoing.undo_operation(self.store, "", self.config, self.now())
+        done = undoing.undo_operation(self.store, "", claude_homes(self.config), self.now())
         self.index.sync()
         return done
 
@@ -130,7 +136,7 @@ class Clone:
 
     def target(self, session: str, turn: int | None = None) -> ResolvedTarget:
         self.index.sync()
-        where = CallerContext(self.config, "/home/ada/shop", 0)
+        where = CallerContext(claude_homes(self.config), "/home/ada/shop", 0)
         return resolve.resolve_target(self.index, Address(session, turn), where)
 
     def sessions(self) -> list[str]:
@@ -170,11 +176,11 @@ def opened(clone: Clone) -> Iterator[None]:
 
 
 def turn_keys(store: Store, tip: str) -> list[str]:
-    found = (store.message(commit.id).get("Prompt") for commit in store.repo.first_parents(tip))
-    return list(dict.fromkeys(key for key in found if key))[::-1]
+    prompts = (store.message(commit.id).get("Prompt") for commit in store.repo.first_parents(tip))
+    return list(dict.fromkeys(key for key in prompts if key))[::-1]
 
 
-def told(changes: Iterable[outcome.Change]) -> Told:
+def described(changes: Iterable[BranchChange]) -> Described:
     return [(change.what, change.turns, change.branch.partition(".")[2]) for change in changes]
 
 
@@ -201,6 +207,6 @@ def pair(folder: Path) -> Iterator[tuple[Clone, Clone]]:
     here, there = (Clone(folder / f"clone-{number}", remote, number, clock) for number in range(2))
     yield here, there
     for one in (here, there):
-        assert verify.one(one.store, SESSION, deep=True).findings == ()
+        assert verify.verify_session(one.store, SESSION, deep=True).findings == ()
         one.check()
         one.close()

@@ -21,6 +21,7 @@ from sessgit.history.code import git
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -71,8 +72,7 @@ class Coded:
         index = Index(store.path, lambda: store)
         head = git.project_head(folder, os.environ) if live else ""
         record(
-            store,
-            index,
+            Context(index),
             TranscriptSource(path, path.stem, self.shell.config, live=live, head=head),
             RecordRules(granularity),
         )

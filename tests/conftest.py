@@ -18,9 +18,11 @@ from shown import parser_rewrite
 from transcripts import Talk
 
 from sessgit import Store as ProgramsStore
-from sessgit.record.recording import RecordingResult, record
+from sessgit.record.file_pass import RecordingResult
+from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -36,6 +38,10 @@ _OURS = ("SESSGIT_TEST_",)
 _SHOWN = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "PAGER", "LANGUAGE")
 """How people like what programs print; by LANGUAGE gettext goes first, whatever LC_ALL says but for C itself."""
 _SET = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "TZ": "UTC", "LC_ALL": "C.UTF-8"}
+
+_LEAST_HOME = 48
+"""Characters of the sealed home's path: what is shown wraps where a path is long, and shall not where that depends on
+the folder in which tests run."""
 
 
 def pytest_collection_finish() -> None:
@@ -73,6 +79,9 @@ def sealed_session() -> Iterator[None]:
 def seal(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The sealed home; nothing of the person who runs the tests is read or written."""
     home = tmp_path_factory.mktemp("home")
+    if len(str(home)) < _LEAST_HOME:
+        home /= "x" * (_LEAST_HOME - len(str(home)))
+        home.mkdir()
     _seal(monkeypatch)
     for name in list(os.environ):
         if name.startswith("XDG_") or name.lower().endswith("_proxy"):
@@ -142,7 +151,7 @@ def keep(store: Store, index: Index, claude: Path, git: Git) -> Iterator[Keep]:
     def keep(what: Talk | Path, *, granularity: str = "turn", redact: bool = True, **how: Any) -> RecordingResult:
         path = what if isinstance(what, Path) else what.save(claude)
         source = TranscriptSource(path, path.stem, claude.parents[1], **how)
-        return record(store, index, source, RecordRules(granularity, redact))
+        return record(Context(index), source, RecordRules(granularity, redact))
 
     yield keep
     assert git("fsck", "--strict", "--no-dangling") == ""

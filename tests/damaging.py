@@ -18,6 +18,7 @@ from sessgit.model import canonical
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import refs
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -62,8 +63,7 @@ class Recorded:
     def keep(self, talk: Talk, *, final: bool = False, granularity: str = "turn") -> None:
         path = talk.save(self.folder)
         record(
-            self.store,
-            self.index,
+            Context(self.index),
             TranscriptSource(path, path.stem, self.folder.parents[1], final=final),
             RecordRules(granularity),
         )
@@ -129,7 +129,7 @@ class Recorded:
 
     def found(self, *, deep: bool = True, index: Index | None = None) -> list[tuple[str, str, str]]:
         """The severity, kind and place of each finding."""
-        done = verify.everything(Store(self.store.path), index, lambda done, total: None, deep=deep)
+        done = verify.verify_store(Store(self.store.path), index, lambda done, total: None, deep=deep)
         return [(one.severity, one.kind, one.where.removeprefix(SESSION)) for one in done.findings]
 
 

@@ -26,20 +26,19 @@ if FOUND:
 with atheris.instrument_imports(include=["sessgit"]) if FOUND else nullcontext():
     from redacting import redact_line
 
-    from sessgit.agents.claude import content, lines
-    from sessgit.agents.claude.cutter import Cutter
+    from sessgit.agents.claude import content, lines, marks
     from sessgit.agents.claude.lines import make
-    from sessgit.agents.claude.writer import marks
+    from sessgit.agents.cutter import Cutter
     from sessgit.agents.line import Line, split
     from sessgit.agents.values import Node, Place
     from sessgit.cli import text
     from sessgit.errors import SessgitError
-    from sessgit.exchange.layouts import files
-    from sessgit.model import address, canonical, globs, humanize, long_strings, pad, search_query
+    from sessgit.exchange import files
+    from sessgit.model import address, canonical, globs, humanize, long_strings, pad, search_query, stored_fields
     from sessgit.model.conversation import message, session
     from sessgit.model.conversation.turn import Cell
-    from sessgit.store.recorder import spool
-    from sessgit.store.recorder.spool import Event, UnreadableEvent
+    from sessgit.store import spool
+    from sessgit.store.spool import Event, UnreadableEvent
 
 from fuzzing import EVIL, dumped, lines_of, spoils, talk  # noqa: E402
 from transcripts import SESSION  # noqa: E402
@@ -84,7 +83,7 @@ def transcript(data: bytes) -> None:
     cutter = Cutter(Nothing(), session=SESSION)
     for line in found:
         cutter.feed(line)
-        lines.is_prompt(line), lines.said(line), lines.tool_results(line)
+        line.is_prompt, lines.said(line), lines.tool_results(line)
         marks.of(line), marks.outcome(line), marks.is_stand_in(line)
     if found:
         content.told(found)
@@ -150,7 +149,7 @@ def typed(data: bytes) -> None:
     found = pad.parse_entry("insights", data)
     assert found is None or not spoils(found.id)
     with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        Cell.from_json(json.loads(data))
+        stored_fields.load(Cell, json.loads(data))
     with suppress(files.DamagedFileError):
         files.gunzip(data, 1 << 20)
     files.parse_lines(data)

@@ -11,6 +11,7 @@ from transcripts import Talk
 
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -22,7 +23,7 @@ def hooked(sessgit: Shell, talk: Talk, granularity: str = "turn") -> Path:
     path = sessgit.keep(talk)
     store = Store(sessgit.store)
     index = Index(sessgit.store, lambda: store)
-    record(store, index, TranscriptSource(path, talk.session, sessgit.config, live=True), RecordRules(granularity))
+    record(Context(index), TranscriptSource(path, talk.session, sessgit.config, live=True), RecordRules(granularity))
     index.close()
     return lie(path)
 

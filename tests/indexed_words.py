@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from sessgit.history import search
-from sessgit.store.fulltext.index import LINE_BITS, LINE_MASK
+from sessgit.store.fulltext import LINE_BITS, LINE_MASK
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store

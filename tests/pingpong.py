@@ -7,14 +7,17 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from homes import claude_homes
 from plain import run_git
 from transcripts import SESSION, Talk
 
 from sessgit.branch import restore
 from sessgit.branch.restore import RestoreResult
-from sessgit.record.recording import RecordingResult, record
+from sessgit.record.file_pass import RecordingResult
+from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -52,12 +55,10 @@ class Machine:
 
     def record(self, *, final: bool = True) -> RecordingResult:
         with closing(Index(self.store.path, lambda: self.store)) as index:
-            return record(
-                self.store, index, TranscriptSource(self.path, SESSION, self.config, final=final), RecordRules()
-            )
+            return record(Context(index), TranscriptSource(self.path, SESSION, self.config, final=final), RecordRules())
 
     def restore(self) -> RestoreResult:
-        return restore.restore_session(self.store, SESSION, self.config)
+        return restore.restore_session(self.store, SESSION, claude_homes(self.config))
 
     def adopt(self) -> None:
         """The talk goes on in the file that lies there now."""

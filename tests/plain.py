@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sessgit.record.recording import RecordingResult
+from sessgit.record.file_pass import RecordingResult
 from sessgit.store.backend import Repository
 
 Git = Callable[..., str]

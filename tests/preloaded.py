@@ -34,7 +34,7 @@ if __name__ != "__main__" and "pytest" not in sys.modules:  # in the server
     for _name in app.COMMANDS:
         with suppress(ImportError):
             import_module(f"sessgit.cli.commands.{app.MODULES.get(_name, _name)}")
-    for _name in ("pygit2", "tomlkit", "sqlite3", "sessgit.api.store", "sessgit.recorder.drain"):
+    for _name in ("pygit2", "tomlkit", "sqlite3", "sessgit.api.store", "sessgit.api.session", "sessgit.recorder.drain"):
         import_module(_name)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from plain import run_git
 
 from sessgit import Session, Store
 from sessgit.agents.claude import home
+from sessgit.agents.claude.programs import Chain
+from sessgit.model.program_input import GivenTurn
 from sessgit.store import layout, locks
 from sessgit.store.layout import StorePaths
 
@@ -25,7 +27,7 @@ class Place:
 
     @property
     def config(self) -> Path:
-        return self.store.config
+        return self.store.homes.folders["claude"]
 
     def again(self) -> Store:
         """Another object for the same store, as another process has one."""
@@ -46,9 +48,9 @@ class Place:
     def check(self) -> None:
         """git finds the store whole, and nobody holds a turn."""
         assert self.git("fsck", "--strict", "--no-dangling") == ""
-        beside = StorePaths(self.store.path)
-        for lock in beside.locks.glob("turn-*.lock"):
-            handle = locks.turn_lock(beside, lock.stem.removeprefix("turn-"))
+        paths = StorePaths(self.store.path)
+        for lock in paths.locks.glob("turn-*.lock"):
+            handle = locks.turn_lock(paths, lock.stem.removeprefix("turn-"))
             assert handle, f"{lock.stem} is held"
             locks.release(handle)
 
@@ -69,3 +71,11 @@ def raises(kind: type[Exception], message: str, act: Callable[[], object], hint:
         assert getattr(error, "hint", "")
     else:
         raise AssertionError(f"nothing was raised instead of: {message}")
+
+
+def transcript(
+    agent_id: str, turns: Iterable[GivenTurn], name: Callable[[str], str], common: Mapping[str, Any]
+) -> bytes:  # fmt: skip
+    """Return the lines that a program writes for these turns."""
+    chain = Chain(agent_id, common, name=name)
+    return b"".join(line + b"\n" for turn in turns for line in chain.turn(turn))

@@ -11,12 +11,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from clones import Clone
+from homes import claude_homes
 from plain import objects
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk, subagent
 
 from sessgit.agents.claude import home
 from sessgit.purge import purge
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -79,7 +81,9 @@ def purged_beside(clone: Clone, meanwhile: Callable[[Store, Index], object], val
                 time.sleep(0.5)  # until it waits
 
         watch = purge.PurgeProgress(reading=reading)
-        purge.purge_values(clone.store, clone.index, purge.literal_value(value), clone.config, clone.now(), watch)
+        purge.purge_values(
+            Context(clone.index, homes=claude_homes(clone.config), now=clone.now), purge.literal_value(value), watch
+        )
         others[0].result()
     assert holders(clone.store.path, value) == []
 

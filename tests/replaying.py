@@ -15,15 +15,15 @@ from unittest import mock
 
 import pytest
 from coded import Coded
+from programs import transcript
 from shell import Done, Shell
 from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import home
-from sessgit.agents.claude.writer import program_lines
 from sessgit.errors import SessgitError
 from sessgit.model.program_input import GivenTurn, Outcome, Step, Task
 from sessgit.replay.sandbox import process_limits
-from sessgit.replay.sandbox.process_limits import Confinement
+from sessgit.replay.sandbox.isolation import Confinement
 
 
 def why_not_confined() -> str:
@@ -95,7 +95,7 @@ def program(shell: Shell, *steps: Step, session: str = SESSION, prompt: str = "c
     numbers = iter(range(1, 1000))
     names = lambda word: f"ab{next(numbers):06d}-0000-4000-8000-{session[-12:]}"  # noqa: E731
     turn = GivenTurn(prompt, steps, "done", time=1_772_359_200.0)
-    data = program_lines.transcript(session, [turn], names, {"cwd": str(shell.project), "version": "2.1.7"})
+    data = transcript(session, [turn], names, {"cwd": str(shell.project), "version": "2.1.7"})
     path = home.project_folder(shell.config, str(shell.project)) / f"{session}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)

@@ -9,13 +9,14 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 
 from plain import run_git
+from waiting import PATIENCE
 
 USER, PASSWORD = "ada", "s3cret%20word"
 """The password as a URL has it: it means `s3cret word`."""
@@ -29,44 +30,32 @@ def hook(remote: Path, script: str, name: str = "pre-receive") -> None:
     path.chmod(0o755)
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 @contextmanager
 def daemon(folder: Path, *, writable: bool = True) -> Iterator[str]:
     """`git daemon` for all repositories of a folder; yields the URL of the folder."""
     services = ["--enable=receive-pack"] if writable else []
-    answers = False
-    while not answers:  # another process may have taken the port meanwhile
-        port = free_port()
-        process = subprocess.Popen(
-            [
-                "git", "daemon", "--reuseaddr", "--export-all", "--informative-errors", "--listen=127.0.0.1",
-                f"--port={port}", f"--base-path={folder}", *services, str(folder),
-            ],
-            stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
-        while process.poll() is None and not answers:
-            with socket.socket() as tried:
-                answers = tried.connect_ex(("127.0.0.1", port)) == 0
-            time.sleep(0.01)
-    try:
-        yield f"git://127.0.0.1:{port}"
-    finally:
-        os.killpg(process.pid, 15)
-        process.wait()
+    options = ["--inetd", "--export-all", "--informative-errors", f"--base-path={folder}", *services]
+    command = ["git", "daemon", *options, str(folder)]
+
+    class Handler(BaseRequestHandler):
+        def handle(self) -> None:
+            subprocess.run(command, stdin=self.request, stdout=self.request, stderr=subprocess.DEVNULL, check=False)
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:  # it gets a port that nothing else can take
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"git://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
 
 
 def ssh(folder: Path) -> str:
     """A program in the place of ssh that runs the command for the other machine in a folder, which is its home, and
     tells who was asked."""
     path = folder / "ssh"
-    told = folder / "asked"
+    asked = folder / "asked"
     path.write_text(
-        f"#!{sys.executable}\nimport os, sys\nopen({str(told)!r}, 'a').write(' '.join(sys.argv[1:]) + '\\n')\n"
+        f"#!{sys.executable}\nimport os, sys\nopen({str(asked)!r}, 'a').write(' '.join(sys.argv[1:]) + '\\n')\n"
         f"os.chdir({str(folder)!r})\nos.execvp('sh', ['sh', '-c', sys.argv[-1]])\n"
     )
     path.chmod(0o755)
@@ -114,7 +103,7 @@ def http(folder: Path) -> Iterator[str]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield f"127.0.0.1:{server.server_port}"
     finally:
@@ -128,5 +117,5 @@ def silent() -> Iterator[tuple[str, socket.socket]]:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
-        listening.settimeout(20)
+        listening.settimeout(PATIENCE)
         yield f"127.0.0.1:{listening.getsockname()[1]}", listening

@@ -16,6 +16,7 @@ from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import home
 from sessgit.cli import app, invocation
+from sessgit.cli.invocation import Invocation
 
 NOW = datetime(2026, 3, 1, 13, 0, 0, tzinfo=UTC).timestamp()
 
@@ -27,6 +28,11 @@ class Done:
     code: int
     out: str
     err: str
+
+
+def on_terminal(here: Invocation, **features: Any) -> Invocation:
+    """The invocation with other features of its terminal, such as `colour=True`."""
+    return replace(here, terminal=replace(here.terminal, **features))
 
 
 class Shell:

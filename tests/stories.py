@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 from shell import Shell
 
+from sessgit.store.context import Context
+
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
 
@@ -96,7 +98,7 @@ class World:
         index = Index(store.path, lambda: store)
         head = git.project_head(str(talk.cwd), dict(os.environ)) if live else ""
         source = TranscriptSource(talk.path, talk.session, self.shell.config, live=live, head=head)
-        record(store, index, source, RecordRules())
+        record(Context(index), source, RecordRules())
         index.close()
 
     def _placed(self, text: str) -> list[str]:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.exchange.layouts.apex import sessions as apex
+from sessgit.exchange import apex
 from sessgit.model import canonical
 from sessgit.model.foreign_session import ForeignSession, SourceFile
 from sessgit.model.program_input import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
@@ -389,6 +389,12 @@ def test_an_export_is_the_session_its_index_and_what_is_active(tmp_path: Path) -
             "lastUpdated": stamp(9),
         },
     }  # fmt: skip
+
+
+def test_a_value_that_was_removed_is_removed_from_the_document(tmp_path: Path) -> None:
+    laid(tmp_path, {f"{SESSIONS}/{A}.json": session()})
+    document = json.loads(apex.write(replace(only(tmp_path), description="", labels=()))[f"{SESSIONS}/{A}.json"])
+    assert (document["description"], document["tags"]) == (None, None)
 
 
 def test_an_archived_session_is_written_packed_and_always_the_same(tmp_path: Path) -> None:

@@ -17,10 +17,10 @@ from programs import Place, raises
 
 import sessgit
 from sessgit import Cell, Merge, Outcome, Reason, Saying, SessgitError, Step, Store, Task, ToolCall
-from sessgit.agents.claude.writer.program_lines import Chain
-from sessgit.api import transcript_log
+from sessgit.agents.claude.programs import Chain
+from sessgit.api import writer
 from sessgit.errors import ConflictError, NotFoundError, StoreError, UsageError
-from sessgit.store.files import paths
+from sessgit.store.private_files import path_exists
 
 
 @pytest.fixture
@@ -34,9 +34,9 @@ def place(seal: Path) -> Place:
 def test_the_names_that_a_program_imports_are_there() -> None:
     assert {name: type(getattr(sessgit, name)).__name__ for name in sessgit.__all__ if name != "__version__"} == {
         **dict.fromkeys(
-            ("Cell", "Merge", "Metadata", "Outcome", "Reason", "Replayed", "Saying", "Session", "SessgitError", "Step",
-             "Store", "Summary", "Task", "ToolCall", "Turn"), "type"),
-        "Session": "ABCMeta",
+            ("Cell", "ForeignSession", "GivenTurn", "ImportedSession", "Merge", "Metadata", "Outcome", "Reason",
+             "Replayed", "Saying", "Session", "SessionImport", "SessgitError", "Step", "Store", "Summary", "Task",
+             "ToolCall", "Turn"), "type"),
     }  # fmt: skip
     assert dir(sessgit) == sorted(sessgit.__all__)
     with pytest.raises(AttributeError, match="module 'sessgit' has no attribute 'Nothing'"):
@@ -49,7 +49,7 @@ def test_a_store_lies_where_the_command_line_has_it(seal: Path, monkeypatch: pyt
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(seal / "client"))
     assert Store.open().path == seal / "client" / "session-store"
     monkeypatch.setenv("SESSGIT_STORE", str(seal / "mine"))
-    assert (Store.open().path, Store.open().config) == (seal / "mine", seal / "client")
+    assert (Store.open().path, Store.open().homes.folders["claude"]) == (seal / "mine", seal / "client")
     assert Store.open("").path == seal / "mine"
     assert Store.open(seal / "given").path == seal / "given"
     assert (seal / "given" / "HEAD").exists()
@@ -683,16 +683,16 @@ def test_a_transcript_that_was_emptied_or_goes_meanwhile(place: Place, monkeypat
         session.record_turn("one", "One.")
         place.transcript(session).write_bytes(b"")
         session.record_turn("two", "Two.")
-        restore = transcript_log.Log._restore
+        restore = writer.Transcript._restore
 
-        def gone_at_once(self: transcript_log.Log) -> None:
+        def gone_at_once(self: writer.Transcript) -> None:
             restore(self)
             if not gone:
                 gone.append(self.end.path.read_bytes())
                 self.end.path.unlink()
 
         gone = list[bytes]()
-        monkeypatch.setattr(transcript_log.Log, "_restore", gone_at_once)
+        monkeypatch.setattr(writer.Transcript, "_restore", gone_at_once)
         session.record_turn("three", "Three.")
     assert len(gone) == 1
     assert [turn.number for turn in session.turns()] == [1, 2, 3]
@@ -813,7 +813,7 @@ def test_the_same_transcript_gives_the_same_turns(place: Place, tmp_path: Path) 
         capture_output=True,
     )  # fmt: skip
     assert out.read_bytes() == source.read_bytes()
-    assert paths.is_there(source)
+    assert path_exists(source)
 
 
 def test_secrets_are_replaced_in_every_object_and_stay_in_the_file(place: Place) -> None:

@@ -15,12 +15,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from programs import Place
 
 from sessgit import Outcome, Session, Store, Task, ToolCall
-from sessgit.agents.claude.writer import transcript
+from sessgit.agents.claude import writer as transcript
 from sessgit.branch import restore
 from sessgit.model import dependency_graph
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store as Objects
 
@@ -196,7 +197,7 @@ class Programs(RuleBasedStateMachine):
         return self.models[which % len(self.models)]
 
     def is_open(self, model: Model) -> bool:
-        held = model.session._held
+        held = model.session._cached_writer
         return held is not None and held._turn is not None
 
     def tasks(self, model: Model, data: st.DataObject) -> list[Task]:
@@ -247,14 +248,14 @@ class Programs(RuleBasedStateMachine):
         """The same transcript, recorded anew in another store, gives the same turns, and comes back byte for byte."""
         path = self.place.transcript(model.session)
         whole = path.read_bytes()
-        assert restore.rebuild_file(self.place.store.world.store, model.session.id).data == whole
+        assert restore.rebuild_file(self.place.store.context.store, model.session.id).data == whole
         if model.session.state.origin is not None:
             return
         other = Path(self.folder.name) / f"other-{model.session.id}"
         stores.create_store(other)
         objects = Objects(other)
         index = Index(other, lambda: objects)
-        record(objects, index, TranscriptSource(path, path.stem, self.place.config), RecordRules())
+        record(Context(index), TranscriptSource(path, path.stem, self.place.config), RecordRules())
         index.close()
         assert Place(Store(other, self.place.config, other), self.place.project).trees(path.stem) == (
             self.place.trees(path.stem)

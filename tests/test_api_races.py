@@ -21,7 +21,7 @@ from programs import Place, raises
 
 from sessgit import Outcome, Session, Store, Task
 from sessgit.errors import ConflictError, UsageError
-from sessgit.store import store as stores
+from sessgit.store import private_files
 
 OTHER, LAST = b"0e000000-0000-4000-8000-000000000001", b"0e000000-0000-4000-8000-000000000002"
 
@@ -116,14 +116,14 @@ for step in range(4):
     else:
         begun = session.begin_cell(type="repl", operation=f"loose {sys.argv[2]}")
         session.complete_cell(begun, step)
+print("done")
 """
 
 
 def test_processes(place: Place) -> None:
     session = place.begin()
-    running = [program(PROCESS, session.id, str(number)) for number in range(6)]
-    assert [one.communicate(timeout=100)[0] for one in running] == [""] * 6
-    assert [one.returncode for one in running] == [0] * 6
+    running = [Started(PROCESS, session.id, str(number)) for number in range(6)]
+    assert [one.end() for one in running] == ["done\n"] * 6
     assert len(session.cells()) == 24
     assert [turn.number for turn in session] == list(range(1, 25))
     assert session.pending() == []
@@ -474,5 +474,5 @@ def test_a_turn_does_not_wait_for_ever_for_cells_outside_of_turns(place: Place) 
 def test_the_key_of_who_was_first_stays(seal: Path) -> None:
     """Who makes a store at the same moment goes on with that one: proofs are made with it at once."""
     for data in (b"a", b"b"):
-        stores.write_private(seal / "key", data, lasting=True, first=True)
+        private_files.create_private(seal / "key", data)
     assert {path.name: path.read_bytes() for path in seal.iterdir() if path.is_file()} == {"key": b"a"}

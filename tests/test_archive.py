@@ -8,22 +8,22 @@ import time
 from pathlib import Path
 
 import pytest
+from homes import claude_homes
 from plain import Git, Keep, run_git
 from shell import NOW, Shell
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.branch import archive
-from sessgit.model.config import RecordConfig
+from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.conversation import session as states
 from sessgit.model.conversation.message import Message
-from sessgit.record.privacy import Privacy
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.recorder import drain
-from sessgit.store import layout, locks, refs
+from sessgit.store import layout, locks, refs, spool
 from sessgit.store.backend import Repository
+from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.recorder import spool
 from sessgit.store.store import Store
 
 DAY = 86_400
@@ -186,9 +186,9 @@ def test_a_manager_is_archived_by_name_only(sessgit: Shell) -> None:
     ("arguments", "code", "message"),
     [
         ((), 2, "no conversations selected."),
-        ((SESSION, "--older-than", "3d"), 2, "addresses and --older-than cannot be combined."),
-        ((SESSION, "--label", "x"), 2, "addresses and --older-than cannot be combined."),
-        (("--all",), 2, "no conversations selected."),
+        ((SESSION, "--older-than", "3d"), 2, "--older-than and ADDRESS cannot be combined."),
+        ((SESSION, "--label", "x"), 2, "--label needs --older-than."),
+        (("--all",), 2, "--all needs --older-than."),
         (("--older-than", "soon"), 2, "“soon” is not a time."),
         ((f"{SESSION}@1",), 2, "only a whole conversation can be edited, not turn 1."),
         (("zzzz",), 4, "no conversation starts with “zzzz”."),
@@ -245,7 +245,9 @@ def test_a_recorder_brings_it_back_as_the_same_session(sessgit: Shell) -> None:
     commits = run_git(sessgit.store, "rev-list", layout.archive_ref(OTHER))
     path = sessgit.keep(sessgit.talk(OTHER).turns("else", "more"))
     event(sessgit.store, path)
-    drain.drain_spool(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
+    drain.drain_spool(
+        sessgit.store, claude_homes(sessgit.config), {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]}
+    )
     assert archived(sessgit.store) == []
     log = run_git(sessgit.store, "log", "--format=%s", OTHER).splitlines()
     assert log[0] == "turn 2: more"
@@ -272,20 +274,28 @@ def test_archiving_while_a_recorder_records(keep: Keep, store: Store, index: Ind
         def move(self, name: str, old: str | None, new: str | None) -> None:
             if name == layout.head_ref(SESSION) and refs.read(store.path, name):
                 rival = Store(store.path)
-                archive.archive(rival, Index(store.path, lambda: rival), [SESSION], claude.parents[1], off(), NOW)
+                archive.archive(
+                    Context(
+                        Index(store.path, lambda: rival),
+                        homes=claude_homes(claude.parents[1]),
+                        privacy=off(),
+                        now=lambda: NOW,
+                    ),
+                    [SESSION],
+                )
             super().move(name, old, new)
 
     store.repo = Rivalled(store.path)
     path = talk.rewind(1).turns("three").save(claude)
-    done = record(store, index, TranscriptSource(path, SESSION, claude.parents[1], live=True), RecordRules())
-    assert (done.aside, done.turns) == ("archived", ())
+    done = record(Context(index), TranscriptSource(path, SESSION, claude.parents[1], live=True), RecordRules())
+    assert (done.skipped, done.turns) == ("archived", ())
     rewound = f"{SESSION}.r-a0000002"  # made before the head could move, and archived with it
     assert refs.session_tips(store.path, SESSION, layout.ARCHIVE) == {**tips, rewound: tips[SESSION]}
     store.repo = Repository(store.path)
-    archive.bring_back(store, index, SESSION, NOW)
-    assert record(store, index, TranscriptSource(path, SESSION, claude.parents[1], live=True), RecordRules()).turns == (
-        2,
-    )
+    archive.bring_back(Context(index, now=lambda: NOW), SESSION)
+    assert record(
+        Context(index), TranscriptSource(path, SESSION, claude.parents[1], live=True), RecordRules()
+    ).turns == (2,)
     assert sorted(refs.session_tips(store.path, SESSION)) == [SESSION, f"{SESSION}.r-a0000002"]
     assert refs.read_all(store.path, layout.ARCHIVE) == {}
 
@@ -311,7 +321,7 @@ def test_a_fork_of_an_archived_session_is_linked_to_it(keep: Keep, store: Store,
     """Recorded after the session that it was copied from came second, and is archived by then."""
     talk = Talk().turns("one")
     keep(talk.fork_session().turns("theirs"))
-    archive.archive(store, index, [OTHER], claude.parents[1], off(), NOW)
+    archive.archive(Context(index, homes=claude_homes(claude.parents[1]), privacy=off(), now=lambda: NOW), [OTHER])
     keep(talk)
     branch = index.branch(OTHER)
     assert branch is not None
@@ -330,22 +340,30 @@ def test_by_itself_once_an_hour(sessgit: Shell) -> None:
     recent = path.read_text().replace("2026-03-01T", time.strftime("%Y-%m-%dT", time.gmtime(stamp)))
     path.write_text(recent)
     event(sessgit.store, path)
-    drain.drain_spool(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
+    drain.drain_spool(
+        sessgit.store, claude_homes(sessgit.config), {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]}
+    )
     assert heads(sessgit.store) == [THIRD]
     sessgit.now = stamp
     assert sessgit.out("ops", "-n", "1").split("  ", 2)[2:] == ["background  2 conversations archived automatically\n"]
     sessgit.out("unarchive", SESSION)
     event(sessgit.store, path)
-    drain.drain_spool(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
+    drain.drain_spool(
+        sessgit.store, claude_homes(sessgit.config), {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]}
+    )
     assert SESSION in heads(sessgit.store)
     os.utime(sessgit.store / "state" / "archiving", (stamp - 3700,) * 2)
     event(sessgit.store, path)
     with locks.maintenance_lock(layout.StorePaths(sessgit.store)) as held:
         assert held
-        drain.drain_spool(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
+        drain.drain_spool(
+            sessgit.store, claude_homes(sessgit.config), {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]}
+        )
         assert SESSION in heads(sessgit.store)  # who packs is not waited for
     event(sessgit.store, path)
-    drain.drain_spool(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
+    drain.drain_spool(
+        sessgit.store, claude_homes(sessgit.config), {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]}
+    )
     assert SESSION not in heads(sessgit.store)
     assert not spool.waiting_events(sessgit.store / "spool", time.time())
     assert not (sessgit.store / "log").exists()
@@ -358,7 +376,9 @@ def test_what_goes_wrong_by_itself_is_logged(sessgit: Shell) -> None:
     (sessgit.store / "operations.jsonl").unlink()
     (sessgit.store / "operations.jsonl").mkdir()
     event(sessgit.store, sessgit.keep(sessgit.talk(THIRD).turns("new")))
-    drain.drain_spool(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
+    drain.drain_spool(
+        sessgit.store, claude_homes(sessgit.config), {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]}
+    )
     assert "automatic archiving" in (sessgit.store / "log").read_text()
     assert THIRD in heads(sessgit.store)
 
@@ -370,7 +390,7 @@ def test_the_state_is_not_read_again(sessgit: Shell, monkeypatch: pytest.MonkeyP
     store = Store(sessgit.store)
     index = Index(sessgit.store, lambda: store)
     index.sync()
-    archive._move_sessions(store, index, [SESSION, OTHER], ("archive", "archived"), NOW)
+    archive._move_sessions(Context(index, now=lambda: NOW), [SESSION, OTHER], ("archive", "archived"))
     other = Index(sessgit.store, lambda: pytest.fail("the store was opened"))
     assert {branch.name: branch.archived for branch in other.branches()} == {
         SESSION: True,
@@ -393,7 +413,7 @@ def test_many_at_once(store: Store, index: Index, git: Git, keep: Keep) -> None:
         f"{tip} refs/heads/{name}\n" for name in names
     ))  # fmt: skip
     index.sync()
-    done = archive._move_sessions(store, index, names, ("archive", "archived"), NOW)
+    done = archive._move_sessions(Context(index, now=lambda: NOW), names, ("archive", "archived"))
     assert len(done.sessions) == 600
     assert not list((store.path / "refs" / "archive").glob("*"))
     assert git("for-each-ref", "--format=%(refname)", "refs/archive").splitlines() == [

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from homes import claude_homes
+from hypothesis import example, given
 from hypothesis import strategies as st
 from plain import run_git
 from shell import NOW, Shell
@@ -20,19 +21,19 @@ from test_cold import loaded
 from transcripts import BIRTH, SESSION, Talk
 
 from sessgit.branch import archive, delete, edit, fork, tag, undo
-from sessgit.cli.arguments import completion
+from sessgit.cli import completion
 from sessgit.errors import ConflictError, MovedError, NotFoundError
 from sessgit.history import at_operation, fork_point, resolve
 from sessgit.history.resolve import CallerContext
 from sessgit.model.address import Address
-from sessgit.model.config import RecordConfig
+from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
-from sessgit.record.privacy import Privacy
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import operations, refs
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.journal import Operation
 from sessgit.store.layout import StorePaths
@@ -94,12 +95,12 @@ class World:
             operations.drop_tombstone(self.store, session, self.now + 30)
             done = operations.list_operations(self.store)[0].operation
         elif refs.branches(self.store.path, session).get(session, ("", False))[1]:
-            done = archive.bring_back(self.store, self.index, session, self.now + 30).operation
+            done = archive.bring_back(Context(self.index, now=lambda: self.now + 30), session).operation
         source = TranscriptSource(path, session, self.config, final=True)
         if done is not None and done.command == operations.BACKGROUND:
             self.after[done.id] = self.held()
             done = None
-        record(self.store, self.index, source, RecordRules("turn", False))
+        record(Context(self.index), source, RecordRules("turn", False))
         return done
 
     # Operations
@@ -118,18 +119,18 @@ class World:
 
     def rename(self, session: str, turn: int) -> Operation | None:
         done = edit.edit_session(
-            self.store, self.index, session, edit.EditChanges(stage=("shaping", "")[turn % 2]), self.now
+            Context(self.index, now=lambda: self.now), session, edit.EditChanges(stage=("shaping", "")[turn % 2])
         )
         return operations.list_operations(self.store)[0].operation if done.commit else None
 
     def tag(self, session: str, turn: int) -> Operation | None:
         found = self.target(session, turn)
-        done = tag.tag_turn(self.store, self.index, f"t{turn % 3}", found, self.where, self.now, force=True)
+        done = tag.tag_turn(Context(self.index, now=lambda: self.now), f"t{turn % 3}", found, self.where, force=True)
         return operations.list_operations(self.store)[0].operation if done.changed else None
 
     def fork(self, session: str, turn: int) -> Operation:
         found = self.target(session, turn)
-        point = fork_point.fork_point(self.store, self.index, found)
+        point = fork_point.fork_point(Context(self.index), found)
         new = f"f{next(self.numbers):07d}-0000-4000-8000-{'f' * 12}"
         fork.fork_session(self.store, found.state, point, fork.ForkPlan(new, "", self.now, None))
         self.index.sync()
@@ -137,16 +138,19 @@ class World:
 
     def archive(self, session: str, turn: int) -> Operation | None:
         del turn
-        return archive.archive(self.store, self.index, [session], self.config, self.privacy, self.now).operation
+        return archive.archive(
+            Context(self.index, homes=claude_homes(self.config), privacy=self.privacy, now=lambda: self.now), [session]
+        ).operation
 
     def unarchive(self, session: str, turn: int) -> Operation | None:
         del turn
-        return archive.unarchive(self.store, self.index, [session], self.now).operation
+        return archive.unarchive(Context(self.index, now=lambda: self.now), [session]).operation
 
     def delete(self, session: str, turn: int) -> Operation:
         del turn
         return delete.delete_sessions(
-            self.store, self.index, delete.plan_deletion(self.index, [session], self.config), self.now
+            Context(self.index, now=lambda: self.now),
+            delete.plan_deletion(self.index, [session], claude_homes(self.config)),
         )
 
     def undo(self, session: str, turn: int) -> Operation | None:
@@ -156,12 +160,12 @@ class World:
         with suppress(ConflictError, NotFoundError):
             if every:
                 wanted = every[turn % min(3, len(every))].operation.id
-                return undo.undo_operation(self.store, wanted, self.config, self.now).undo
+                return undo.undo_operation(self.store, wanted, claude_homes(self.config), self.now).undo
         return None
 
     @property
     def where(self) -> CallerContext:
-        return CallerContext(self.config, "/home/ada/shop", 1)
+        return CallerContext(claude_homes(self.config), "/home/ada/shop", 1)
 
     @property
     def privacy(self) -> Privacy:
@@ -178,7 +182,15 @@ _STEPS = [
 ]  # fmt: skip
 
 
+_CONTINUED = [
+    ("begin", 0, 0), *[("go_on", 0, 0)] * 3, ("rewind", 0, 0), ("rewind", 0, 1), ("rename", 0, 0), ("rewind", 0, 4),
+]  # fmt: skip
+"""A rewound branch goes on, and its name of then is no branch's any more."""
+
+
 @given(st.lists(st.tuples(st.sampled_from(_STEPS), st.integers(0, 3), st.integers(0, 5)), min_size=2, max_size=20))
+@example(_CONTINUED)
+@example([("begin", 0, 0), ("rewind", 0, 0), ("archive", 0, 0), ("rewind", 0, 1)])
 def test_what_is_found_of_then_is_what_was_there(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]]
 ) -> None:
@@ -191,7 +203,7 @@ def test_what_is_found_of_then_is_what_was_there(
     world.index.sync()
     before = refs.read_all(store.path)
     for operation, held in world.after.items():
-        found = at_operation.as_of_operation(store, world.index, operation)
+        found = at_operation.as_of_operation(Context(world.index), operation)
         assert (found.tips, found.tags) == held, found.operation.summary
         assert found.lost == ()
     assert refs.read_all(store.path) == before
@@ -201,7 +213,7 @@ def test_what_is_found_of_then_is_what_was_there(
 def test_a_head_from_another_machine_that_was_set_apart_since(store: Store, index: Index, tmp_path: Path) -> None:
     def recorded(into: Store, seen: Index, folder: str, *words: str) -> None:
         path = Talk(SESSION).turns("one", *words).save(tmp_path / folder / "projects" / "-home-ada-shop")
-        record(into, seen, TranscriptSource(path, SESSION, tmp_path / folder), RecordRules("turn", False))
+        record(Context(seen), TranscriptSource(path, SESSION, tmp_path / folder), RecordRules("turn", False))
 
     recorded(store, index, "here")
     shutil.copytree(store.path, tmp_path / "theirs")
@@ -217,11 +229,11 @@ def test_a_head_from_another_machine_that_was_set_apart_since(store: Store, inde
     talk = Talk(SESSION).turns("one")
     talk.file.seconds, talk.file.counts["a"] = 120, 5
     path = talk.turns("other").save(tmp_path / "here" / "projects" / "-home-ada-shop")
-    record(store, index, TranscriptSource(path, SESSION, tmp_path / "here"), RecordRules("turn", False))
+    record(Context(index), TranscriptSource(path, SESSION, tmp_path / "here"), RecordRules("turn", False))
     assert sorted(refs.branches(store.path)) == [SESSION, f"{SESSION}.m-a0000002"]
     index.sync()
     for operation in (done, tagged):
-        assert at_operation.as_of_operation(store, index, operation.id).tips == {SESSION: (new, False)}
+        assert at_operation.as_of_operation(Context(index), operation.id).tips == {SESSION: (new, False)}
 
 
 def test_a_turn_that_has_grown_since(store: Store, index: Index, tmp_path: Path) -> None:
@@ -229,7 +241,7 @@ def test_a_turn_that_has_grown_since(store: Store, index: Index, tmp_path: Path)
 
     def recorded() -> str:
         source = TranscriptSource(talk.save(folder / "projects" / "-home-ada-shop"), SESSION, folder)
-        return record(store, index, source, RecordRules("turn", False)).head
+        return record(Context(index), source, RecordRules("turn", False)).head
 
     def tagged(name: str, tip: str) -> str:
         moves = [Move(f"refs/tags/{name}", None, tip)]
@@ -243,7 +255,7 @@ def test_a_turn_that_has_grown_since(store: Store, index: Index, tmp_path: Path)
     talk.turns("three")
     recorded()
     index.sync()
-    assert [at_operation.as_of_operation(store, index, one).tips[SESSION][0] for one in (before, after)] == [
+    assert [at_operation.as_of_operation(Context(index), one).tips[SESSION][0] for one in (before, after)] == [
         first,
         second,
     ]
@@ -257,7 +269,7 @@ def test_an_end_that_is_no_time(store: Store, index: Index) -> None:
     moves = [Move(f"refs/heads/{SESSION}", None, tip)]
     done = operations.perform_operation(store, "fork", "x", moves, BIRTH.timestamp() + 60)
     index.sync()
-    assert at_operation.as_of_operation(store, index, done.id).tips == {SESSION: (tip, False)}
+    assert at_operation.as_of_operation(Context(index), done.id).tips == {SESSION: (tip, False)}
 
 
 # The pages
@@ -455,7 +467,7 @@ def test_the_last_operation_is_now(parser: Shell) -> None:
     """The law: with nothing done since, a page is that of now, but for its first line."""
     last = parser.json("ops")["operations"][0]["id"]
     for arguments in (
-        ("log", SESSION), ("log", SESSION, "--rewound", "--cells"), ("log", "by hand", "-p"), ("log", "by cell"),
+        ("log", SESSION), ("log", SESSION, "--rewound"), ("log", "by hand", "-p"), ("log", "by cell"),
         ("log", SESSION, "--graph", "--rewound"), ("log", f"{SESSION}@2", "--reverse"),
         ("log", SESSION, "--tool", "Bash"), ("log", f"{SESSION}.r-a000"), ("tree",), ("tree", SESSION),
         ("tree", "--all", "-n", "1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -11,6 +12,7 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.replay import bisect
 from sessgit.replay.bisect import TurnRange
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -121,7 +123,7 @@ def test_what_the_pattern_is_looked_for_in(sessgit: Shell) -> None:
         ("+-", ["a{99999999999}"], 2, "“a{99999999999}” is not a regular expression: the repetition number is too "
         "large."),
         ("+-", ["("], 2, "“(” is not a regular expression: missing ), unterminated subpattern at position 0."),
-        ("+-", ["pytest", "--timeout", "3s"], 2, "--timeout and --verbose need --run."),
+        ("+-", ["pytest", "--timeout", "3s"], 2, "--timeout needs --run."),
         ("+-", ["pytest", "--run", "true"], 2,
          "bisect needs either --run COMMAND or --cell-fails REGEX."),
     ],
@@ -139,7 +141,10 @@ def test_what_cannot_be_answered(
 def test_a_cell_is_no_place_to_look_up_to(sessgit: Shell) -> None:
     sessgit.recorded(trials(sessgit.talk(), "+-"))
     done = sessgit("bisect", "5e55@1.2", "--cell-fails", "x")
-    assert (done.code, done.err.splitlines()[1]) == (2, "Hint: `sessgit bisect 5e551011@1`")
+    assert (done.code, done.err.splitlines()[1]) == (
+        2,
+        "Hint: `sessgit bisect 5e551011@1`, or `sessgit show 5e551011@1.2` for the cell.",
+    )
 
 
 def test_a_fork_is_looked_at_as_a_whole(sessgit: Shell) -> None:
@@ -166,7 +171,9 @@ def test_only_turns_that_are_asked_are_read(
     read = list[int]()
     lines = store.lines
     monkeypatch.setattr(store, "lines", lambda commit, number: read.append(number) or lines(commit, number))
-    found = bisect.bisect_by_cells(store, index, branch, TurnRange(1, 300), "pytest")
+    found = bisect.bisect_by_cells(
+        Context(index), branch, TurnRange(1, 300), re.compile("pytest"), lambda turn, left, answer: None
+    )
     assert (found.good.turn, found.bad.turn) == (200, 201)
     assert len(read) <= 2 + (298).bit_length() + 1, "the ends, the search, and the turn that it is"
 
@@ -178,7 +185,7 @@ def test_each_step_is_told(store: Store, index: Index, keep: Keep) -> None:
     assert branch is not None
     told = list[tuple[int, int, str]]()
     bisect.bisect_by_cells(
-        store, index, branch, TurnRange(1, 6), "pytest",
+        Context(index), branch, TurnRange(1, 6), re.compile("pytest"),
         lambda turn, left, answer: told.append((turn, left, answer.verdict if answer else "")),
     )  # fmt: skip
     assert told == [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.replay.bisecting.search import Verdict, find_boundary
+from sessgit.replay.bisect import Verdict, find_boundary
 
 SKIPS = st.lists(st.booleans(), max_size=40)
 

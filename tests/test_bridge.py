@@ -17,18 +17,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lexing import lexer_talk
 from plain import Keep
+from programs import transcript
 from shell import Done, Shell
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude import home
-from sessgit.agents.claude.writer import program_lines
+from sessgit.api import documents
 from sessgit.api.bridge import LONGEST_REQUEST, Bridge
-from sessgit.api.state import cell_document
+from sessgit.history import cell_graph as graph
 from sessgit.history import show
-from sessgit.history.cells import graph
 from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Step, Task
-from sessgit.store.index import Index
-from sessgit.store.sqlite.rows import Branch
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Index
 from sessgit.store.store import Store
 
 Ask = Callable[..., Any]
@@ -129,17 +129,15 @@ def test_all_documents_at_once_are_those_of_single_cells(
     index.sync()
     branch = index.branch(SESSION)
     assert branch is not None
-    found, told, read = graph.read_graph(store, index, branch), list[tuple[int, int]](), list[int]()
-    single = [cell_document.cell_document(store, index, branch, node, found) for node in found.nodes.values()]
+    found, read = graph.read_graph(Context(index), branch), list[int]()
+    single = [documents.cell_document(Context(index), branch, node, found) for node in found.nodes.values()]
     show_turn = show.show_turn
     monkeypatch.setattr(show, "show_turn", lambda *of: read.append(of[-1]) or show_turn(*of))
-    every = list(
-        cell_document.all_cell_documents(store, index, branch, found, lambda done, total: told.append((done, total)))
-    )
+    every = list(documents.all_cell_documents(Context(index), branch, found))
     assert every == single
     assert [document["cell_id"] for document in every] == [node.cell.id for node in found.nodes.values()]
-    assert all(tuple(document) == cell_document.KEYS for document in every)
-    assert (read, told) == ([1, 2, 3], [(0, 3), (1, 3), (2, 3)])
+    assert all(tuple(document) == documents.CELL_KEYS for document in every)
+    assert read == [1, 2, 3]
 
 
 def test_the_chain_has_the_nearest_first(lexer: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +162,7 @@ def test_the_cells_of_a_program(sessgit: Shell, monkeypatch: pytest.MonkeyPatch)
         GivenTurn("go on", (Step(pending),), time=1.77e9 + 200),
     ]
     number = count(1)
-    data = program_lines.transcript(
+    data = transcript(
         OTHER, turns, lambda word: f"a{next(number):07d}-0000-4000-8000-000000000000", {"cwd": str(sessgit.project)}
     )
     path = home.project_folder(sessgit.config, str(sessgit.project)) / f"{OTHER}.jsonl"
@@ -242,7 +240,7 @@ def test_empty_lines_and_a_last_one_without_a_newline(lexer: Shell, monkeypatch:
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["op", "args", "id"]), inner),
 ).map(lambda value: json.dumps(value).encode()))  # fmt: skip
 def test_any_line_gets_a_line(sent: bytes) -> None:
-    bridge = Bridge(pytest.fail, None, lambda: None)  # type: ignore[arg-type]
+    bridge = Bridge(None, lambda: None)  # type: ignore[arg-type]
     answer = bridge.answer(sent)
     assert answer["error"]
     assert "\n" not in json.dumps(answer, allow_nan=False)
@@ -329,9 +327,7 @@ def test_a_session_that_nobody_recorded_is_recorded(sessgit: Shell, monkeypatch:
 def test_what_has_not_changed_is_read_once(lexer: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     reads = list[Branch]()
     read = graph.read_graph
-    monkeypatch.setattr(
-        graph, "read_graph", lambda store, index, branch: reads.append(branch) or read(store, index, branch)
-    )
+    monkeypatch.setattr(graph, "read_graph", lambda context, branch: reads.append(branch) or read(context, branch))
     ids = [question("cell", cell_id=own) for own in ("cell_25ckcl9z", "cell_24y1b8no")]
     answers(lexer, monkeypatch, question("session"))
     assert reads == []

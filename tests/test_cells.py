@@ -16,6 +16,7 @@ from sessgit.agents.claude import cells
 from sessgit.agents.claude.lines import make
 from sessgit.agents.line import Line, split
 from sessgit.agents.reader import no_redaction
+from sessgit.model import stored_fields
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import Cell, Tokens, Turn
 
@@ -47,7 +48,7 @@ def test_cells_and_what_they_wait_for() -> None:
         ("tool", "Bash", (7, 8), ("5c",), False),
         ("llm_call", MODEL, (9,), ("6B",), True),
     ]
-    assert [Cell.from_json(cell.as_json()) for cell in found] == list(found)
+    assert [stored_fields.load(Cell, stored_fields.to_json(cell)) for cell in found] == list(found)
 
 
 def test_usage_counts_once_a_message() -> None:

@@ -13,7 +13,7 @@ from lexing import lexer_talk
 from shell import Shell
 from transcripts import OTHER, SESSION
 
-from sessgit.cli.arguments import completion
+from sessgit.cli import completion
 from sessgit.store.store import Store
 
 
@@ -260,7 +260,7 @@ def test_a_cell_for_programs_is_the_one_of_show_and_more(lexer: Shell) -> None:
          "Hint: `sessgit cells 5e551011` lists them. For example: `sessgit deps 5e551011@1.1`"),
         (("deps", "3.5"), 2, "3.5 does not name a conversation.\nHint: In the current session: `sessgit deps @3.5`."),
         (("show", "5e55@3.99", "--deps"), 4, "turn 3 has no cell 99; it has 7 cells.\n"
-         "Hint: `sessgit show 5e551011@3` lists them."),
+         "Hint: `sessgit cells 5e551011 --turn 3` lists them."),
         (("deps", "5e55@3.99"), 4, "turn 3 has no cell 99; it has 7 cells.\n"
          "Hint: `sessgit cells 5e551011 --turn 3` lists them."),
         (("deps", "5e55@0.1"), 4, "turn 0 has no cell 1; it has 0 cells.\n"
@@ -269,13 +269,14 @@ def test_a_cell_for_programs_is_the_one_of_show_and_more(lexer: Shell) -> None:
         "Hint: `sessgit log 5e551011` lists them."),
         (("deps", "5e55@1.1", "--up", "--down"), 2, "--up and --down cannot be combined.\n"
          "Hint: Use one of the two."),
-        (("cells", "5e55@2.1"), 2, "cells lists the cells of a conversation; the address names one cell.\n"
-        "Hint: `sessgit show 5e551011@2.1`"),
-        (("cells", "5e55", "--index", "--failed"), 2, "--index always prints all cells.\n"
-         "Hint: To select cells, leave out --index."),
+        (("cells", "5e55@2.1"), 2, "cells needs a whole turn, but the address names a cell.\n"
+         "Hint: `sessgit cells 5e551011@2`, or `sessgit show 5e551011@2.1` for the cell."),
+        (("cells", "5e55", "--index", "--failed"), 2, "--index and --failed cannot be combined.\n"
+         "Hint: Use one of the two."),
         (("cells", "5e55", "--turn", "9"), 4, "5e551011 has no turn 9; it has 3 turns.\n"
          "Hint: `sessgit log 5e551011` lists them."),
-        (("why", "lexer.py", "5e55@2.1"), 2, "why needs a whole turn.\nHint: `sessgit deps 5e551011@2.1`"),
+        (("why", "lexer.py", "5e55@2.1"), 2, "why needs a whole turn, but the address names a cell.\n"
+         "Hint: `sessgit why lexer.py 5e551011@2`, or `sessgit show 5e551011@2.1` for the cell."),
         (("why", "nothing.txt", "5e55"), 4, "no tool read or wrote “nothing.txt” in this conversation.\n"
          "Hint: The most recent files: spec.md, lexer.py, parser.py"),
         (("why", "src/parsers.py", "5e55"), 4, "no tool read or wrote “src/parsers.py” in this conversation.\n"

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from sessgit import agents
 from sessgit.agents.values import Use
 from sessgit.errors import NotFoundError
-from sessgit.history.cells import chains, graph, index
-from sessgit.history.cells.graph import KINDS, Graph
+from sessgit.history import cell_graph as graph
+from sessgit.history.cell_graph import KINDS, Graph
+from sessgit.history.cells import TurnCells, cell_records
 from sessgit.model import dependency_graph as graphs
 from sessgit.model.conversation.turn import Cell
 
@@ -28,10 +29,12 @@ class Program:
     turns: list[list[Cell]] = field(default_factory=list)
 
     @property
-    def given(self) -> list[tuple[int, list[Cell], dict[int, Use]]]:
+    def given(self) -> list[TurnCells]:
+        agent = agents.of_programs()
+        uses = [{n: USES[cell.operation] for n, cell in enumerate(cells, start=1)} for cells in self.turns]
         return [
-            (number, cells, {n: USES[cell.operation] for n, cell in enumerate(cells, start=1)})
-            for number, cells in enumerate(self.turns, start=1)
+            TurnCells(number, cell_records(agent, cells, own), "/")
+            for number, (cells, own) in enumerate(zip(self.turns, uses, strict=True), start=1)
         ]
 
     @property
@@ -79,7 +82,11 @@ def plain(program: Program) -> dict[str, dict[str, list[str]]]:
 
 
 def edges(found: Graph) -> dict[str, dict[str, list[str]]]:
-    return {kind: dict(found.edges[kind]) for kind in KINDS}
+    names = found.nodes.addresses
+    return {
+        kind: {names[place]: [names[other] for other in others] for place, others in found.edges[kind].items()}
+        for kind in KINDS
+    }
 
 
 def closure(needs: dict[str, list[str]], start: str) -> set[str]:
@@ -91,20 +98,20 @@ def closure(needs: dict[str, list[str]], start: str) -> set[str]:
 
 @given(programs())
 def test_the_edges_are_those_of_the_plain_model(program: Program) -> None:
-    found = graph.build_graph(agents.of_programs(), program.given)
+    found = graph.build_graph(program.given)
     assert (edges(found), found.damage) == (plain(program), [])
     assert [(address, node.cell) for address, node in found.nodes.items()] == program.flat
 
 
 @given(programs(), st.data())
 def test_order_chain_roots_and_leaves(program: Program, data: st.DataObject) -> None:
-    found, model = graph.build_graph(agents.of_programs(), program.given), plain(program)
+    found, model = graph.build_graph(program.given), plain(program)
     names = [address for address, _ in program.flat]
     needs = {a: list(dict.fromkeys(o for kind in KINDS for o in model[kind].get(a, ()))) for a in names}
     near = {a: [o for kind in ("causal", "data") for o in model[kind].get(a, ())] for a in names}
     assert found.needs() == needs
     ids = {address: cell.id for address, cell in program.flat}
-    document = index.index_document("s", found)
+    document = graph.index_document("s", found)
     assert document["execution_order"] == [ids[name] for name in names]
     assert document["roots"] == [ids[name] for name in names if not needs[name]]
     assert document["leaves"] == [ids[name] for name in names if not any(name in some for some in needs.values())]
@@ -114,7 +121,7 @@ def test_order_chain_roots_and_leaves(program: Program, data: st.DataObject) -> 
     if not names:
         return
     start = data.draw(st.sampled_from(names))
-    up, down = (chains.cell_chain(found, start, down=down) for down in (False, True))
+    up, down = (graph.cell_chain(found, start, down=down) for down in (False, True))
     assert list(up.cells) == [name for name in names if name in closure(needs, start)]
     assert up.near == closure(near, start)
     assert list(down.cells) == [name for name in names if start in closure(needs, name)]
@@ -124,14 +131,14 @@ def test_order_chain_roots_and_leaves(program: Program, data: st.DataObject) -> 
 @given(programs(twice=True))
 def test_of_several_cells_with_one_id_the_nearest_earlier_one_is_meant(program: Program) -> None:
     """Each turn has it once: that is no damage."""
-    found = graph.build_graph(agents.of_programs(), program.given)
+    found = graph.build_graph(program.given)
     assert (edges(found), found.damage) == (plain(program), [])
 
 
 @given(programs(unknown=True))
 def test_damage_is_told_of_what_is_nowhere_before(program: Program) -> None:
     """The edges are those to what is there."""
-    found, seen, wrong = graph.build_graph(agents.of_programs(), program.given), set[str](), set[int]()
+    found, seen, wrong = graph.build_graph(program.given), set[str](), set[int]()
     for number, cells in enumerate(program.turns, start=1):
         for cell in cells:
             wrong |= set() if set(cell.depends) <= seen else {number}
@@ -157,26 +164,26 @@ def cell(name: str, *depends: str) -> Cell:
 )
 def test_what_cannot_be(turns: list[list[Cell]], damage: list[str]) -> None:
     program = Program(turns)
-    found = graph.build_graph(agents.of_programs(), program.given)
+    found = graph.build_graph(program.given)
     assert found.damage == damage
     assert edges(found) == plain(program)
 
 
 def test_what_is_no_address() -> None:
-    found = graph.build_graph(agents.of_programs(), Program([[cell("a"), cell("b", "a")], [], [cell("c")]]).given)
+    found = graph.build_graph(Program([[cell("a"), cell("b", "a")], [], [cell("c")]]).given)
     assert list(found.nodes) == ["1.1", "1.2", "3.1"]
     assert (len(found.nodes), "3.1" in found.nodes, 3 in found.nodes) == (3, True, False)
     odd = ["", "1", "1.", ".1", "1.0", "1.3", "2.1", "3.2", "4.1", "01.1", "1.01", "1.-1", "-1.1", "1.²", "1.1.1"]
     for address in [*odd, "1." + "9" * 5000]:
         assert address not in found.nodes
         with pytest.raises(NotFoundError):
-            chains.cell_chain(found, address, down=False)
+            graph.cell_chain(found, address, down=False)
 
 
 # Work
 
 
-def test_a_question_makes_only_the_cells_that_it_is_about() -> None:
+def test_long_chains() -> None:
     """Of 10,000 cells, each of which depends on one of the turn before it and on one long past."""
     many = 1_000
     turns = [
@@ -186,10 +193,8 @@ def test_a_question_makes_only_the_cells_that_it_is_about() -> None:
         ]
         for t in range(many)
     ]  # fmt: skip
-    found = graph.build_graph(agents.of_programs(), Program(turns).given)
-    chain = chains.cell_chain(found, f"{many}.10", down=False)
+    found = graph.build_graph(Program(turns).given)
+    chain = graph.cell_chain(found, f"{many}.10", down=False)
     assert len(chain.cells) == many - 1 + 9  # the first cell without a dependency follows those before it
-    assert len(chains.cell_chain(found, "1.10", down=True).cells) == many - 1
-    assert len(found.nodes._made) == 1 + 1
+    assert len(graph.cell_chain(found, "1.10", down=True).cells) == many - 1
     assert graphs.topological_order(found.needs()) == list(found.nodes)
-    assert len(found.nodes._made) == 1 + 1

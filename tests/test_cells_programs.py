@@ -9,14 +9,13 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from programs import transcript
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.agents.claude.writer import program_lines
 from sessgit.cli.pages import cells as pages
 from sessgit.history import views
-from sessgit.history.cells.details import NO_DETAIL
-from sessgit.history.cells.graph import Node
+from sessgit.history.cells import NO_DETAIL, Node
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell, Tokens
 from sessgit.model.program_input import GivenTurn, Outcome, Step, Task
@@ -50,7 +49,7 @@ def program(sessgit: Shell) -> Shell:
     numbers = count(1)
     common = {"cwd": str(sessgit.project), "sessionId": SESSION, "version": "2.1.0"}
     talk = sessgit.talk()
-    talk.lines[:] = program_lines.transcript(
+    talk.lines[:] = transcript(
         SESSION, turns, lambda _: f"00000000-0000-4000-8000-{next(numbers):012d}", common
     ).splitlines()
     sessgit.recorded(talk)

@@ -17,12 +17,14 @@ from shell import Shell
 from strategies import Transcript, transcripts
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.history.cells import graph
-from sessgit.history.cells.graph import KINDS, Graph
+from sessgit.history import cell_graph as graph
+from sessgit.history.cell_graph import KINDS, Graph
+from sessgit.model import stored_fields
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import layout
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -42,12 +44,12 @@ def change(index: Index, statement: str) -> None:
 def told(found: Graph) -> list[Any]:
     """All that there is to know of a graph."""
     cells = [(address, node.cell, node.use) for address, node in found.nodes.items()]
-    return [cells, {kind: dict(found.edges[kind]) for kind in KINDS}, found.damage]
+    return [cells, {kind: found.edges[kind] for kind in KINDS}, found.damage]
 
 
 def asked(store: Store, index: Index) -> dict[str, list[Any]]:
     index.sync()
-    return {branch.name: told(graph.read_graph(store, index, branch)) for branch in index.branches()}
+    return {branch.name: told(graph.read_graph(Context(index), branch)) for branch in index.branches()}
 
 
 def talk() -> Talk:
@@ -69,7 +71,7 @@ def test_the_recorder_and_a_reader_remember_the_same(transcript: Transcript, gra
         stores.create_store(Path(folder) / "store")
         store = Store(Path(folder) / "store")
         with closing(Index(store.path, lambda: store)) as index:
-            record(store, index, TranscriptSource(path, SESSION, Path(folder)), RecordRules(granularity, redact=True))
+            record(Context(index), TranscriptSource(path, SESSION, Path(folder)), RecordRules(granularity, redact=True))
             recorded, first = rows(index), asked(store, index)
             assert rows(index) == recorded
             change(index, "DELETE FROM cells")
@@ -91,8 +93,8 @@ def test_a_turn_that_goes_on_is_remembered_as_it_is(store: Store, index: Index, 
 @pytest.mark.parametrize(
     "damage",
     [
-        "cells = '[]'", "needs = '[]'", "uses = '[]'", "folder = 'x'", "proof = 0", "proof = 'x'",
-        "cells = NULL", "uses = x'ff'", "needs = 7", "needs = replace(needs, '1', '2')",
+        "cells = '[]'", "folder = 'x'", "proof = 0", "proof = 'x'", "cells = NULL", "cells = x'ff'", "cells = 7",
+        "cells = replace(cells, '1', '2')",
     ],
 )  # fmt: skip
 def test_a_damaged_row_is_read_anew(store: Store, index: Index, keep: Keep, damage: str) -> None:
@@ -100,8 +102,8 @@ def test_a_damaged_row_is_read_anew(store: Store, index: Index, keep: Keep, dama
     first, recorded = asked(store, index), rows(index)
     with index._db as db:  # the file may hold anything, whatever the table says
         db.execute("DROP TABLE cells")
-        db.execute("CREATE TABLE cells(commit_id PRIMARY KEY, folder, cells, needs, uses, proof)")
-        db.executemany("INSERT INTO cells VALUES (?,?,?,?,?,?)", [(commit, *row) for commit, row in recorded.items()])
+        db.execute("CREATE TABLE cells(commit_id PRIMARY KEY, folder, cells, proof)")
+        db.executemany("INSERT INTO cells VALUES (?,?,?,?)", [(commit, *row) for commit, row in recorded.items()])
     change(index, f"UPDATE cells SET {damage}")
     assert rows(index) != recorded
     assert asked(store, index) == first
@@ -113,7 +115,7 @@ def test_a_branch_with_another_folder_than_the_turns_commit(store: Store, index:
     keep(talk())
     before, recorded = asked(store, index)[SESSION], rows(index)
     tip = store.repo.ref(layout.head_ref(SESSION)) or ""
-    cells = [cell.as_json() | {"operation": "Other"} for cell in store.cells(tip, 2)]
+    cells = [stored_fields.to_json(cell) | {"operation": "Other"} for cell in store.cells(tip, 2)]
     blob = store.repo.write_blob("".join(f"{json.dumps(cell)}\n" for cell in cells).encode())
     tree = store.repo.edit_tree(store.tree(tip), {f"{layout.turn_folder(2)}/{layout.CELLS}": (blob, False)})
     store.repo.move(layout.head_ref(SESSION), tip, store.repo.write_commit(tree, [tip], "edit: x\n", 1))

@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_recorder import until
+from waiting import until
 
 from sessgit.store.layout import StorePaths
-from sessgit.store.recorder.claim import Claim
+from sessgit.store.spool import Claim
 
 HOLDER = """
 import sys, time
 from pathlib import Path
 from sessgit.store.layout import StorePaths
-from sessgit.store.recorder.claim import Claim
+from sessgit.store.spool import Claim
 claim = Claim(StorePaths(Path(sys.argv[1])))
 print(claim.take(time.time()), flush=True)
 sys.stdin.read()
@@ -28,16 +28,16 @@ sys.stdin.read()
 
 
 @pytest.fixture
-def beside(tmp_path: Path) -> StorePaths:
+def paths(tmp_path: Path) -> StorePaths:
     made = StorePaths(tmp_path)
     made.spool.mkdir()
     return made
 
 
-def start(beside: StorePaths) -> subprocess.Popen[str]:
+def start(paths: StorePaths) -> subprocess.Popen[str]:
     """A process that takes the claim, says whether it got it, and lives until its input ends."""
     return subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(beside.store)],
+        [sys.executable, "-c", HOLDER, str(paths.store)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=Path(__file__).parents[1],
@@ -51,82 +51,82 @@ def answer(process: subprocess.Popen[str]) -> str:
 
 
 @pytest.fixture
-def holder(beside: StorePaths) -> Iterator[subprocess.Popen[str]]:
-    process = start(beside)
+def holder(paths: StorePaths) -> Iterator[subprocess.Popen[str]]:
+    process = start(paths)
     assert answer(process) == "True"
     yield process
     process.kill()
     process.communicate()
 
 
-def test_a_claim_is_there_until_it_is_given_up(beside: StorePaths) -> None:
-    claim = Claim(beside)
+def test_a_claim_is_there_until_it_is_given_up(paths: StorePaths) -> None:
+    claim = Claim(paths)
     assert claim.take(time.time()) and claim.take(time.time())
-    assert beside.waiting.read_text() == f"{os.getpid()}\n"
-    assert beside.waiting.stat().st_mode & 0o777 == 0o600
-    assert not Claim(beside).take(time.time())
+    assert paths.waiting.read_text() == f"{os.getpid()}\n"
+    assert paths.waiting.stat().st_mode & 0o777 == 0o600
+    assert not Claim(paths).take(time.time())
     claim.give_up()
-    assert not beside.waiting.exists()
+    assert not paths.waiting.exists()
     claim.give_up()
-    assert Claim(beside).take(time.time())
+    assert Claim(paths).take(time.time())
 
 
-def test_the_claim_of_another_process_is_respected(beside: StorePaths, holder: subprocess.Popen[str]) -> None:
-    claim = Claim(beside)
+def test_the_claim_of_another_process_is_respected(paths: StorePaths, holder: subprocess.Popen[str]) -> None:
+    claim = Claim(paths)
     assert not claim.take(time.time())
     claim.give_up()
-    assert beside.waiting.read_text() == f"{holder.pid}\n"
+    assert paths.waiting.read_text() == f"{holder.pid}\n"
 
 
-def test_a_killed_process_holds_no_claim_before_it_is_reaped(beside: StorePaths, holder: subprocess.Popen[str]) -> None:
+def test_a_killed_process_holds_no_claim_before_it_is_reaped(paths: StorePaths, holder: subprocess.Popen[str]) -> None:
     holder.send_signal(signal.SIGKILL)
     until(lambda: os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT) is not None)
     os.kill(holder.pid, 0)
-    assert Claim(beside).take(time.time())
-    assert beside.waiting.read_text() == f"{os.getpid()}\n"
+    assert Claim(paths).take(time.time())
+    assert paths.waiting.read_text() == f"{os.getpid()}\n"
 
 
 @pytest.mark.parametrize("age", [61, -61])
 def test_the_claim_of_a_stopped_process_counts_for_a_minute(
-    beside: StorePaths, holder: subprocess.Popen[str], age: float
+    paths: StorePaths, holder: subprocess.Popen[str], age: float
 ) -> None:
     holder.send_signal(signal.SIGSTOP)
     now = time.time()
-    assert not Claim(beside).take(now)
-    os.utime(beside.waiting, (now - age,) * 2)
-    assert Claim(beside).take(now)
+    assert not Claim(paths).take(now)
+    os.utime(paths.waiting, (now - age,) * 2)
+    assert Claim(paths).take(now)
 
 
 @pytest.mark.parametrize("left", [str(os.getppid()), "", "0", "-1", "x", "9" * 40, "²", None])
-def test_what_the_file_says_claims_nothing(beside: StorePaths, left: str | None) -> None:
+def test_what_the_file_says_claims_nothing(paths: StorePaths, left: str | None) -> None:
     if left is not None:
-        beside.waiting.write_text(left)
-    assert Claim(beside).take(time.time())
-    assert beside.waiting.read_text() == f"{os.getpid()}\n"
+        paths.waiting.write_text(left)
+    assert Claim(paths).take(time.time())
+    assert paths.waiting.read_text() == f"{os.getpid()}\n"
 
 
-def test_a_file_that_names_this_process_goes_before_the_spool_is_read_again(beside: StorePaths) -> None:
+def test_a_file_that_names_this_process_goes_before_the_spool_is_read_again(paths: StorePaths) -> None:
     """A stub that was held up writes it after the claim was given up."""
-    beside.waiting.write_text(f"{os.getpid()}\n")
-    Claim(beside).give_up()
-    assert not beside.waiting.exists()
-    beside.waiting.write_text(f"{os.getppid()}\n")
-    Claim(beside).give_up()
-    assert beside.waiting.exists()
+    paths.waiting.write_text(f"{os.getpid()}\n")
+    Claim(paths).give_up()
+    assert not paths.waiting.exists()
+    paths.waiting.write_text(f"{os.getppid()}\n")
+    Claim(paths).give_up()
+    assert paths.waiting.exists()
 
 
-def test_a_claim_that_cannot_be_announced_or_locked_keeps_nobody_from_recording(beside: StorePaths) -> None:
-    beside.waiting.mkdir()
-    claim = Claim(beside)
+def test_a_claim_that_cannot_be_announced_or_locked_keeps_nobody_from_recording(paths: StorePaths) -> None:
+    paths.waiting.mkdir()
+    claim = Claim(paths)
     assert claim.take(time.time())
     claim.give_up()
-    beside.lock("spool").unlink()
-    beside.lock("spool").mkdir()
-    assert Claim(beside).take(time.time())
+    paths.lock("spool").unlink()
+    paths.lock("spool").mkdir()
+    assert Claim(paths).take(time.time())
 
 
-def test_of_many_claims_at_once_one_is_granted(beside: StorePaths) -> None:
-    racers = [start(beside) for _ in range(8)]
+def test_of_many_claims_at_once_one_is_granted(paths: StorePaths) -> None:
+    racers = [start(paths) for _ in range(8)]
     answers = [answer(racer) for racer in racers]
     for racer in racers:
         racer.communicate()

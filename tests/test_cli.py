@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -19,8 +20,7 @@ from shell import Shell
 from transcripts import OTHER, SESSION
 
 from sessgit import __version__
-from sessgit.cli import app, invocation
-from sessgit.cli.arguments import completion
+from sessgit.cli import app, completion, invocation
 from sessgit.errors import ROOM, SessgitError
 
 EVERY_SESSION = ("log", "fork", "diff", "restore", "resume", "id")
@@ -77,6 +77,24 @@ def test_every_command_has_help(sessgit: Shell, name: str) -> None:
     assert ("--json" in help_) == (name not in ("resume", "bridge"))
 
 
+def test_the_first_screen_has_the_first_sentence_of_each_help(sessgit: Shell) -> None:
+    summaries = {name: summary for commands in app.GROUPS.values() for name, summary in commands.items()}
+    for name, summary in summaries.items():
+        first = " ".join(sessgit.out(name, "--help").split("\n\n")[1].split()).partition(". ")[0]
+        assert first.rstrip(".") == summary
+
+
+def test_the_first_screen_imports_no_command_and_no_agent() -> None:
+    code = (
+        "import atexit, sys; sys.argv = ['sessgit', '--help']\n"
+        "large = ('sessgit.cli.commands.', 'sessgit.agents', 'sessgit.store')\n"
+        "atexit.register(lambda: print([name for name in sys.modules if name.startswith(large)]))\n"
+        "from sessgit.cli import app; app.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_the_version(sessgit: Shell) -> None:
     assert sessgit.out("--version") == f"sessgit {__version__}\n"
 
@@ -100,13 +118,23 @@ def test_a_word_that_is_no_command(sessgit: Shell) -> None:
         "Error: sessgit has no command “frobnicate”.\nHint: `sessgit --help` lists all commands.\n",
     )
     done = sessgit("log", "--frobnicate")
-    assert done.code == 2
-    assert done.err.endswith("Error: No such option: --frobnicate\n")
+    assert (done.code, done.err) == (
+        2,
+        "Error: No such option: --frobnicate.\nHint: `sessgit log --help` explains it.\n",
+    )
 
 
 @pytest.mark.parametrize(
     ("word", "command"),
-    [("open", "resume"), ("rm", "delete"), ("label", "edit"), ("view", "show"), ("find", "search"), ("list", "ls")],
+    [
+        ("open", "resume"),
+        ("rm", "delete"),
+        ("label", "edit"),
+        ("view", "show"),
+        ("find", "search"),
+        ("list", "ls"),
+        ("redo", "undo"),
+    ],
 )
 def test_a_word_of_other_programs_names_the_command_to_use(sessgit: Shell, word: str, command: str) -> None:
     for arguments in ((word,), (word, "x"), ("help", word)):
@@ -143,8 +171,8 @@ def test_all_where_a_command_shows_one_conversation_or_all_as_it_is(sessgit: She
         "Hint: `sessgit ls --all` lists all conversations, `sessgit tree --all` draws them.\n"
     )
     assert sessgit.out("stats", "--all") == sessgit.out("stats")
-    for more in (("5e55",), ("--project", ".")):
-        assert sessgit("stats", "--all", *more).err.startswith("Error: --all counts every conversation.\n")
+    for more, word in ((("5e55",), "ADDRESS"), (("--project", "."), "--project")):
+        assert sessgit("stats", "--all", *more).err.startswith(f"Error: --all and {word} cannot be combined.\n")
 
 
 # Without a store, and with one that is out of reach
@@ -166,9 +194,9 @@ def test_the_store_is_where_the_environment_says(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
-    assert invocation.read().store_path == tmp_path / "config" / "session-store"
+    assert invocation.read().env.store == tmp_path / "config" / "session-store"
     monkeypatch.setenv("SESSGIT_STORE", str(tmp_path / "store"))
-    assert invocation.read().store_path == tmp_path / "store"
+    assert invocation.read().env.store == tmp_path / "store"
 
 
 def test_a_store_that_cannot_be_made(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -366,21 +394,102 @@ def test_completion_tells_what_an_id_is(sessgit: Shell) -> None:
     assert completion.addresses("5e55@") == [("5e55@1", "one"), ("5e55@2", "two")]
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_the_script_for_bash_works(sessgit: Shell, tmp_path: Path) -> None:
-    sessgit.recorded(sessgit.talk().turns("one", "two"))
+def test_completion_offers_titles_as_the_shell_needs_them(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessgit.recorded(sessgit.talk().turns("one", "two").title("Let's fix `rm` now"))
+    assert completion.addresses("let") == [], "of a shell that is not known, nothing it would run"
+    for typed, answer in {
+        "let": ["let\\'s\\ fix\\ \\`rm\\`\\ now"],
+        "Let\\'s\\ f": ["Let\\'s\\ fix\\ \\`rm\\`\\ now"],
+        "\"Let's f": ["Let's fix \\`rm\\` now"],
+        "'Let": [],
+        "Lex": [],
+    }.items():
+        assert complete_bash(monkeypatch, sessgit, "log", typed) == answer, typed
+    monkeypatch.delenv("_SESSGIT_COMPLETE")
+    sessgit("rename", "5e55", "the parser")
+    assert complete_bash(monkeypatch, sessgit, "log", "the") == ["the\\ parser"]
+    assert complete_bash(monkeypatch, sessgit, "log", "The") == ["The\\ parser"]
+    assert complete_bash(monkeypatch, sessgit, "log", "'the p") == ["the parser"]
+    assert complete_bash(monkeypatch, sessgit, "log", "let") == [], "its name is what it is called"
+
+
+@pytest.fixture
+def on_path(sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """A conversation with two turns, and `sessgit` as a program that shells find."""
+    sessgit.recorded(sessgit.talk().turns("one", "two").title("Let's fix `rm` now"))
     program = tmp_path / "sessgit"
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m sessgit "$@"\n')
     program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return sessgit
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_the_script_for_bash_works(on_path: Shell) -> None:
     script = """
     source <(sessgit --show-completion bash)
     COMP_WORDS=(sessgit log 5e55 @) COMP_CWORD=3
     _sessgit_completion sessgit
     echo "${COMPREPLY[*]}"
     """
-    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "SHELL": "/bin/bash"}
-    done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("@1 @2\n", "")
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("log 5e55@", "5e55@1\tone\n5e55@2\ttwo\n"),
+        ("log let", "let\\'s\\ fix\\ `rm`\\ now\t5e551011\n"),
+        ("log let\\'s\\ f", "let\\'s\\ fix\\ `rm`\\ now\t5e551011\n"),
+        ("log \"let's f", '"let\'s fix `rm` now"\t5e551011\n'),
+        ("unar", "unarchive\tTake conversations out of the archive.\n"),
+    ],
+)
+def test_fish_completes_addresses_and_titles(on_path: Shell, line: str, found: str) -> None:
+    script = 'sessgit --show-completion fish | source; complete --escape --do-complete "$argv[1]"'
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", script, f"sessgit {line}"], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == (found, "")
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
+@pytest.mark.parametrize(
+    ("line", "completed"),
+    [
+        ("log 5e551011@2", "log 5e551011@2 "),
+        ("log let", "log let\\'s\\ fix\\ \\`rm\\`\\ now "),
+        ("log let\\'s\\ f", "log let\\'s\\ fix\\ \\`rm\\`\\ now "),
+        ("log \"let's f", 'log "let\'s fix \\`rm\\` now" '),
+        ("unar", "unarchive "),
+    ],
+)
+def test_zsh_completes_addresses_and_titles(on_path: Shell, line: str, completed: str) -> None:
+    """What stands on its command line after a tab is written into a file by a key of the test's own."""
+    setup = """
+    autoload -Uz compinit; compinit -u -D
+    source <(sessgit --show-completion zsh)
+    write-line() { print -r -- "$BUFFER" >$HOME/line; exit }
+    zle -N write-line; bindkey '^X' write-line
+    zle-line-init() { print ready }; zle -N zle-line-init
+    """
+    (on_path.home / ".zshrc").write_text(setup)
+    main, side = pty.openpty()
+    env = {**os.environ, "TERM": "dumb", "COLUMNS": "200", "ZDOTDIR": str(on_path.home)}
+    process = subprocess.Popen(["zsh", "-i"], stdin=side, stdout=side, stderr=side, env=env, start_new_session=True)
+    os.close(side)
+    said = b""
+    with contextlib.suppress(OSError):  # what Linux says when the other side is closed
+        while b"ready" not in said:
+            said += os.read(main, 65_536)
+        os.write(main, f"sessgit {line}\t\x18".encode())
+        while piece := os.read(main, 65_536):
+            said += piece
+    os.close(main)
+    process.wait()
+    assert (on_path.home / "line").read_text() == f"sessgit {completed}\n", said
 
 
 def test_json_is_all_there_is_on_standard_output(sessgit: Shell) -> None:

@@ -9,19 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from beside import PLAN, helped, lay_beside
 from hypothesis import given
 from hypothesis import strategies as st
 from plain import Keep, run_git
 from shell import Shell
+from sidecar_files import PLAN, helped, lay_beside
 from transcripts import OTHER, SESSION, Talk, subagent
 
 from sessgit.agents.claude import home
-from sessgit.agents.claude.sidecars import folders
-from sessgit.agents.claude.sidecars.sidecar_files import plan_name
+from sessgit.agents.claude import sidecars as folders
+from sessgit.agents.claude.sidecars import plan_name
 from sessgit.branch import client_folder
 from sessgit.branch.client_folder import FolderExport
 from sessgit.errors import ConflictError, SessgitError
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -35,7 +36,7 @@ def export(store: Store, index: Index, tmp_path: Path) -> Export:
     def export(names: Sequence[str] = (), folder: Path = tmp_path / "out") -> FolderExport:
         index.sync()
         return client_folder.export_folder(
-            store, index, [b for b in index.branches() if not names or b.name in names], folder
+            Context(index), [b for b in index.branches() if not names or b.name in names], folder
         )
 
     return export

@@ -14,7 +14,7 @@ from coded import Coded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain import run_git
-from shell import Shell
+from shell import Shell, on_terminal
 from transcripts import OTHER, SESSION
 
 from sessgit.cli import invocation, text
@@ -130,8 +130,7 @@ def test_what_a_patch_holds_steers_no_terminal(coded: Coded) -> None:
 
 
 def test_on_a_terminal_it_is_coloured_as_by_git() -> None:
-    here = invocation.read()
-    here.colour = True
+    here = on_terminal(invocation.read(), colour=True)
     data = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@ def f():\n-- a\n+\x1b[1m\n same\n\\ No newline\n"
     assert list(page.patch(here, data)) == [
         "\033[1mdiff --git a/x b/x\033[0m",
@@ -284,7 +283,7 @@ def test_a_patch_without_code(coded: Coded) -> None:
     done = coded.shell("diff", ONE, TWO, "-p")
     assert (done.code, done.err) == (
         2,
-        "Error: --patch needs --code.\nHint: `sessgit diff A B --code --patch`.\n",
+        "Error: --patch needs --code.\nHint: `sessgit diff --help` explains both.\n",
     )
 
 

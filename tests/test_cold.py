@@ -6,13 +6,14 @@ import gc
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 from shell import Shell
 
 from sessgit.store.layout import StorePaths
-from sessgit.store.recorder.claim import Claim
+from sessgit.store.spool import Claim
 
 LARGE = ("pygit2", "pydantic", "rich", "tomlkit")
 
@@ -23,16 +24,16 @@ try:
     runpy.run_module({module!r}, run_name="__main__")
 except SystemExit as left:
     assert not left.code, left.code
-loaded = {{name.split(".")[0] for name in sys.modules}}
-sys.stderr.write(" ".join(sorted(loaded & set({large!r}))))
+loaded = {{*sys.modules, *(name.split(".")[0] for name in sys.modules)}}
+sys.stderr.write(" ".join(sorted(loaded & set({names!r}))))
 """
 
 
-def loaded(module: str, *arguments: str) -> set[str]:
-    """Which of the large libraries a program loads, started in a process of its own."""
-    code = _RUN.format(arguments=[module, *arguments], module=module, large=LARGE)
+def loaded(module: str, *arguments: str, names: Collection[str] = LARGE) -> set[str]:
+    """Which of these modules and libraries a program loads, started in a process of its own."""
+    code = _RUN.format(arguments=[module, *arguments], module=module, names=[*names])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return {word for word in done.stderr.splitlines()[-1].split() if word in LARGE} if done.stderr else set()
+    return {word for word in done.stderr.splitlines()[-1].split() if word in names} if done.stderr else set()
 
 
 @pytest.fixture
@@ -74,6 +75,14 @@ def test_what_reads_turns_loads_git_alone(sessgit: Shell) -> None:
         assert loaded("sessgit", *command) <= {"pygit2"}
 
 
+def test_log_and_search_define_no_classes_that_only_annotations_name(sessgit: Shell) -> None:
+    """A frozen dataclass takes half a millisecond: these modules have 23, a tenth of what `log` takes."""
+    values = {"sessgit.agents.values", "sessgit.model.program_input", "sessgit.model.conversation.content"}
+    assert loaded("sessgit", "log", "5e55", names=values) == set()
+    assert loaded("sessgit", "search", "two", names={"sessgit.record.catch_up"}) == set()
+    assert loaded("sessgit", "deps", "5e55@1.1", names={"sessgit.history.show"}) == set()
+
+
 def test_completion_loads_nothing_large(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_SESSGIT_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", "sessgit\nlog\n5e")
@@ -94,7 +103,7 @@ def loaded_by_recorder(store: Path) -> set[str]:
     """Which of the large libraries a recorder loads until it is done. As a program it ends without a word."""
     code = (
         "import sys; from pathlib import Path; from sessgit.recorder.__main__ import main\n"
-        "from sessgit.store.layout import StorePaths; from sessgit.store.recorder.claim import Claim\n"
+        "from sessgit.store.layout import StorePaths; from sessgit.store.spool import Claim\n"
         f"main(Path({str(store)!r}), Claim(StorePaths(Path({str(store)!r}))))\n"
         f"print(*set({LARGE!r}) & sys.modules.keys())"
     )
@@ -104,10 +113,8 @@ def loaded_by_recorder(store: Path) -> set[str]:
 
 def test_a_recorder_loads_neither_what_tells_secrets_nor_a_search() -> None:
     """Until a line may hold a secret: most sessions hold none."""
-    names = {"sessgit.redact.replacer", "sessgit.store.fulltext.lookup", "sessgit.history.search"}
-    code = (
-        f"import sys, sessgit.recorder.drain, sessgit.recorder.fulltext_update; print({names!r} & sys.modules.keys())"
-    )
+    names = {"sessgit.redact.replacer", "sessgit.store.fulltext_search", "sessgit.history.search"}
+    code = f"import sys, sessgit.recorder.drain; print({names!r} & sys.modules.keys())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 

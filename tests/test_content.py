@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import Transcript, transcripts
 from transcripts import MODEL, Talk
 
-from sessgit.agents.claude import content
+from sessgit.agents.claude import AGENT, content
 from sessgit.agents.claude.cells import describe
 from sessgit.agents.claude.lines import parsed
 from sessgit.agents.line import Line
@@ -51,6 +51,20 @@ def told(piece: Piece) -> tuple[object, ...]:
     if isinstance(piece, Call):
         return (piece.ordinal, piece.tool, piece.output, piece.cell.ok)
     return (piece.ordinal, piece.by, piece.text, piece.thinking)
+
+
+def test_what_two_lines_say_that_were_glued_together() -> None:
+    """A client that appends to a file whose last line has no newline writes so; 2.1.329 reads both objects."""
+    talk = Talk().prompt("one").answer("It is done.").prompt("two").answer("It is done too.")
+    first, note, answer, *rest = talk.lines
+    glued = parsed([first, note, answer + rest[0], *rest[1:]])
+    assert [told(piece) for piece in content.told(glued)[1]] == [
+        (0, "person", "one", False),
+        (0, "model", "It is done.", False),
+        (0, "person", "two", False),
+        (1, "model", "It is done too.", False),
+    ]
+    assert content.told(parsed([first, answer[:-9] + rest[0]]))[1][1:] == []
 
 
 def test_what_a_turn_says_in_order() -> None:
@@ -282,9 +296,9 @@ def test_tokens_are_those_of_a_message() -> None:
     talk = Talk().prompt("go").answer("One.", "Two.", tokens=(70, 7)).tool("Bash", {"command": "x"})
     lines = body(talk)
     first, second, call = describe(lines).cells
-    assert content.tokens(lines, first) == Tokens(70, 7, 1000, 50)
-    assert content.tokens(lines, second) == Tokens(100, 20, 1000, 50)
-    assert content.tokens(lines, call) == Tokens()
+    assert AGENT.tokens(lines, first) == Tokens(70, 7, 1000, 50)
+    assert AGENT.tokens(lines, second) == Tokens(100, 20, 1000, 50)
+    assert AGENT.tokens(lines, call) is None
 
 
 def test_the_telling_argument() -> None:

@@ -6,7 +6,7 @@ back byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,15 +25,11 @@ from sessgit.check import verify
 from sessgit.model.progress import no_progress
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
-from sessgit.store import refs
+from sessgit.store import maintenance, refs
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
-
-ANOTHER = b'{"parentUuid":null,"type":"system","uuid":"eeee-1","timestamp":"2026-03-01T09:00:00.000Z"}'
-"""A line that the newest file lacks."""
-LAST = b'{"parentUuid":null,"type":"system","uuid":"eeee-2","timestamp":"2026-03-02T09:00:00.000Z"}'
-"""A line that the client wrote once it had written the file anew."""
 
 
 @dataclass
@@ -49,7 +45,7 @@ class Machine:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(data)
         source = TranscriptSource(path, SESSION, self.top / "claude", final=True, imported=True)
-        record(self.store, self.index, source, RecordRules())
+        record(Context(self.index), source, RecordRules())
 
     @property
     def refs(self) -> dict[str, str]:
@@ -61,7 +57,7 @@ class Machine:
 
     def wrong(self) -> list[str]:
         """What `verify --deep` finds that is more than a note."""
-        done = verify.everything(Store(self.store.path), self.index, no_progress, deep=True)
+        done = verify.verify_store(Store(self.store.path), self.index, no_progress, deep=True)
         return [f"{one.where}: {one.what}" for one in done.findings if one.severity != "note"]
 
 
@@ -81,36 +77,76 @@ def joined(lines: Sequence[bytes]) -> bytes:
 
 
 class Copies:
-    """Copies of one session's file, two orders in which they come, and the newest one."""
+    """Copies of one session's file, two orders in which they come, the newest one, and those after which the refs are
+    packed."""
 
-    def __init__(self, files: Sequence[bytes], orders: Sequence[Sequence[int]], newest: bytes) -> None:
-        self.files, self.orders, self.newest = files, orders, newest
+    def __init__(
+        self, files: Sequence[bytes], orders: Sequence[Sequence[int]], newest: bytes, packed: Collection[int] = ()
+    ) -> None:
+        self.files, self.orders, self.newest, self.packed = files, orders, newest, packed
 
     def __repr__(self) -> str:
         sizes = [data.count(b"\n") for data in self.files]
-        return f"copies of {sizes} lines in the orders {self.orders}"
+        return f"copies of {sizes} lines in the orders {self.orders}, refs packed after {sorted(self.packed)}"
+
+
+def appended_line(number: int) -> bytes:
+    """A line that the client wrote once it had written the file anew."""
+    return b'{"parentUuid":null,"type":"system","uuid":"eeee-%d","timestamp":"2026-03-02T09:00:0%d.000Z"}' % (
+        number,
+        number,
+    )
 
 
 @st.composite
-def copies(draw: st.DrawFn, *, broken: bool) -> Copies:
-    """Pieces of a transcript, the whole of it, and perhaps an older file that was written anew since."""
-    data = draw(transcripts(broken=broken).filter(lambda one: one.data.count(b"\n") > 3)).data
-    lines, is_anew = data.split(b"\n")[:-1], draw(st.booleans())
-    place = st.integers(0, len(lines))
-    data = joined([*lines, *[LAST] * is_anew])
-    files = [data]
+def rewritten_lines(draw: st.DrawFn, lines: Sequence[bytes], number: int) -> list[bytes]:
+    """The lines of a file that the client wrote anew, with some of them removed or changed, and others between them.
+
+    The first line is never removed: a file without it could as well be a piece.
+    """
+    out = list(lines)
     for _ in range(draw(st.integers(1, 3))):
-        # A piece out of the middle may be one of the older file as well.
-        start, end = sorted((0 if is_anew else draw(place | st.just(0)), draw(place)))
-        files.append(joined(lines[start:end] or lines[:1]))
-    # The client has left out what stood in an earlier file. Where lines stand twice, that can as well be a piece.
-    if is_anew:
-        before = draw(st.integers(1, len(lines) - 1))
-        files.append(joined([*lines[:before], ANOTHER, *lines[before : draw(place)]]))
+        place = draw(st.integers(min(1, len(out) - 1), len(out) - 1))
+        change = draw(st.sampled_from(["remove", "change", "insert"]))
+        if change == "remove" and place:
+            del out[place : place + draw(st.integers(1, 3))]
+        elif change == "change":
+            out[place] = out[place].replace(b"{", b'{"changed":%d,' % number, 1)
+        else:
+            line = b'{"parentUuid":null,"type":"system","uuid":"ffff-%d-%d","timestamp":"2026-03-01T09:00:00.000Z"}'
+            out.insert(place, line % (number, place))
+    return out
+
+
+@st.composite
+def copies(draw: st.DrawFn) -> Copies:
+    """The newest file, and two to four pieces of it or of the files that the client wrote anew until then: from any
+    place, with a gap, without a last newline."""
+    lines = draw(transcripts(broken=False).filter(lambda one: one.data.count(b"\n") > 3)).data.split(b"\n")[:-1]
+    count = draw(st.integers(0, 2))
+    cuts = sorted(draw(st.integers(2, len(lines))) for _ in range(count))
+    first, *later = (lines[start:end] for start, end in zip([0, *cuts], [*cuts, len(lines)], strict=True))
+    states = [first]
+    for number, more in enumerate(later, 1):
+        states.append([*draw(rewritten_lines(states[-1], number)), appended_line(number), *more])
+    if later:
+        states[-1].append(appended_line(9))
+    is_unended = draw(st.sampled_from([False, False, False, True]))
+    files = [joined(states[-1])[: -1 if is_unended else None]]
+    for _ in range(draw(st.integers(2, 4))):
+        own = draw(st.sampled_from(states))
+        start, end = sorted((draw(st.just(0) | st.integers(0, len(own))), draw(st.integers(0, len(own)))))
+        piece = own[start:end] or own[:1]
+        if len(piece) > 2 and draw(st.booleans()):
+            gap = draw(st.integers(1, len(piece) - 2))
+            del piece[gap : gap + draw(st.integers(1, 4))]
+        # A piece in which the last line of the newest file has a newline would be a newer file.
+        cut = (is_unended and piece[-1] == states[-1][-1]) or draw(st.sampled_from([False, False, False, True]))
+        files.append(joined(piece)[: -1 if cut else None])
     numbers = list(range(len(files)))
     again = draw(st.lists(st.sampled_from(numbers), max_size=2))
     orders = ((*draw(st.permutations(numbers)), *again), tuple(draw(st.permutations(numbers))))
-    return Copies(files, orders, data)
+    return Copies(files, orders, files[0], draw(st.sets(st.sampled_from(numbers))))
 
 
 def check(factory: pytest.TempPathFactory, made: Copies) -> None:
@@ -119,18 +155,23 @@ def check(factory: pytest.TempPathFactory, made: Copies) -> None:
         with machine(factory) as one:
             for number in order:
                 one.take(number, made.files[number])
+                if number in made.packed:
+                    maintenance.pack_refs(one.store.path)
             assert one.wrong() == []
             before, restored = one.refs, one.restored
             for number in order:
                 one.take(number, made.files[number])
                 assert one.refs == before
+            lines = made.files[order[0]].splitlines(keepends=True)
+            one.take(len(made.files), b"".join(lines[len(lines) // 3 : len(lines) - len(lines) // 3]))
+            assert one.refs == before
             found.append(before)
             assert restored.data == made.newest
             assert restored.same
     assert found[0] == found[1]
 
 
-@given(copies(broken=False))
+@given(copies())
 def test_any_order_of_copies(tmp_path_factory: pytest.TempPathFactory, made: Copies) -> None:
     check(tmp_path_factory, made)
 

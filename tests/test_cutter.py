@@ -12,8 +12,8 @@ from strategies import Transcript, transcripts
 from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import lines as lines_
-from sessgit.agents.claude.cutter import Cutter
-from sessgit.agents.claude.lines import is_prompt, make
+from sessgit.agents.claude.lines import make
+from sessgit.agents.cutter import Cutter
 from sessgit.agents.line import Line, parse, split
 from sessgit.agents.reader import no_redaction
 from sessgit.agents.values import Node, Place, line_of
@@ -49,7 +49,7 @@ def shape(cutter: Cutter) -> dict[str, list[str]]:
 def summary(lines: list[Line]) -> str:
     """The types of lines: p for a prompt, u, a, t for attachments, s for system, - for others."""
     letters = {"user": "u", "assistant": "a", "attachment": "t", "system": "s"}
-    return "".join("p" if is_prompt(line) else letters.get(line.type, "-") for line in lines)
+    return "".join("p" if line.is_prompt else letters.get(line.type, "-") for line in lines)
 
 
 def parts(cutter: Cutter) -> list[tuple[str, str]]:
@@ -214,7 +214,7 @@ def test_a_rewind_to_just_behind_a_compaction_copies_its_lines() -> None:
 )
 def test_what_is_a_prompt(message: Any, extra: dict[str, Any], prompt: bool) -> None:
     line = {"type": "user", "uuid": "u", "message": {"role": "user", "content": message}, **extra}
-    assert is_prompt(make(json.dumps(line).encode(), Extent(0, 1), no_redaction)) is prompt
+    assert make(json.dumps(line).encode(), Extent(0, 1), no_redaction).is_prompt is prompt
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_prompts_without_a_uuid_are_told_apart_by_their_place() -> None:
 @pytest.mark.parametrize("uuid", ["", "a b", "a\nb", "ä", "x" * 101, "\ud800"])
 def test_a_uuid_that_is_no_name_is_none(uuid: str) -> None:
     line = make(json.dumps({"uuid": uuid}).encode(), Extent(3, 1), no_redaction)
-    assert lines_.prompt_uuid(line) not in ("", uuid)
+    assert line.prompt_id not in ("", uuid)
 
 
 def test_an_answer_without_a_prompt_waits() -> None:

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from homes import claude_homes
 from plain import Keep, objects, run_git
 from shell import NOW, Shell
 from transcripts import OTHER, SESSION, Talk
@@ -20,6 +21,7 @@ from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.recorder import drain
 from sessgit.store import layout, locks, refs
 from sessgit.store.backend import Repository
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -189,7 +191,9 @@ def test_nothing_of_it_is_recorded_again(sessgit: Shell) -> None:
     )
     payload = {"session_id": SESSION, "transcript_path": str(path), "cwd": "/", "hook_event_name": "Stop"}
     (sessgit.store / "spool" / "1-1.json").write_text(json.dumps(payload))
-    drain.drain_spool(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
+    drain.drain_spool(
+        sessgit.store, claude_homes(sessgit.config), {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]}
+    )
     assert not list((sessgit.store / "spool").iterdir())
     assert sessions(sessgit.store) == {OTHER}
     assert run_git(sessgit.store, "count-objects", "-v") == objects
@@ -339,7 +343,8 @@ def test_deleting_while_a_recorder_records(keep: Keep, store: Store, index: Inde
         other = Index(store.path, lambda: rival)
         other.sync()
         started.set()
-        delete.delete_sessions(rival, other, delete.plan_deletion(other, [SESSION], claude.parents[1]), NOW)
+        going = delete.plan_deletion(other, [SESSION], claude_homes(claude.parents[1]))
+        delete.delete_sessions(Context(other, now=lambda: NOW), going)
         other.close()
 
     class Rivalled(Repository):
@@ -357,11 +362,11 @@ def test_deleting_while_a_recorder_records(keep: Keep, store: Store, index: Inde
 
     store.repo = Rivalled(store.path)
     path = talk.rewind(1).turns("three").save(claude)
-    with locks.session_lock(store.beside, SESSION) as held:
+    with locks.session_lock(store.paths, SESSION) as held:
         assert held
-        done = record(store, index, TranscriptSource(path, SESSION, claude.parents[1], live=True), RecordRules())
+        done = record(Context(index), TranscriptSource(path, SESSION, claude.parents[1], live=True), RecordRules())
     store.repo.thread.join()
-    assert (done.aside, done.turns) == ("deleted", ())
+    assert (done.skipped, done.turns) == ("deleted", ())
     assert sessions(store.path) == set()
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessgit.errors import NotFoundError
-from sessgit.exchange.layouts.dialectic import sessions as dialectic
+from sessgit.exchange import dialectic
 from sessgit.model import canonical, ids, pad, pad_steps
 from sessgit.model.conversation.session import STAGES
 from sessgit.model.foreign_session import ForeignSession, agent_id
@@ -194,6 +194,12 @@ def test_confidence_may_be_in_percent(tmp_path: Path) -> None:
     assert written(found)[f"{AT}/session.json"]["confidence_history"] == [0, 40, 85]
 
 
+@pytest.mark.parametrize(("said", "confidence"), [(1, 1), (1.5, 0.015), (100, 1), (100.1, None), (-1, None)])
+def test_a_confidence_is_from_0_to_1_or_a_percentage(tmp_path: Path, said: float, confidence: float | None) -> None:
+    document = session(confidence_history=[], current_confidence=said)
+    assert only(laid(tmp_path, {f"{AT}/session.json": document})).confidence == confidence
+
+
 # What does not fit, and what is wrong with files
 
 
@@ -284,6 +290,8 @@ LYING = st.dictionaries(
 )  # fmt: skip
 
 
+@example({"id": OWN, "created": 1.0}, {})
+@example({"id": OWN, "current_confidence": 1e-9}, {})
 @given(WRONG, LYING)
 def test_whatever_is_noted_comes_back(
     tmp_path_factory: pytest.TempPathFactory, noted: dict[str, Any], lying: dict[str, bytes]
@@ -414,3 +422,13 @@ def test_whom_it_left_is_told_again(tmp_path: Path) -> None:
     assert {path: json.loads(data) for path, data in again.items()} == {
         path: json.loads(data) for path, data in first.items()
     }
+
+
+@pytest.mark.parametrize("status", ["gathering", "critiquing"])
+def test_what_dialectic_changes_in_an_export_counts(tmp_path: Path, status: str) -> None:
+    """A stage is required: the export of a session that has none says so next to it, for as long as it is the same."""
+    out = written(ForeignSession(OWN, title="Who leads?", created=stamp(0), updated=stamp(1)))
+    document = out[f"{AT}/session.json"]
+    assert document["status"] == "gathering"
+    found = only(laid(tmp_path, {f"{AT}/session.json": document | {"status": status}}))
+    assert found.stage == ("" if status == "gathering" else status)

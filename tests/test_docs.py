@@ -13,7 +13,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from plain import run_git
@@ -25,13 +25,15 @@ from sessgit.errors import SessgitError
 from sessgit.model import canonical, ids, json_scan
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
-from sessgit.model.unified_state import Activation, Budget, Unified
+from sessgit.model.stored_fields import State
+from sessgit.model.unified_state import Activation, Budget, Memory, Metadata, Trajectory, Unified
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import layout
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.recorder.cursor import Cursor
+from sessgit.store.recorder_state import Cursor
 from sessgit.store.store import Store
 
 ROOT = Path(__file__).parents[1]
@@ -82,10 +84,10 @@ class Example:
         self.project.mkdir(parents=True)
         stores.create_store(folder / "store")
         self.store = Store(folder / "store")
-        self.store.beside.key.write_bytes(bytes(32))
+        self.store.paths.key.write_bytes(bytes(32))
         self.index = Index(self.store.path, lambda: self.store)
 
-    def beside(self) -> None:
+    def write_sidecars(self) -> None:
         """A subagent's file and the tasks, as the client keeps them."""
         agents = self.project / SESSION / "subagents"
         agents.mkdir(parents=True)
@@ -100,7 +102,7 @@ class Example:
         with path.open("ab") as file:
             file.write(text.replace("LONG", json_scan.encode_string(LONG).decode()).encode()[file.tell() :])
         source = TranscriptSource(path, session, self.config, final=final, live=session == SESSION, head=PROJECT_HEAD)
-        return record(self.store, self.index, source, RecordRules()).head
+        return record(Context(self.index), source, RecordRules()).head
 
     def text(self, commit: str, path: str) -> str:
         """A file of a commit, with the paths that the page has."""
@@ -114,7 +116,7 @@ class Example:
 def examples(folder: Path) -> dict[str, str]:
     """Every block of the page that must come out of its transcript."""
     example = Example(folder)
-    example.beside()
+    example.write_sidecars()
     git = example.store.path
     transcript = PAGE["transcript-example"]
     head = example.record(SESSION, transcript, final=True)
@@ -180,7 +182,7 @@ def test_test_vectors() -> None:
 def test_redaction_example(store: Store) -> None:
     before, after, count, proof = PAGE["redaction-example"].splitlines()
     assert redact_line(before.encode()) == (after.encode(), int(count.removeprefix("Redacted: ")))
-    store.beside.key.write_bytes(bytes(32))
+    store.paths.key.write_bytes(bytes(32))
     digest = store.hmac([before.encode() + b"\n"])
     assert proof == f"Original-HMAC: {digest}"
 
@@ -194,7 +196,10 @@ def test_canonical_example() -> None:
 
 def test_every_key_of_the_state_is_described() -> None:
     origin = sessions.Origin("s", 1, "c")
-    own = Unified(Activation(True, "manual", "why", 1.0, 0, 3), {"plan": 1}, Budget(1, 0, 0.5), "/out", "2.1")
+    own = Unified(
+        Metadata("2.1"), Activation(True, "manual", "why", 1.0, 0, 3), Memory({"plan": 1}), Budget(1, 0, 0.5),
+        Trajectory("/out"),
+    )  # fmt: skip
     whole = sessions.Session("s", "s", origin=origin, rules={"cut": 1, "redact": 1}, unified=own)
     document = json.loads(sessions.dumps(whole))
     assert "(schemas/session.schema.json)" in FORMAT
@@ -248,12 +253,12 @@ def test_every_schema_of_a_stored_document_is_linked() -> None:
 
 def test_every_ref_and_path_is_told() -> None:
     names = [value for key, value in vars(layout).items() if key.isupper() and isinstance(value, str)]
-    beside = [path.name for key, path in vars(layout.StorePaths(Path("/s"))).items() if key != "store"]
-    assert [name for name in names + beside if name not in FORMAT] == []
+    paths = [path.name for key, path in vars(layout.StorePaths(Path("/s"))).items() if key != "store"]
+    assert [name for name in names + paths if name not in FORMAT] == []
 
 
-def test_every_room_has_its_row() -> None:
-    named = [path for row in rows(ARCHITECTURE, "Rooms") for path in quoted(row[0])]
+def test_every_package_has_its_row() -> None:
+    named = [path for row in rows(ARCHITECTURE, "Packages") for path in quoted(row[0])]
     parts = [path for path in (ROOT / "sessgit").iterdir() if not path.name.startswith("__")]
     assert sorted(named) == sorted(f"{path.name}/" if path.is_dir() else path.name for path in parts)
 
@@ -289,6 +294,6 @@ def test_the_glossary_is_in_order_and_knows_the_words() -> None:
     terms = [entry[1] for entry in entries if entry is not None]
     assert len(terms) == len(entries)
     assert terms == sorted(terms, key=str.lower)
-    wanted = {*sessions.STATES, *sessions.STAGES}
+    wanted = {*get_args(State), *sessions.STAGES}
     assert {"session", "turn", "cell", "store", "fork point"} <= set(terms)
     assert wanted <= set(quoted(GLOSSARY))

@@ -18,10 +18,9 @@ from plain import run_git
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.store import log
+from sessgit.store import log, recorder_state
 from sessgit.store.layout import StorePaths
-from sessgit.store.recorder import last_turn
-from sessgit.store.recorder.last_turn import LatestTurn
+from sessgit.store.recorder_state import LatestTurn
 
 
 @pytest.fixture
@@ -117,7 +116,7 @@ def leave_a_lock(sessgit: Shell) -> None:
 
 
 def leave_a_push(sessgit: Shell) -> None:
-    folder = sessgit.store / "state" / "push-1"
+    folder = sessgit.store / "state" / "push-a2345678"
     folder.mkdir(exist_ok=True)
     os.utime(folder, (sessgit.now - 2 * 86_400,) * 2)
 
@@ -161,6 +160,17 @@ def test_what_it_mends(healthy: Shell, what: str) -> None:
     assert healthy.json("log", SESSION)["session"]["turns"] == 1
 
 
+def test_a_hook_with_other_permissions(healthy: Shell) -> None:
+    (healthy.store / "hook").chmod(0o744)
+    assert healthy("doctor").out.splitlines()[:3] == [
+        "~/.claude/session-store/hook  wrong",
+        "    the hook has the permissions 744; they should be 700, for you alone",
+        "    sessgit install",
+    ]
+    assert ("hooks", True) in mended(healthy)
+    assert (healthy.store / "hook").stat().st_mode == 0o100700
+
+
 def break_the_settings(sessgit: Shell) -> None:
     (sessgit.config / "settings.json").write_text("{")
 
@@ -186,7 +196,7 @@ def write_to_the_log(sessgit: Shell) -> None:
 
 
 def live_in_the_future(sessgit: Shell) -> None:
-    last_turn.save(StorePaths(sessgit.store), LatestTurn("5e55", 1, sessgit.now + 9 * 86_400, None))
+    recorder_state.save_latest(StorePaths(sessgit.store), LatestTurn("5e55", 1, sessgit.now + 9 * 86_400, None))
 
 
 def lie_there_twice(sessgit: Shell) -> None:
@@ -338,3 +348,13 @@ def test_a_folder_of_objects_that_leads_out_of_the_store(healthy: Shell, tmp_pat
         assert done.code != 0
         assert f"objects/{place.name} in the store" in " ".join((done.out + done.err).split()), done
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_what_verify_sends_to_doctor_is_fixed(healthy: Shell) -> None:
+    """A store whose HEAD names a branch, and whose git would let a push delete branches."""
+    run_git(healthy.store, "symbolic-ref", "HEAD", "refs/heads/main")
+    run_git(healthy.store, "config", "receive.denyDeletes", "false")
+    hints = {one["where"]: one["hint"] for one in json.loads(healthy("verify", "--json").out)["findings"]}
+    assert hints == dict.fromkeys(("HEAD", "config"), "sessgit doctor --fix")
+    assert mended(healthy) == [("store", True), ("store", True)]
+    assert healthy.json("verify")["findings"] == []

@@ -13,23 +13,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from homes import claude_homes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pictures import conversation, log
 from plain import Git, Keep, Rivalled, run_git
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
+from waiting import PATIENCE
 
 from sessgit.branch import edit as edits
 from sessgit.branch import restore
 from sessgit.branch.edit import EditChanges, edit_session
 from sessgit.errors import ConflictError, SessgitError, StoreError
 from sessgit.model.conversation.session import STAGES, Session
-from sessgit.record import recording
+from sessgit.record import file_pass
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import layout, locks
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -356,7 +359,7 @@ def test_an_archived_session_is_edited_where_it_is(keep: Keep, store: Store, ind
     tip = store.repo.ref(layout.HEADS + SESSION)
     store.repo.move(layout.ARCHIVE + SESSION, None, tip)
     store.repo.move(layout.HEADS + SESSION, tip, None)
-    edit_session(store, index, SESSION, EditChanges(name="old"), NOW)
+    edit_session(Context(index, now=lambda: NOW), SESSION, EditChanges(name="old"))
     assert store.repo.ref(layout.HEADS + SESSION) is None
     assert state(store).name == "old"
 
@@ -365,7 +368,7 @@ def test_it_is_dated_when_it_was_made_and_never_before_its_parent(keep: Keep, st
     keep(Talk().turns("one"))
     parent = store.commit(store.repo.ref(layout.HEADS + SESSION)).time
     for now, time in ((NOW, int(NOW)), (5.0, int(NOW))):
-        made = edit_session(store, index, SESSION, EditChanges(name=f"at {now}"), now)
+        made = edit_session(Context(index, now=lambda at=now: at), SESSION, EditChanges(name=f"at {now}"))
         assert store.commit(made.commit).time == time > parent
 
 
@@ -378,7 +381,7 @@ def rival(store: Store, changes: EditChanges) -> None:
     """Another process that edits the session."""
     theirs = Store(store.path)
     index = Index(store.path, lambda: theirs)
-    edit_session(theirs, index, SESSION, changes, NOW)
+    edit_session(Context(index, now=lambda: NOW), SESSION, changes)
     index.close()
 
 
@@ -386,7 +389,7 @@ def rival(store: Store, changes: EditChanges) -> None:
 def test_an_edit_that_came_in_between_stays(keep: Keep, store: Store, index: Index) -> None:
     keep(Talk().turns("one"))
     store.repo = Rivalled(store.path, lambda: rival(store, EditChanges(add=("theirs",), stage="shaping")))
-    edit_session(store, index, SESSION, EditChanges(name="ours", add=("ours",)), NOW)
+    edit_session(Context(index, now=lambda: NOW), SESSION, EditChanges(name="ours", add=("ours",)))
     found = state(store)
     assert (found.name, found.labels, found.stage) == ("ours", ("ours", "theirs"), "shaping")
     assert log(store, SESSION)[2:] == ["edit: labels +theirs, stage shaping", "edit: name “ours”, labels +ours"]
@@ -402,11 +405,11 @@ def test_a_turn_that_came_in_between_stays(keep: Keep, store: Store, index: Inde
             file.write(talk.turns("two").data[file.tell() :])
         theirs = Store(store.path)
         other = Index(store.path, lambda: theirs)
-        record(theirs, other, TranscriptSource(path, SESSION, claude.parents[1]), RecordRules())
+        record(Context(other), TranscriptSource(path, SESSION, claude.parents[1]), RecordRules())
         other.close()
 
     store.repo = Rivalled(store.path, grows)
-    edit_session(store, index, SESSION, EditChanges(name="ours"), NOW)
+    edit_session(Context(index, now=lambda: NOW), SESSION, EditChanges(name="ours"))
     assert log(store, SESSION)[1:] == ["turn 1: one", "turn 2: two", "edit: name “ours”"]
 
 
@@ -416,23 +419,23 @@ def test_a_head_that_keeps_moving(keep: Keep, store: Store, index: Index) -> Non
     numbers = iter(range(99))
     store.repo = Rivalled(store.path, lambda: rival(store, EditChanges(name=f"n{next(numbers)}")), times=99)
     with pytest.raises(StoreError, match="kept changing"):
-        edit_session(store, index, SESSION, EditChanges(name="ours"), NOW)
+        edit_session(Context(index, now=lambda: NOW), SESSION, EditChanges(name="ours"))
 
 
 @pytest.mark.usefixtures("impatient")
 def test_a_lock_that_is_never_let_go(keep: Keep, store: Store, index: Index) -> None:
     keep(Talk().turns("one"))
-    with locks.session_lock(store.beside, SESSION) as held:
+    with locks.session_lock(store.paths, SESSION) as held:
         assert held
-        assert edit_session(store, index, SESSION, EditChanges(name="ours"), NOW).commit
+        assert edit_session(Context(index, now=lambda: NOW), SESSION, EditChanges(name="ours")).commit
 
 
 def _rename(path: Path, session: str, name: str, barrier: Any, told: Any) -> None:
     store = Store(path)
     index = Index(path, lambda: store)
-    barrier.wait(20)
+    barrier.wait(PATIENCE)
     try:
-        told.put(edit_session(store, index, session, EditChanges(name=name), NOW).after.name)
+        told.put(edit_session(Context(index, now=lambda: NOW), session, EditChanges(name=name)).after.name)
     except SessgitError as error:
         told.put(type(error).__name__)
     index.close()
@@ -445,9 +448,9 @@ def at_once(path: Path, *calls: tuple[str, str]) -> list[str]:
     workers = [spawn.Process(target=_rename, args=(path, *call, barrier, told)) for call in calls]
     for worker in workers:
         worker.start()
-    found = sorted(told.get(timeout=20) for _ in workers)
+    found = sorted(told.get(timeout=PATIENCE) for _ in workers)
     for worker in workers:
-        worker.join(20)
+        worker.join(PATIENCE)
     return found
 
 
@@ -507,7 +510,7 @@ def watched() -> Iterator[tuple[Path, Store, Index, Callable[..., None]]]:
         def keep(data: bytes, *, final: bool = False) -> None:
             with path.open("ab") as file:
                 file.write(data[file.tell() :])
-            record(store, index, TranscriptSource(path, SESSION, path.parents[2], final=final), RecordRules())
+            record(Context(index), TranscriptSource(path, SESSION, path.parents[2], final=final), RecordRules())
 
         yield path, store, index, keep
         index.close()
@@ -517,21 +520,21 @@ def held(steps: list[Any], *, edited: bool) -> tuple[Any, int]:
     """What the store holds after the steps, and how often the file was read from its beginning."""
     authored: dict[str, Any] = {"name": "", "description": "", "labels": [], "stage": "", "confidence": None}
     fresh = 0
-    original = recording.Recording.begun
+    original = file_pass.FilePass.begin
 
-    def counted(self: Any) -> Any:
+    def counted(self: Any, *limits: Any) -> Any:
         nonlocal fresh
         fresh += 1
-        return original(self)
+        return original(self, *limits)
 
     with watched() as (path, store, index, keep), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recording.Recording, "begun", counted)
+        patch.setattr(file_pass.FilePass, "begin", counted)
         talk = Talk().turns("first")
         keep(talk.data)
         for step in steps:
             if isinstance(step, EditChanges):
                 if edited:
-                    edit_session(store, index, SESSION, step, NOW)
+                    edit_session(Context(index, now=lambda: NOW), SESSION, step)
                     authored = expected(authored, step)
                 continue
             if step == "answer":
@@ -547,7 +550,7 @@ def held(steps: list[Any], *, edited: bool) -> tuple[Any, int]:
             shown = json.loads(run_git(store.path, "cat-file", "blob", f"{SESSION}:session.json"))["authored"]
             assert shown == authored
             assert restore.rebuild_file(store, SESSION).data == talk.data
-            assert restore.verify_file(store, SESSION, path.parents[2]).same
+            assert restore.verify_file(store, SESSION, claude_homes(path.parents[2])).same
             assert run_git(store.path, "fsck", "--strict", "--no-dangling") == ""
         plain = replace(found, name="", description="", labels=(), stage="", confidence=None, transcript="")
         return (conversation(store), plain), fresh
@@ -564,7 +567,7 @@ def test_an_edit_after_the_end_leaves_the_tail(keep: Keep, store: Store, index: 
     talk = Talk().turns("one").title("T")
     keep(talk, final=True)
     tail = git("show", f"{SESSION}:tail.jsonl")
-    edit_session(store, index, SESSION, EditChanges(name="ours"), NOW)
+    edit_session(Context(index, now=lambda: NOW), SESSION, EditChanges(name="ours"))
     assert git("show", f"{SESSION}:tail.jsonl") == tail
     assert not keep(talk, final=True).changed
     assert restore.rebuild_file(store, SESSION).data == talk.data

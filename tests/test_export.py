@@ -16,13 +16,15 @@ from hypothesis import strategies as st
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude.writer import transcript
+from sessgit.agents.claude import writer as transcript
 from sessgit.errors import NotFoundError, UsageError
-from sessgit.history import export, show
+from sessgit.history import export
 from sessgit.history.export import ExportChoice
+from sessgit.history.views import read_pieces
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -54,6 +56,24 @@ def test_to_a_file(sessgit: Shell) -> None:
     assert (target.stat().st_mode & 0o777) == 0o644
     assert [path.name for path in sessgit.project.iterdir()] == ["page.html"]
     assert sessgit.out("export", "html", "5e55") == target.read_text("utf-8")
+
+
+def test_jsonl_says_which_lines_it_leaves_out(sessgit: Shell) -> None:
+    talk = sessgit.talk().turns("one").prompt("two")
+    for kind, content in (("user", "look"), ("assistant", [{"type": "text", "text": "seen"}])):
+        talk.chain(kind, isSidechain=True, message={"role": kind, "content": content})
+    talk.answer("Done.").stop_lines().bare("system", uuid="d999", parentUuid="nowhere", content="x")
+    sessgit.recorded(talk.prompt("three").call_only("Bash"))
+    told = (
+        "Left out: 1 tool call without a result.\n"
+        "Left out: 2 lines of subagents, which the client does not resume.\n"
+        "Left out: 1 line whose parent is missing.\n"
+    )
+    for place in ("-", "lines.jsonl"):
+        done = sessgit("export", "jsonl", "5e55", "-o", place)
+        assert (done.code, done.err) == (0, told)
+    assert '"isSidechain":true' not in (sessgit.project / "lines.jsonl").read_text("utf-8")
+    assert sessgit("export", "markdown", "5e55").err == ""
 
 
 def test_the_words_alone(sessgit: Shell) -> None:
@@ -328,7 +348,7 @@ def told(store: Store, index: Index, name: str) -> list[Any]:
     assert branch is not None
     out = []
     for row in index.turns(name):
-        turn, pieces = show.read_pieces(store, branch, row)
+        turn, pieces = read_pieces(store, branch, row)
         out.append((turn.prompt_uuid, turn.prompt, turn.answer, turn.tools, [vars_of(piece) for piece in pieces]))
     return out
 
@@ -345,7 +365,7 @@ def again(lines: export.ExportedLines, folder: Path) -> tuple[Store, Index]:
     stores.create_store(folder / "again")
     store = Store(folder / "again")
     index = Index(store.path, lambda: store)
-    record(store, index, TranscriptSource(path, lines.agent_id, folder / "claude", final=True), RecordRules())
+    record(Context(index), TranscriptSource(path, lines.agent_id, folder / "claude", final=True), RecordRules())
     index.sync()
     return store, index
 
@@ -468,7 +488,7 @@ def test_the_turns_are_read_one_after_another(store: Store, index: Index, keep: 
     assert branch is not None
     choice, reports = ExportChoice(branch), list[tuple[int, int]]()
     rows = export.chosen_rows(index, choice)
-    turns = export.read_story_turns(store, index, choice, rows, {}, lambda done, total: reports.append((done, total)))
+    turns = export.read_story_turns(Context(index), choice, rows, {}, lambda done, total: reports.append((done, total)))
     assert next(turns).number == 1
     assert reports == [(0, 30)]
     assert [turn.number for turn in turns] == list(range(2, 31))

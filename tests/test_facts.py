@@ -9,12 +9,13 @@ import pytest
 from plain import Keep
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude.facts import Facts
 from sessgit.agents.claude.lines import parsed
+from sessgit.agents.facts import Facts
 from sessgit.branch.edit import EditChanges, edit_session
 from sessgit.model.conversation.session import Session
+from sessgit.store import recorder_state
+from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
 
 NOW = 1772370000.0
@@ -75,11 +76,11 @@ def test_a_restored_title_is_recorded_as_what_it_is(keep: Keep, store: Store, in
     """Whatever names there were since, and whether or not the file is read from its beginning."""
     talk = Talk().turns("one").title("theirs", "ai-title")
     keep(talk)
-    edit_session(store, index, SESSION, EditChanges(name="ours"), NOW)
-    edit_session(store, index, SESSION, EditChanges(name="ours now"), NOW)
+    edit_session(Context(index, now=lambda: NOW), SESSION, EditChanges(name="ours"))
+    edit_session(Context(index, now=lambda: NOW), SESSION, EditChanges(name="ours now"))
     keep(talk.title("ours").turns("two"))
     assert (state(store).title, state(store).name) == ("theirs", "ours now")
-    cursors.delete_cursor(store.beside, SESSION)
+    recorder_state.delete_cursor(store.paths, SESSION)
     keep(talk.turns("three"))
     assert (state(store).title, state(store).name) == ("theirs", "ours now")
     keep(talk.title("theirs again").turns("four"))
@@ -89,10 +90,10 @@ def test_a_restored_title_is_recorded_as_what_it_is(keep: Keep, store: Store, in
 def test_a_name_that_a_rewind_left_behind_is_still_ours(keep: Keep, store: Store, index: Index) -> None:
     talk = Talk().turns("one", "two").title("theirs", "ai-title")
     keep(talk)
-    edit_session(store, index, SESSION, EditChanges(name="ours"), NOW)
+    edit_session(Context(index, now=lambda: NOW), SESSION, EditChanges(name="ours"))
     keep(talk.title("ours").rewind(1).turns("two again"))
-    edit_session(store, index, SESSION, EditChanges(name=""), NOW)
-    cursors.delete_cursor(store.beside, SESSION)
+    edit_session(Context(index, now=lambda: NOW), SESSION, EditChanges(name=""))
+    recorder_state.delete_cursor(store.paths, SESSION)
     keep(talk.turns("three"))
     assert (state(store).title, state(store).name) == ("theirs", "")
 

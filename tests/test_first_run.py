@@ -9,7 +9,7 @@ import pytest
 from shell import Shell
 
 from sessgit.cli import app
-from sessgit.cli.pages import welcome
+from sessgit.cli.pages import status
 
 SPEAKS_WITHOUT_A_STORE = ("install", "uninstall", "status", "doctor", "off", "config")
 """The commands that have something to say where there is no store; all others say what to do first."""
@@ -80,7 +80,7 @@ sessgit --help lists all commands.
 
 
 def test_the_commands_to_begin_with_are_there() -> None:
-    assert {line.split()[1] for line, _ in welcome.COMMANDS} <= set(app.COMMANDS)
+    assert {line.split()[1] for line, _ in status.FIRST_COMMANDS} <= set(app.COMMANDS)
 
 
 def complaint(sessgit: Shell, name: str) -> tuple[int, list[str]]:

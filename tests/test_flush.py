@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from inotify import opens
-from test_recorder import PATIENCE, until
+from waiting import PATIENCE, until
 
 from sessgit.agents.claude import flush
 
@@ -64,8 +64,9 @@ def test_a_file_that_is_gone_is_given_up(tmp_path: Path, monkeypatch: pytest.Mon
     assert not flush.wait(tmp_path / "gone", 0, "hello", time.time())
 
 
-def test_where_no_answer_is_told_the_file_is_to_rest(path: Path) -> None:
+def test_where_no_answer_is_told_the_file_is_to_rest(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Older clients tell none."""
+    monkeypatch.setattr(flush, "LONGEST", PATIENCE)
     long_ago = time.time() - 60
     os.utime(path, (long_ago, long_ago))
     began = time.time()

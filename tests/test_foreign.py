@@ -12,9 +12,10 @@ from foreigners import contents, log, put, rlm, went
 from plain import objects, run_git
 from shell import Shell
 
-from sessgit.agents.claude.lines import is_prompt, said
 from sessgit.agents.claude.lines import parsed as lines_parsed
-from sessgit.exchange import authored_state, lines
+from sessgit.agents.claude.lines import said
+from sessgit.api import import_authored, import_transcript
+from sessgit.model import unified_state
 from sessgit.model.foreign_session import ForeignSession, agent_id
 from sessgit.model.program_input import GivenTurn
 from sessgit.record import scratch_store
@@ -47,8 +48,8 @@ def test_what_it_says_and_again(sessgit: Shell, source: Path) -> None:
     before = contents(source)
     assert sessgit.out("import", "--from", "io-log", str(source)) == (
         "2 conversations, 3 turns imported from io-log\n"
-        f"new         {ARCH[:8]}  the task of ARCH-1                                 2 turns\n"
-        f"new         {DEV[:8]}  the task of DEV-2                                   1 turn\n"
+        f"new         {ARCH[:8]}  the task of ARCH-1  2 turns\n"
+        f"new         {DEV[:8]}  the task of DEV-2   1 turn\n"
         "4 files: 4 imported\n"
     )
     refs = run_git(sessgit.store, "for-each-ref")
@@ -227,6 +228,23 @@ def test_secrets_are_replaced(sessgit: Shell, tmp_path: Path) -> None:
     found = [data for _, _, data in objects(sessgit.store)]
     assert len(found) > 5 and not any(secret.encode() in data for data in found)
     assert "[redacted:" in run_git(sessgit.store, "show", f"refs/heads/{own}:kept/io-log/artifacts/note.txt")
+
+
+def test_secrets_are_replaced_in_documents_that_are_kept_whole(sessgit: Shell, tmp_path: Path) -> None:
+    secret = "hunter2-but-longer"
+    call = {"toolName": "login", "input": {"user": "ada", "password": secret}, "output": "", "status": "success"}
+    messages = [
+        {"id": "1", "role": "user", "content": f'{{\n  "password": "{secret}"\n}}'},
+        {"id": "2", "role": "assistant", "content": "Done.", "toolCalls": [call]},
+    ]
+    put(tmp_path / ".apex/sessions/s.json", {"id": "s", "projectPath": "/p", "messages": messages})
+    sessgit.out("import", "--from", "apex", str(tmp_path))
+    found = [data for _, _, data in objects(sessgit.store)]
+    assert len(found) > 5 and not any(secret.encode() in data for data in found)
+    sessgit.out("export", "apex", agent_id("apex", "s"), "--output", str(tmp_path / "out"))
+    written = json.loads((tmp_path / "out/.apex/sessions/s.json").read_bytes())["messages"]
+    assert [(one["id"], one["role"]) for one in written] == [("1", "user"), ("2", "assistant")]
+    assert secret not in json.dumps(written)
 
 
 def test_it_can_be_restored_and_forked(sessgit: Shell, source: Path) -> None:
@@ -412,11 +430,15 @@ def test_the_export_of_a_named_session_that_is_here_changes_nothing(
     "words", ["hi", "\u2060hi", "(no words)", "[Request interrupted]", "\u2060[Request interrupted]"]
 )
 def test_whatever_a_prompt_begins_with_comes_back(words: str) -> None:
-    made = lines.make_transcript("apex", ForeignSession("1", turns=(GivenTurn(words, answer="a", time=1.0),)), None)
-    (prompt,) = [parsed for parsed in lines_parsed(made.data.splitlines()) if is_prompt(parsed)]
-    assert lines.without_mark(said(prompt)) == words
+    made = import_transcript.make_transcript(
+        "apex", ForeignSession("1", turns=(GivenTurn(words, answer="a", time=1.0),)), None
+    )
+    (prompt,) = [parsed for parsed in lines_parsed(made.data.splitlines()) if parsed.is_prompt]
+    assert import_transcript.without_mark(said(prompt)) == words
 
 
 def test_a_name_that_is_the_title_too_is_a_name() -> None:
-    told = authored_state._stated_values(ForeignSession("1", name="parser", title="parser"), lambda data: (data, 0))
+    told = import_authored._fields(
+        ForeignSession("1", name="parser", title="parser"), unified_state.NO_STATE, lambda data: (data, 0)
+    )
     assert (told["name"], told["title"]) == ("parser", "parser")

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessgit.errors import NotFoundError, UsageError
-from sessgit.exchange.layouts import files, shared_documents
-from sessgit.exchange.layouts.files import DamagedFileError
+from sessgit.exchange import apex, files
+from sessgit.exchange.files import DamagedFileError
 from sessgit.model import canonical
 from sessgit.model.foreign_session import ForeignSession, SourceFile
 
@@ -143,9 +143,9 @@ def test_parents_come_first_and_nobody_is_lost(pairs: list[tuple[str, str]]) -> 
 def test_an_index_of_two() -> None:
     path = ".apex/sessions/index.json"
     one, two = ({"version": 1, "sessions": [{"id": name}], "lastUpdated": name} for name in "ab")
-    both = shared_documents.merge_documents(path, json.dumps(one).encode(), json.dumps(two).encode())
+    both = apex.merge_documents(path, json.dumps(one).encode(), json.dumps(two).encode())
     assert both is not None
     assert json.loads(both) == {"version": 1, "sessions": [{"id": "a"}, {"id": "b"}], "lastUpdated": "b"}
-    assert shared_documents.merge_documents(path, both, json.dumps(two).encode()) == both
-    assert shared_documents.merge_documents(path, b"no", both) is None
-    assert shared_documents.merge_documents("other.json", both, both) is None
+    assert apex.merge_documents(path, both, json.dumps(two).encode()) == both
+    assert apex.merge_documents(path, b"no", both) is None
+    assert apex.merge_documents("other.json", both, both) is None

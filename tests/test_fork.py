@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from plain import run_git
 from shell import Shell
 from transcripts import SESSION
 
@@ -56,6 +57,13 @@ Continue it:  cd {humanize.quote_for_shell(str(sessgit.project))} && claude --re
     )
 
 
+def test_of_a_session_that_has_ended_it_takes_no_tail_along(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk(OTHER).turns("one").title("Parent"))
+    assert "tail.jsonl" in run_git(sessgit.store, "ls-tree", "--name-only", OTHER).split()
+    sessgit.out("fork", OTHER)
+    assert "tail.jsonl" not in run_git(sessgit.store, "ls-tree", "--name-only", FIRST).split()
+
+
 def test_where_the_folder_is_gone(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk(OTHER, cwd="/nowhere").turns("one"))
     done = sessgit("fork", OTHER)
@@ -74,6 +82,30 @@ def test_undo_takes_away_the_folder_that_it_made(sessgit: Shell, tmp_path: Path)
     (made / "memory").mkdir()
     sessgit.out("undo")
     assert made.exists()
+
+
+def test_of_a_fork_continues_in_its_project(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk(OTHER, cwd="/nowhere").turns("one", "two", "three"))
+    path = Path(sessgit.json("fork", OTHER, "--project", str(sessgit.project))["transcript"])
+    fork = path.stem
+    talk = sessgit.talk(fork)
+    talk.leaf = [json.loads(line) for line in path.read_bytes().splitlines()][-1]["leafUuid"]
+    talk.file.seconds, talk.file.counts = 5000, dict.fromkeys("abcd", 50)
+    path.write_bytes(path.read_bytes() + talk.turns("four").data)
+    assert len(sessgit.json("log", fork)["turns"]) == 4
+    made = sessgit.json("fork", fork, "--at", "2")
+    assert made["resume"] == f"claude --resume {made['id']}"
+    assert Path(made["transcript"]).parent == path.parent
+    (project,) = {one["project"] for one in sessgit.json("ls", "--all")["sessions"] if one["id"] in (fork, made["id"])}
+    assert project == str(sessgit.project)
+    assert sessgit("restore", made["id"]).err == ""
+
+
+def test_of_a_moved_conversation_continues_where_it_was_moved(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk(OTHER, cwd="/nowhere").turns("one", "two"))
+    assert sessgit("restore", OTHER, "--project", str(sessgit.project)).code == 0
+    done = sessgit("fork", OTHER, "--at", "1")
+    assert (done.err, done.out.splitlines()[1]) == ("", f"Continue it:  claude --resume {FIRST}")
 
 
 def test_for_programs(sessgit: Shell) -> None:
@@ -125,6 +157,17 @@ def test_of_a_turn_that_was_rewound(sessgit: Shell) -> None:
     assert said.splitlines()[0].endswith("2 turns, from 0b2d7f10.r-a0000002@2 “two”")
 
 
+def test_of_a_conversation_without_turns(sessgit: Shell) -> None:
+    path = sessgit.keep(sessgit.talk(OTHER).turns("one"))
+    path.write_text(f'{{"type": "custom-title", "customTitle": "later", "sessionId": "{OTHER}"}}\n')
+    sessgit.out("import")
+    done = sessgit("fork", "0b2d")
+    assert (done.code, done.err) == (
+        2,
+        "Error: 0b2d7f10 has no turns yet, so there is nothing to fork.\nHint: A fork keeps at least turn 1.\n",
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "error"),
     [
@@ -157,7 +200,7 @@ def test_of_a_turn_that_was_rewound(sessgit: Shell) -> None:
         (
             ("5e55", "--run", "--no-restore"),
             2,
-            "Error: --run needs a transcript, but --no-restore writes none.\nHint: Use one of the two.\n",
+            "Error: --run and --no-restore cannot be combined.\nHint: Use one of the two.\n",
         ),
     ],
 )

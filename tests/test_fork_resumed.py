@@ -10,7 +10,7 @@ from merging import NEW, git, transcript
 from shell import Shell
 from transcripts import SESSION, Talk
 
-from sessgit.store.recorder import cursor as cursors
+from sessgit.store import recorder_state
 from sessgit.store.store import Store
 
 NOTHING = "No response requested."
@@ -79,7 +79,7 @@ def assert_agreed(sessgit: Shell, *prompts: str) -> None:
 def test_the_fork_point_stays(sessgit: Shell, forked: Client, steps: str) -> None:
     def step() -> None:
         if steps == "anew":
-            cursors.delete_cursor(Store(sessgit.store).beside, NEW)
+            recorder_state.delete_cursor(Store(sessgit.store).paths, NEW)
         if steps == "final":
             sessgit("import")
         elif steps != "at once":
@@ -98,7 +98,7 @@ def test_the_fork_point_stays(sessgit: Shell, forked: Client, steps: str) -> Non
     assert_agreed(sessgit, "go on", "and on")
     before = git(sessgit, "show", f"{NEW}:turns/0000/000003/before.jsonl")
     assert before.count(NOTHING) == 1
-    cursors.delete_cursor(Store(sessgit.store).beside, NEW)
+    recorder_state.delete_cursor(Store(sessgit.store).paths, NEW)
     sessgit("import")
     assert_agreed(sessgit, "go on", "and on")
     assert sessgit.json("restore", NEW, "--verify")["same"]

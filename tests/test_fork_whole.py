@@ -6,9 +6,10 @@ import json
 import shlex
 from pathlib import Path
 
-from beside import PLAN, helped, lay_beside, side_files, wipe
+from homes import claude_homes
 from plain import Keep, run_git
 from shell import Shell
+from sidecar_files import PLAN, helped, lay_beside, side_files, wipe
 from strategies import SECRET
 from transcripts import SESSION, Talk, subagent
 
@@ -72,7 +73,7 @@ def test_pieces_up_to_the_turn(keep: Keep, store: Store, claude: Path) -> None:
     tip = refs.session_tips(store.path, SESSION)[SESSION]
     second = next(c.id for c in store.repo.first_parents(tip) if store.message(c.id).number("Turn") == 2)
     made = forks.fork_session(
-        store, store.state(tip), ForkPoint(SESSION, 2, second), ForkPlan(FORK, "", 0.0, claude.parents[1])
+        store, store.state(tip), ForkPoint(SESSION, 2, second), ForkPlan(FORK, "", 0.0, claude_homes(claude.parents[1]))
     )
     lines = path.read_bytes().replace(SESSION.encode(), FORK.encode()).splitlines(keepends=True)
     theirs = claude / FORK / "subagents" / path.name
@@ -92,8 +93,8 @@ def test_pieces_up_to_the_turn(keep: Keep, store: Store, claude: Path) -> None:
     keep(transcript, final=True)
     whole = {p: p.read_bytes() for p in (theirs, transcript, path)}
     wipe(claude.parents[1])
-    restore.restore_session(store, FORK, claude.parents[1])
-    restore.restore_session(store, SESSION, claude.parents[1])
+    restore.restore_session(store, FORK, claude_homes(claude.parents[1]))
+    restore.restore_session(store, SESSION, claude_homes(claude.parents[1]))
     whole[path] = b"".join(line.replace(FORK.encode(), SESSION.encode()) for line in lines)
     assert {p: p.read_bytes() for p in whole} == whole
 
@@ -155,13 +156,13 @@ def test_the_folder_of_an_older_client(keep: Keep, store: Store, claude: Path) -
     nested.unlink()
     keep(talk.answer("One."), final=True)
     tip = refs.session_tips(store.path, SESSION)[SESSION]
-    point, plan = ForkPoint(SESSION, 1, tip), ForkPlan(FORK, "", 0.0, claude.parents[1])
+    point, plan = ForkPoint(SESSION, 1, tip), ForkPlan(FORK, "", 0.0, claude_homes(claude.parents[1]))
     made = forks.fork_session(store, store.state(tip), point, plan)
     assert [(file.path, file.outcome) for file in made.files] == [(flat, "already")]
     data = flat.read_bytes()
     wipe(claude.parents[1])
-    assert restore.restore_session(store, FORK, claude.parents[1]).files[0].outcome == "written"
-    assert restore.restore_session(store, SESSION, claude.parents[1]).files[0].outcome == "already"
+    assert restore.restore_session(store, FORK, claude_homes(claude.parents[1])).files[0].outcome == "written"
+    assert restore.restore_session(store, SESSION, claude_homes(claude.parents[1])).files[0].outcome == "already"
     assert flat.read_bytes() == data
 
 

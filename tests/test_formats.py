@@ -336,6 +336,7 @@ REL = 'rel="noopener noreferrer nofollow"'
         ("[a](src/a.py)", '<p><span class="place" title="src/a.py">a</span></p>\n'),
         ("[a](//x/y)", '<p><span class="place" title="//x/y">a</span></p>\n'),
         ("[a](javascript:x)", "<p>[a](javascript:x)</p>\n"),
+        ("[a](ftp://x/y)", '<p><span class="place" title="ftp://x/y">a</span></p>\n'),
         ("![a *b*](http://x/y.png)", f'<p><a href="http://x/y.png" {REL}>[image: a b]</a></p>\n'),
         ("![a](y.png)", '<p><span class="place" title="y.png">[image: a]</span></p>\n'),
         (
@@ -407,6 +408,7 @@ def test_full_cuts_nothing() -> None:
     for make in (page, source):
         assert "lines left out" in make(story(1), [turn])
         assert "\n2500\n" not in make(story(1), [turn])
+        assert "\n4999" in make(story(1), [turn])
         assert "\n2500\n" in make(story(1), [turn], full=True)
 
 

@@ -18,34 +18,32 @@ from typing import Any
 
 import pytest
 from fuzzing import EVIL, batch, broken, changed, dumped, lines_of, runs, spoils, talk, took
+from homes import claude_homes
 from hypothesis import given
 from hypothesis import strategies as st
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude import flush, home
+from sessgit.agents.claude import flush, home, marks
 from sessgit.agents.claude.lines import make
-from sessgit.agents.claude.writer import marks
 from sessgit.agents.reader import no_redaction
-from sessgit.cli import text
-from sessgit.cli.arguments import moments
+from sessgit.cli import options, text
 from sessgit.cli.commands import watch as watching
 from sessgit.errors import SessgitError
-from sessgit.model import address, canonical, globs, humanize, long_strings, pad, search_query
+from sessgit.model import address, canonical, globs, humanize, long_strings, pad, search_query, stored_fields
 from sessgit.model.conversation import message, session
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import Cell
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.recorder import drain
-from sessgit.store import journal, settings
+from sessgit.store import denylist, journal, recorder_state, settings
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
-from sessgit.store.recorder import append_intent, cursor, last_turn
-from sessgit.store.recorder.stub import write_stub
-from sessgit.store.secrets import denylist
 from sessgit.store.store import Store
+from sessgit.store.stub import write_stub
 
 BUG = 70
 EVENT = {
@@ -81,7 +79,7 @@ def test_the_recorder_takes_any_payload_in_silence(
     store = quiet / "session-store"
     for number, payload in enumerate(payloads):
         (store / "spool" / f"{number}-0.json").write_bytes(payload.replace(THERE, there))
-    drain.drain_spool(store, quiet, {"HOME": str(quiet), "PATH": os.environ["PATH"]})
+    drain.drain_spool(store, claude_homes(quiet), {"HOME": str(quiet), "PATH": os.environ["PATH"]})
     said_nothing(store)
     assert capsys.readouterr() == ("", "")
     took(len(payloads))
@@ -146,7 +144,7 @@ READING = tuple(line.split() for line in (
     f"log {SESSION}", f"show {SESSION}", f"show {SESSION}@3 --full --thinking", f"cells {SESSION}", f"deps {SESSION}@3",
     f"log -p {SESSION}", f"diff {SESSION}@1 {SESSION}", f"export markdown {SESSION}", f"export html {SESSION}",
     f"export json {SESSION}", "tree --all", "ls --all", "search one", "stats --by tool", f"restore {SESSION} --verify",
-    f"log --oneline --cells {SESSION}", "why a.py", f"verify {SESSION}", f"resume --print {SESSION}",
+    f"log --oneline {SESSION}", "why a.py", f"verify {SESSION}", f"resume --print {SESSION}",
     f"cell {SESSION}@3.2",
     f"pad {SESSION}", f"replay {SESSION}", f"resume --brief {SESSION}",
 ))  # fmt: skip
@@ -294,7 +292,7 @@ WORD = st.sampled_from(EVIL) | st.text(max_size=30)
 PADS = ("insights", "claims", "cycles", "passes")
 WORD_READERS: tuple[Callable[[str], Any], ...] = (
     address.parse_address, address.check_name, address.check_tag, search_query.parse_query,
-    lambda word: moments.since(word, 1e9),
+    lambda word: options.parse_time(word, 1e9),
     lambda word: globs.matches(word, "/home/ada/x.py"), humanize.quote_for_shell,
 )  # fmt: skip
 
@@ -326,7 +324,7 @@ def test_values_that_come_from_elsewhere(data: st.DataObject) -> None:
     lines = [data.draw(broken(b'{"x":{"$text":"aaaaaaaa-x-y"}}'))]
     long_strings.fill_long_strings(lines, {"aaaaaaaa-x-y": b"long"})
     with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        Cell.from_json(data.draw(changed([CELL])))
+        stored_fields.load(Cell, data.draw(changed([CELL])))
     took(5)
 
 
@@ -338,11 +336,12 @@ def session_document() -> dict[str, Any]:
 NOTES: dict[str, tuple[Any, Callable[[StorePaths], Any]]] = {
     "state/x.json": ({"version": 1, "path": "/x", "inode": 1, "offset": 3, "proof": "x", "commit": "c", "current": "",
                       "uuids": ["u"], "pending": [[0, 3, 1]], "stuck": 0, "final": False,
-                      "agents": {"a": ["u", 0, 3]}, "facts": {}, "file": 1}, lambda at: cursor.load_cursor(at, "x")),
+                      "agents": {"a": ["u", 0, 3]}, "facts": {}, "file": 1},
+                     lambda at: recorder_state.load_cursor(at, "x")),
     "state/x.append": ({"path": "/x", "offset": 3, "data": "eA==", "head": "h", "command": "merge",
                         "brought": {"u": ["graft", "a@1"]}, "files": {"/y": "z"}},
-                       lambda at: append_intent.load_intent(at, "x")),
-    "latest.json": ({"version": 1, "session": "x", "turn": 1, "time": 1.5, "delay": None}, last_turn.load),
+                       lambda at: recorder_state.load_intent(at, "x")),
+    "latest.json": ({"version": 1, "session": "x", "turn": 1, "time": 1.5, "delay": None}, recorder_state.load_latest),
     "operations.jsonl": ({"time": "t", "command": "c", "summary": "s", "refs": {"refs/heads/x": [None, "a" * 40]},
                           "files": {"/x": "y"}, "undoes": "", "id": "12345678", "completes": "",
                           "appended": {"/x": [0, 3, "h"]}, "cut": {}}, journal.read),
@@ -355,12 +354,12 @@ NOTES: dict[str, tuple[Any, Callable[[StorePaths], Any]]] = {
 @runs(3.35, 3, each=10)
 @given(data=st.data())
 def test_notes_beside_the_repository(quiet: Path, name: str, data: st.DataObject) -> None:
-    beside = StorePaths(quiet / "session-store")
+    paths = StorePaths(quiet / "session-store")
     document, read = NOTES[name]
-    path = beside.store / name
+    path = paths.store / name
     for content in data.draw(batch(st.one_of(changed([document]).map(dumped), broken(dumped(document))), 10)):
         path.write_bytes(content)
-        tried(lambda: read(beside))
+        tried(lambda: read(paths))
         took()
     path.unlink()
 
@@ -381,11 +380,11 @@ input = 3.0
 @runs(8, 3, each=10)
 @given(every=batch(st.one_of(broken(CONFIG), st.binary(max_size=60)), 10))
 def test_settings(quiet: Path, every: list[bytes]) -> None:
-    beside = StorePaths(quiet / "session-store")
+    paths = StorePaths(quiet / "session-store")
     for data in every:
-        beside.config.write_bytes(data)
-        tried(lambda: settings.load_settings(beside))
-        tried(lambda: settings.load_or_default(beside))
+        paths.config.write_bytes(data)
+        tried(lambda: settings.load_settings(paths))
+        tried(lambda: settings.load_or_default(paths))
     took(len(every))
 
 
@@ -401,7 +400,7 @@ def taken(folder: Path, path: Path) -> str:
     """Records the transcript; the session's tip."""
     store = Store(folder / "session-store")
     index = Index(store.path, lambda: store)
-    tried(lambda: record(store, index, TranscriptSource(path, path.stem, folder), RecordRules("turn", False)))
+    tried(lambda: record(Context(index), TranscriptSource(path, path.stem, folder), RecordRules("turn", False)))
     index.close()
     return store.repo.ref(f"refs/heads/{SESSION}") or ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pkgutil
 import random
 import shlex
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import pytest
 from plain import Keep, run_git
 from shell import NOW, Shell
 from transcripts import OTHER, SESSION, Talk
+from waiting import PATIENCE
 
 from sessgit.errors import StoreError
 from sessgit.store import layout, locks, maintenance, refs
@@ -169,7 +172,7 @@ def test_nothing_is_pruned_while_someone_writes(sessgit: Shell, monkeypatch: pyt
 
 
 def test_who_writes_waits_for_a_prune(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    with locks.prune_lock(store.beside) as alone:
+    with locks.prune_lock(store.paths) as alone:
         assert alone
         monkeypatch.setattr(locks, "PRUNE_TIMEOUT", 0.05)
         with pytest.raises(StoreError, match="pruning the store"):
@@ -179,7 +182,7 @@ def test_who_writes_waits_for_a_prune(store: Store, monkeypatch: pytest.MonkeyPa
 
 def test_a_recording_lets_go_in_the_end(keep: Keep, store: Store) -> None:
     keep(Talk().turns("one"))
-    with locks.prune_lock(store.beside) as alone:
+    with locks.prune_lock(store.paths) as alone:
         assert alone
 
 
@@ -199,10 +202,8 @@ def test_recording_while_the_store_is_packed_and_pruned(keep: Keep, store: Store
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    deadline = time.monotonic() + 20
-    with locks.maintenance_lock(store.beside, 20) as held:
+    with locks.maintenance_lock(store.paths, PATIENCE) as held:
         assert held
-    assert time.monotonic() < deadline
 
 
 # Interrupted
@@ -227,9 +228,11 @@ def test_killed_at_any_moment(sessgit: Shell, whole: bool) -> None:
     """With git, or alone: then git goes on and holds the lock until it ends. The store is whole each time."""
     big(sessgit.store, 8)
     env = {"PATH": os.environ["PATH"], "HOME": str(sessgit.home)}
-    beside, pack = layout.StorePaths(sessgit.store), sessgit.store / "objects" / "pack"
-    unfinished = overtaken = 0
-    for moment in MOMENTS:
+    paths, pack = layout.StorePaths(sessgit.store), sessgit.store / "objects" / "pack"
+    unfinished, overtaken, deadline = 0, 0, time.monotonic() + PATIENCE
+    for number, moment in enumerate(cycle(MOMENTS)):
+        if number >= len(MOMENTS) and ((unfinished if whole else overtaken) or time.monotonic() > deadline):
+            break  # on a busy machine git may be done before it is killed
         before = set(pack.iterdir())
         process = subprocess.Popen(
             [sys.executable, "-m", "sessgit", "gc", "--prune", "--yes"], env=env, start_new_session=True,
@@ -240,18 +243,18 @@ def test_killed_at_any_moment(sessgit: Shell, whole: bool) -> None:
         with suppress(ProcessLookupError):
             (os.killpg if whole else os.kill)(process.pid, signal.SIGKILL)
         process.wait()
-        with locks.maintenance_lock(beside) as held:
+        with locks.maintenance_lock(paths) as held:
             overtaken += not held
         unfinished += whole and any(path.name.startswith(("tmp_", ".tmp-")) for path in pack.iterdir())
         fsck(sessgit.store)
-    with locks.maintenance_lock(beside, 30) as held:
+    with locks.maintenance_lock(paths, PATIENCE) as held:
         assert held
     assert unfinished if whole else overtaken
     sessgit.now = time.time()
     assert sessgit("gc").code == 0
     assert {path.suffix for path in pack.iterdir()} <= {".idx", ".pack", ".rev", ".bitmap"}
     assert len(list(pack.glob("*.pack"))) == 1
-    assert not beside.packing.exists()
+    assert not paths.packing.exists()
     fsck(sessgit.store)
 
 
@@ -304,10 +307,10 @@ def test_a_pack_that_another_git_is_writing_stays(sessgit: Shell) -> None:
 
 
 PARTS = (
-    "sessgit.check.gc._drop", "sessgit.store.transaction.move_all", "sessgit.store.fulltext.forget.forget_sessions",
-    "sessgit.store.fulltext.forget.forget_unreachable", "sessgit.store.journal.redact_sessions",
+    "sessgit.check.gc._delete_refs", "sessgit.store.transaction.move_all", "sessgit.store.fulltext.forget_sessions",
+    "sessgit.store.index.Index.forget_unreachable", "sessgit.store.journal.redact_sessions",
     "sessgit.store.maintenance.prune",
-    "sessgit.store.journal.redact_tags", "sessgit.store.recorder.cursor.delete_cursor",
+    "sessgit.store.journal.redact_tags", "sessgit.store.recorder_state.delete_cursor",
 )  # fmt: skip
 
 
@@ -319,8 +322,7 @@ def test_a_prune_that_was_interrupted_is_finished_by_the_next(
     sessgit.out("search", "else")
     blob = run_git(sessgit.store, "rev-parse", f"refs/heads/{OTHER}:turns/0000/000001/transcript.jsonl").strip()
     sessgit.out("delete", OTHER, "--yes")
-    module, _, name = part.rpartition(".")
-    real = getattr(sys.modules.get(module) or __import__(module, fromlist=[name]), name)
+    real = pkgutil.resolve_name(part)
 
     def interrupted(*arguments: Any, **more: Any) -> None:
         if when == "after":
@@ -336,8 +338,8 @@ def test_a_prune_that_was_interrupted_is_finished_by_the_next(
         run_git(sessgit.store, "cat-file", "-e", blob)
     assert refs.read_all(sessgit.store, layout.KEEP) == {}
     assert "else" not in sessgit.out("ops", "--json")
-    beside = layout.StorePaths(sessgit.store)
-    assert not beside.cursor(OTHER).exists()
+    paths = layout.StorePaths(sessgit.store)
+    assert not paths.cursor(OTHER).exists()
     assert b"else" not in b"".join(path.read_bytes() for path in sessgit.store.glob("text.sqlite3*"))
     fsck(sessgit.store)
 

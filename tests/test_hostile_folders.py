@@ -27,10 +27,7 @@ from plain import run_git
 from shell import Shell
 from test_fuzz import as_before, check, tried
 
-from sessgit.exchange.layouts import iolog
-from sessgit.exchange.layouts.apex import sessions as apex
-from sessgit.exchange.layouts.dialectic import sessions as dialectic
-from sessgit.exchange.layouts.rlm import sessions as rlm
+from sessgit.exchange import apex, dialectic, iolog, rlm
 
 CANARY = "nobody-may-read-this"
 LONGEST = 30

@@ -11,7 +11,7 @@ from shell import Shell
 from transcripts import OTHER, SESSION
 
 from sessgit.record import imports
-from sessgit.store.files import durable_write
+from sessgit.store import durable_write, maintenance
 
 
 def test_all_of_the_clients_and_again(sessgit: Shell) -> None:
@@ -95,7 +95,44 @@ def test_links_and_empty_files_are_counted(sessgit: Shell, tmp_path: Path) -> No
     projects = sessgit.config / "projects"
     projects.mkdir(parents=True)
     (projects / "link").symlink_to(real.parent)
-    assert sessgit.out("import") == "0 conversations, 0 turns imported\n1 link skipped\n"
+    (projects / "-shop").mkdir()
+    (projects / "-shop" / "empty.jsonl").touch()
+    assert sessgit.out("import") == "0 conversations, 0 turns imported\n1 link and 1 empty file skipped\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "it is empty"),
+        ("hello\n", "it has no transcript lines"),
+        ('{"a": 1}\n', "it has no transcript lines"),
+        ('{"type": "banana", "colour": "yellow"}\n', "it has no transcript lines"),
+        ('{"type": "user", "name": "Ada", "message": "hello"}\n', "it has no transcript lines"),
+    ],
+)
+@pytest.mark.parametrize("name", ["other", SESSION])
+def test_a_file_of_something_else_is_no_conversation(
+    sessgit: Shell, tmp_path: Path, content: str, reason: str, name: str
+) -> None:
+    path = tmp_path / f"{name}.jsonl"
+    path.write_text(content)
+    done = sessgit("import", str(path))
+    assert (done.code, done.out) == (1, "0 conversations, 0 turns imported; 1 file could not be imported\n")
+    assert " ".join(done.err.split()) == f"{path}: {reason}"
+    assert sessgit.json("ls", "--all")["sessions"] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"type": "summary", "summary": "Lexer", "leafUuid": "a0000001-0000-4000-8000-000000000001"}',
+        '{"type": "file-history-snapshot", "messageId": "a0000001-0000-4000-8000-000000000001", "snapshot": {}}',
+    ],
+)
+def test_a_file_that_has_only_details_is_imported(sessgit: Shell, tmp_path: Path, line: str) -> None:
+    path = tmp_path / f"{SESSION}.jsonl"
+    path.write_text(f"{line}\n")
+    assert sessgit.out("import", str(path)) == "1 conversation, 0 turns imported\n"
 
 
 def test_what_came_in_is_told_when_a_person_ends_it(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,11 +166,28 @@ def test_what_grows_by_an_import_is_on_the_disk(sessgit: Shell, monkeypatch: pyt
 
 def test_without_git_the_store_is_whole(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(maintenance, "_LEAST_ARRIVED", 0)
     sessgit.keep(sessgit.talk().turns("one"))
     done = sessgit("import")
     assert (done.code, done.out) == (0, "1 conversation, 1 turn imported\n")
     assert done.err == "Cannot pack the store: git is missing. Install git 2.30 or later.\n"
     assert sessgit.out("log", "5e55", "--oneline") == "5e551011@1 one\n"
+
+
+def test_little_is_packed_with_what_comes_later(sessgit: Shell) -> None:
+    """Git is not waited for: the objects came as a pack, which the next packing joins with others."""
+    packs = sessgit.store / "objects" / "pack"
+    sessgit.recorded(sessgit.talk().turns("one"))
+    first = {path.name for path in packs.glob("*.pack")}
+    sessgit.recorded(sessgit.talk(OTHER).turns("two"))
+    assert len(first) == 1
+    assert first < {path.name for path in packs.glob("*.pack")}
+    large = sessgit.talk("5e551011-0000-4000-8000-000000000003")
+    for number in range(40):
+        large.prompt(f"{number}").answer("".join(f"{number * word:x} " for word in range(900))).stop_lines()
+    sessgit.recorded(large)
+    assert len(list(packs.glob("*.pack"))) == 1
+    assert sessgit("verify", "--deep").code == 0
 
 
 def test_files_of_subagents_that_lie_elsewhere_are_counted(sessgit: Shell, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from homes import claude_homes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain import run_git
@@ -23,26 +24,19 @@ from shell import Shell
 from strategies import SECRET, transcripts
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit import agents
-from sessgit.agents.claude.lines import ClaudeLine
 from sessgit.errors import StoreError
-from sessgit.history.fulltext_update import TurnTexts
-from sessgit.model.conversation.message import Extent
+from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.progress import no_progress
-from sessgit.record import fork_detection
-from sessgit.record.bulk import families
-from sessgit.record.bulk import word_list as spoken_words
-from sessgit.record.bulk.families import ImportFailure, TranscriptFile
-from sessgit.record.bulk.gathering import RecordTask, record_families
-from sessgit.record.bulk.schedule import ImportRun
-from sessgit.record.bulk.word_list import WordLists, WordWriter
+from sessgit.record import fork_detection, import_files
+from sessgit.record.import_files import ImportFailure, TranscriptFile
+from sessgit.record.import_run import ImportRun
+from sessgit.record.import_workers import RecordTask, record_families
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules
-from sessgit.store import maintenance, refs
+from sessgit.store import maintenance, pack_file, private_files, refs, tempdirs
 from sessgit.store import store as stores
-from sessgit.store.index import Index
-from sessgit.store.packing import pack_file, quarantine
-from sessgit.store.sqlite.rows import Row
+from sessgit.store.context import Context
+from sessgit.store.index import Index, Row
 from sessgit.store.store import Store
 
 THIRD = "5e551011-0000-4000-8000-000000000003"
@@ -65,16 +59,16 @@ class _Place:
 
     def __init__(self, path: Path, config: Path) -> None:
         stores.create_store(path)
-        stores.write_private(path / "key", KEY)
+        private_files.write_private(path / "key", KEY)
         self.store, self.config = Store(path), config
         self.index = Index(path, lambda: self.store)
         self.errors: list[ImportFailure] = []
 
     def one_by_one(self, files: Sequence[TranscriptFile], rules: RecordRules = RULES) -> _Place:
         self.index.sync()
-        for members in families.group_by_prompt(files):
-            for file in families.sort_parents_first(members, self.errors):
-                record(self.store, self.index, file.source(self.config, ()), rules)
+        for members in import_files.group_by_prompt(files):
+            for file in import_files.sort_parents_first(members, self.errors):
+                record(Context(self.index), file.source(claude_homes(self.config), ()), rules)
         return self
 
     def at_once(
@@ -85,12 +79,10 @@ class _Place:
         chunk: int = 1,
         processes: int = 0,
     ) -> _Place:
-        work = ImportRun(
-            self.store, self.index, self.config, rules, lambda done, total: None, self.errors, chunk, processes
-        )
-        with work.recorded(files) as spoken:
-            self.aside = [self._is_at_hand(spoken, row) for row in self.turns()]
-        self.work = work
+        privacy = Privacy(RecordConfig("cell" if rules.granularity == "cell" else "turn", rules.redact))
+        context = Context(self.index, claude_homes(self.config), privacy)
+        self.work = ImportRun(context, no_progress, self.errors, chunk, processes)
+        self.work.run(files)
         return self
 
     def turns(self) -> list[Row]:
@@ -98,22 +90,13 @@ class _Place:
         self.index.sync()
         return [row for branch in self.index.branches() for row in self.index.turns(branch.name)]
 
-    def _is_at_hand(self, spoken: WordLists, row: Row) -> bool:
-        """Whether the words of a turn were put aside; then they are those that the store has of it."""
-        turn, stored = (
-            spoken.at(row.commit),
-            TurnTexts(agents.of_turn(self.store, row), self.store, row.commit, row.turn),
-        )
-        assert turn is None or (turn.blob, turn.words()) == (stored.blob, stored.words())
-        return turn is not None
-
     def held(self) -> tuple[object, ...]:
         """The refs, the rows of the index, and the cursors."""
         rows = [
             sorted(map(repr, self.index._db.execute(f"SELECT * FROM {table}")))
             for table in ("branches", "turns", "merges", "gists", "touched", "cells")
         ]
-        cursors = {path.name: json.loads(path.read_bytes()) for path in self.store.beside.state.glob("*.json")}
+        cursors = {path.name: json.loads(path.read_bytes()) for path in self.store.paths.state.glob("*.json")}
         return refs.read_all(self.store.path), rows, cursors
 
 
@@ -130,7 +113,7 @@ def both(tmp_path: Path) -> Both:
         fast = _Place(tmp_path / "fast", config).at_once(files, chunk=chunk, processes=processes)
         assert fast.held() == slow.held()
         run_git(fast.store.path, "fsck", "--strict")
-        assert not list(fast.store.beside.state.glob("importing-*"))
+        assert not list(fast.store.paths.state.glob("importing-*"))
         return slow, fast
 
     return made
@@ -159,61 +142,8 @@ def test_the_same_as_one_by_one(data: st.DataObject) -> None:
         fast.index.close()
 
 
-@pytest.mark.parametrize("processes", [0, 2])
-def test_the_words_are_at_hand(tmp_path: Path, processes: int) -> None:
-    claude = tmp_path / "claude"
-    numbered = "\n".join(f"{number:>6}→    if {SECRET!r} in line: # é漢" for number in range(1, 400))
-    for number, name in enumerate((SESSION, OTHER, THIRD), start=1):
-        talk = Talk(name).prompt("say \x1b[31mred\x1b[0m").tool("Read", {"file_path": "/a.py"}, numbered)
-        path = talk.answer("é").steer("and on").stop_lines().turns("two", "three").rewind(1).turns("new").save(claude)
-        path.write_bytes(_own(path.read_bytes(), number))
-    place = _Place(tmp_path / "store", claude).at_once(_files(claude), processes=processes)
-    assert len(place.turns()) == 15
-    assert place.aside == [True] * 15
-
-
-def test_without_words_at_hand_they_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "none" / "words"
-    writer, spoken = WordWriter(path), WordLists()
-    writer.put(agents.of_programs(), "a" * 40, "b" * 40, [])
-    writer.close()
-    assert not writer.places
-    spoken.take(path, {"a" * 40: (0, 10)})
-    assert spoken.at("a" * 40) is None
-    path.parent.mkdir()
-    path.write_bytes(b"no pickle!")
-    assert spoken.at("a" * 40) is None
-    assert spoken.at("c" * 40) is None
-
-
-def test_a_full_disk_leaves_its_room_to_the_turns(tmp_path: Path) -> None:
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(tmp_path)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("mount is not allowed here")
-    try:
-        writer = WordWriter(tmp_path / "words")
-        body = [ClaudeLine(b"", Extent(0, 0), {"type": "user", "message": {"content": "word " * 4_000}})] * 2
-        for number in range(10):
-            writer.put(agents.of_programs(), f"{number:040}", "b" * 40, body)
-        writer.close()
-        assert (writer.places, list(tmp_path.iterdir())) == ({}, [])
-    finally:
-        subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
-
-
-def test_no_more_is_put_aside_than_there_is_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spoken_words, "_MOST_BYTES", 100)
-    spoken, paths = WordLists(), [tmp_path / "one", tmp_path / "two"]
-    for number, path in enumerate(paths):
-        writer = WordWriter(path)
-        writer.put(agents.of_programs(), f"{number:040}", "b" * 40, [])
-        writer.close()
-        spoken.take(path, writer.places)
-    assert [path.exists() for path in paths] == [True, False]
-    assert [spoken.at(f"{number:040}") is not None for number in range(2)] == [True, False]
-
-
-def test_what_was_there_stays_packed_as_it_is(tmp_path: Path) -> None:
+def test_what_was_there_stays_packed_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintenance, "_LEAST_ARRIVED", 0)
     claude = tmp_path / "claude"
     place, packs = _Place(tmp_path / "store", claude), tmp_path / "store" / "objects" / "pack"
     held, names = list[set[str]](), (SESSION, OTHER, THIRD)
@@ -350,7 +280,7 @@ def test_who_records_one_of_them_meanwhile_is_no_loss(tmp_path: Path, claude: Pa
         if done == total and not refs.read_all(place.store.path):
             other.one_by_one(files[:1])
 
-    work = ImportRun(place.store, place.index, place.config, RecordRules(), meanwhile, [], 1 << 20, 0)
+    work = ImportRun(Context(place.index, claude_homes(place.config)), meanwhile, [], 1 << 20, 0)
     work.run(files)
     slow = _Place(tmp_path / "slow", tmp_path / "claude").one_by_one(files)
     assert refs.read_all(place.store.path) == refs.read_all(slow.store.path)
@@ -377,7 +307,7 @@ def test_a_full_disk_leaves_what_came_in(tmp_path: Path, claude: Path) -> None:
     assert done.returncode == 7, done.stderr
     assert "Is there room on the disk" in done.stderr
     run_git(place.store.path, "fsck", "--strict")
-    assert not list(place.store.beside.state.glob("importing-*"))
+    assert not list(place.store.paths.state.glob("importing-*"))
     place.at_once(_files(tmp_path / "claude"))
     slow = _Place(tmp_path / "slow", tmp_path / "claude").one_by_one(_files(tmp_path / "claude"))
     assert refs.read_all(place.store.path) == refs.read_all(slow.store.path)
@@ -424,7 +354,7 @@ def workers() -> list[Path]:
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended, or is another user's
             words, env = ((folder / name).read_bytes() for name in ("cmdline", "environ"))
-            if b"bulk.workers" in words and f"HOME={os.environ['HOME']}\0".encode() in env:
+            if b"import_workers" in words and f"HOME={os.environ['HOME']}\0".encode() in env:
                 found.append(folder)
     return found
 
@@ -461,15 +391,16 @@ def test_killed_and_begun_again(tmp_path: Path, claude: Path, seed: int) -> None
         time.sleep(0.01)
     place.at_once(files)
     assert place.held()[0] == slow.held()[0]
-    assert not list(place.store.beside.state.glob("importing-*"))
+    assert not list(place.store.paths.state.glob("importing-*"))
 
 
 def test_what_a_killed_one_left_is_swept(store: Store) -> None:
-    with quarantine.quarantine_folder(store.beside) as alive:
-        left = store.beside.state / "importing-0123456789ab"
+    with tempdirs.make_folder("importing-", store.paths.state) as alive:
+        left = store.paths.state / "importing-01234567"
         left.mkdir()
         (left / "gathered.pack").write_bytes(b"PACK")
-        assert quarantine.delete_stale_folders(store.beside) == 1
+        os.utime(left, (0, 0))
+        assert tempdirs.delete_stale_folders(store.paths.state) == 1
         assert alive.is_dir()
         assert not left.exists()
     assert not alive.exists()
@@ -477,22 +408,26 @@ def test_what_a_killed_one_left_is_swept(store: Store) -> None:
 
 def test_a_folder_that_is_a_link_is_not_swept(store: Store, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
-    (store.beside.state / "importing-0123456789ab").symlink_to(tmp_path / "mine")
-    assert quarantine.delete_stale_folders(store.beside) == 0
+    (store.paths.state / "importing-01234567").symlink_to(tmp_path / "mine")
+    assert tempdirs.delete_stale_folders(store.paths.state) == 0
     assert (tmp_path / "mine").is_dir()
 
 
 def test_a_place_that_cannot_be_written(store: Store, tmp_path: Path, claude: Path) -> None:
     Talk().turns("one").save(claude)
     (tmp_path / "file").touch()
-    task = RecordTask(store.path, tmp_path / "file" / "0", [_files(tmp_path / "claude")], tmp_path, RecordRules())
+    task = RecordTask(
+        store.path, tmp_path / "file" / "0", [_files(tmp_path / "claude")], claude_homes(tmp_path), RecordRules()
+    )
     with pytest.raises(StoreError, match="cannot create a store"):
         record_families(task, lambda size: None)
 
 
 def test_nothing_is_in_the_store_before_its_refs_move(store: Store, tmp_path: Path, claude: Path) -> None:
     Talk().turns("one").save(claude)
-    task = RecordTask(store.path, tmp_path / "apart", [_files(tmp_path / "claude")], tmp_path / "claude", RecordRules())
+    task = RecordTask(
+        store.path, tmp_path / "apart", [_files(tmp_path / "claude")], claude_homes(tmp_path / "claude"), RecordRules()
+    )
     (tip,) = record_families(task, lambda size: None).refs.values()
     assert (refs.read_all(store.path), store.repo.has(tip)) == ({}, False)
     assert not list((store.path / "objects").rglob("*.pack"))
@@ -503,12 +438,14 @@ def test_the_proof_of_a_redacted_line_needs_the_key_of_the_store(
     store: Store, tmp_path: Path, claude: Path, is_there: bool
 ) -> None:
     Talk().prompt(f"with {SECRET}").answer("So.").save(claude)
-    task = RecordTask(store.path, tmp_path / "apart", [_files(tmp_path / "claude")], tmp_path / "claude", RecordRules())
+    task = RecordTask(
+        store.path, tmp_path / "apart", [_files(tmp_path / "claude")], claude_homes(tmp_path / "claude"), RecordRules()
+    )
     if is_there:
         record_families(task, lambda size: None)
-        assert (tmp_path / "apart" / "key").read_bytes() == store.beside.key.read_bytes()
+        assert (tmp_path / "apart" / "key").read_bytes() == store.paths.key.read_bytes()
     else:
-        store.beside.key.unlink()
+        store.paths.key.unlink()
         with pytest.raises(StoreError, match=r"^cannot read the store's key: No such file or directory$"):
             record_families(task, lambda size: None)
 

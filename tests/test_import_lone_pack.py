@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from homes import claude_homes
 from plain import run_git
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.record.bulk.families import TranscriptFile
-from sessgit.record.bulk.gathering import RecordTask, record_families
 from sessgit.record.fork_detection import first_prompt
+from sessgit.record.import_files import TranscriptFile
+from sessgit.record.import_workers import RecordTask, record_families
 from sessgit.record.source import RecordRules
 from sessgit.store import refs
 from sessgit.store import store as stores
@@ -24,9 +25,10 @@ def test_half_a_pack(sessgit: Shell, tmp_path: Path, half: str) -> None:
     file = TranscriptFile(path, path.stem, path.stat().st_size, first_prompt(path))
     rules = RecordRules()
     found = record_families(
-        RecordTask(sessgit.store, tmp_path / "gathered", [[file]], sessgit.config, rules), lambda size: None
+        RecordTask(sessgit.store, tmp_path / "gathered", [[file]], claude_homes(sessgit.config), rules),
+        lambda size: None,
     )
-    data, index = ((found.folder / f"gathered{end}").read_bytes() for end in (".pack", ".idx"))
+    data, index = ((found.task.folder / f"gathered{end}").read_bytes() for end in (".pack", ".idx"))
     there = sessgit.store / "objects" / "pack" / f"pack-{found.pack}.pack"
     there.with_suffix(".idx").write_bytes(index[:-1] if half == "damaged index" else index)
     if half != "index":

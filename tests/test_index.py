@@ -11,20 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from homes import claude_homes
 from pictures import branches, prompts
 from plain import Git, Keep
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.errors import NewerStoreError
+from sessgit.history import stats
 from sessgit.history.resolve import CallerContext, resolve_target
 from sessgit.model.address import Address
 from sessgit.model.conversation.turn import Gist, Tokens
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
-from sessgit.store import layout
-from sessgit.store.index import Index
-from sessgit.store.sqlite import ancestry
-from sessgit.store.sqlite.ref_snapshot import PastIndex
+from sessgit.store import ancestry, layout
+from sessgit.store.context import Context
+from sessgit.store.index import Index, PastIndex
 from sessgit.store.store import Store
 
 
@@ -47,8 +48,8 @@ def made_anew(store: Store, tmp_path: Path) -> dict[str, Any]:
 
 
 def in_one_file(store: Store) -> None:
-    """Brings what SQLite keeps beside the index into it."""
-    db = sqlite3.connect(store.beside.index)
+    """Move the write-ahead log into the file of the index."""
+    db = sqlite3.connect(store.paths.index)
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.close()
 
@@ -83,12 +84,12 @@ def test_rows(index: Index, store: Store, rich: Talk) -> None:
     assert index.with_prompt("none") == []
     assert index.turn_of_commit(rows[1].commit) == (SESSION, 2)
     assert index.turn_of_commit("0" * 40) is None
-    assert index.counts() == (2, 6)
+    assert (index.count_sessions(), stats.count_turns(index)) == (2, 6)
     assert index.left_behind(f"{SESSION}.r-a0000002", SESSION) == (1, 2)
     assert [branch.name for branch in index.branches(SESSION)] == [SESSION, f"{SESSION}.r-a0000002"]
-    found = index.branch(SESSION)
-    assert found is not None
-    assert (found.tip, found.state) == (branches(store)[SESSION], store.state(branches(store)[SESSION]))
+    branch = index.branch(SESSION)
+    assert branch is not None
+    assert (branch.tip, branch.state) == (branches(store)[SESSION], store.state(branches(store)[SESSION]))
 
 
 def test_followed_step_by_step(store: Store, index: Index, claude: Path, tmp_path: Path) -> None:
@@ -102,7 +103,7 @@ def test_followed_step_by_step(store: Store, index: Index, claude: Path, tmp_pat
     for number, (start, end) in enumerate(zip([0, *places], places, strict=False)):
         with path.open("ab") as file:
             file.write(data[start:end])
-        record(store, index, TranscriptSource(path, SESSION, tmp_path, final=number % 7 == 6), RecordRules("cell"))
+        record(Context(index), TranscriptSource(path, SESSION, tmp_path, final=number % 7 == 6), RecordRules("cell"))
         if number % 4 == 3:
             assert picture(index) == made_anew(store, tmp_path)
     for name, tip in branches(store).items():
@@ -163,18 +164,18 @@ def reopened(store: Store, index: Index, rich: Talk) -> Iterator[Any]:
         return opened[-1]
 
     yield open_
-    for found in opened:
-        found.close()
+    for each in opened:
+        each.close()
 
 
 def test_a_missing_file(store: Store, reopened: Any, tmp_path: Path) -> None:
-    store.beside.index.unlink()
+    store.paths.index.unlink()
     assert picture(reopened()) == made_anew(store, tmp_path)
 
 
 @pytest.mark.parametrize("data", [b"", b"no database at all " * 100, b"SQLite format 3\0" + b"x" * 5000])
 def test_a_damaged_file(store: Store, reopened: Any, tmp_path: Path, data: bytes) -> None:
-    store.beside.index.write_bytes(data)
+    store.paths.index.write_bytes(data)
     for name in ("index.sqlite3-wal", "index.sqlite3-shm"):
         (store.path / name).unlink(missing_ok=True)
     assert picture(reopened()) == made_anew(store, tmp_path)
@@ -184,12 +185,12 @@ def test_a_damaged_file(store: Store, reopened: Any, tmp_path: Path, data: bytes
 @pytest.mark.parametrize("first", [1, 2, 4])
 def test_a_file_whose_pages_are_damaged(store: Store, reopened: Any, tmp_path: Path, first: int) -> None:
     """Only a question finds that out; the file is then made anew and the question answered."""
-    data = store.beside.index.read_bytes()
+    data = store.paths.index.read_bytes()
     kept = data[: first * 4096]
-    store.beside.index.write_bytes(kept + b"\xa5" * (len(data) - len(kept)))
+    store.paths.index.write_bytes(kept + b"\xa5" * (len(data) - len(kept)))
     index = reopened()
     whole = made_anew(store, tmp_path)
-    assert index.counts() == (2, 6)
+    assert (index.count_sessions(), stats.count_turns(index)) == (2, 6)
     assert picture(index) == whole
     keep_going = reopened()
     assert picture(keep_going) == whole
@@ -198,27 +199,27 @@ def test_a_file_whose_pages_are_damaged(store: Store, reopened: Any, tmp_path: P
 def test_names_that_are_damaged(store: Store, reopened: Any, tmp_path: Path) -> None:
     """SQLite puts them into what it says, and Python cannot read it."""
     in_one_file(store)
-    data, right = store.beside.index.read_bytes(), b"CREATE INDEX turns_prompt ON turns(prompt)"
+    data, right = store.paths.index.read_bytes(), b"CREATE INDEX turns_prompt ON turns(prompt)"
     assert data.count(right) == 1
-    store.beside.index.write_bytes(data.replace(right, right.replace(b"ON turns", b"ON t\xf5rns")))
+    store.paths.index.write_bytes(data.replace(right, right.replace(b"ON turns", b"ON t\xf5rns")))
     assert picture(reopened()) == made_anew(store, tmp_path)
 
 
 @pytest.mark.parametrize("state", [b"{", b"", b"\xa5" * 9])
 def test_values_that_are_damaged(store: Store, reopened: Any, tmp_path: Path, state: bytes) -> None:
-    told = ancestry.session_transcripts(reopened(), [SESSION])
-    db = sqlite3.connect(store.beside.index)
+    paths = ancestry.session_transcripts(reopened(), [SESSION])
+    db = sqlite3.connect(store.paths.index)
     with db:
         db.execute("UPDATE branches SET state = ?", (state,))
     db.close()
     index = reopened()
-    assert ancestry.session_transcripts(index, [SESSION]) == told
+    assert ancestry.session_transcripts(index, [SESSION]) == paths
     assert picture(index) == made_anew(store, tmp_path)
 
 
 @pytest.mark.parametrize("version", [0, 1, 99])
 def test_a_file_of_another_version(store: Store, reopened: Any, tmp_path: Path, version: int) -> None:
-    db = sqlite3.connect(store.beside.index)
+    db = sqlite3.connect(store.paths.index)
     db.execute("DROP TABLE turns")
     db.execute("CREATE TABLE turns(something TEXT)")
     db.execute(f"PRAGMA user_version = {version}")
@@ -228,17 +229,17 @@ def test_a_file_of_another_version(store: Store, reopened: Any, tmp_path: Path, 
 
 
 def test_where_no_file_can_be_written_it_lives_in_memory(store: Store, reopened: Any, tmp_path: Path) -> None:
-    store.beside.index.unlink()
-    store.beside.index.mkdir()
+    store.paths.index.unlink()
+    store.paths.index.mkdir()
     assert picture(reopened()) == made_anew(store, tmp_path)
-    store.beside.index.rmdir()
+    store.paths.index.rmdir()
 
 
 def test_an_index_that_lost_its_turns_does_not_keep_one_from_recording(
     keep: Keep, store: Store, index: Index, rich: Talk
 ) -> None:
     index.sync()
-    db = sqlite3.connect(store.beside.index)
+    db = sqlite3.connect(store.paths.index)
     db.execute("DELETE FROM turns")
     db.commit()
     db.close()
@@ -247,8 +248,8 @@ def test_an_index_that_lost_its_turns_does_not_keep_one_from_recording(
 
 
 def test_it_is_readable_by_its_owner_alone(store: Store, index: Index) -> None:
-    assert store.beside.index.stat().st_mode & 0o777 == 0o600
-    assert layout.StorePaths(store.path).index == store.beside.index
+    assert store.paths.index.stat().st_mode & 0o777 == 0o600
+    assert layout.StorePaths(store.path).index == store.paths.index
 
 
 def test_what_is_missing_for_a_while_comes_back_by_itself(store: Store, index: Index, keep: Keep) -> None:
@@ -278,7 +279,7 @@ def test_what_a_list_is_chosen_by(store: Store, index: Index, rich: Talk, git: G
     assert sorted(outlines) == [SESSION, OTHER]
     mine, state = outlines[SESSION], index.branch(SESSION).state  # type: ignore[union-attr]
     assert (mine.agent_id, mine.project, mine.turns, mine.parent) == (SESSION, "/home/ada/shop", 3, "")
-    assert (mine.created, mine.updated, mine.state, mine.labels) == (state.created, state.updated, "active", "[]")
+    assert (mine.created, mine.updated, mine.status, mine.labels) == (state.created, state.updated, "active", "[]")
     assert outlines[OTHER].parent == SESSION
     git("update-ref", f"refs/archive/{OTHER}", OTHER)
     git("update-ref", "-d", f"refs/heads/{OTHER}")
@@ -339,7 +340,7 @@ def test_a_session_of_a_newer_format_leaves_the_others_usable(store: Store, inde
     git("update-ref", f"refs/heads/{OTHER}", store.repo.write_commit(tree, [], "x", 1))
     index.sync()
     assert [branch.name for branch in index.branches()] == [SESSION]
-    where = CallerContext(store.path, "/", 1)
+    where = CallerContext(claude_homes(store.path), "/", 1)
     assert resolve_target(index, Address(SESSION), where).branch.name == SESSION
     with pytest.raises(NewerStoreError, match="in format 2"):
         resolve_target(index, Address(OTHER), where)

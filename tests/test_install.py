@@ -11,8 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from homes import claude_client
 
-from sessgit.agents.claude import hook_settings
+from sessgit.agents.claude import hooks as hook_settings
 from sessgit.errors import ConflictError, UsageError
 from sessgit.record.install import InstallResult, UninstallResult, install, uninstall
 
@@ -32,7 +33,7 @@ def store(config: Path) -> Path:
 
 
 def run(store: Path, config: Path, **more: object) -> InstallResult:
-    return install(store, config, python=sys.executable, **more)  # type: ignore[arg-type]
+    return install(store, claude_client(config), python=sys.executable, **more)  # type: ignore[arg-type]
 
 
 def document(config: Path) -> dict[str, object]:
@@ -75,7 +76,7 @@ def test_an_entry_of_an_older_version_is_replaced(store: Path, config: Path) -> 
     assert run(store, config).already_there == hook_settings.HOOK_EVENTS
     assert (config / "settings.json").read_text() == new
     (config / "settings.json").write_text(older)
-    assert uninstall(store, config).removed == hook_settings.HOOK_EVENTS
+    assert uninstall(store, claude_client(config)).removed == hook_settings.HOOK_EVENTS
     assert not (config / "settings.json").exists()
 
 
@@ -101,17 +102,17 @@ def test_what_a_person_should_know(store: Path, config: Path) -> None:
     (config / "settings.json").write_text(json.dumps(told))
     for name in ("a/one.jsonl", "a/two.jsonl", "b/two.jsonl", "b/agent-3.jsonl", "b/four.txt", "b/four/agent-5.jsonl"):
         (config / "projects" / name).parent.mkdir(parents=True, exist_ok=True)
-        (config / "projects" / name).write_text('{"type":"user"}\n')
+        (config / "projects" / name).write_text('{"type":"user","message":{"role":"user"}}\n')
     result = run(store, config, known={"one", "seven"})
     assert (result.hooks_disabled, result.plugin, result.older_conversations) == (True, "sessgit@home", 1)
-    assert uninstall(store, config).plugin == "sessgit@home"
+    assert uninstall(store, claude_client(config)).plugin == "sessgit@home"
     assert document(config) == told
 
 
 def test_uninstalling_leaves_the_store_and_nothing_else(store: Path, config: Path) -> None:
     run(store, config)
     (store / "spool" / "1-0.json").write_text("{}")
-    assert uninstall(store, config) == UninstallResult(
+    assert uninstall(store, claude_client(config)) == UninstallResult(
         store=store,
         settings=config / "settings.json",
         removed=hook_settings.HOOK_EVENTS,
@@ -121,7 +122,7 @@ def test_uninstalling_leaves_the_store_and_nothing_else(store: Path, config: Pat
     assert [path.name for path in config.iterdir()] == ["session-store"]
     assert not (store / "hook").exists()
     assert [path.name for path in (store / "spool").iterdir()] == ["1-0.json"]
-    again = uninstall(store, config)
+    again = uninstall(store, claude_client(config))
     assert (again.removed, again.stub_removed) == ((), False)
 
 
@@ -130,7 +131,7 @@ def test_uninstalling_gives_the_settings_back_byte_for_byte(store: Path, config:
     (config / "settings.json").write_text(before)
     run(store, config, granularity="cell")
     shutil.rmtree(store)
-    assert uninstall(store, config).removed[0] == "Stop"
+    assert uninstall(store, claude_client(config)).removed[0] == "Stop"
     assert (config / "settings.json").read_text() == before
 
 
@@ -147,7 +148,7 @@ def test_uninstalling_keeps_what_a_person_has_laid_out(store: Path, config: Path
     path.write_text(before)
     assert run(store, config).added == ()
     assert path.read_text() == before
-    assert uninstall(store, config).removed == hook_settings.HOOK_EVENTS
+    assert uninstall(store, claude_client(config)).removed == hook_settings.HOOK_EVENTS
     assert path.read_text() == f'{head}  "hooks": {{ {own} }},\n\n  "model": "opus" }}'
 
 
@@ -190,7 +191,7 @@ def test_changes_without_end_are_told(store: Path, config: Path, monkeypatch: py
 @pytest.mark.parametrize("variable", ["SESSGIT_STORE", "CLAUDE_CONFIG_DIR", "HOME"])
 def test_the_plugin_finds_the_stub(store: Path, config: Path, variable: str) -> None:
     """Its command, run with each variable that may say where the store is."""
-    install(store, config, python="/bin/true")
+    install(store, claude_client(config), python="/bin/true")
     places = {"SESSGIT_STORE": store, "CLAUDE_CONFIG_DIR": config, "HOME": config.parent}
     command = json.loads(HOOKS_FILE.read_text())["hooks"]["Stop"][0]["hooks"][0]["command"]
     for env in ({variable: str(places[variable])}, {"HOME": "/nowhere"}):

@@ -12,7 +12,7 @@ from foreigners import log, put, went
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.exchange.layouts import iolog
+from sessgit.exchange import iolog
 from sessgit.model import canonical
 from sessgit.model import pad as pads
 from sessgit.model.foreign_session import ForeignSession, SourceFile
@@ -128,10 +128,10 @@ times = st.none() | st.integers(1_000_000_000_000, 2_000_000_000_000).map(lambda
 names = st.text(string.ascii_lowercase, min_size=1, max_size=8)
 artifacts = st.builds(
     lambda path, action, ident, time: ToolCall(
-        "Write" if action in iolog.CHANGING_KEYS else "artifact", {"file_path": path, "action": action}, id=ident,
+        "Write" if action in iolog.CHANGING_ACTIONS else "artifact", {"file_path": path, "action": action}, id=ident,
         time=time
     ),
-    said, st.sampled_from([*iolog.CHANGING_KEYS, "deleted", "moved"]), names, times,
+    said, st.sampled_from([*iolog.CHANGING_ACTIONS, "deleted", "moved"]), names, times,
 )  # fmt: skip
 parts: st.SearchStrategy[Part] = artifacts | st.builds(Saying, said, time=times)
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import document_schemas
 import pytest
-from beside import helped, lay_beside, wipe
 from clones import bare
 from coded import Coded
 from foreigners import log as logged
@@ -27,19 +26,20 @@ from machines import arrived, on_another
 from plain import run_git
 from shell import NOW, Shell
 from shown import parser_rewrite
+from sidecar_files import helped, lay_beside, wipe
 from strategies import SECRET
 from test_verify import loose, unpack
 from transcripts import MODEL, OTHER, SESSION
 
-from sessgit.api.state import session_state
-from sessgit.api.state.session_state import StateRequest
+from sessgit.api import program_state
+from sessgit.api.program_state import StateRequest
 from sessgit.cli import app
 from sessgit.model.foreign_session import agent_id
-from sessgit.store import locks, log
+from sessgit.store import locks, log, recorder_state
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
-from sessgit.store.recorder import last_turn
-from sessgit.store.recorder.last_turn import LatestTurn
+from sessgit.store.recorder_state import LatestTurn
 from sessgit.store.store import Store
 
 pytestmark = pytest.mark.xdist_group("json")  # what all commands print is made once in a process
@@ -157,15 +157,15 @@ def look(world: Printer) -> None:
     store = Store(sessgit.store)
     with closing(Index(store.path, lambda: store)) as index:
         wanted = StateRequest({"activation": {"max_depth": 2}, "budget": {"max_recursive_calls": 9}})
-        session_state.change_state(store, index, OTHER, wanted, sessgit.now)
+        program_state.change_state(Context(index, now=lambda: sessgit.now), OTHER, wanted)
     by_turn = world("fork", SESSION, "--at", "2", "--name", "by hand ☃")["id"]
     by_cell = world("fork", SESSION, "--at", "2.3", "--no-restore")["id"]
     world("fork", OTHER)
-    beside = StorePaths(sessgit.store)
-    log.write(beside.log, sessgit.now, "something went wrong")
-    with beside.log.open("a") as file:
+    paths = StorePaths(sessgit.store)
+    log.write(paths.log, sessgit.now, "something went wrong")
+    with paths.log.open("a") as file:
         file.write("yesterday 0.1 it went wrong as well\n")
-    last_turn.save(beside, LatestTurn(SESSION, 4, sessgit.now, 84))
+    recorder_state.save_latest(paths, LatestTurn(SESSION, 4, sessgit.now, 84))
     sessgit.out("tag", "here", f"{OTHER}@1")
     sessgit.out("tag", "start", f"{OTHER}@0")
     run_git(sessgit.store, "tag", "nowhere", f"{SESSION}^{{tree}}")
@@ -208,7 +208,7 @@ def look(world: Printer) -> None:
     world("stats")
     for by in ("day", "project", "model", "session", "tool"):
         world("stats", "--by", by, "--since", "2026-03-01")
-    status(world, beside.spool / "1-0.json")
+    status(world, paths.spool / "1-0.json")
     world("id", OTHER)
     world("tag")
 
@@ -471,7 +471,7 @@ def test_an_error_is_json_too(sessgit: Shell) -> None:
     done = sessgit("log", "--json", "--nosuch")
     assert (done.code, json.loads(done.out)["error"]) == (
         2,
-        {"message": "No such option: --nosuch", "hint": None, "exit_code": 2},
+        {"message": "No such option: --nosuch", "hint": "`sessgit log --help` explains it.", "exit_code": 2},
     )
     assert sessgit("log", "nothing-such").out == ""
     sessgit.recorded(sessgit.talk().turns("one"))

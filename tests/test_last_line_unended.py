@@ -104,7 +104,7 @@ def test_the_turns_are_those_of_the_same_file_with_its_newline(keep: Keep, store
     found = conversation(store), state(store, SESSION)
     for ref in run_git(store.path, "for-each-ref", "--format=%(refname)").split():
         run_git(store.path, "update-ref", "-d", ref)
-    store.beside.cursor(SESSION).unlink()
+    store.paths.cursor(SESSION).unlink()
     keep(talk, final=True)
     assert (conversation(store), state(store, SESSION)) == found
 
@@ -146,7 +146,7 @@ def test_it_is_recorded_once(keep: Keep, store: Store, claude: Path, lose: bool,
     keep(path, final=final)
     before = store.branches(SESSION)
     if lose:
-        store.beside.cursor(SESSION).unlink()
+        store.paths.cursor(SESSION).unlink()
     assert not keep(path, final=final).changed
     assert store.branches(SESSION) == before
 
@@ -168,7 +168,7 @@ def test_its_newline_comes(keep: Keep, store: Store, claude: Path, lose: bool, f
         assert restored.data == path.read_bytes().replace(SECRET.encode(), REDACTED.encode())
         assert restored.missing == 0
         if lose:
-            store.beside.cursor(SESSION).unlink()
+            store.paths.cursor(SESSION).unlink()
     body = store.lines(store.branches(SESSION)[SESSION], 2).body
     assert [line.count(b'"assistant"') for line in body if b'"assistant"' in line] == [2]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import sessgit
 from sessgit.model import program_input
 
 pytestmark = pytest.mark.xdist_group("layers")  # every module is parsed once in a process
@@ -25,7 +26,7 @@ FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 ONE_IMPORTER = {
     "pygit2": "store/backend.py", "pydantic": "model/schema/", "rich": "cli/render.py",
     "jinja2": "formats/template.py", "markdown_it": "formats/prose.py", "pygments": "formats/code.py",
-    "re2": "redact/engine.py",
+    "re2": "redact/engine.py", "filelock": "store/locks.py",
 }  # fmt: skip
 EDGES = ("recorder", "cli", "api")
 SPEAKING = {"print", "input", "breakpoint"}
@@ -47,10 +48,16 @@ def parsed(file: str) -> ast.Module:
 
 
 @functools.cache
+def nodes(file: str) -> tuple[ast.AST, ...]:
+    """Return every node of a file's syntax tree."""
+    return tuple(ast.walk(parsed(file)))
+
+
+@functools.cache
 def imported(file: str) -> tuple[str, ...]:
     """Return every module that a file imports, at its top or inside a function."""
     names: list[str] = []
-    for node in ast.walk(parsed(file)):
+    for node in nodes(file):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -67,7 +74,16 @@ def test_imports_go_down() -> None:
             continue
         assert own in FLOOR, f"{file} is in no room"
         used = {name.split(".")[1] for name in imported(file) if name.startswith("sessgit.")} - {own, "__version__"}
+        used = {"api" if name in sessgit.__all__ else name for name in used}
         assert {other for other in used if FLOOR[other] >= FLOOR[own]} == set(), file
+
+
+def test_exchange_is_a_client_of_the_library() -> None:
+    """It uses what any program can use: the names in `sessgit`, errors, and values."""
+    names = {f"sessgit.{name}" for name in sessgit.__all__}
+    for file in (file for file in FILES if room(file) == "exchange"):
+        own = [name for name in imported(file) if name.startswith("sessgit.") and name not in names]
+        assert {name.split(".")[1] for name in own} <= {"errors", "model", "exchange"}, file
 
 
 def test_no_import_leads_back() -> None:
@@ -88,7 +104,7 @@ def test_the_core_is_mute() -> None:
     for file in FILES:
         if room(file) in (*EDGES, "__main__"):
             continue
-        for node in ast.walk(parsed(file)):
+        for node in nodes(file):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id not in SPEAKING, f"{file}:{node.lineno}"
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -97,9 +113,9 @@ def test_the_core_is_mute() -> None:
 
 AGENTS = sorted(path.parent.name for path in (ROOT / "agents").glob("*/__init__.py"))
 OUTSIDE = [file for file in FILES if room(file) != "agents"]
-OF_OTHER_SYSTEMS = ("exchange/layouts/",)
+OF_OTHER_SYSTEMS = ("exchange/",)
 """Modules that hold the documents of other systems, which have keys of their own."""
-NOT_OF_LINES = ("hook_settings.py", "json_edit.py", "stream.py")
+NOT_OF_LINES = ("hooks.py", "stream.py")
 """Modules of an agent that deal with other files, or with its output."""
 OF_LINES = re.compile(r"[a-z]+(?:[A-Z][A-Za-z]*)+|[a-z]+(?:[_-][a-z]+)+")
 """Words that a client's line format has, and that are no English: `parentUuid`, `tool_result`, `ai-title`."""
@@ -107,10 +123,9 @@ OF_LINES = re.compile(r"[a-z]+(?:[A-Z][A-Za-z]*)+|[a-z]+(?:[_-][a-z]+)+")
 
 def literals(file: str) -> Iterator[tuple[str, int]]:
     """Return every string of a file that is a word, and every quoted word in another one, with its line."""
-    tree = parsed(file)
-    bodies = (node.body for node in ast.walk(tree) if isinstance(getattr(node, "body", None), list))
+    bodies = (node.body for node in nodes(file) if isinstance(getattr(node, "body", None), list))
     docs = {id(line.value) for body in bodies for line in body if isinstance(line, ast.Expr)}
-    for node in ast.walk(tree):
+    for node in nodes(file):
         if isinstance(node, ast.Constant) and id(node) not in docs and isinstance(node.value, str | bytes):
             text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
             words = [text] if re.fullmatch(r"[A-Za-z_-]+", text) else re.findall(r'"([A-Za-z_-]+)"', text)
@@ -119,7 +134,7 @@ def literals(file: str) -> Iterator[tuple[str, int]]:
 
 def line_types(file: str) -> Iterator[tuple[str, int]]:
     """Return every string that a file compares a line's type with."""
-    for node in ast.walk(parsed(file)):
+    for node in nodes(file):
         if isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute) and node.left.attr == "type":
             found = (one for other in node.comparators for one in ast.walk(other) if isinstance(one, ast.Constant))
             yield from ((one.value, node.lineno) for one in found if isinstance(one.value, str))
@@ -135,7 +150,7 @@ def test_one_agents_modules_are_imported_by_itself_alone() -> None:
 def test_one_agents_lines_are_known_to_itself_alone() -> None:
     inside = [file for file in FILES if file.startswith("agents/") and file.split("/")[1] in AGENTS]
     inside = [file for file in inside if Path(file).name not in NOT_OF_LINES]
-    own = [file for file in FILES if room(file) == "model" or file == "history/documents.py"]
+    own = [file for file in FILES if room(file) == "model" or file == "history/show.py"]
     vocabulary = {word for file in own for word, _ in literals(file)}
     words = {word for file in inside for word, _ in literals(file) if OF_LINES.fullmatch(word)} - vocabulary
     types = {word for file in inside for word, _ in line_types(file)} - set(program_input.TYPES)
@@ -145,3 +160,10 @@ def test_one_agents_lines_are_known_to_itself_alone() -> None:
         if not file.startswith(OF_OTHER_SYSTEMS):
             assert [one for one in literals(file) if one[0] in words] == [], file
             assert [one for one in line_types(file) if one[0] in types] == [], file
+
+
+def test_one_agents_variables_are_read_by_itself_alone() -> None:
+    of_the_stub = "store/stub.py"  # passes on what the stub, a shell script, passes on
+    for file in OUTSIDE:
+        named = [one for one in literals(file) if one[0].startswith("CLAUDE_")]
+        assert named == [] or file == of_the_stub, file

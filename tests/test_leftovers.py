@@ -17,6 +17,7 @@ from sessgit.agents import new_file
 from sessgit.errors import StoreError
 from sessgit.store import journal, layout, locks, maintenance, operations, refs, transaction
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store
@@ -93,7 +94,7 @@ def recorded_at_once(tmp_path: Path, *talks: Talk) -> object:
     alone = Store(tmp_path / "alone")
     index = Index(alone.path, lambda: alone)
     for talk in talks:
-        record(alone, index, TranscriptSource(talk.save(tmp_path / "files"), talk.session, tmp_path), RecordRules())
+        record(Context(index), TranscriptSource(talk.save(tmp_path / "files"), talk.session, tmp_path), RecordRules())
     index.close()
     return conversation(alone)
 
@@ -105,15 +106,22 @@ def recorded_at_once(tmp_path: Path, *talks: Talk) -> object:
     ("age", "moving", "goes"),
     [(1, False, False), (5, False, True), (5, True, False), (90, True, True), (-90, True, True)],
 )
-def test_how_long_the_lock_of_a_ref_stays(keep: Keep, store: Store, age: float, moving: bool, goes: bool) -> None:
-    """One of the future was left before the clock was put back."""
+def test_how_long_the_lock_of_a_ref_stays(
+    keep: Keep, store: Store, monkeypatch: pytest.MonkeyPatch, age: float, moving: bool, goes: bool
+) -> None:
+    """A lock with a time in the future was left before the clock was set back. A second of the ages and of the limits
+    counts as a minute, so that a busy machine has time for the test."""
+    assert (refs._STALE_SECONDS_ALONE, refs._STALE_SECONDS) == (2.0, 60.0)
+    monkeypatch.setattr(refs, "_STALE_SECONDS_ALONE", 2.0 * 60)
+    monkeypatch.setattr(refs, "_STALE_SECONDS", 60.0 * 60)
+    age *= 60
     keep(Talk().turns("one"))
     left = [store.path / f"{HEAD}.lock", store.path / "packed-refs.lock", store.path / "packed-refs.new"]
     for path in left:
         path.write_bytes(b"")
         aged(path, age)
     if moving:
-        with locks.ref_move_lock(store.beside):
+        with locks.ref_move_lock(store.paths):
             refs.delete_stale_locks(store.path, [HEAD])
     else:
         refs.delete_stale_locks(store.path, [HEAD])
@@ -122,12 +130,24 @@ def test_how_long_the_lock_of_a_ref_stays(keep: Keep, store: Store, age: float, 
         path.unlink(missing_ok=True)
 
 
+def test_a_new_lock_in_the_place_of_a_stale_one_is_put_back(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process deleted the stale one meanwhile, and a third one holds the ref now."""
+    lock = store.path / f"{HEAD}.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock.write_bytes(b"new")
+    ages = iter([3600.0])
+    monkeypatch.setattr(refs, "_file_age", lambda path: next(ages, 0.0))
+    refs.delete_stale_locks(store.path, [HEAD])
+    assert lock.read_bytes() == b"new"
+    assert list(store.path.glob("stale.*")) == []
+
+
 @pytest.mark.parametrize("how", ["one", "all"])
 def test_whoever_comes_next_waits_no_minute(keep: Keep, store: Store, how: str) -> None:
     keep(Talk().turns("one"))
     tip = store.repo.ref(HEAD)
-    (store.path / f"{HEAD}.lock").write_bytes(b"")
     begun = time.monotonic()
+    (store.path / f"{HEAD}.lock").write_bytes(b"")
     if how == "one":
         store.repo.move(HEAD, tip, None)
     else:
@@ -215,15 +235,15 @@ def test_an_operation_that_others_went_on_from_is_left(sessgit: Shell) -> None:
 @pytest.mark.parametrize("size", [10, 3 << 20])
 def test_the_last_operation_is_found_at_the_end(sessgit: Shell, size: int) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
-    beside = StorePaths(sessgit.store)
-    assert journal.last(beside) is None
-    beside.journal.write_bytes(b"x" * size + b"\n")
+    paths = StorePaths(sessgit.store)
+    assert journal.last(paths) is None
+    paths.journal.write_bytes(b"x" * size + b"\n")
     sessgit.out("rename", SESSION, "a name")
-    found = journal.last(beside)
-    assert found is not None and found == journal.read(beside)[-1]
-    with beside.journal.open("ab") as file:
+    found = journal.last(paths)
+    assert found is not None and found == journal.read(paths)[-1]
+    with paths.journal.open("ab") as file:
         file.write(b"torn")
-    assert journal.last(beside) is None
+    assert journal.last(paths) is None
 
 
 # Files that never took their places
@@ -253,7 +273,7 @@ def test_a_note_of_what_was_appended_and_written_down(sessgit: Shell, monkeypatc
     sessgit.recorded(ours.turns("ours"), theirs)
     note = StorePaths(sessgit.store).append_intent(SESSION)
     with monkeypatch.context() as patch:
-        patch.setattr("sessgit.store.recorder.append_intent.delete_intent", lambda *_: None)
+        patch.setattr("sessgit.store.recorder_state.delete_intent", lambda *_: None)
         sessgit.out("merge", OTHER, "--into", SESSION)
     assert note.exists()
     sessgit.now = time.time()

@@ -21,7 +21,7 @@ def test_what_replay_would_run_loads_no_pydantic(sessgit: Shell) -> None:
 @pytest.mark.parametrize("said", ["abc", "", "1,5"])
 def test_what_is_no_number(sessgit: Shell, said: str) -> None:
     done = sessgit("replay", "5e55", "--timeout", said)
-    assert (done.code, done.err.splitlines()[-1]) == (
+    assert (done.code, done.err.splitlines()[0]) == (
         2,
         f"Error: Invalid value for '--timeout': {said!r} is not a number.",
     )

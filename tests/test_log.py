@@ -94,18 +94,6 @@ def test_what_was_rewound(sessgit: Shell) -> None:
     ]
 
 
-def test_cells(sessgit: Shell) -> None:
-    talk = sessgit.talk().prompt("measure").tool("Bash", {"command": "x"}, "no", error=True)
-    sessgit.recorded(talk.call_only("Read", {"file_path": "/s/a.py"}).interrupt())
-    assert sessgit.out("log", "5e55", "--cells").splitlines()[2:] == [
-        "● 1  10:00  measure                                             Bash Read    330",
-        "│    1.1  claude-test-1",
-        "│    1.2  Bash  failed",
-        "│    1.3  claude-test-1",
-        "│    1.4  Read  no result",
-    ]
-
-
 def test_the_family_drawn(sessgit: Shell) -> None:
     sessgit.recorded(parser_rewrite(sessgit))
     sessgit("fork", "5e55", "--at", "2", "--name", "by hand")
@@ -204,7 +192,7 @@ def test_the_fork_says_where_it_is_from(sessgit: Shell) -> None:
     sessgit.recorded(talk, talk.branch(OTHER).turns("three"))
     assert sessgit.out("log", OTHER).splitlines()[:2] == [
         "5e551011-0000-4000-8000-000000000002  Branched  ·  ~/shop  ·  claude-test-1",
-        " " * 38 + "3 turns, 480 tokens",
+        " " * 26 + "3 turns, 480 tokens",
     ]
 
 
@@ -288,5 +276,9 @@ def test_tags_stand_beside_their_turns(sessgit: Shell) -> None:
 def test_a_cell_is_shown_and_not_logged(sessgit: Shell) -> None:
     sessgit.recorded(parser_rewrite(sessgit))
     done = sessgit("log", "5e55@1.2")
-    assert (done.code, done.err) == (2, "Error: log shows whole turns.\nHint: `sessgit show 5e551011@1.2`\n")
+    assert (done.code, done.err) == (
+        2,
+        "Error: log needs a whole turn, but the address names a cell.\n"
+        "Hint: `sessgit log 5e551011@1`, or `sessgit show 5e551011@1.2` for the cell.\n",
+    )
     assert sessgit("log", "5e55", "--graph", "--reverse").code == 2

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from homes import claude_homes
 from hypothesis import given
 from hypothesis import strategies as st
 from plain import Git, Keep
@@ -20,7 +21,7 @@ from sessgit.branch import restore
 from sessgit.model import long_strings
 from sessgit.model.conversation.message import Extent
 from sessgit.model.line_list import LineFile, file_of_lines, file_pieces, split_lines
-from sessgit.store.files import large
+from sessgit.store import objects
 from sessgit.store.store import Store
 
 LINES = st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b"")), min_size=1, max_size=6)
@@ -31,9 +32,11 @@ from pathlib import Path
 from sessgit import agents
 from sessgit.branch import restore
 from sessgit.history.fulltext_update import TurnTexts
+from sessgit.model.homes import Homes
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -46,16 +49,16 @@ stores.create_store(more.parent / "store")
 store = Store(more.parent / "store", fsync=True)
 index = Index(store.path, lambda: store)
 print(peak())
-done = [record(store, index, TranscriptSource(path, path.stem, path.parents[2]), RecordRules())]
+done = [record(Context(index), TranscriptSource(path, path.stem, path.parents[2]), RecordRules())]
 print(peak())
 with path.open("ab") as file:
     file.write(more.read_bytes())
-done.append(record(store, index, TranscriptSource(path, path.stem, path.parents[2]), RecordRules()))
+done.append(record(Context(index), TranscriptSource(path, path.stem, path.parents[2]), RecordRules()))
 print(peak())
 assert [one.turns for one in done] == [(1, 2), (2,)]
 TurnTexts(agents.of_programs(), store, done[1].head, 2).words()
 print(peak())
-assert restore.verify_file(store, path.stem, path.parents[2]).same
+assert restore.verify_file(store, path.stem, Homes({"claude": path.parents[2]})).same
 print(peak())
 """
 
@@ -82,7 +85,7 @@ def test_there_is_one_copy_of_a_long_line(claude: Path, tmp_path: Path) -> None:
 
 
 def test_a_large_file_is_an_object_like_any_other(store: Store, git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large, "LARGE_SIZE", 1000)
+    monkeypatch.setattr(objects, "LARGE_SIZE", 1000)
     lines = [b"a", b"x" * 2000, b"", b"end"]
     for data in (LineFile(lines), b"\n".join([*lines, b""])):
         oid = store.repo.write_blob(data)
@@ -100,7 +103,7 @@ def test_a_large_file_is_an_object_like_any_other(store: Store, git: Git, monkey
 def test_a_large_file_that_is_damaged_is_told(keep: Keep, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     from sessgit.errors import UnreadableError
 
-    monkeypatch.setattr(large, "LARGE_SIZE", 1000)
+    monkeypatch.setattr(objects, "LARGE_SIZE", 1000)
     oid = store.repo.write_blob(b"x" * 2000)
     path = store.path / "objects" / oid[:2] / oid[2:]
     whole = path.read_bytes()
@@ -118,11 +121,11 @@ def test_a_file_of_lines_is_its_bytes(lines: list[bytes], unended: bool, chunk: 
     assert (bytes(file), len(file), b"".join(file_pieces(file))) == (data, len(data), data)
     assert bytes(file_of_lines(lines, unended=unended)) == data
     assert split_lines(file) == split_lines(data) == data.split(b"\n")
-    assert large.object_id("blob", file) == hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
-    found = large._LineSplitter(float("inf"))
+    assert objects.object_id("blob", file) == hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+    found = objects.LineSplitter(float("inf"))
     for start in range(0, len(data), chunk):
-        found.take(data[start : start + chunk])
-    assert found.end() == data.split(b"\n")
+        found.add(data[start : start + chunk])
+    assert found.lines() == data.split(b"\n")
 
 
 @given(lines=LINES, last=st.sampled_from([None, b'{"torn":', b'{"a":[1]}']), chunk=st.integers(1, 9))
@@ -149,7 +152,7 @@ def test_what_is_laid_out_of_large_turns_is_the_file(
     keep: Keep, store: Store, claude: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With long lines before a prompt, in a body, and behind the last turn, where one is torn."""
-    monkeypatch.setattr(large, "LARGE_SIZE", 1000)
+    monkeypatch.setattr(objects, "LARGE_SIZE", 1000)
     monkeypatch.setattr("sessgit.model.line_list._LARGE_SIZE", 1000)
     monkeypatch.setattr(long_strings, "LONGEST_LINE", 1500)
     talk, long = Talk().turns("one"), b'{"type":"queue-operation","operation":"%s"}' % (b"x" * 2000)
@@ -160,7 +163,7 @@ def test_what_is_laid_out_of_large_turns_is_the_file(
     assert keep(path, final=True).turns == (1, 2)
     path.write_bytes(talk.data + long + b"\n" + long[:1700])
     keep(path, final=True)
-    verified = restore.verify_file(store, SESSION, claude.parents[1])
+    verified = restore.verify_file(store, SESSION, claude_homes(claude.parents[1]))
     assert verified.same and verified.restored.exact
     assert verified.restored.data == path.read_bytes()
     head = store.branches(SESSION)[SESSION]

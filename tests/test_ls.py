@@ -9,11 +9,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from homes import claude_homes
 from hypothesis import given
 from hypothesis import strategies as st
 from plain import run_git
 from shell import Shell
 
+from sessgit import agents
 from sessgit.agents.claude import home
 from sessgit.history import fulltext_update, ls
 
@@ -155,10 +157,10 @@ def test_a_client_that_nobody_has_waited_for_is_not_open(sessgit: Shell) -> None
     with subprocess.Popen(["sleep", "60"]) as client:
         note = {"pid": client.pid, "sessionId": UPLOAD, "cwd": str(sessgit.project)}
         (sessions / f"{client.pid}.json").write_text(json.dumps(note))
-        assert home.is_open(sessgit.config, UPLOAD)
+        assert agents.is_open(claude_homes(sessgit.config), UPLOAD)
         client.kill()
         os.waitid(os.P_PID, client.pid, os.WEXITED | os.WNOWAIT)
-        assert not home.is_open(sessgit.config, UPLOAD)
+        assert not agents.is_open(claude_homes(sessgit.config), UPLOAD)
 
 
 @pytest.mark.parametrize(
@@ -263,6 +265,11 @@ def test_archived_ones_stand_by_themselves(six: Shell) -> None:
     assert ids(six) == ["aaaa", "bbbb", "2222", "1111"]
     assert ids(six, "--archived") == ["cccc"]
     assert six.out("ls", "--archived").splitlines()[-1] == "1 archived conversation."
+    elsewhere = six.home / "elsewhere"
+    elsewhere.mkdir()
+    hint = "No archived conversations here; 1 in other projects: sessgit ls --archived --all\n"
+    assert six.out("ls", "--archived", "--project", str(elsewhere)) == hint
+    assert ids(six, "--archived", "--all") == ["cccc"]
 
 
 def test_what_is_no_state_no_number_no_time(six: Shell) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from homes import claude_homes
 from machines import MACHINE, arrived, on_another, went_apart, went_on
 from merging import THEIRS, assert_whole, git, prompts, transcript
 from shell import Shell
 from transcripts import OTHER, SESSION
 
-from sessgit.cli.arguments import completion
+from sessgit.cli import completion
 from sessgit.history import lost_sessions
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -216,7 +217,7 @@ def test_a_fork_of_the_head_in_the_log_of_the_branch(apart: Shell) -> None:
 def test_it_is_continued_as_a_fork_alone(apart: Shell) -> None:
     resumed, merged = apart("resume", MACHINE, "--print"), apart("merge", SESSION, "--into", MACHINE)
     assert (resumed.code, resumed.out, merged.code, merged.out) == (2, "", 2, "")
-    hint = "`sessgit fork 5e551011.m-a0005003 --run` continues it as a conversation of its own."
+    hint = "`sessgit fork 5e551011.m-a0005003 --run` makes it a conversation of its own."
     assert resumed.err.endswith(f"\nHint: {hint}\n")
     assert merged.err.endswith("\nHint: `sessgit fork 5e551011.m-a0005003` makes it a conversation.\n")
 
@@ -235,7 +236,7 @@ def test_it_is_no_conversation_that_the_client_lost(apart: Shell) -> None:
     transcript(apart).unlink()
     index = Index(apart.store, lambda: Store(apart.store))
     index.sync()
-    assert lost_sessions.lost_sessions(index, apart.config) == [SESSION]
+    assert lost_sessions.lost_sessions(index, claude_homes(apart.config)) == [SESSION]
     index.close()
     apart.out("restore", SESSION)
     assert_whole(apart)

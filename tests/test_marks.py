@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessgit import agents
-from sessgit.agents.claude import cells, content
+from sessgit.agents.claude import cells, content, marks
+from sessgit.agents.claude import programs as program_lines
 from sessgit.agents.claude.lines import parsed
-from sessgit.agents.claude.writer import marks, program_lines
-from sessgit.agents.claude.writer.program_lines import Chain
-from sessgit.agents.claude.writer.transcript_end import End
+from sessgit.agents.claude.programs import Chain, End
 from sessgit.agents.line import Line, parse
-from sessgit.history.cells import turns
+from sessgit.history.cells import cell_records
 from sessgit.model.conversation.content import Call
 from sessgit.model.program_input import CELL_ID, TYPES, Metadata, Outcome, Reason, Task
 
@@ -201,7 +200,7 @@ def test_hostile_marks(said: list[tuple[bool, Any, str]]) -> None:
     for piece in pieces:
         if isinstance(piece, Call):
             assert told.cells[piece.ordinal - 1] == piece.cell
-    turns.turn_cells(agents.of_programs(), 1, told.cells, {})
+    cell_records(agents.of_programs(), told.cells, {})
 
 
 def test_the_end_of_a_file_and_its_cells_agree(tmp_path: Any) -> None:

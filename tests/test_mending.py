@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude.chain_repair import chain, order
-from sessgit.agents.claude.chain_repair.chain import LOST
+from sessgit.agents.claude import repair as chain
+from sessgit.agents.claude import repair as order
+from sessgit.agents.claude.repair import LOST
 from sessgit.agents.values import Mended
 
 Lines = list[bytes]

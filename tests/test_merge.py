@@ -353,7 +353,7 @@ def test_stored_text_is_said_to_lack_words(sessgit: Shell) -> None:
     talk.file.counts["a"] = 50
     sessgit.recorded(talk.prompt("which token?").answer("It is ghp_" + "Zk3vQ8yT1mXw7LrB5nCd9PsJ2hFg6AuEtR4W"))
     done = sessgit("merge", THIRD, "--into", SESSION)
-    assert done.err == "1 secret in the merged turns is redacted.\n"
+    assert done.err == "1 secret is redacted in the merged turns.\n"
     assert "[redacted:github-token]" in lines(sessgit)[-2]["message"]["content"]
 
 

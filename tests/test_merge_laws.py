@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import pytest
+from homes import claude_homes
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import BROKEN, HELD
@@ -23,19 +24,19 @@ from unifying import PARTS
 from sessgit.branch import restore
 from sessgit.branch import undo as undoing
 from sessgit.branch.merging import merge as merges
-from sessgit.branch.merging.merge import MergeContext, MergeResult
+from sessgit.branch.merging.merge import MergeResult
 from sessgit.branch.merging.plan import MergeRequest
 from sessgit.errors import ConflictError, SessgitError, UsageError
 from sessgit.history import reassemble
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical, edit_script, merge_decisions, unified_state
-from sessgit.model.config import RecordConfig
+from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.conversation.session import Session
 from sessgit.model.merge_decisions import Base, Choice
-from sessgit.record.privacy import Privacy
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -64,7 +65,7 @@ class Place:
 
     def record(self, path: Path) -> tuple[int, ...]:
         return record(
-            self.store, self.index, TranscriptSource(path, path.stem, self.config), RecordRules(self.granularity)
+            Context(self.index), TranscriptSource(path, path.stem, self.config), RecordRules(self.granularity)
         ).turns
 
     def target(self, session: str) -> ResolvedTarget:
@@ -76,7 +77,7 @@ class Place:
 
     def merge(self, mode: Any, ours: str = SESSION, theirs: str = OTHER) -> MergeResult:
         privacy = Privacy(RecordConfig(granularity=self.granularity))
-        world = MergeContext(self.store, self.index, self.config, privacy, NOW)
+        world = Context(self.index, claude_homes(self.config), privacy, now=lambda: NOW)
         return merges.merge_sessions(world, self.target(ours), self.target(theirs), MergeRequest(mode))
 
     def keys(self, session: str) -> list[str]:
@@ -184,7 +185,7 @@ def test_a_merge(broken: bool, data: st.DataObject) -> None:
         assert restore.rebuild_file(found.store, SESSION).data == after
         # The recorder finds nothing that is not recorded, with its cursor or without.
         assert found.record(found.ours) == ()
-        (found.store.beside.cursor(SESSION)).unlink()
+        (found.store.paths.cursor(SESSION)).unlink()
         assert found.record(found.ours) == ()
         assert found.target(SESSION).branch.tip == done.commit
         # Once more changes nothing.
@@ -227,7 +228,7 @@ def test_a_file_that_is_gone_gets_the_same_lines(sides: tuple[Talk, Talk], mode:
     ours, theirs = sides
     with place(ours, theirs) as there:
         # The agent has let go of it: a file that goes before that takes its last lines along.
-        record(there.store, there.index, TranscriptSource(there.ours, SESSION, there.config, final=True), RecordRules())
+        record(Context(there.index), TranscriptSource(there.ours, SESSION, there.config, final=True), RecordRules())
         copy = shutil.copytree(there.store.path, there.store.path.with_name("copy"))
         done = try_merge(there, mode)
         assume(done is not None and done.commit)
@@ -256,12 +257,12 @@ def test_undone_it_is_as_before_and_done_again_the_same(sides: tuple[Talk, Talk]
         assume(done is not None and done.commit)
         after = found.ours.read_bytes(), found.target(SESSION).branch.tip, found.keys(SESSION)
         for _ in range(2):
-            undo = undoing.undo_operation(found.store, "", found.config, NOW).undo
+            undo = undoing.undo_operation(found.store, "", claude_homes(found.config), NOW).undo
             assert undo is not None
             assert (found.ours.read_bytes(), found.target(SESSION).branch.tip, found.keys(SESSION)) == before
             assert found.record(found.ours) == ()
             assert found.target(SESSION).branch.tip == before[1]
-            undoing.undo_operation(found.store, undo.id, found.config, NOW)
+            undoing.undo_operation(found.store, undo.id, claude_homes(found.config), NOW)
             assert (found.ours.read_bytes(), found.target(SESSION).branch.tip, found.keys(SESSION)) == after
             assert found.record(found.ours) == ()
             assert found.target(SESSION).branch.tip == after[1]
@@ -293,11 +294,11 @@ def test_what_a_rewind_left_behind_is_one_side_too(data: st.DataObject) -> None:
         assert found.keys(side) == theirs
         assert restore.rebuild_file(found.store, SESSION).data == after
         assert found.record(found.ours) == ()
-        (found.store.beside.cursor(SESSION)).unlink()
+        (found.store.paths.cursor(SESSION)).unlink()
         assert found.record(found.ours) == ()
         assert reassemble.session_branches(found.store, SESSION) == {**tips, SESSION: done.commit}
         assert found.merge(None, theirs=side).commit == ""
-        undoing.undo_operation(found.store, "", found.config, NOW)
+        undoing.undo_operation(found.store, "", claude_homes(found.config), NOW)
         assert (found.ours.read_bytes(), found.keys(SESSION)) == (before, keys)
         assert found.record(found.ours) == ()
         assert reassemble.session_branches(found.store, SESSION) == tips

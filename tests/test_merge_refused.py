@@ -41,9 +41,9 @@ def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         (("e90c@9", "--into", "5e55"), 4, "e90c55aa has no turn 9; it has 4 turns."),
         (("e90c@3.1", "--into", "5e55"), 2, "only whole turns can be merged."),
         (("e90c@0", "--into", "5e55"), 2, "e90c55aa has no turns to merge."),
-        (("e90c", "--into", "5e55", "--turns", "4-9"), 4, "e90c55aa has no turn 5; it has 4 turns."),
+        (("e90c", "--into", "5e55", "--turns", "4-9"), 4, "e90c55aa has 4 turns here, there is no turn 9."),
         (("e90c", "--into", "5e55", "--turns", "2"), 2, "turn 2 of e90c55aa is already in 5e551011."),
-        (("e90c", "--into", "5e55", "--turns", "4-3"), 2, "“4-3” is not a turn or a range of turns."),
+        (("e90c", "--into", "5e55", "--turns", "4-3"), 2, "“4-3” counts backwards."),
         (("e90c", "--into", "5e55", "--turns", "x"), 2, "“x” is not a turn or a range of turns."),
         (("e90c", "--into", "5e55", "--mode", "pick"), 2, "--mode pick needs --turns."),
         (("e90c", "--into", "5e55", "--mode", "graft", "--turns", "4"), 2, "--turns works only with --mode pick."),
@@ -253,14 +253,14 @@ def test_a_full_disk(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, mode: tupl
 
 
 STEPS = [
-    "store.recorder.append_intent.save_intent",
+    "store.recorder_state.save_intent",
     "agents.file_end.append",
     "branch.merging.writing.record",
-    "branch.merging.merge.writing.is_only_intent",
+    "branch.file_append.is_only_intent",
     "store.operations.perform_operation",
     "store.journal.append",
     "store.backend.Repository.move",
-    "store.recorder.append_intent.delete_intent",
+    "store.recorder_state.delete_intent",
 ]
 """What a merge calls one after the other."""
 

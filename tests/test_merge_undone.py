@@ -15,6 +15,7 @@ from transcripts import SESSION
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import journal, locks, refs
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store
@@ -48,11 +49,11 @@ def test_all_is_as_before_and_can_be_done_again(sessgit: Shell, mode: tuple[str,
     after = now(sessgit)
     (done,) = sessgit.json("ops")["operations"]
     path = f"~/{transcript(sessgit).relative_to(sessgit.home)}"
-    would = f"Would be undone: {done['summary']}\nWould be restored: {path}\n"
+    would = f"Would be undone: merge into {done['summary']}\nWould be restored: {path}\n"
     assert sessgit.out("undo", "--dry-run") == would
     assert now(sessgit) == after
     said = sessgit.out("undo").splitlines()
-    assert said[:2] == [f"Undone: {done['summary']}", f"Restored: {path}"]
+    assert said[:2] == [f"Undone: merge into {done['summary']}", f"Restored: {path}"]
     assert now(sessgit) == before
     assert_whole(sessgit)
     assert now(sessgit) == before
@@ -89,8 +90,12 @@ def test_an_undo_is_undone(sessgit: Shell) -> None:
         undo = sessgit.json("undo", sessgit.json("ops")["operations"][0]["id"])["operation_id"]
         assert now(sessgit) == before
         path = f"~/{transcript(sessgit).relative_to(sessgit.home)}"
-        assert sessgit.out("undo", undo, "--dry-run").splitlines()[1] == f"Would append turns to: {path}"
-        assert sessgit.out("undo", undo).splitlines()[1] == f"Turns appended to: {path}"
+        what = f"merge into 5e551011: 2 turns of {THEIRS[:8]}"
+        would = sessgit.out("undo", undo, "--dry-run").splitlines()
+        assert would[:2] == [f"Would be redone: {what}", f"Would append turns to: {path}"]
+        lines = sessgit.out("undo", undo).splitlines()
+        redo = sessgit.json("ops")["operations"][0]["id"]
+        assert lines == [f"Redone: {what}", f"Turns appended to: {path}", f"Undo: sessgit undo {redo}"]
         assert now(sessgit) == after
         assert_whole(sessgit)
     origins = git(sessgit, "log", "--first-parent", "--format=%(trailers:key=Origin,valueonly)", "-3", SESSION, "--")
@@ -166,7 +171,7 @@ def let_go(sessgit: Shell) -> None:
     """The agent says that the session has ended."""
     store = Store(sessgit.store)
     index = Index(sessgit.store, lambda: store)
-    record(store, index, TranscriptSource(transcript(sessgit), SESSION, sessgit.config, final=True), RecordRules())
+    record(Context(index), TranscriptSource(transcript(sessgit), SESSION, sessgit.config, final=True), RecordRules())
     index.close()
 
 
@@ -271,12 +276,12 @@ def test_a_new_conversation_that_was_never_finished_is_a_fork(sessgit: Shell, mo
 
 STEPS = [
     "agents.file_end.cut",
-    "record.divergence.reset_cursor",
+    "store.recorder_state.reset_cursor",
     "branch.undo.perform_operation",
     "store.journal.append",
     "store.backend.Repository.move",
     "store.transaction.move_all",
-    "branch.append_undo.delete_notes",
+    "store.recorder_state.delete_intent",
 ]
 
 
@@ -304,7 +309,9 @@ def test_killed_at_any_step_a_second_undo_completes_it(
     assert_whole(sessgit)
 
 
-@pytest.mark.parametrize("step", ["agents.file_end.append", "record.divergence.reset_cursor", "store.journal.append"])
+@pytest.mark.parametrize(
+    "step", ["agents.file_end.append", "store.recorder_state.reset_cursor", "store.journal.append"]
+)
 def test_killed_while_it_is_brought_back_it_is_merged_again(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -358,7 +365,7 @@ def test_another_merge_takes_back_nothing_of_one_that_was_interrupted(
 def test_while_a_recorder_is_at_work_nothing_is_taken_back(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     sessgit.out("merge", "e90c", "--into", "5e55")
     after = now(sessgit)
-    monkeypatch.setattr("sessgit.branch.undo._LOCK_WAIT", 0.01)
+    monkeypatch.setattr("sessgit.branch.file_append._LOCK_WAIT", 0.01)
     with locks.session_lock(StorePaths(sessgit.store), SESSION):
         done = sessgit("undo")
     assert (done.code, done.err) == (7, "Error: a recorder is writing 5e551011.\nHint: Try again.\n")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sessgit.model import canonical
 from sessgit.model.conversation import message as messages
-from sessgit.model.conversation.message import Extent, Message
+from sessgit.model.conversation.message import Extent, Message, parse_tools
 
 
 def test_a_message() -> None:
@@ -94,7 +94,7 @@ def test_neighbours_become_one() -> None:
     assert messages.join_extents([]) == []
 
 
-@given(st.lists(st.builds(Extent, st.integers(0, 30), st.integers(1, 5))))
+@given(st.lists(st.builds(Extent, st.integers(0, 30), st.integers(1, 5), st.just(1))))
 def test_joined_extents_say_the_same(extents: list[Extent]) -> None:
     def places(found: list[Extent]) -> list[int]:
         return [place for extent in found for place in range(extent.offset, extent.end)]
@@ -107,8 +107,8 @@ def test_joined_extents_say_the_same(extents: list[Extent]) -> None:
 def test_tools() -> None:
     value = messages.tools_value({"Bash": 1, "Edit": 2, "a,b\nc": 1})
     assert value == "Edit 2, Bash 1, a b 1"
-    assert Message("", (("Tools", value),)).tools == {"Edit": 2, "Bash": 1, "a b": 1}
-    assert Message("").tools == {}
+    assert parse_tools(value) == {"Edit": 2, "Bash": 1, "a b": 1}
+    assert parse_tools("") == {}
     assert len(messages.tools_value({f"T{n}": 1 for n in range(30)}).split(", ")) == 12
 
 
@@ -119,3 +119,11 @@ def test_what_is_written_is_read(subject: str, trailers: list[tuple[str, str]]) 
     assert [key for key, _ in once.trailers] == [key for key, value in trailers if canonical.one_line(value, 500)]
     assert messages.format_message(once) == text
     text.encode()
+
+
+@given(st.lists(st.tuples(st.sampled_from(["Event", "Origin", "Tokens-In", "In"]), st.text()), max_size=6), st.text())
+def test_one_trailer_is_what_parsing_the_message_finds(trailers: list[tuple[str, str]], subject: str) -> None:
+    text = messages.format_message(Message(subject, tuple(trailers)))
+    parsed = messages.parse_message(text)
+    for key in ("Event", "Origin", "Tokens-In", "In", "Model"):
+        assert messages.trailer(text, key) == parsed.get(key)

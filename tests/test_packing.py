@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import random
 import subprocess
 import tempfile
@@ -19,10 +20,11 @@ from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import maintenance
 from sessgit.store import store as stores
-from sessgit.store.backend import Repository
+from sessgit.store.backend import AUTHOR, Repository
+from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.packing import schedule
-from sessgit.store.packing.pack_file import BLOB, Pack
+from sessgit.store.objects import Commit
+from sessgit.store.pack_file import BLOB, Pack
 from sessgit.store.store import Store
 
 SIZES = (0, 1, 15, 16, 1023, 1024, 1025, 2047, 2048, 65_535, 65_536, 300_000)
@@ -36,7 +38,7 @@ def test_a_pack_is_what_git_makes_of_it(tmp_path: Path, store: Store) -> None:
     assert {oid: pack.read(oid) for oid in held} == {oid: (BLOB, data) for oid, data in held.items()}
     assert len(pack) == len(held)
     name = pack.finish()
-    assert (tmp_path / "one.pack").stat().st_mode & 0o777 == 0o600
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("one.*")} == {0o400}
     (tmp_path / "one.pack").rename(store.path / "objects" / "pack" / f"pack-{name}.pack")
     place = store.path / "objects" / "pack" / f"pack-{name}.pack"
     ours = (tmp_path / "one.idx").read_bytes()
@@ -77,9 +79,28 @@ def test_a_repository_that_writes_a_pack_holds_the_same(edits: list[dict[str, by
                 seen += [repo.entry(tree, path) for path in paths]
             told.append(seen)
         assert told[0] == told[1]
+        if tree is not None:
+            assert (tree, tip[0]) == _made_by_git(plain.path, tree, plain.commit(tip[0]))
 
 
-@pytest.mark.parametrize("name", [".", "..", ".git", ".GIT", "a\0b", "\udc80"])
+def _made_by_git(store: Path, tree: str, commit: Commit) -> tuple[str, str]:
+    """Return the ids of a tree with the same files, and of a commit of it, as git itself makes them."""
+    env = os.environ | {"GIT_DIR": str(store), "GIT_INDEX_FILE": str(store / "index-of-test")}
+    for who in ("AUTHOR", "COMMITTER"):
+        env |= {f"GIT_{who}_NAME": AUTHOR[0], f"GIT_{who}_EMAIL": AUTHOR[1], f"GIT_{who}_DATE": f"{commit.time} +0000"}
+
+    def git(*arguments: str, text: str = "") -> str:
+        return subprocess.run(
+            ["git", *arguments], env=env, input=text, check=True, capture_output=True, text=True
+        ).stdout
+
+    git("update-index", "-z", "--index-info", text=git("ls-tree", "-r", "-z", tree))
+    parents = [word for parent in commit.parents for word in ("-p", parent)]
+    made = git("write-tree").strip()
+    return made, git("commit-tree", made, *parents, text=commit.message).strip()
+
+
+@pytest.mark.parametrize("name", [".", "..", ".git", ".git/file", ".GIT", "a\0b", "\udc80"])
 def test_names_that_git_refuses(tmp_path: Path, name: str) -> None:
     repo = _repository(tmp_path / "store", Pack(tmp_path / "one.pack"))
     with pytest.raises(StoreError, match="cannot write to the store"):
@@ -113,7 +134,7 @@ def test_it_is_time_to_pack_before_the_store_outgrows_the_files(
     for number in range(30):
         talk.prompt(f"turn {number}").tool("Read", {"file_path": f"/p/{number}"}, _text(number, length)).answer("So.")
         talk.save(transcript.parent)
-        record(store, index, TranscriptSource(transcript, SESSION, tmp_path), RecordRules())
+        record(Context(index), TranscriptSource(transcript, SESSION, tmp_path), RecordRules())
         packed += maintenance.pack_store(store.path)
         size = sum(path.stat().st_blocks * 512 for path in (store.path / "objects").rglob("*") if path.is_file())
         assert size < 1.5 * max(len(talk.data), 160 << 10)
@@ -125,17 +146,17 @@ def test_what_no_ref_leads_to_is_not_packed_again_and_again(store: Store) -> Non
         store.repo.write_blob(b"%d" % number)
     assert maintenance.pack_store(store.path)
     assert not maintenance.pack_store(store.path)
-    assert schedule.count_loose(store.path).objects > 200
+    assert maintenance.count_loose(store.path).objects > 200
 
 
 def test_many_packs_are_made_few(store: Store) -> None:
-    for number in range(schedule.MOST_PACKS):
+    for number in range(maintenance.MOST_PACKS):
         tree = store.repo.edit_tree(None, {"a": (store.repo.write_blob(b"%d" % number), False)})
         store.repo.move(f"refs/heads/{number}", None, store.repo.write_commit(tree, [], "x", 1))
         run_git(store.path, "repack", "-d", "-q")
-    assert schedule.count_packs(store.path) == schedule.MOST_PACKS
+    assert maintenance.count_packs(store.path) == maintenance.MOST_PACKS
     assert maintenance.pack_store(store.path)
-    assert schedule.count_packs(store.path) == 1
+    assert maintenance.count_packs(store.path) == 1
     run_git(store.path, "fsck", "--strict")
 
 

@@ -17,8 +17,7 @@ from sessgit.store import maintenance, refs
 from sessgit.store import store as stores
 from sessgit.store.backend import Repository
 from sessgit.store.layout import StorePaths
-from sessgit.store.packing import delta_order
-from sessgit.store.packing.pack_file import Pack
+from sessgit.store.pack_file import Pack
 from sessgit.store.store import Store
 
 SESSIONS = 12
@@ -164,7 +163,7 @@ def test_each_object_is_named_once_in_its_place(
     for (arrow, commit, parents), held in listed:
         lines.append(arrow + b" ".join([commit, *parents]) + b"\n")
         lines += [b" ".join(entry) + b"\n" for entry in held]
-    named = list(delta_order.pack_objects_lines(lines))
+    named = list(maintenance.pack_objects_lines(lines))
     wanted = [oid for (_, commit, _), held in listed for oid in (commit, *(oid for oid, _ in held))]
     assert [line.rstrip(b"\n").partition(b" ")[0] for line in named] == wanted
     assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in named)
@@ -175,7 +174,7 @@ def test_a_line_of_history_has_one_number_and_texts_have_none() -> None:
     deep = tree + b" turns/0000/000001/texts/x.py\n"
     listed = [b">" + c + b" " + a + b"\n", tree + b" \n", b">" + b + b" " + a + b"\n", tree + b" turns/0000\n", deep,
               b">" + a + b"\n", tree + b" session.json\n"]  # fmt: skip
-    assert list(delta_order.pack_objects_lines(listed)) == [
+    assert list(maintenance.pack_objects_lines(listed)) == [
         c + b"\n", tree + b" .1\n", b + b"\n", tree + b" 0000.2\n", deep, a + b"\n", tree + b" session.json.1\n",
     ]  # fmt: skip
 
@@ -183,7 +182,7 @@ def test_a_line_of_history_has_one_number_and_texts_have_none() -> None:
 def test_git_lists_commits_before_what_they_brought(store: Store) -> None:
     tip = _grow(store.repo, "one", 2)
     out = subprocess.run(
-        ["git", "--git-dir", store.path, *delta_order.REV_LIST], capture_output=True, check=True
+        ["git", "--git-dir", store.path, *maintenance.REV_LIST], capture_output=True, check=True
     ).stdout
     first = out.splitlines()[0]
     assert first[:1] in b"<>"

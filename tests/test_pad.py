@@ -22,6 +22,7 @@ from sessgit.history import pad_lists
 from sessgit.model import pad as pads
 from sessgit.store import layout
 from sessgit.store.backend import Repository
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -268,7 +269,8 @@ def test_it_is_shown_as_of_a_turn(talked: Shell) -> None:
     done = talked("pad", "5e55@2.1")
     assert (done.code, done.err) == (
         2,
-        "Error: a scratchpad belongs to a whole turn.\nHint: `sessgit pad 5e551011@2`\n",
+        "Error: pad needs a whole turn, but the address names a cell.\n"
+        "Hint: `sessgit pad 5e551011@2`, or `sessgit show 5e551011@2.1` for the cell.\n",
     )
 
 
@@ -492,25 +494,37 @@ def test_a_list_has_an_end(keep: Keep, store: Store, index: Index, monkeypatch: 
     monkeypatch.setattr(pads, "MOST", 2)
     for number in range(2):
         pad_changes.perform_change(
-            store, index, SESSION, pad_changes.add_entry("claim", f"c{number}", EntryPlace()), NOW + number
+            Context(index, now=lambda at=NOW + number: at),
+            SESSION,
+            pad_changes.add_entry("claim", f"c{number}", EntryPlace()),
         )
     with pytest.raises(UsageError, match="the list “claims” already has 2 entries") as refused:
-        pad_changes.perform_change(store, index, SESSION, pad_changes.add_entry("claim", "c2", EntryPlace()), NOW + 2)
+        pad_changes.perform_change(
+            Context(index, now=lambda: NOW + 2), SESSION, pad_changes.add_entry("claim", "c2", EntryPlace())
+        )
     assert "sessgit pad compact" in refused.value.hint
-    pad_changes.perform_change(store, index, SESSION, pad_changes.add_entry("risk", "r", EntryPlace()), NOW + 3)
+    pad_changes.perform_change(
+        Context(index, now=lambda: NOW + 3), SESSION, pad_changes.add_entry("risk", "r", EntryPlace())
+    )
 
 
 def test_a_pad_has_an_end_and_can_be_made_smaller(
     keep: Keep, store: Store, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(Talk().turns("one"))
-    made = pad_changes.perform_change(store, index, SESSION, pad_changes.add_entry("claim", "c", EntryPlace()), NOW)
+    made = pad_changes.perform_change(
+        Context(index, now=lambda: NOW), SESSION, pad_changes.add_entry("claim", "c", EntryPlace())
+    )
     monkeypatch.setattr(pads, "LARGEST", 10)
     with pytest.raises(UsageError, match="at most 10 B are allowed"):
-        pad_changes.perform_change(store, index, SESSION, pad_changes.add_entry("claim", "d", EntryPlace()), NOW + 1)
+        pad_changes.perform_change(
+            Context(index, now=lambda: NOW + 1), SESSION, pad_changes.add_entry("claim", "d", EntryPlace())
+        )
     (entry,) = made.pad.entries
     assert (
-        pad_changes.perform_change(store, index, SESSION, pad_changes.drop_entries([entry.id]), NOW + 2).pad.entries
+        pad_changes.perform_change(
+            Context(index, now=lambda: NOW + 2), SESSION, pad_changes.drop_entries([entry.id])
+        ).pad.entries
         == ()
     )
 
@@ -523,9 +537,13 @@ def test_recording_goes_on_over_it_and_a_rewind_carries_it_along(
 ) -> None:
     talk = Talk().turns("one", "two")
     keep(talk)
-    pad_changes.perform_change(store, index, SESSION, pad_changes.add_entry("claim", "a", EntryPlace()), NOW)
+    pad_changes.perform_change(
+        Context(index, now=lambda: NOW), SESSION, pad_changes.add_entry("claim", "a", EntryPlace())
+    )
     keep(talk.turns("three"))
-    pad_changes.perform_change(store, index, SESSION, pad_changes.change_confidence(0.5, "", EntryPlace()), NOW + 1)
+    pad_changes.perform_change(
+        Context(index, now=lambda: NOW + 1), SESSION, pad_changes.change_confidence(0.5, "", EntryPlace())
+    )
     keep(talk.rewind(1).turns("two again"))
     tip = git("rev-parse", SESSION).strip()
     assert [one.kind for one in pad_lists.read_pad(store, tip).entries] == ["claim", "confidence"]
@@ -537,7 +555,9 @@ def test_a_branch_that_moves_meanwhile_is_read_anew(
 ) -> None:
     """Another machine's process, which holds no lock here, was faster."""
     keep(Talk().turns("one"))
-    pad_changes.perform_change(store, index, SESSION, pad_changes.add_entry("claim", "a", EntryPlace()), NOW)
+    pad_changes.perform_change(
+        Context(index, now=lambda: NOW), SESSION, pad_changes.add_entry("claim", "a", EntryPlace())
+    )
     move, raced = Repository.move, list[str]()
 
     def late(self: Repository, name: str, old: str | None, new: str | None) -> None:
@@ -556,7 +576,9 @@ def test_a_branch_that_moves_meanwhile_is_read_anew(
         move(self, name, old, new)
 
     monkeypatch.setattr(Repository, "move", late)
-    done = pad_changes.perform_change(store, index, SESSION, pad_changes.add_entry("claim", "b", EntryPlace()), NOW + 1)
+    done = pad_changes.perform_change(
+        Context(index, now=lambda: NOW + 1), SESSION, pad_changes.add_entry("claim", "b", EntryPlace())
+    )
     assert [one.text for one in done.pad.entries] == ["a", "raced", "b"]
 
 

@@ -20,6 +20,7 @@ from sessgit.model.conversation.message import Message
 from sessgit.model.pad import Entry
 from sessgit.record import tip_join
 from sessgit.store import layout
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -213,17 +214,17 @@ def test_two_machines_that_note_something_each_have_both(keep: Keep, store: Stor
     ref = layout.head_ref(SESSION)
     for number, text in enumerate(("stays", "goes")):
         pad_changes.perform_change(
-            store, index, SESSION, pad_changes.add_entry("claim", text, EntryPlace()), NOW + number
+            Context(index, now=lambda at=NOW + number: at), SESSION, pad_changes.add_entry("claim", text, EntryPlace())
         )
     base = store.repo.ref(ref) or ""
     drop = next(one.id for one in pad_lists.read_pad(store, base).entries if one.text == "goes")
     here = pad_changes.perform_change(
-        store, index, SESSION, pad_changes.add_entry("claim", "here", EntryPlace()), NOW + 9
+        Context(index, now=lambda: NOW + 9), SESSION, pad_changes.add_entry("claim", "here", EntryPlace())
     ).commit
     store.repo.move(ref, here, base)
-    pad_changes.perform_change(store, index, SESSION, pad_changes.drop_entries([drop]), NOW + 10)
+    pad_changes.perform_change(Context(index, now=lambda: NOW + 10), SESSION, pad_changes.drop_entries([drop]))
     there = pad_changes.perform_change(
-        store, index, SESSION, pad_changes.add_entry("claim", "there", EntryPlace()), NOW + 11
+        Context(index, now=lambda: NOW + 11), SESSION, pad_changes.add_entry("claim", "there", EntryPlace())
     ).commit
     joined = tip_join.reconcile_tips(store, here, there)
     assert joined == tip_join.reconcile_tips(store, there, here)

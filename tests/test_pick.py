@@ -88,7 +88,7 @@ def test_it_is_an_operation_and_undone(sessgit: Shell) -> None:
     assert prompts(sessgit) == ["one", "ours", "away", "two"]
 
 
-@pytest.mark.parametrize("step", ["append_intent.delete_intent", "is_only_intent"])
+@pytest.mark.parametrize("step", ["store.recorder_state.delete_intent", "branch.file_append.is_only_intent"])
 def test_killed_before_it_was_written_down_a_second_run_completes_it(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -96,7 +96,7 @@ def test_killed_before_it_was_written_down_a_second_run_completes_it(
 
     before, head = transcript(sessgit).read_bytes(), tip(sessgit)
     with monkeypatch.context() as patch:
-        patch.setattr(f"sessgit.branch.merging.writing.{step}", _killed)
+        patch.setattr(f"sessgit.{step}", _killed)
         assert sessgit("pick", "e90c@3", "--into", "5e55").code == 70
     assert sessgit.out("pick", "e90c@3", "--into", "5e55").startswith("5e551011  added turn 3 from e90c55aa\n")
     assert prompts(sessgit) == ["one", "ours", "three"]

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from homes import claude_homes
 from plain import run_git
 from shell import Shell
 from transcripts import OTHER, SESSION
@@ -19,9 +20,8 @@ from sessgit.model.config import RecordConfig
 from sessgit.record import privacy
 from sessgit.record.privacy import Privacy, Verdict
 from sessgit.recorder import drain
-from sessgit.store import refs, settings
+from sessgit.store import cache_file, refs, settings
 from sessgit.store.layout import StorePaths
-from sessgit.store.sqlite import cache_file
 
 THIRD = "0b2d7f10-0000-4000-8000-00000000000b"
 
@@ -260,14 +260,14 @@ def test_what_was_moved_is_off_with_its_new_project(sessgit: Shell) -> None:
     there.mkdir()
     sessgit.out("restore", SESSION, "--project", str(there))
     sessgit.out("off", str(there))
-    beside = StorePaths(sessgit.store)
-    cache_file.remove_file(beside.index)
+    paths = StorePaths(sessgit.store)
+    cache_file.remove_file(paths.index)
     path = talk.turns("zebra").save(home.project_folder(sessgit.config, str(there)))
     event = {"session_id": SESSION, "transcript_path": str(path), "cwd": str(there), "hook_event_name": "SessionEnd"}
-    (beside.spool / "1-1.json").write_text(json.dumps(event))
-    drain.drain_spool(sessgit.store, sessgit.config, {"HOME": str(sessgit.home)})
+    (paths.spool / "1-1.json").write_text(json.dumps(event))
+    drain.drain_spool(sessgit.store, claude_homes(sessgit.config), {"HOME": str(sessgit.home)})
     assert b"zebra" not in held(sessgit)
-    assert not list(beside.spool.glob("*.json"))
+    assert not list(paths.spool.glob("*.json"))
 
 
 def test_import_leaves_them_out(sessgit: Shell, tmp_path: Path) -> None:

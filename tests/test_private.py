@@ -24,11 +24,11 @@ from sessgit.agents import new_file
 from sessgit.agents.claude import home
 from sessgit.cli.commands import watch
 from sessgit.errors import SessgitError, StoreError
+from sessgit.store import private_files
 from sessgit.store import store as stores
-from sessgit.store.files import private
 from sessgit.store.layout import StorePaths
-from sessgit.store.recorder.stub import write_stub
 from sessgit.store.store import Store
+from sessgit.store.stub import write_stub
 
 NOBODY = 65534
 BROKEN = f"{SESSION[:-1]}9"
@@ -141,25 +141,40 @@ def test_the_users_own_exports_have_the_users_own_modes(sessgit: Shell) -> None:
     assert stat.S_IMODE(Path("x.md").stat().st_mode) == 0o640
 
 
-def test_threads_leave_the_umask_as_it_was() -> None:
+def test_threads_never_change_the_umask(tmp_path: Path) -> None:
     os.umask(0o002)
 
-    def narrow() -> None:
-        for _ in range(200):
-            with private.files():
-                pass
+    stores.create_store(tmp_path / "store")
+    seen, ended = set[int](), threading.Event()
 
-    threads = [threading.Thread(target=narrow) for _ in range(4)]
-    for thread in threads:
+    def write(name: str) -> None:
+        repo = Store(tmp_path / "store").repo
+        for number in range(20):
+            tree = repo.edit_tree(None, {"a": (repo.write_blob(f"{name}{number}".encode()), False)})
+            repo.move(f"refs/heads/{name}-{number}", None, repo.write_commit(tree, [], "m", 1))
+
+    def watch() -> None:
+        while not ended.is_set():
+            (tmp_path / "theirs").touch(0o666)
+            seen.add(stat.S_IMODE((tmp_path / "theirs").stat().st_mode))
+            (tmp_path / "theirs").unlink()
+
+    watcher = threading.Thread(target=watch)
+    threads = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
+    for thread in (watcher, *threads):
         thread.start()
     for thread in threads:
         thread.join()
+    ended.set()
+    watcher.join()
+    assert seen == {0o664}
     assert os.umask(0o022) == 0o002
+    assert loose(tmp_path / "store") == []
 
 
 def test_every_folder_on_the_way_is_private(tmp_path: Path) -> None:
     os.umask(0)
-    private.folder(tmp_path / "a" / "b" / "c")
+    private_files.make_folder(tmp_path / "a" / "b" / "c")
     assert too_open(tmp_path / "a") == []
 
 
@@ -269,7 +284,7 @@ def test_a_file_put_in_place_goes_through_no_link(tmp_path: Path) -> None:
     (tmp_path / "outside").write_text("mine")
     (tmp_path / f".x.{os.getpid()}-{threading.get_ident()}.tmp").symlink_to(tmp_path / "outside")
     with pytest.raises(StoreError):
-        stores.write_private(tmp_path / "x", b"ours")
+        private_files.write_private(tmp_path / "x", b"ours")
     assert (tmp_path / "outside").read_text() == "mine"
 
 

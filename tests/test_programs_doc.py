@@ -14,7 +14,7 @@ import pytest
 import sessgit
 from sessgit import errors
 from sessgit.api.pad import Pad
-from sessgit.api.turn import OpenCell, OpenTurn
+from sessgit.api.session import OpenCell, OpenTurn
 
 PAGE = (Path(__file__).parents[1] / "docs" / "programs.md").read_text("utf-8")
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -44,7 +44,20 @@ def public(kind: type) -> set[str]:
 def test_every_name_is_told() -> None:
     reference = PAGE.partition("# Reference")[2]
     words = set(re.findall(r"\w+", " ".join(re.findall(r"`[^`]+`", reference))))
-    beneath = {"lock", "world", "target", "prices", "path", "config", "home", "store", "outcome", "fail"}
+    beneath = {
+        "lock",
+        "context",
+        "target",
+        "prices",
+        "path",
+        "config",
+        "home",
+        "store",
+        "outcome",
+        "fail",
+        "now",
+        "read_settings",
+    }
     told = public(sessgit.Store) | public(sessgit.Session) | public(Pad) | public(OpenTurn) | public(OpenCell)
     assert told - beneath - words == set()
     values = [getattr(sessgit, name) for name in sessgit.__all__ if name != "__version__"]

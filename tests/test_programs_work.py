@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from plain import Keep, run_git
 from transcripts import SESSION, Talk
 
 from sessgit import Cell, Session, Store
-from sessgit.agents.claude.writer import transcript_end
+from sessgit.agents.claude import programs as agent_programs
+from sessgit.agents.reader import Opened
 from sessgit.errors import UsageError
-from sessgit.history.cells import turns
+from sessgit.history.cells import read_cached_turns, read_turns
 from sessgit.history.code import git
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.layout import head_ref
 from sessgit.store.store import Store as Objects
@@ -43,12 +46,12 @@ class Meter:
     transcripts."""
 
     def __init__(self, library: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.repo = library.world.store.repo
+        self.repo = library.context.store.repo
         self.read, self.asked, self.bytes = 0, list[str](), 0
-        library.world.index._db.set_trace_callback(self.asked.append)
+        library.context.index._db.set_trace_callback(self.asked.append)
         for name in ("_object", "blob"):
             monkeypatch.setattr(self.repo, name, self._counted(getattr(self.repo, name)))
-        monkeypatch.setattr(transcript_end, "_at", self._at(transcript_end._at))
+        monkeypatch.setattr(agent_programs, "opened", self._opened(agent_programs.opened))
 
     def cost(self, do: Callable[[], object]) -> tuple[int, int, list[str], int]:
         written, self.read, self.bytes = self.repo.written, 0, 0
@@ -63,13 +66,21 @@ class Meter:
 
         return counted
 
-    def _at(self, real: Callable[[int, int, int], bytes]) -> Callable[[int, int, int], bytes]:
-        def counted(handle: int, start: int, length: int) -> bytes:
-            data = real(handle, start, length)
-            self.bytes += len(data)
-            return data
+    def _opened(self, real: Callable[[Path], Any]) -> Callable[[Path], Any]:
+        work = self
 
-        return counted
+        class Counted(Opened):
+            def at(self, offset: int, length: int) -> bytes:
+                data = super().at(offset, length)
+                work.bytes += len(data)
+                return data
+
+        @contextmanager
+        def opened(path: Path) -> Iterator[Opened]:
+            with real(path) as file:
+                yield Counted(file.file, file.inode, file.size, file.modified)
+
+        return opened
 
 
 def cells(session: Session) -> Callable[[], None]:
@@ -155,20 +166,20 @@ def test_some_turns_are_read_as_all_are(store: Objects, index: Index, keep: Keep
     index.sync()
     branch = index.branch(SESSION)
     assert branch is not None
-    every = [(turn.number, turn.cells) for turn in turns.read_turns(store, index, branch)]
+    every = [(turn.number, turn.cells) for turn in read_turns(Context(index), branch)]
     assert len(every) == 231
-    told = turns.read_cached_turns(store, index, branch)
+    told = read_cached_turns(Context(index), branch)
     assert [(number, [cell[0] for cell in found]) for number, found in told] == [
         (number, [cell.id for cell in found]) for number, found in every
     ]
     for first, last in [(1, 1), (98, 101), (99, 99), (100, 100), (199, 200), (200, None), (231, 231), (232, None)]:
-        found = turns.read_turns(store, index, branch, first, last)
+        found = read_turns(Context(index), branch, first, last)
         assert [(turn.number, turn.cells) for turn in found] == every[first - 1 : last]
-        assert turns.read_cached_turns(store, index, branch, first) == told[first - 1 :]
+        assert read_cached_turns(Context(index), branch, first) == told[first - 1 :]
     with index._db as db:
         db.execute("DELETE FROM cells")
-    assert turns.read_cached_turns(store, index, branch, 150) == told[149:]
-    assert turns.read_cached_turns(store, index, branch) == told
+    assert read_cached_turns(Context(index), branch, 150) == told[149:]
+    assert read_cached_turns(Context(index), branch) == told
 
 
 # The project's commit
@@ -184,7 +195,7 @@ def repository(project: Path) -> Path:
 
 
 def noted(library: Store, session: Session) -> str:
-    return library.world.store.message(library.world.store.repo.ref(head_ref(session.id)) or "").get("Project-Head")
+    return library.context.store.message(library.context.store.repo.ref(head_ref(session.id)) or "").get("Project-Head")
 
 
 def test_a_cell_notes_what_the_project_is_at(library: Store, repository: Path) -> None:

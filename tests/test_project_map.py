@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from homes import claude_homes
 from hypothesis import given
 from hypothesis import strategies as st
 from pingpong import Machine
@@ -161,7 +162,7 @@ def test_what_goes_on_here_keeps_the_project_of_its_origin(mapped: Shell, tmp_pa
     # Back on the machine of its origin its own file is meant, wherever the state says that it was.
     other = Store(tmp_path / "other" / "store")
     run_git(other.path, "fetch", "-q", str(mapped.store), f"+refs/heads/{SESSION}:refs/heads/{SESSION}")
-    done = restore.restore_session(other, SESSION, tmp_path / "other" / "claude")
+    done = restore.restore_session(other, SESSION, claude_homes(tmp_path / "other" / "claude"))
     assert (done.appended, done.path.parent.name) == (1, "-home-ada-shop")
 
 

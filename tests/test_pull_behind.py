@@ -37,7 +37,7 @@ def test_one_conversation(pair: Desks) -> None:
         f"Continue with: sessgit resume {SESSION}",
     ]
     assert "2 turns" in pair.there("log", SESSION).out
-    assert pair.there("resume", SESSION, "--print").err == "1 turn from elsewhere was appended.\n"
+    assert pair.there("resume", SESSION, "--print").err == "The client's file lacked 1 turn, now appended.\n"
     assert pair.there.out("pull") == ""
 
 

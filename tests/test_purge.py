@@ -8,14 +8,20 @@ import shutil
 from pathlib import Path
 
 import pytest
+from damaging import Recorded
+from homes import claude_homes
 from purging import CLIENTS, PLAIN, SESSION, VALUE, git, holders, refs, talk, told, whole
 from shell import Shell
-from transcripts import subagent
+from transcripts import OTHER, Talk, subagent
 
 from sessgit.agents.claude import home
+from sessgit.purge import purge as purges
+from sessgit.store import denylist
 from sessgit.store import store as stores
+from sessgit.store.context import Context
+from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
-from sessgit.store.secrets import denylist
+from sessgit.store.store import Store
 
 ODD = 'he said "no\\never"\tand ünÿe ' + "4711" + "\nthen left"
 
@@ -193,6 +199,25 @@ def test_recording_goes_on_from_its_cursor(sessgit: Shell) -> None:
     sessgit.out("import")
     assert [turn["turn"] for turn in sessgit.json("log", SESSION)["turns"]] == [1, 2, 3, 4]
     whole(sessgit)
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["recorded", "waiting"])
+def test_no_hash_of_the_file_goes_on_from_what_it_held(
+    store: Store, index: Index, claude: Path, *, is_open: bool
+) -> None:
+    """Neither where the value is in a turn, nor in lines that wait for the next one. Of other files it goes on."""
+    kept = Recorded(store, index, claude)
+    talk, other = Talk().turns("one"), Talk(OTHER).turns("one")
+    talk = talk.title(VALUE) if is_open else talk.turns(f"now {VALUE}")
+    kept.keep(talk)
+    kept.keep(other)
+    nothing = purges.PurgeProgress()
+    purges.purge_values(Context(index, homes=claude_homes(claude.parents[1]), now=lambda: 0), (VALUE,), nothing)
+    kept.keep(talk.turns("later"))
+    kept.keep(other.turns("later"))
+    assert kept.found() == []
+    assert store.message(kept.tip()).get("File-Hash") == ""
+    assert store.message(kept.tip(OTHER)).get("File-Hash")
 
 
 def test_a_dry_run_says_where_and_changes_nothing(sessgit: Shell) -> None:

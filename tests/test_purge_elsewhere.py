@@ -15,8 +15,9 @@ from servers import hook
 from shell import Shell
 from transcripts import SESSION, Talk
 
+from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.remote.remotes import Connection
+from sessgit.store.remotes import Connection
 from sessgit.store.store import Store
 from sessgit.sync import push as pushing
 
@@ -186,7 +187,7 @@ def test_a_push_waits_for_a_purge(tmp_path: Path) -> None:
 
     def push(store: Store, index: Index) -> None:
         link = Connection(clone.link.remote, dict(os.environ), lambda _: None)
-        done = pushing.push_sessions(store, index, link, [SESSION], clone.now())
+        done = pushing.push_sessions(Context(index, now=clone.now), link, pushing.PushRequest([SESSION]))
         said.extend(change.what for change in done.changes)
 
     purged_beside(clone, push, VALUE)

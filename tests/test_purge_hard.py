@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 from purging import SESSION, VALUE, git, holders, refs, whole
 from shell import Shell
+from test_value_match import matcher
 from transcripts import OTHER
+
+from sessgit.purge import scan
+from sessgit.store.store import Store
 
 LINES = "first half of it" + "\n" + "second half of it"
 
@@ -30,6 +34,26 @@ def again(sessgit: Shell) -> None:
     assert refs(sessgit.store) == after
 
 
+def test_a_large_file_is_searched_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The value may lie in any piece, and in two."""
+    monkeypatch.setattr(scan, "_CHUNK_SIZE", 100)
+    path = tmp_path / "large"
+    for place in range(0, 400, 7):
+        path.write_bytes(b"x" * place + b" plainSecret17 " + b"y" * (400 - place))
+        assert scan.file_holds(path, matcher("plainSecret17")), place
+    path.write_bytes(b"x" * 400)
+    assert not scan.file_holds(path, matcher("plainSecret17"))
+
+
+def test_a_number_in_the_state(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    sessgit.out("edit", SESSION, "--confidence", "0.718281828")
+    assert sessgit("purge", "0.718281828", "--yes").code == 0
+    assert json.loads(git(sessgit.store, "show", f"{SESSION}:session.json"))["authored"]["confidence"] == 0
+    assert holders(sessgit.store, "0.718281828") == []
+    whole(sessgit)
+
+
 def test_a_rewound_branch_is_named_by_the_key_of_now(sessgit: Shell) -> None:
     one = sessgit.talk().turns("one")
     leaf = one.leaf
@@ -42,6 +66,34 @@ def test_a_rewound_branch_is_named_by_the_key_of_now(sessgit: Shell) -> None:
     (after,) = (ref for ref in refs(sessgit.store) if ".r-" in ref)
     assert after != before
     again(sessgit)
+
+
+@pytest.mark.parametrize("end", ["\n", ""], ids=["whole", "without its last newline"])
+def test_a_turn_that_no_recording_cut_comes_out_as_one_would_cut_it(sessgit: Shell, end: str) -> None:
+    long = f"see {VALUE}\n" + "a line of a file\n" * 400
+    one = sessgit.talk().prompt("read").tool("Read", {"file_path": "/x"}, long).answer("ok").stop_lines()
+    sessgit.recorded(one)
+    folder = "turns/0000/000001"
+    (name,) = git(sessgit.store, "ls-tree", "--name-only", f"{SESSION}:{folder}/texts").split()
+    store = Store(sessgit.store)
+    tip = store.commit(refs(sessgit.store)[f"refs/heads/{SESSION}"])
+    lines = git(sessgit.store, "show", f"{SESSION}:{folder}/transcript.jsonl").replace(name, "another-name")
+    body = (lines.rstrip("\n") + end).encode()
+    text = git(sessgit.store, "show", f"{SESSION}:{folder}/texts/{name}").encode()
+    changes: dict[str, tuple[str, bool] | None] = {
+        f"{folder}/transcript.jsonl": (store.repo.write_blob(body), False),
+        f"{folder}/texts/another-name": (store.repo.write_blob(text), False),
+        f"{folder}/texts/{name}": None,
+    }
+    tree = store.repo.edit_tree(tip.tree, changes)
+    made = store.repo.write_commit(tree, list(tip.parents), tip.message, tip.time)
+    store.repo.release()
+    git(sessgit.store, "update-ref", f"refs/heads/{SESSION}", made)
+    purged(sessgit)
+    (after,) = git(sessgit.store, "ls-tree", "--name-only", f"{SESSION}:{folder}/texts").split()
+    assert after[8:] == name[8:]
+    recut = git(sessgit.store, "show", f"{SESSION}:{folder}/transcript.jsonl")
+    assert recut == lines.rstrip("\n").replace("another-name", after) + "\n"
 
 
 def test_a_value_of_several_lines_that_a_tool_numbered(sessgit: Shell) -> None:

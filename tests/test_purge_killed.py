@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from homes import claude_homes
 from purging import SESSION, VALUE, git, holders, refs, told, whole
 from shell import NOW, Shell
 
 from sessgit.purge import purge as purges
-from sessgit.store import layout
+from sessgit.store import denylist, layout, stub
+from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.recorder import launch
-from sessgit.store.secrets import denylist
 from sessgit.store.store import Store
 
 KILLS = int(os.environ.get("SESSGIT_TEST_KILLS") or 5)
@@ -33,7 +33,7 @@ def held(sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
     No command starts a recorder for the events: it would take them out of the next copy, which has fewer steps then.
     """
-    monkeypatch.setattr(launch, "start_if_needed", lambda *_: None)
+    monkeypatch.setattr(stub, "start_recorder", lambda *_: None)
     told(sessgit)
     sessgit.out("fork", SESSION, "--at", "2", "--name", "by hand")
     sessgit.out("edit", SESSION, "--description", f"with {VALUE}")
@@ -183,4 +183,8 @@ def _counted(sessgit: Shell, point: int) -> int:
 def _purge(sessgit: Shell) -> None:
     store = Store(sessgit.store)
     index = Index(sessgit.store, lambda: store)
-    purges.purge_values(store, index, purges.literal_value(VALUE), sessgit.config, NOW, purges.PurgeProgress())
+    purges.purge_values(
+        Context(index, homes=claude_homes(sessgit.config), now=lambda: NOW),
+        purges.literal_value(VALUE),
+        purges.PurgeProgress(),
+    )

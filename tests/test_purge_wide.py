@@ -9,7 +9,7 @@ from contextlib import suppress
 from purging import SESSION, git
 from shell import Shell
 
-from sessgit.store.secrets import objects
+from sessgit.store import object_scan
 
 SECRET = "ghp" + "_" + "a1B2c3" * 6
 
@@ -21,7 +21,7 @@ def lines(code: str, width: int = 60) -> str:
 def holders(sessgit: Shell, code: str) -> list[str]:
     """The objects in which a part of the code stands that only the secret makes."""
     part = code.split("\n")[1][4:24].encode()
-    return [one.id for one in objects.all_objects(sessgit.store, lambda done, total: None) if part in one.data]
+    return [one.id for one in object_scan.all_objects(sessgit.store, lambda done, total: None) if part in one.data]
 
 
 def test_a_likely_secret_in_base64_and_hex_is_found_and_taken_out(sessgit: Shell) -> None:
@@ -52,7 +52,7 @@ def test_a_value_in_short_last_lines_of_code_and_of_code_in_json(sessgit: Shell)
     parts = [ends.split("\n")[0][4:40].encode(), in_hex.split("\n")[0].encode(), coded.split("\n")[7].encode()]
 
     def held() -> list[bool]:
-        found = [one.data for one in objects.all_objects(sessgit.store, lambda done, total: None)]
+        found = [one.data for one in object_scan.all_objects(sessgit.store, lambda done, total: None)]
         return [any(part in data for data in found) for part in parts]
 
     assert held() == [True, True, True]

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,11 +13,12 @@ from desks import Desk, Desks, desks
 from machines import on_another
 from plain import run_git
 from servers import PASSWORD, USER, hook, http, silent
-from shell import Shell
+from shell import Shell, on_terminal
 from transcripts import OTHER, SESSION, Talk
+from waiting import PATIENCE
 
 from sessgit.cli import invocation, remote_argument
-from sessgit.store import refs, settings
+from sessgit.store import refs, remotes, settings
 from sessgit.store.layout import StorePaths
 
 SHORT = "5e551011"
@@ -333,8 +333,8 @@ def test_nothing_goes_that_nobody_asked_for(pair: Desks) -> None:
     [
         (("5e55@1",), "only whole conversations can be sent, not up to turn 1."),
         ((f"{SESSION}.r-a0000002",), "5e551011.r-a0000002 is a side branch, and is sent with its conversation."),
-        ((SESSION, "--all"), "addresses, --label or --project, and --all cannot be combined."),
-        (("--all", "--label", "x"), "addresses, --label or --project, and --all cannot be combined."),
+        ((SESSION, "--all"), "addresses cannot be combined with --label, --project or --all."),
+        (("--all", "--label", "x"), "--all and --label cannot be combined."),
     ],
 )
 def test_a_conversation_goes_whole(pair: Desks, words: tuple[str, ...], told: str) -> None:
@@ -358,15 +358,15 @@ def test_a_word_that_is_neither_a_remote_nor_a_conversation(pair: Desks) -> None
 
 def three_projects(desk: Desk) -> dict[str, str]:
     """A conversation of each project, by its name; that of `shop` is labelled."""
-    found = {}
+    sessions = {}
     for number, name in enumerate(("shop", "calc", "private")):
         folder = desk.shell.home / name
         folder.mkdir(exist_ok=True)
         session = f"0000000{number}-0000-4000-8000-000000000000"
         desk.record(Talk(session, cwd=str(folder)).turns(name))
-        found[name] = session
-    desk("edit", found["shop"], "--label", "shared")
-    return found
+        sessions[name] = session
+    desk("edit", sessions["shop"], "--label", "shared")
+    return sessions
 
 
 @pytest.mark.parametrize(
@@ -419,10 +419,10 @@ def test_a_setting_that_chooses_nothing(pair: Desks, value: str) -> None:
 
 
 def test_a_mistake_elsewhere_in_the_settings_costs_no_recording(pair: Desks) -> None:
-    beside = StorePaths(pair.here.shell.store)
-    beside.config.write_text('[sync]\ninclude = ["~/*"]\n[archive]\nafter = "soon"\n')
-    found, problem = settings.load_or_default(beside)
-    assert found.sync.include == ()
+    paths = StorePaths(pair.here.shell.store)
+    paths.config.write_text('[sync]\ninclude = ["~/*"]\n[archive]\nafter = "soon"\n')
+    loaded, problem = settings.load_or_default(paths)
+    assert loaded.sync.include == ()
     assert "archive.after" in problem
 
 
@@ -522,7 +522,7 @@ def test_the_keyboard_stops_it(pair: Desks, command: tuple[str, ...]) -> None:
         pair.here.out("remote", "add", "dumb", f"git://{address}/hub")
         process = pair.here.process(command[0], "dumb", *command[1:])
         connection, _ = listening.accept()
-        connection.settimeout(20)
+        connection.settimeout(PATIENCE)
         heard = b""
         while b"hub" not in heard:
             heard += connection.recv(1000)
@@ -555,7 +555,7 @@ def test_where_nothing_changed_a_person_hears_so(pair: Desks, monkeypatch: pytes
     pair.here.out("push", "--all")
     pair.here.out("config", "sync.include", '["*"]')
     read = invocation.read
-    monkeypatch.setattr(invocation, "read", lambda: replace(read(), terminal=True, pager=""))
+    monkeypatch.setattr(invocation, "read", lambda: on_terminal(read(), shows_output=True, pager=""))
     assert pair.here.out("push", "--all") == "origin is up to date.\n"
     assert pair.here.out("pull") == "Nothing new in origin.\n"
     assert pair.here.out("sync") == "origin and this machine are in sync.\n"
@@ -574,8 +574,8 @@ def test_how_it_gets_on_is_one_line(
     monkeypatch.setattr(remote_argument, "_SHOWN_AFTER", 0.0)
     monkeypatch.setattr(remote_argument, "_EACH", 0.0)
     for terminal in (True, False):
-        here = replace(invocation.read(), error_terminal=terminal, width=40)
-        with remote_argument.linked(here, remote_argument.one(here, "origin")) as link:
+        here = on_terminal(invocation.read(), shows_errors=terminal, width=40)
+        with remote_argument.connected(here, remotes.find_remote(here.env.store, "origin")) as link:
             link.say("Receiving objects:  50% (1/2)\x1b[31m")
             time.sleep(0.01)
             link.say("x" * 100)

@@ -14,10 +14,12 @@ from transcripts import SESSION, Talk
 from sessgit.check import verify
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.record import file_hash
-from sessgit.record.recording import RecordingResult, record
+from sessgit.record.file_pass import RecordingResult
+from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.store import recorder_state
+from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
 
 TURN_1 = "turns/0000/000001"
@@ -330,16 +332,16 @@ def test_an_empty_file_takes_nothing_back(keep: Keep, store: Store, claude: Path
 def test_a_cursor_that_cannot_be_read(keep: Keep, store: Store, damage: bytes) -> None:
     talk = Talk().turns("one", "two")
     keep(talk)
-    store.beside.cursor(SESSION).write_bytes(damage)
+    store.paths.cursor(SESSION).write_bytes(damage)
     assert not keep(talk).changed
-    assert cursors.load_cursor(store.beside, SESSION) is not None
+    assert recorder_state.load_cursor(store.paths, SESSION) is not None
     keep(talk.turns("three"))
     assert log(store, SESSION)[1:] == ["turn 1: one", "turn 2: two", "turn 3: three"]
 
 
 def test_no_file_and_no_regular_file(store: Store, index: Index, tmp_path: Path) -> None:
     def try_(path: Path) -> None:
-        record(store, index, TranscriptSource(path, SESSION, tmp_path), RecordRules())
+        record(Context(index), TranscriptSource(path, SESSION, tmp_path), RecordRules())
 
     with pytest.raises(NotFoundError, match="there is no file"):
         try_(tmp_path / "none.jsonl")
@@ -385,7 +387,7 @@ def test_a_session_of_older_redaction_rules_goes_on(keep: Keep, store: Store, mo
     talk = Talk().prompt(f"NEXTCLOUD_TOKEN={secret}").answer("Read.")
     with monkeypatch.context() as then:
         then.setattr("sessgit.record.source.RULES_VERSION", 7)
-        then.setattr("sessgit.store.secrets.secret_filter.scan", lambda text: None)
+        then.setattr("sessgit.store.secret_filter.scan", lambda text: None)
         keep(talk)
     talk.prompt(f"STATUSPAGE_API_KEY={secret}").answer("Read.")
     keep(talk)
@@ -394,7 +396,7 @@ def test_a_session_of_older_redaction_rules_goes_on(keep: Keep, store: Store, mo
     first, second = (b"".join(store.lines(tip, number).body) for number in (1, 2))
     assert f"NEXTCLOUD_TOKEN={secret}".encode() in first
     assert b"STATUSPAGE_API_KEY=[redacted:api-key]" in second
-    assert verify.one(store, SESSION, deep=True).findings == ()
+    assert verify.verify_session(store, SESSION, deep=True).findings == ()
 
 
 def test_a_session_stays_with_the_rules_that_it_was_begun_by(

@@ -6,7 +6,7 @@ from pictures import branches, log
 from plain import Keep
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.store.recorder import cursor as cursors
+from sessgit.store import recorder_state
 from sessgit.store.store import Store, lines_hash
 
 
@@ -33,7 +33,7 @@ def test_a_turn_that_grew_says_of_all_its_lines_where_they_stand(keep: Keep, sto
 def test_a_session_whose_cursor_is_lost_ends_all_the_same(keep: Keep, store: Store) -> None:
     talk = Talk().turns("one", "two")
     keep(talk)
-    cursors.delete_cursor(store.beside, SESSION)
+    recorder_state.delete_cursor(store.paths, SESSION)
     keep(talk, final=True)
     assert list(branches(store)) == [SESSION]
     assert log(store, SESSION)[1:] == ["turn 1: one", "turn 2: two", "end: 2 turns"]
@@ -44,7 +44,7 @@ def test_a_fork_that_nobody_went_on_with_is_known_again_without_its_cursor(keep:
     keep(talk)
     copy = talk.fork_session()
     keep(copy)
-    cursors.delete_cursor(store.beside, OTHER)
+    recorder_state.delete_cursor(store.paths, OTHER)
     before = branches(store)
     assert not keep(copy).changed
     keep(copy.turns("three"))

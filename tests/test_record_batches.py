@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from homes import claude_homes
 from pictures import log
 from transcripts import SESSION, Talk
 
@@ -33,7 +34,7 @@ def test_what_they_come_to(store: Store, claude: Path, names: tuple[str, ...], l
         event = spool / f"1-{number}.json"
         event.write_text(json.dumps(payload))
         os.utime(event, (1_800_000_000 + number,) * 2)
-    drain.drain_spool(store.path, claude.parents[1], {"PATH": os.environ["PATH"], "HOME": str(claude)})
+    drain.drain_spool(store.path, claude_homes(claude.parents[1]), {"PATH": os.environ["PATH"], "HOME": str(claude)})
     assert log(store, SESSION)[-1] == last
     assert list(spool.iterdir()) == []
     assert not StorePaths(store.path).log.exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from homes import claude_homes
 from pictures import branches, log, prompts, state, text, tree, turn_files
 from plain import Git, Keep
 from strategies import SECRET
@@ -236,7 +237,7 @@ def test_a_fork_of_our_own_is_level_from_the_start(keep: Keep, store: Store, ind
     keep(talk.turns("three"))
     row = index.turn(SESSION, 2)
     assert row is not None
-    plan = fork.ForkPlan(OTHER, "other way", 1772380000.0, claude.parents[1])
+    plan = fork.ForkPlan(OTHER, "other way", 1772380000.0, claude_homes(claude.parents[1]))
     made = fork.fork_session(store, store.state(branches(store)[SESSION]), ForkPoint(SESSION, 2, row.commit), plan)
     assert made.transcript == claude / f"{OTHER}.jsonl"
     before = branches(store)

@@ -9,17 +9,18 @@ import pytest
 from pictures import branches, conversation, log, prompts, text
 from plain import Keep, Rivalled
 from transcripts import SESSION, Talk
+from waiting import PATIENCE
 
 from sessgit.branch import restore
 from sessgit.errors import StoreError
 from sessgit.model.conversation.message import Message
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
-from sessgit.store import layout
+from sessgit.store import layout, recorder_state
 from sessgit.store import store as stores
 from sessgit.store.backend import Repository
+from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
 
 
@@ -53,7 +54,7 @@ def test_a_branch_that_someone_made_meanwhile(keep: Keep, store: Store, tmp_path
     def rival() -> None:
         theirs = Store(store.path)
         index = Index(store.path, lambda: theirs)
-        record(theirs, index, TranscriptSource(path, SESSION, tmp_path), RecordRules())
+        record(Context(index), TranscriptSource(path, SESSION, tmp_path), RecordRules())
         index.close()
 
     store.repo = Rivalled(store.path, rival)
@@ -136,7 +137,7 @@ def test_what_another_machine_wrote_stays(keep: Keep, store: Store, keep_cursor:
     theirs = f"{SESSION}.m-laptop"
     store.repo.move(layout.head_ref(theirs), None, branches(store)[SESSION])
     if not keep_cursor:
-        cursors.delete_cursor(store.beside, SESSION)
+        recorder_state.delete_cursor(store.paths, SESSION)
     keep(talk.rewind(1).turns("two again"))
     assert log(store, theirs)[1:] == ["turn 1: one", "turn 2: two"]
     assert log(store, SESSION)[1:] == ["turn 1: one", "turn 2: two again"]
@@ -153,9 +154,9 @@ def _record_growing(store_path: Path, path: Path, barrier: object) -> None:
     store = Store(store_path)
     index = Index(store_path, lambda: store)
     for _ in range(12):
-        barrier.wait(20)  # type: ignore[attr-defined]
-        record(store, index, TranscriptSource(path, SESSION, path.parent), RecordRules())
-        barrier.wait(20)  # type: ignore[attr-defined]
+        barrier.wait(PATIENCE)  # type: ignore[attr-defined]
+        record(Context(index), TranscriptSource(path, SESSION, path.parent), RecordRules())
+        barrier.wait(PATIENCE)  # type: ignore[attr-defined]
     index.close()
 
 
@@ -176,10 +177,10 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
     for end in ends:
         with path.open("ab") as file:
             file.write(talk.data[file.tell() : len(b"\n".join(talk.lines[:end])) + 1])
-        barrier.wait(20)
-        barrier.wait(20)
+        barrier.wait(PATIENCE)
+        barrier.wait(PATIENCE)
     for worker in workers:
-        worker.join(20)
+        worker.join(PATIENCE)
     assert [worker.exitcode for worker in workers] == [0, 0]
 
     store = Store(tmp_path / "store")
@@ -188,7 +189,7 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
     other = Store(alone)
     for each in (store, other):
         index = Index(each.path, lambda each=each: each)  # type: ignore[misc]
-        record(each, index, TranscriptSource(path, SESSION, tmp_path, final=True), RecordRules())
+        record(Context(index), TranscriptSource(path, SESSION, tmp_path, final=True), RecordRules())
         index.close()
     assert conversation(store) == conversation(other)
     assert restore.rebuild_file(store, SESSION).data == talk.data

@@ -11,7 +11,7 @@ from plain import Keep
 from strategies import SECRET
 from transcripts import SESSION, Talk, subagent
 
-from sessgit.store.recorder import cursor as cursors
+from sessgit.store import recorder_state
 from sessgit.store.store import Store
 
 
@@ -43,7 +43,7 @@ def test_what_a_background_agent_says_later_goes_with_the_turn_that_runs(
     for number, words in enumerate((["c\rd"], [], ["e", "f"]), start=2):
         subagent(claude, talk_of_first_turn(talk), "abc", *words)
         if lose_cursor:
-            cursors.delete_cursor(store.beside, SESSION)
+            recorder_state.delete_cursor(store.paths, SESSION)
         keep(talk.prompt(str(number)).answer("Well."))
     assert agents(store) == {1: ["a", "b [redacted:github-token]"], 2: ["c\rd"], 4: ["e", "f"]}
     assert len(path.read_bytes().splitlines()) == 5

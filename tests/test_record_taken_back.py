@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from plain import Git
 from transcripts import Talk
 
-from sessgit.record import catch_up
-from sessgit.record.recording import RecordingResult, record
+from sessgit.record import catch_up, commits
+from sessgit.record.file_pass import RecordingResult
+from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -38,13 +41,21 @@ def test_the_next_pass_reads_what_came_in_their_place(
     after = before + json.dumps(last, separators=(",", ":")).encode() + b"\n"
     source = TranscriptSource(path, talk.session, claude.parents[1])
 
-    def once(heard: Callable[..., None] | None = None) -> RecordingResult:
-        return record(store, index, source, RecordRules(), heard)
+    def once() -> RecordingResult:
+        return record(Context(index), source, RecordRules())
 
-    once(lambda *_: write(path, after))
-    assert not catch_up.is_level(store.beside, talk.session, path)
+    def write_meanwhile(*given: Any, **options: Any) -> str:
+        commit = commit_turn(*given, **options)
+        write(path, after)
+        return commit
+
+    commit_turn = commits.commit_turn
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(commits, "commit_turn", write_meanwhile)
+        once()
+    assert not catch_up.is_level(store.paths, talk.session, path)
     once()
-    assert catch_up.is_level(store.beside, talk.session, path)
+    assert catch_up.is_level(store.paths, talk.session, path)
     stored = git("show", f"{talk.session}:turns/0000/000002/transcript.jsonl").splitlines()
     read = [json.loads(line).get("uuid") for line in talk.lines[-3:]]
     assert [json.loads(line).get("uuid") for line in stored] == [*read, last["uuid"]]

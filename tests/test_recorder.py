@@ -8,24 +8,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from homes import claude_client
 from inotify import opens
 from plain import run_git
 from transcripts import Talk
+from waiting import PATIENCE, until
 
-from sessgit.agents.claude.hook_settings import stub_command
+from sessgit.agents.claude.hooks import stub_command
 from sessgit.record.install import install
 from sessgit.record.privacy import switch_off, switch_on
-from sessgit.store import locks, refs
+from sessgit.store import locks, recorder_state, refs
 from sessgit.store.layout import StorePaths
-from sessgit.store.recorder import last_turn
 
-PATIENCE = 30.0
 SESSIONS = [f"{n}{n}{n}{n}{n}{n}{n}{n}-0000-4000-8000-000000000000" for n in range(1, 6)]
 
 
@@ -38,7 +37,7 @@ class Place:
         self.projects = self.config / "projects" / "-code-calc"
         self.projects.mkdir(parents=True)
         self.store = self.config / "session-store"
-        install(self.store, self.config, python=sys.executable)
+        install(self.store, claude_client(self.config), python=sys.executable)
         self.env = {"PATH": os.environ["PATH"], "HOME": str(root / "home")}
 
     def event(self, name: str, path: Path | str, **more: Any) -> subprocess.CompletedProcess[bytes]:
@@ -81,13 +80,6 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
-
-
-def until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def talk(session: str, *prompts: str) -> Talk:
@@ -184,10 +176,11 @@ def test_what_is_killed_in_the_middle_is_recorded_by_the_next_event(place: Place
 
 def test_a_session_that_someone_else_records_is_left_to_them(place: Place) -> None:
     path = talk(SESSIONS[0], "one").save(place.projects)
-    with locks.session_lock(StorePaths(place.store), SESSIONS[0]) as held:
+    paths = StorePaths(place.store)
+    with locks.session_lock(paths, SESSIONS[0]) as held, opens(paths.lock(f"session-{SESSIONS[0]}")) as tries:
         assert held
         place.event("SessionStart", path)
-        until(lambda: len(place.recorders()) == 1)
+        until(lambda: tries.count > 0)
         until(lambda: not place.recorders())
         assert len(list((place.store / "spool").glob("*.json"))) == 1
         assert place.turns(SESSIONS[0]) == 0
@@ -247,6 +240,7 @@ def test_a_session_id_of_the_payload_names_nothing(place: Place, session_id: str
     payload = {"session_id": session_id, "transcript_path": str(path), "cwd": "/", "hook_event_name": "SessionStart"}
     place.stub(json.dumps(payload).encode())
     until(lambda: place.turns(SESSIONS[0]) == 1)
+    until(place.is_quiet)
     assert set(refs.read_all(place.store)) == {f"refs/heads/{SESSIONS[0]}"}
 
 
@@ -354,19 +348,19 @@ def test_the_project_is_where_the_conversation_began(place: Place, private: Path
 
 
 def test_what_is_switched_off_on_the_way_stays_as_it_is_and_goes_on_when_it_is_on(place: Place) -> None:
-    folder, beside, home = place.root / "calc", StorePaths(place.store), str(place.root / "home")
+    folder, paths, home = place.root / "calc", StorePaths(place.store), str(place.root / "home")
     folder.mkdir()
     made = in_project(SESSIONS[0], folder, "one")
     path = made.save(place.projects)
     place.event("Stop", path, cwd=str(folder), last_assistant_message="done: one")
     until(lambda: place.turns(SESSIONS[0]) == 1)
     until(place.is_quiet)
-    switch_off(beside, str(folder), home)
+    switch_off(paths, str(folder), home)
     made.prompt("two").answer("done: two").stop_lines().save(place.projects)
     place.event("Stop", path, cwd=str(folder), last_assistant_message="done: two")
     until(place.is_quiet)
     assert place.turns(SESSIONS[0]) == 1
-    switch_on(beside, str(folder), home)
+    switch_on(paths, str(folder), home)
     made.prompt("three").answer("done: three").stop_lines().save(place.projects)
     place.event("Stop", path, cwd=str(folder), last_assistant_message="done: three")
     until(lambda: place.turns(SESSIONS[0]) == 3)
@@ -400,9 +394,9 @@ def test_how_long_after_the_answer(place: Place) -> None:
     path = talk(SESSIONS[0], "one").save(place.projects)
     written = path.stat().st_mtime
     place.event("Stop", path, last_assistant_message="done: one")
-    until(lambda: last_turn.load(StorePaths(place.store)) is not None)
+    until(lambda: recorder_state.load_latest(StorePaths(place.store)) is not None)
     until(place.is_quiet)
-    told = last_turn.load(StorePaths(place.store))
+    told = recorder_state.load_latest(StorePaths(place.store))
     assert told is not None and told.delay is not None
     assert (told.session, told.turn) == (SESSIONS[0], 1)
     assert told.delay == pytest.approx((told.time - written) * 1000, abs=1)
@@ -413,9 +407,9 @@ def test_how_long_after_the_answer(place: Place) -> None:
 def test_what_was_recorded_without_an_answer_tells_no_time(place: Place) -> None:
     path = talk(SESSIONS[0], "one", "two").save(place.projects)
     place.event("SessionEnd", path)
-    until(lambda: last_turn.load(StorePaths(place.store)) is not None)
+    until(lambda: recorder_state.load_latest(StorePaths(place.store)) is not None)
     until(place.is_quiet)
-    told = last_turn.load(StorePaths(place.store))
+    told = recorder_state.load_latest(StorePaths(place.store))
     assert told is not None
     assert (told.session, told.turn, told.delay) == (SESSIONS[0], 2, None)
 

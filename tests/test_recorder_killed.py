@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 from preloaded import PROGRAM, Started
-from test_recorder import SESSIONS, Place, talk, until
+from test_recorder import SESSIONS, Place, talk
+from waiting import until
 
 from sessgit.model import canonical
-from sessgit.store import locks
+from sessgit.store import locks, stub
 from sessgit.store.layout import StorePaths
-from sessgit.store.recorder import launch
 
 _PARENT = """
 import ctypes, os, signal, subprocess, sys, time
@@ -51,6 +51,10 @@ def waiting(place: Place) -> int:
 def killed(place: Place, path: Path) -> Iterator[int]:
     """Fires an event and kills its recorder before that has read the spool; nothing reaps it until the end."""
     payload = {"session_id": path.stem, "transcript_path": str(path), "cwd": "/", "hook_event_name": "Stop"}
+    stopped = place.root / "stopped"
+    stopped.write_text("#!/bin/sh\nkill -STOP $$\n")
+    stopped.chmod(0o755)
+    stub.write_stub(place.store, str(stopped))
     parent = subprocess.Popen(
         [sys.executable, "-c", _PARENT, str(place.store / "hook"), str(StorePaths(place.store).spool / "waiting")],
         stdin=subprocess.PIPE,
@@ -65,6 +69,7 @@ def killed(place: Place, path: Path) -> Iterator[int]:
         pid = int(parent.stdout.readline())
         assert waiting(place) == 1
         os.kill(pid, 0)  # a signal reaches it: it is defunct, and not gone
+        stub.write_stub(place.store, sys.executable)
         yield pid
     finally:
         parent.kill()
@@ -109,7 +114,7 @@ def test_a_recorder_that_a_command_starts_is_no_child_of_it_and_gets_no_key(plac
     python.chmod(0o755)
     StorePaths(place.store).spool.joinpath("1-0.json").write_text("{}")
     given = {**place.env, "LANG": "C.UTF-8", "ANTHROPIC_API_KEY": "sk-ant-1", "PWD": str(place.root)}
-    launch.start_if_needed(place.store, str(python), given)
+    stub.start_recorder(place.store, str(python), given)
     until(seen.exists)
     *variables, last = seen.read_text().splitlines()
     parent, folder = last.split()
@@ -126,8 +131,8 @@ def test_nothing_is_started_where_nothing_waits_or_nothing_is_to_be_recorded(pla
         assert place.recorders() == []
         assert (waiting(place), place.turns(SESSIONS[0])) == (1, 0)
     next(StorePaths(place.store).spool.glob("*.json")).unlink()
-    launch.start_if_needed(place.store, "/nowhere/python", place.env)
-    launch.start_if_needed(place.root / "nowhere", "/nowhere/python", place.env)
+    stub.start_recorder(place.store, "/nowhere/python", place.env)
+    stub.start_recorder(place.root / "nowhere", "/nowhere/python", place.env)
     assert place.recorders() == []
 
 

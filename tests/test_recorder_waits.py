@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from inotify import Opens, opens
-from test_recorder import SESSIONS, Place, talk, until
+from test_recorder import SESSIONS, Place, talk
+from waiting import until
 
 from sessgit.store import locks
 from sessgit.store.layout import StorePaths
@@ -31,8 +34,8 @@ def place(tmp_path: Path) -> Place:
 @contextmanager
 def waited_for(place: Place, session: str) -> Iterator[Opens]:
     """Holds a session's lock, and counts how often others try to get it."""
-    beside = StorePaths(place.store)
-    with locks.session_lock(beside, session) as held, opens(beside.lock(f"session-{session}")) as tries:
+    paths = StorePaths(place.store)
+    with locks.session_lock(paths, session) as held, opens(paths.lock(f"session-{session}")) as tries:
         assert held
         yield tries
 
@@ -48,15 +51,30 @@ def test_an_event_that_comes_while_a_command_has_the_session_is_recorded(place: 
     assert place.log() == ""
 
 
+def is_stopped_with_claim(place: Place, recorder: str) -> bool:
+    """Stop the recorder while it has the claim to read the spool; return whether it had it, else it goes on."""
+    waiting = StorePaths(place.store).waiting
+    os.kill(int(recorder), signal.SIGSTOP)
+    until(lambda: Path(f"/proc/{recorder}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+    if waiting.exists() and waiting.read_text().strip() == recorder:
+        return True
+    os.kill(int(recorder), signal.SIGCONT)
+    return False
+
+
 def test_while_one_waits_events_start_no_others(place: Place) -> None:
     paths = [talk(session, "one").save(place.projects) for session in SESSIONS]
     with waited_for(place, SESSIONS[0]) as tries:
         place.event("SessionStart", paths[0])
         until(lambda: tries.count >= 3)
+        (recorder,) = place.recorders()
+        until(lambda: is_stopped_with_claim(place, recorder))
         for path in paths:
             place.event("Stop", path, last_assistant_message="done: one")
-        assert len(place.recorders()) <= 2
+        assert place.recorders() == [recorder]
+        os.kill(int(recorder), signal.SIGCONT)
         until(lambda: [place.turns(session) for session in SESSIONS] == [0, 1, 1, 1, 1])
+    place.event("SessionStart", paths[0])  # it may have waited long enough while it was stopped
     until(lambda: place.turns(SESSIONS[0]) == 1)
     until(place.is_quiet)
 

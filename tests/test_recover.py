@@ -22,10 +22,9 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit import Store
 from sessgit.check import recover
-from sessgit.cli.commands import recover as recover_command
+from sessgit.cli.commands import maintain
 from sessgit.record import catch_up
-from sessgit.store import layout, locks, refs
-from sessgit.store.recorder import cursor as cursors
+from sessgit.store import layout, locks, recorder_state, refs
 
 NOTHING = "Nothing needs to be recovered.\n"
 THIRD = "5e551011-0000-4000-8000-000000000003"
@@ -145,10 +144,21 @@ def test_a_file_that_was_just_written_is_waited_for(sessgit: Shell, monkeypatch:
     monkeypatch.setattr(recover, "SETTLED", 1.5)
     path = hooked(sessgit, sessgit.talk().turns("one"))
     os.utime(path)
-    written = time.time()
+    written = path.stat().st_mtime
     (found,) = sessgit.json("recover")["sessions"]
     assert (found["id"], found["state"]) == (SESSION, "ended")
     assert time.time() - written >= 1.5
+
+
+def test_a_client_that_starts_meanwhile_is_left_alone(
+    sessgit: Shell, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recover, "SETTLED", 1.5)
+    path = hooked(sessgit, sessgit.talk().turns("one"))
+    os.utime(path)
+    monkeypatch.setattr(maintain, "wait_until_quiet", lambda here, seconds: (lie(path), says(sessgit, client.pid)))
+    assert sessgit.json("recover")["sessions"] == []
+    assert state(sessgit) == ("active", "turn")
 
 
 def test_one_that_is_written_all_the_time_is_not_waited_for_twice(
@@ -157,7 +167,7 @@ def test_one_that_is_written_all_the_time_is_not_waited_for_twice(
     monkeypatch.setattr(recover, "SETTLED", 1.5)
     path = hooked(sessgit, sessgit.talk().turns("one"))
     os.utime(path)
-    monkeypatch.setattr(recover_command, "_wait", lambda here, seconds: os.utime(path))
+    monkeypatch.setattr(maintain, "wait_until_quiet", lambda here, seconds: lie(path, -60.0))
     found = sessgit.json("recover")
     assert (found["sessions"], found["errors"], found["waiting"]) == ([], [], [{"id": SESSION, "seconds": 2}])
     assert state(sessgit) == ("active", "turn")
@@ -182,7 +192,7 @@ def test_what_nobody_left_is_not_recovered(sessgit: Shell) -> None:
     hooked(sessgit, sessgit.talk(OTHER).turns("two"))
     sessgit.out("archive", OTHER)
     hooked(sessgit, sessgit.talk(THIRD).turns("three")).unlink()
-    cursors.delete_cursor(layout.StorePaths(sessgit.store), THIRD)
+    recorder_state.delete_cursor(layout.StorePaths(sessgit.store), THIRD)
     assert sessgit.out("recover", "--all") == NOTHING
     sessgit.out("restore", THIRD)
     lie(next(sessgit.config.glob(f"projects/*/{THIRD}.jsonl")), 3600)

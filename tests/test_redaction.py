@@ -625,6 +625,13 @@ def agree(before: object, after: object, key: str = "") -> bool:
     return all(agree(a, b, key) for a, b in both)
 
 
+def test_a_key_that_a_secret_made_too_long_for_a_name_stays_none() -> None:
+    key = "-----BEGIN EC PRIVATE " + "KEY-----\n" + "aB1/" * 16 + "\n$ "
+    clean, count = redact_line(json.dumps({key: "0" + "aB1cD2eF3gH4" * 4}).encode())
+    assert count == 1
+    assert redact_line(clean) == (clean, 0)
+
+
 @given(JSON, st.booleans())
 def test_any_document_stays_itself_but_for_its_secrets(value: object, ascii_only: bool) -> None:
     raw = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")

@@ -13,7 +13,7 @@ from shell import Shell
 from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import home
-from sessgit.store.secrets import objects
+from sessgit.store import object_scan
 
 KINDS_AT_LEAST = 60
 
@@ -101,7 +101,7 @@ def test_there_are_as_many_kinds_as_promised() -> None:
 
 def everything(store: Path) -> Iterator[tuple[str, bytes]]:
     """All objects and files of a store."""
-    for one in objects.all_objects(store, lambda done, total: None):
+    for one in object_scan.all_objects(store, lambda done, total: None):
         yield f"{one.kind} {one.id}", one.data
     for path in store.rglob("*"):
         if path.is_file() and "objects" not in path.relative_to(store).parts:

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from clones import bare
 from plain import run_git
+from servers import PASSWORD, USER, http
 from shell import Shell
 from transcripts import OTHER, SESSION
 
-from sessgit.store import refs
+from sessgit.store import refs, remotes
 
 UNSAFE = (
     "refs/heads/../../e-vil",
@@ -48,8 +49,28 @@ def left(remote: str, name: str) -> dict[str, str]:
     return {"what": name, "reason": "git does not serve a ref with that name", "hint": hint}
 
 
-@pytest.mark.parametrize("form", ["{}", "file://{}"])
-@pytest.mark.parametrize("name", [*UNSAFE, "refs/heads/a..b", "refs/heads/x.lock"])
+SSH = "ssh://host{}"
+REFUSED = ("refs/heads/a..b", "refs/heads/x.lock")
+
+
+@pytest.fixture
+def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ssh that runs the command on this machine."""
+    program = tmp_path / "ssh"
+    program.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n')
+    program.chmod(0o700)
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(program))
+    monkeypatch.setenv("GIT_SSH_VARIANT", "ssh")
+
+
+@pytest.mark.usefixtures("ssh")
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [
+        *((form, name) for form in ("{}", "file://{}") for name in (*UNSAFE, *REFUSED)),
+        *((SSH, name) for name in REFUSED),
+    ],
+)
 def test_a_ref_of_such_a_name_keeps_no_other_from_coming(
     sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remote: Path, name: str, form: str
 ) -> None:
@@ -83,6 +104,61 @@ def test_what_is_new_there_comes_too(
     monkeypatch.setenv("SESSGIT_STORE", str(second))
     assert [one["turns"] for one in sessgit.json("pull")["changes"]] == [1]
     assert refs.read(second, f"refs/heads/{SESSION}") == refs.read(first, f"refs/heads/{SESSION}")
+
+
+@pytest.mark.usefixtures("ssh")
+@pytest.mark.parametrize("name", REFUSED)
+def test_nor_where_refs_are_fetched_by_patterns(
+    sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remote: Path, name: str
+) -> None:
+    monkeypatch.setattr(remotes, "_FEW_REFS", 0)
+    spoil(remote, name)
+    monkeypatch.setenv("SESSGIT_STORE", str(tmp_path / "second"))
+    sessgit.out("remote", "add", "origin", SSH.format(remote))
+    done = sessgit.json("pull")
+    assert (len(done["changes"]), done["skipped"]) == (2, [left(SSH.format(remote), name)])
+
+
+@pytest.mark.usefixtures("ssh")
+@pytest.mark.parametrize("name", UNSAFE)
+def test_a_name_at_which_git_ends_on_another_machine_is_reported(sessgit: Shell, remote: Path, name: str) -> None:
+    """git there lists no ref after that one, and packs no objects while the name is among or right after its tags."""
+    spoil(remote, name)
+    sessgit.out("remote", "add", "far", SSH.format(remote))
+    done = sessgit("pull", "far")
+    assert done.code == 7
+    assert done.err.splitlines() == [
+        f"Error: git at far refuses a dangerous ref name: packed refname is dangerous: {name}.",
+        f"Hint: Delete the line of that ref from the file packed-refs in {SSH.format(remote)}.",
+    ]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_ref_that_git_refuses_keeps_no_other_from_coming_by_http(
+    sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remote: Path, name: str
+) -> None:
+    spoil(remote, name)
+    monkeypatch.setenv("SESSGIT_STORE", str(tmp_path / "second"))
+    with http(tmp_path) as host:
+        sessgit.out("remote", "add", "origin", f"http://{USER}:{PASSWORD}@{host}/remote")
+        done = sessgit.json("pull")
+    assert (len(done["changes"]), done["skipped"]) == (2, [left(f"http://{USER}:***@{host}/remote", name)])
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_where_git_ends_at_a_name_by_http_the_server_knows_why(
+    sessgit: Shell, tmp_path: Path, remote: Path, name: str
+) -> None:
+    """A web server keeps git's message for its log."""
+    spoil(remote, name)
+    with http(tmp_path) as host:
+        sessgit.out("remote", "add", "far", f"http://{USER}:{PASSWORD}@{host}/remote")
+        done = sessgit("pull", "far")
+    assert done.code == 7
+    assert done.err.splitlines() == [
+        "Error: cannot reach far: expected flush after ref listing.",
+        "Hint: git there failed while it listed its refs: the log of its web server says why.",
+    ]
 
 
 def test_nothing_goes_where_git_ends_at_a_name(sessgit: Shell, remote: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from shell import Shell
 
-from sessgit.store.remote import transport
-from sessgit.store.remote.remotes import Remote
+from sessgit.store import git
+from sessgit.store.remotes import Remote
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from sessgit.store.remote.remotes import Remote
 )
 def test_all_of_it_is_hidden(url: str, shown: str, secrets: tuple[str, ...]) -> None:
     assert Remote("origin", url).shown == shown
-    assert transport.url_secrets(url) == secrets
+    assert git.url_secrets(url) == secrets
 
 
 def test_nothing_of_it_is_printed(sessgit: Shell) -> None:

@@ -20,11 +20,10 @@ from servers import PASSWORD, USER, daemon, hook, http, ssh
 from transcripts import OTHER, SESSION
 
 from sessgit.errors import ConflictError, MovedError, NotFoundError, RefusedError, StoreError, UsageError
-from sessgit.store import layout, refs
+from sessgit.store import git, layout, refs, remotes
 from sessgit.store import store as stores
 from sessgit.store.layout import StorePaths
-from sessgit.store.remote import incoming, outgoing, remotes, transport
-from sessgit.store.remote.remotes import Connection, Remote
+from sessgit.store.remotes import Connection, Remote
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move, move_all
 
@@ -127,8 +126,9 @@ def test_settings_of_a_remote_without_a_url_are_replaced(store: Store, git: Git)
 def test_a_config_that_git_has_locked_stays(store: Store) -> None:
     lock, before = store.path / "config.lock", (store.path / "config").read_bytes()
     lock.touch()
-    with pytest.raises(StoreError, match="cannot change the store's git config: File exists"):
+    with pytest.raises(StoreError, match="cannot change the store's git config: File exists") as error:
         remotes.add_remote(store.path, "origin", "/srv/hub")
+    assert error.value.hint == f"Is {store.path} yours and writable?"
     assert lock.exists() and (store.path / "config").read_bytes() == before
 
 
@@ -361,12 +361,11 @@ def test_ten_thousand_refs_are_one_pattern_to_git(store: Store) -> None:
     oid = "1" * 40
     there = dict.fromkeys([*names, "refs/heads/Main", "refs/tags/v1", "refs/tags/v1^{}"], oid)
     pattern = "+refs/heads/*:refs/remotes/origin/heads/*"
-    assert incoming.pattern_refspecs("origin", names, there, {}) == [pattern, "^refs/heads/Main"]
+    assert remotes.pattern_refspecs("origin", names, there, {}) == [pattern, "^refs/heads/Main"]
     known = {layout.tracking_ref("origin", name): oid for name in names[1:]}
-    assert incoming.pattern_refspecs("origin", names[:1], there, known) == [pattern, "^refs/heads/Main"]
-    with outgoing.push_repository(
-        store.path, "origin", "/srv/hub", {}, [Move(name, None, oid) for name in names], {}
-    ) as folder:
+    assert remotes.pattern_refspecs("origin", names[:1], there, known) == [pattern, "^refs/heads/Main"]
+    link = Connection(remotes.Remote("origin", "/srv/hub"), {}, lambda piece: None)
+    with remotes.push_repository(store.path, link, [Move(name, None, oid) for name in names], {}) as folder:
         assert run_git(folder, "config", "--get-all", f"remote.{folder.name}.push") == "refs/heads/*:refs/heads/*\n"
 
 
@@ -374,7 +373,7 @@ def test_ten_thousand_refs_are_one_pattern_to_git(store: Store) -> None:
     "name", ["refs/heads/ä", "refs/heads/a..b", "refs/heads/a.lock", "refs/heads/.a", "refs/heads/^a"]
 )
 def test_what_git_might_not_take_is_never_said_to_it(name: str) -> None:
-    assert incoming.pattern_refspecs("o", [HEAD], {HEAD: "1" * 40, name: "1" * 40}, {}) == incoming.refspecs_for(
+    assert remotes.pattern_refspecs("o", [HEAD], {HEAD: "1" * 40, name: "1" * 40}, {}) == remotes.refspecs_for(
         "o", [HEAD]
     )
 
@@ -392,7 +391,7 @@ def test_only_what_is_named_goes(store: Store, link: Connection, hub: Path) -> N
 def test_a_push_leaves_nothing_beside_the_store(store: Store, link: Connection, hub: Path) -> None:
     state = StorePaths(store.path).state
     before = sorted(state.iterdir())
-    left = state / "push-killed"
+    left = state / "push-a2345678"
     left.mkdir()
     os.utime(left, (0, 0))
     one, two = commits(store, 2)
@@ -757,5 +756,5 @@ LOGIN = st.text(
 @given(user=LOGIN, password=LOGIN, scheme=st.sampled_from(["https", "http", "ssh", "HTTPS"]))
 def test_no_password_is_ever_shown(user: str, password: str, scheme: str) -> None:
     url = f"{scheme}://{user}:{password}@host/hub"
-    assert f":{password}@" not in transport.shown_url(f"fatal: unable to access '{url}/': no")
-    assert password in transport.url_secrets(url)
+    assert f":{password}@" not in git.shown_url(f"fatal: unable to access '{url}/': no")
+    assert password in git.url_secrets(url)

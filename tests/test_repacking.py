@@ -10,18 +10,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from homes import claude_homes
 from plain import run_git
 from shell import Shell
 from transcripts import OTHER, SESSION
+from waiting import PATIENCE, until
 
+from sessgit.check import gc
+from sessgit.purge import denied_values, purge
+from sessgit.record import imports
 from sessgit.recorder import drain
-from sessgit.store import locks, log, refs
+from sessgit.store import locks, log, maintenance, refs
 from sessgit.store.layout import StorePaths
-from sessgit.store.packing import background_repack
 
 WORD = "word-that-goes-4711"
 FILES = 6
@@ -30,7 +33,7 @@ FILES = 6
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1)
+    monkeypatch.setattr(maintenance, "LEAST_REPACK_BYTES", 1)
 
 
 @pytest.fixture
@@ -55,13 +58,6 @@ def versions(sessgit: Shell, session: str = SESSION) -> None:
     sessgit.keep(talk)
 
 
-def until(is_so: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def packs(store: Path) -> set[str]:
     return {path.name for path in (store / "objects" / "pack").iterdir()}
 
@@ -81,13 +77,13 @@ def size(store: Path) -> int:
 
 def test_an_import_is_packed_once_more_in_the_background(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     versions(sessgit)
-    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1 << 30)
+    monkeypatch.setattr(maintenance, "LEAST_REPACK_BYTES", 1 << 30)
     sessgit.out("import")
     before, held, quick = packs(sessgit.store), refs.read_all(sessgit.store), size(sessgit.store)
-    assert background_repack.noted_packs(sessgit.store) == {Path(name).stem for name in before}
-    assert not background_repack.start_repack(sessgit.store, os.environ)  # so little is left until there is more
+    assert maintenance.noted_packs(sessgit.store) == {Path(name).stem for name in before}
+    assert not maintenance.start_repack(sessgit.store, os.environ)  # so little is left until there is more
     versions(sessgit, OTHER)
-    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1)
+    monkeypatch.setattr(maintenance, "LEAST_REPACK_BYTES", 1)
     sessgit.out("import")
     until(lambda: is_done(sessgit.store))
     assert not before & packs(sessgit.store)
@@ -112,17 +108,19 @@ def test_a_command_that_needs_the_store_ends_it(
     sessgit: Shell, slow_git: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], tmp_path: Path
 ) -> None:
     versions(sessgit)
-    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1 << 30)
+    monkeypatch.setattr(maintenance, "LEAST_REPACK_BYTES", 1 << 30)
     sessgit.out("import")
     versions(sessgit, OTHER)
-    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1)
-    assert background_repack.start_repack(sessgit.store, {**os.environ, "PATH": f"{slow_git}:{os.environ['PATH']}"})
+    monkeypatch.setattr(maintenance, "LEAST_REPACK_BYTES", 1)
+    assert maintenance.start_repack(sessgit.store, {**os.environ, "PATH": f"{slow_git}:{os.environ['PATH']}"})
     until((tmp_path / "packs").exists)
     assert sessgit.json("status")["packing"] is True
-    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1 << 30)
+    monkeypatch.setattr(maintenance, "LEAST_REPACK_BYTES", 1 << 30)
+    for waiting in (gc, denied_values, imports, purge):
+        monkeypatch.setattr(waiting, "_LOCK_WAIT", 2 * PATIENCE)
     began = time.monotonic()
     assert sessgit(*command).code == 0
-    assert time.monotonic() - began < 9  # a command waits for ten seconds, and gives up
+    assert time.monotonic() - began < PATIENCE  # it would wait for twice that, and give up
     assert not locks.is_repack_running(StorePaths(sessgit.store))
     whole(sessgit.store)
 
@@ -131,9 +129,9 @@ def test_one_that_was_killed_is_begun_again_by_the_next_recorder(
     sessgit: Shell, slow_git: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     versions(sessgit)
-    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1 << 30)
+    monkeypatch.setattr(maintenance, "LEAST_REPACK_BYTES", 1 << 30)
     sessgit.out("import")
-    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1)
+    monkeypatch.setattr(maintenance, "LEAST_REPACK_BYTES", 1)
     command = [sys.executable, "-m", "sessgit.recorder.packer", str(sessgit.store)]
     env = {**os.environ, "PATH": f"{slow_git}:{os.environ['PATH']}"}
     packer = subprocess.Popen(command, env=env, start_new_session=True)
@@ -144,7 +142,9 @@ def test_one_that_was_killed_is_begun_again_by_the_next_recorder(
     assert StorePaths(sessgit.store).repacking.exists()
     before = packs(sessgit.store)
     whole(sessgit.store)
-    drain.drain_spool(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
+    drain.drain_spool(
+        sessgit.store, claude_homes(sessgit.config), {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]}
+    )
     until(lambda: is_done(sessgit.store))
     assert not before & packs(sessgit.store)
     whole(sessgit.store)
@@ -152,7 +152,7 @@ def test_one_that_was_killed_is_begun_again_by_the_next_recorder(
 
 def test_killed_at_any_moment(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     versions(sessgit)
-    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1 << 30)
+    monkeypatch.setattr(maintenance, "LEAST_REPACK_BYTES", 1 << 30)
     sessgit.out("import")
     held = refs.read_all(sessgit.store)
     chance, command = random.Random(1), [sys.executable, "-m", "sessgit.recorder.packer", str(sessgit.store)]
@@ -171,7 +171,7 @@ def test_killed_at_any_moment(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_second_one_leaves_the_work_to_the_first(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1 << 30)
+    monkeypatch.setattr(maintenance, "LEAST_REPACK_BYTES", 1 << 30)
     versions(sessgit)
     sessgit.out("import")
     before = packs(sessgit.store)
@@ -182,7 +182,7 @@ def test_a_second_one_leaves_the_work_to_the_first(sessgit: Shell, monkeypatch: 
 
 
 def test_after_a_full_packing_nothing_is_left_to_do(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_repack, "LEAST_BYTES", 1 << 30)
+    monkeypatch.setattr(maintenance, "LEAST_REPACK_BYTES", 1 << 30)
     versions(sessgit)
     sessgit.out("import")
     assert StorePaths(sessgit.store).repacking.exists()

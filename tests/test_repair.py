@@ -198,7 +198,7 @@ def test_secrets_stay_replaced_and_are_told(sessgit: Shell) -> None:
 
     sessgit.recorded(sessgit.talk().prompt(f"the key is {SECRET}").call_only("Bash"))
     done = sessgit("repair", "5e55")
-    assert done.err == "Missing in it: 1 redacted secret.\n"
+    assert done.err == "1 secret is redacted in it.\n"
     assert SECRET.encode() not in next(sessgit.config.glob(f"projects/*/{MENDED}.jsonl")).read_bytes()
 
 
@@ -316,7 +316,7 @@ def test_a_file_in_another_encoding(sessgit: Shell) -> None:
     wide = path.read_bytes().decode().encode("utf-16")
     path.write_bytes(wide)
     assert "  it has no transcript lines" in sessgit("import").err
-    path.write_bytes(b'{"type":"mode","mode":"normal"}\n' + wide)
+    path.write_bytes(b'{"type":"mode","mode":"normal","sessionId":"%s"}\n' % SESSION.encode() + wide)
     sessgit.out("import", str(path))
     done = sessgit("repair", "5e55")
     assert (done.code, done.err) == (

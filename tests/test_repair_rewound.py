@@ -10,7 +10,7 @@ from shell import Shell
 from test_repair import MENDED, replaced, report, said
 from transcripts import Talk
 
-from sessgit.agents.claude.chain_repair import chain
+from sessgit.agents.claude import repair as chain
 
 
 def rewound(sessgit: Shell) -> Talk:

@@ -14,8 +14,10 @@ from sessgit.model.conversation.content import Call, Change
 from sessgit.model.conversation.turn import Cell
 from sessgit.model.program_input import Outcome
 from sessgit.replay import compare
-from sessgit.replay.sandbox.workspace import is_below, path_replacer
+from sessgit.replay.sandbox.isolation import is_below
+from sessgit.replay.sandbox.workspace import path_replacer
 
+TOOLS = agents.of_programs().tools
 ANY = st.text(st.sampled_from("ab\n \t→1:/.-\0é\u202e"), max_size=30)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab", max_size=3),
@@ -32,8 +34,8 @@ def call(output: str, tool: str = "Bash", *, ok: bool = True, **more: Any) -> Ca
 def test_a_text_is_equal_to_itself(text: str) -> None:
     found = compare.compare_texts(text, text + "\n")
     assert found.equal and found.diff == ()
-    assert compare.compare_shell(call(text, exit_code=0), 0, text).equal
-    assert compare.compare_search(call(text, "Glob"), text, ("/x",)).equal
+    assert compare.compare_shell(TOOLS, call(text, exit_code=0), 0, text).equal
+    assert compare.compare_search(TOOLS, call(text, "Glob"), text, ("/x",)).equal
 
 
 @given(ANY, ANY)
@@ -77,7 +79,7 @@ def test_values_are_equal_as_json(a: Any, b: Any) -> None:
     ],
 )  # fmt: skip
 def test_commands(recorded: str, code: int, now: str, exit_code: int | None, equal: bool) -> None:
-    found = compare.compare_shell(call(recorded, ok=code == 0, exit_code=exit_code), code, now)
+    found = compare.compare_shell(TOOLS, call(recorded, ok=code == 0, exit_code=exit_code), code, now)
     assert found.equal is equal, found
 
 
@@ -85,17 +87,17 @@ def test_lines_of_files_in_either_form_of_the_client() -> None:
     lines = [(7, "a"), (8, ""), (9, "\tb → c")]
     old = "     7→a\n     8→\n     9→\tb → c\n    10→\n\n<system-reminder>\nWhenever\n</system-reminder>\n"
     for recorded in (old, "7\ta\n8\t\n9\t\tb → c\n10\t"):
-        assert compare.compare_read(call(recorded, "Read"), lines).equal
-    assert not compare.compare_read(call(old, "Read"), [(8, "a"), (9, ""), (10, "\tb → c")]).equal
+        assert compare.compare_read(TOOLS, call(recorded, "Read"), lines).equal
+    assert not compare.compare_read(TOOLS, call(old, "Read"), [(8, "a"), (9, ""), (10, "\tb → c")]).equal
     empty = "<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>"
-    assert compare.compare_read(call(empty, "Read"), []).equal
+    assert compare.compare_read(TOOLS, call(empty, "Read"), []).equal
 
 
 def test_what_is_found_counts_in_any_order_and_from_any_folder() -> None:
     found = "Found 2 files\n/p/src/a.py\n/p/b.py"
-    assert compare.compare_search(call(found, "Grep"), "b.py\nsrc/a.py", ("/p",)).equal
-    assert compare.compare_search(call("No files found", "Glob"), "No matches found", ("/p",)).equal
-    assert not compare.compare_search(call(found, "Grep"), "b.py", ("/p",)).equal
+    assert compare.compare_search(TOOLS, call(found, "Grep"), "b.py\nsrc/a.py", ("/p",)).equal
+    assert compare.compare_search(TOOLS, call("No files found", "Glob"), "No matches found", ("/p",)).equal
+    assert not compare.compare_search(TOOLS, call(found, "Grep"), "b.py", ("/p",)).equal
 
 
 def test_files_that_were_written() -> None:

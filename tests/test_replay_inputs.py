@@ -19,7 +19,7 @@ from strategies import SECRET
 from test_cells_hostile import put
 from transcripts import SESSION
 
-from sessgit.replay import model_runner
+from sessgit.replay import inputs
 from sessgit.store import layout
 
 EACH = """\
@@ -139,10 +139,10 @@ def test_the_clients_own_way(talked: Shell, tmp_path: Path) -> None:
 
 
 def test_which_way_is_meant() -> None:
-    assert model_runner.guess_protocol("claude -p") == "stream-json"
-    assert model_runner.guess_protocol("A=1 /usr/bin/claude") == "stream-json"
-    assert model_runner.guess_protocol("python claude") == "each"
-    assert model_runner.guess_protocol("") == "each"
+    assert inputs.guess_protocol("claude -p") == "stream-json"
+    assert inputs.guess_protocol("A=1 /usr/bin/claude") == "stream-json"
+    assert inputs.guess_protocol("python claude") == "each"
+    assert inputs.guess_protocol("") == "each"
 
 
 @pytest.mark.parametrize(

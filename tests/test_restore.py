@@ -138,17 +138,15 @@ def test_only_whole_conversations(sessgit: Shell) -> None:
     done = sessgit("restore", "5e55@1")
     assert (done.code, done.err) == (
         2,
-        "Error: only whole conversations can be restored.\n"
-        "Hint: `sessgit fork 5e551011 --at 1` makes a conversation of its first turns.\n",
+        "Error: only a whole conversation can be restored.\n"
+        "Hint: `sessgit fork 5e551011 --at 1` makes a conversation that ends there.\n",
     )
 
 
 def test_a_hint_names_one_of_two_whose_ids_begin_alike(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two"), sessgit.talk(OTHER).turns("one", "three"))
     done = sessgit("restore", f"{SESSION}@1")
-    assert done.err.splitlines()[-1] == (
-        f"Hint: `sessgit fork {SESSION} --at 1` makes a conversation of its first turns."
-    )
+    assert done.err.splitlines()[-1] == (f"Hint: `sessgit fork {SESSION} --at 1` makes a conversation that ends there.")
 
 
 def test_resume_restores_first(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -174,8 +172,8 @@ def test_resume_only_at_the_end(sessgit: Shell) -> None:
     done = sessgit("resume", "5e55@1", "--print")
     assert (done.code, done.err) == (
         2,
-        "Error: a conversation can only be continued at its end.\n"
-        "Hint: `sessgit fork 5e551011 --at 1 --run` continues from there.\n",
+        "Error: only a whole conversation can be continued.\n"
+        "Hint: `sessgit fork 5e551011 --at 1 --run` makes a conversation that ends there.\n",
     )
 
 
@@ -196,9 +194,13 @@ def test_the_last_lines_of_a_killed_client_are_recorded_once_it_has_been_quiet(s
     path = sessgit.keep(talk.turns("two").title("A late title"))
     sessgit.out("log", "5e55")
     assert sessgit.json("restore", "5e55", "--verify")["missing"] >= len(talk.lines[-1])
+    hint = "Lines after the last turn are missing: its client was killed. To record them: sessgit recover\n"
+    for arguments in (("--verify",), ("-o", str(sessgit.home / "copy")), ("-o", "-")):
+        assert sessgit("restore", "5e55", *arguments).err.endswith(hint)
 
-    os.utime(path, (path.stat().st_mtime - 120,) * 2)
+    os.utime(path, (sessgit.now - 120,) * 2)
     assert sessgit.json("restore", "5e55", "--verify")["missing"] == 0
+    assert sessgit("restore", "5e55", "--verify").err == ""
     data = path.read_bytes()
     path.unlink()
     sessgit.out("restore", "5e55")
@@ -231,6 +233,7 @@ def test_a_file_that_has_gone_on_is_said_to_be_there(sessgit: Shell, monkeypatch
     with path.open("ab") as file:
         file.write(b'{"type":"mode"}\n')
     done = sessgit("restore", "5e55")
-    assert (done.code, done.err.splitlines()[-1]) == (3, "Hint: Nothing needs to be restored.")
+    hint = "Hint: Nothing needs to be restored. To record the rest, use `sessgit import FILE`."
+    assert (done.code, done.err.splitlines()[-1]) == (3, hint)
     assert sessgit("restore", "5e55", "--output", str(sessgit.home / "none" / "x")).code == 4
     assert not (sessgit.home / "none").exists()

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from homes import claude_homes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pingpong import pair, uuids
@@ -21,7 +22,7 @@ from sessgit.history import reassemble
 from sessgit.history.reassemble import Piece
 from sessgit.model.conversation.message import Extent
 from sessgit.model.line_list import LineFile
-from sessgit.store.recorder import cursor as cursors
+from sessgit.store import recorder_state
 from sessgit.store.store import Store
 
 SHORT = "export DB_PASSWORD=Tr0ub4dor3"
@@ -42,7 +43,7 @@ def back(store: Store, claude: Path) -> Path:
     """The transcript deleted and restored."""
     path = claude / f"{SESSION}.jsonl"
     path.unlink()
-    restore.restore_session(store, SESSION, claude.parents[1])
+    restore.restore_session(store, SESSION, claude_homes(claude.parents[1]))
     return path
 
 
@@ -85,7 +86,7 @@ def test_a_rewind_in_the_restored_file(keep: Keep, store: Store, claude: Path, g
     path = back(store, claude)
     assert uuids(path.read_bytes()) == of_talk(talk)
     refs = git("for-each-ref")
-    cursors.delete_cursor(store.beside, SESSION)
+    recorder_state.delete_cursor(store.paths, SESSION)
     assert not keep(path, final=True).changed
     assert git("for-each-ref") == refs
 
@@ -124,7 +125,7 @@ def test_a_copy_by_the_client_with_words_replaced_goes_on(keep: Keep, store: Sto
     path = claude / f"{OTHER}.jsonl"
     for number in range(3):
         path.unlink()
-        restore.restore_session(store, OTHER, claude.parents[1])
+        restore.restore_session(store, OTHER, claude_homes(claude.parents[1]))
         assert uuids(path.read_bytes()) == of_talk(copy)
         adopt(copy, path)
         keep(copy.turns(f"{number} {LONG}"), final=True)
@@ -180,7 +181,7 @@ def test_no_line_is_ever_lost(data: st.DataObject) -> None:
                 here.adopt()
         here.keep()
         refs = here.refs()
-        cursors.delete_cursor(here.store.beside, SESSION)
+        recorder_state.delete_cursor(here.store.paths, SESSION)
         assert not here.record().changed
         assert here.refs() == refs
         assert uuids(restore.rebuild_file(here.store, SESSION).data) == of_talk(talk)

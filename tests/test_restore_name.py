@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
+from homes import claude_homes
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.agents.claude.writer import transcript
+from sessgit.agents.claude import writer as transcript
 from sessgit.branch import restore
 from sessgit.cli import text
 from sessgit.store.store import Store
@@ -22,7 +23,9 @@ def test_a_line_with_a_name_that_is_not_recorded_yet_is_nothing_else(sessgit: Sh
     path = sessgit.recorded(sessgit.talk().turns("one"))
     path.unlink()
     sessgit.out("rename", "5e55", "parser rewrite")
-    first, again = (restore.restore_session(Store(sessgit.store), SESSION, sessgit.config) for _ in range(2))
+    first, again = (
+        restore.restore_session(Store(sessgit.store), SESSION, claude_homes(sessgit.config)) for _ in range(2)
+    )
     assert (first.already, first.named) == (False, True)
     assert (again.already, again.named, again.restored.missing) == (True, True, 0)
 

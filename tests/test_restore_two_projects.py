@@ -11,10 +11,11 @@ from transcripts import SESSION, Talk
 from sessgit.branch import restore
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.store.context import Context
 
 
 def read(clone: Clone, path: Path) -> None:
-    record(clone.store, clone.index, TranscriptSource(path, SESSION, clone.config), RecordRules())
+    record(Context(clone.index), TranscriptSource(path, SESSION, clone.config), RecordRules())
 
 
 def writer(talk: Talk) -> Talk:

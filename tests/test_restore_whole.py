@@ -8,11 +8,12 @@ import shlex
 from pathlib import Path
 
 import pytest
-from beside import PLAN, helped, lay_beside, side_files, wipe
+from homes import claude_homes
 from hypothesis import given
 from hypothesis import strategies as st
 from plain import Keep, run_git
 from shell import Shell
+from sidecar_files import PLAN, helped, lay_beside, side_files, wipe
 from strategies import SECRET
 from transcripts import OTHER, SESSION, Talk, subagent
 
@@ -26,9 +27,10 @@ from sessgit.history import client_files
 from sessgit.model.conversation.session import Session
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.store import recorder_state
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
 
 
@@ -129,17 +131,17 @@ def test_a_subagent_in_pieces_and_one_that_a_rewind_left(keep: Keep, store: Stor
     config = claude.parents[1]
     whole = {p: p.read_bytes() for p in (path, gone, claude / f"{SESSION}.jsonl")}
     wipe(config)
-    done = restore.restore_session(store, SESSION, config)
+    done = restore.restore_session(store, SESSION, claude_homes(config))
     assert {p: p.read_bytes() for p in whole} == whole
     assert [(file.path, file.outcome) for file in done.files] == [(path, "written"), (gone, "written")]
     # Recorded once more from its beginning, nothing is new and nothing comes twice.
-    cursors.delete_cursor(store.beside, SESSION)
+    recorder_state.delete_cursor(store.paths, SESSION)
     assert not keep(claude / f"{SESSION}.jsonl", final=True).changed
     subagent(claude, later, "abc", "e")
     keep(Talk(file=talk.file).rewind(3).prompt("three").answer("Three."), final=True)
     data = path.read_bytes()
     path.unlink()
-    restore.restore_session(store, SESSION, config)
+    restore.restore_session(store, SESSION, claude_homes(config))
     assert path.read_bytes() == data
 
 
@@ -154,7 +156,7 @@ def test_the_folder_of_an_older_client(keep: Keep, store: Store, claude: Path) -
     keep(talk.answer("One."), final=True)
     data = flat.read_bytes()
     wipe(claude.parents[1])
-    restore.restore_session(store, SESSION, claude.parents[1])
+    restore.restore_session(store, SESSION, claude_homes(claude.parents[1]))
     assert (flat.read_bytes(), nested.exists()) == (data, False)
 
 
@@ -165,10 +167,10 @@ def test_notes_on_a_subagent_are_the_last_ones(keep: Keep, store: Store, claude:
     keep(talk.answer("One."))
     notes.write_text('{"agentType":"general-purpose","finished":true}')
     keep(talk.turns("two"), final=True)
-    cursors.delete_cursor(store.beside, SESSION)
+    recorder_state.delete_cursor(store.paths, SESSION)
     assert not keep(claude / f"{SESSION}.jsonl", final=True).changed
     wipe(claude.parents[1])
-    restore.restore_session(store, SESSION, claude.parents[1])
+    restore.restore_session(store, SESSION, claude_homes(claude.parents[1]))
     assert notes.read_text() == '{"agentType":"general-purpose","finished":true}'
 
 
@@ -270,9 +272,9 @@ def test_a_folder_that_is_gone_is_told(sessgit: Shell) -> None:
     ("arguments", "code", "error"),
     [
         (("--project", "/nowhere"), 4, "Error: there is no folder /nowhere.\n"),
-        (("--project", "/", "--verify"), 2, "Error: --project cannot be combined with --output or --verify.\n"),
-        (("--project", "/", "--output", "x"), 2, "Error: --project cannot be combined with --output or --verify.\n"),
-        (("--all-lost",), 2, "Error: --all-lost restores every lost conversation to its own place.\n"),
+        (("--project", "/", "--verify"), 2, "Error: --project and --verify cannot be combined.\n"),
+        (("--project", "/", "--output", "x"), 2, "Error: --project and --output cannot be combined.\n"),
+        (("--all-lost",), 2, "Error: --all-lost and ADDRESS cannot be combined.\n"),
     ],
 )
 def test_what_is_refused(sessgit: Shell, arguments: tuple[str, ...], code: int, error: str) -> None:
@@ -328,8 +330,8 @@ def test_what_cannot_come_back_is_named_and_the_others_go_on(sessgit: Shell, tmp
 def test_a_place_that_is_not_known(store: Store, keep: Keep, claude: Path, tmp_path: Path) -> None:
     keep(Talk(cwd="").turns("one").save(tmp_path), final=True)
     with pytest.raises(Exception, match="the place of"):
-        restore.restore_session(store, SESSION, claude.parents[1])
-    assert client_files.transcript_place(tmp_path, Session(SESSION, SESSION)) is None
+        restore.restore_session(store, SESSION, claude_homes(claude.parents[1]))
+    assert client_files.transcript_place(claude_homes(tmp_path), Session(SESSION, SESSION)) is None
 
 
 def test_a_file_that_comes_meanwhile_is_not_written_over(tmp_path: Path) -> None:
@@ -357,7 +359,7 @@ def test_subagents_come_back_however_they_grew(tmp_path_factory: pytest.TempPath
 
     def keep() -> None:
         source = TranscriptSource(talk.save(folder), SESSION, top / "claude", final=True)
-        record(store, index, source, RecordRules())
+        record(Context(index), source, RecordRules())
 
     for number, step in enumerate([*steps, "turn", "keep"]):
         if step in ("say", "say other"):
@@ -369,9 +371,9 @@ def test_subagents_come_back_however_they_grew(tmp_path_factory: pytest.TempPath
         elif step == "keep":
             keep()
         else:
-            cursors.delete_cursor(store.beside, SESSION)
+            recorder_state.delete_cursor(store.paths, SESSION)
     whole = {path: path.read_bytes() for path in (folder / SESSION).glob("subagents/*")}
     wipe(top / "claude")
-    restore.restore_session(store, SESSION, top / "claude")
+    restore.restore_session(store, SESSION, claude_homes(top / "claude"))
     assert {path: path.read_bytes() for path in whole} == whole
     index.close()

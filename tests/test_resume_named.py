@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from shell import Shell
 
-from sessgit.branch import fork
+from sessgit.agents.claude import home
 from sessgit.model.conversation.session import Session
 
 NAMED = "my-session"
@@ -53,6 +53,6 @@ def test_it_is_started_as_it_is_printed(sessgit: Shell, ran: list[list[str]], ch
 def test_no_option_of_the_clients_comes_out_of_a_state() -> None:
     uuid = "5e551011-0000-4000-8000-000000000001"
     state = Session("s", NAMED, transcript="--dangerously-skip-permissions")
-    assert fork.resume_id(state) == NAMED
-    assert fork.resume_id(replace(state, transcript="/a b/my-session.jsonl")) == "/a b/my-session.jsonl"
-    assert fork.resume_id(replace(state, agent_id=uuid, transcript="/a/b.jsonl")) == uuid
+    assert home.resume(state)[-1] == NAMED
+    assert home.resume(replace(state, transcript="/a b/my-session.jsonl"))[-1] == "/a b/my-session.jsonl"
+    assert home.resume(replace(state, agent_id=uuid, transcript="/a/b.jsonl"))[-1] == uuid

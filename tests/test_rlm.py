@@ -19,8 +19,9 @@ from plain import run_git
 from shell import Shell
 
 from sessgit.errors import NotFoundError
-from sessgit.exchange.layouts.rlm import sessions as layout
-from sessgit.exchange.layouts.rlm import turns
+from sessgit.exchange import rlm as layout
+from sessgit.exchange import rlm_turns as turns
+from sessgit.exchange import values
 from sessgit.model.foreign_session import ForeignSession
 from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Reason, Step, Task, ToolCall
 
@@ -162,6 +163,7 @@ def test_a_folder_of_a_session(tmp_path: Path) -> None:
     }  # fmt: skip
     assert {path for path in found.kept if path != "rlm/session.json"} == {
         "rlm/cells/odd.json", "rlm/cells/torn.json", "rlm/file-access.jsonl", "rlm/memory-snapshot.json",
+        "rlm/parts.json",
     }  # fmt: skip
     told = outcomes(tmp_path)
     at = f"rlm-sessions/{RLM}"
@@ -177,6 +179,18 @@ def test_cells_without_a_conversation_have_a_turn_of_their_own(tmp_path: Path) -
     (turn,) = only(tmp_path).turns
     assert (turn.prompt, turn.time) == (turns.CELLS_PROMPT, BORN + 1)
     assert [part.task.id for part in turn.parts if isinstance(part, Step)] == [A, B]
+
+
+def test_cells_from_before_the_first_prompt_come_before_it() -> None:
+    builder = turns.TurnBuilder()
+    builder.messages([{"role": "user", "content": "hello", "timestamp": BORN + 5}])
+    builder.cells([turns.parse_step(cell(A, 1))])
+    assert [turn.prompt for turn in builder.turns()] == [turns.CELLS_PROMPT, "hello"]
+
+
+def test_a_time_of_0_is_none() -> None:
+    times = [values.to_time(value) for value in (0, 0.0, 1, -1, True, "", None)]
+    assert times == ["", "", "1970-01-01T00:00:01.000Z", "", "", "", ""]
 
 
 def test_the_archive_packed_or_not(tmp_path: Path) -> None:
@@ -229,7 +243,7 @@ sessions = st.builds(
 @given(sessions)
 def test_reading_what_was_written_gives_the_same(session: ForeignSession) -> None:
     with TemporaryDirectory() as folder:
-        for path, data in layout.write(session).items():
+        for path, data in layout.write(session, {}, []).items():
             put(Path(folder) / path, data)
         found = layout.read(Path(folder))
     assert found.sessions == (session,)

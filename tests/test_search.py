@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from homes import claude_homes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain import Keep
@@ -19,11 +20,14 @@ from transcripts import SESSION, Talk
 from sessgit.errors import UsageError
 from sessgit.history import fulltext_update, search
 from sessgit.history.search import SearchScope
+from sessgit.model.conversation import session as sessions
+from sessgit.model.conversation.session import Session
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.recorder import drain
 from sessgit.store import store as stores
-from sessgit.store.fulltext.index import TextIndex
+from sessgit.store.context import Context
+from sessgit.store.fulltext import TextIndex
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -185,6 +189,23 @@ def test_all_words_in_one_line_come_first(sessgit: Shell) -> None:
     assert addresses(sessgit, "trie slow") == ["c@2", "c@1"]
 
 
+def test_the_state_of_a_conversation_is_read_once_for_all_its_hits(
+    sessgit: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessgit.recorded(sessgit.talk(SESSION).turns("needle one", "needle two", "needle three"))
+    sessgit.out("search", "needle")  # updates the index
+    loads, read = sessions.loads, list[object]()
+
+    def counted(state: Any) -> Session:
+        read.append(state)
+        return loads(state)
+
+    monkeypatch.setattr(sessions, "loads", counted)
+    monkeypatch.setattr(Store, "cells", None)  # a prompt is in no cell
+    assert len(sessgit.json("search", "needle")["hits"]) == 3
+    assert len(read) == 2  # the index's, and that of the commit, which names the agent
+
+
 def test_a_fork_cut_at_a_cell_holds_what_it_took_over(sessgit: Shell) -> None:
     done = sessgit("fork", "aaaa", "--at", "2.2", "--no-restore", "--json")
     fork = json.loads(done.out)["id"]
@@ -211,7 +232,7 @@ def test_what_cannot_be_asked(sessgit: Shell) -> None:
     assert (done.code, done.out) == (2, "")
     assert done.err == (
         "Error: “=>” contains no word.\n"
-        'Hint: Words are all to be found; "a phrase", beginn*, -without and this OR that work too.\n'
+        'Hint: All words must match; "a phrase", begin*, -without and this OR that work too.\n'
     )
     assert sessgit("search", "x", "--tool", "Bash", "--in", "prompts").code == 2
     assert sessgit("search", "x", "--since", "soon").err == (
@@ -256,7 +277,7 @@ def test_the_recorder_leaves_nothing_to_index(sessgit: Shell) -> None:
     path = sessgit.keep(sessgit.talk(ELSEWHERE).turns("alpha"))
     payload = {"session_id": ELSEWHERE, "transcript_path": str(path), "cwd": "/", "hook_event_name": "SessionEnd"}
     (sessgit.store / "spool" / "1.json").write_text(json.dumps(payload))
-    drain.drain_spool(sessgit.store, sessgit.config, {})
+    drain.drain_spool(sessgit.store, claude_homes(sessgit.config), {})
     text = TextIndex(sessgit.store)
     store = Store(sessgit.store)
     index = Index(sessgit.store, lambda: store)
@@ -287,7 +308,7 @@ def recorded(folder: Path, data: bytes) -> Index:
     path.parent.mkdir(parents=True)
     path.write_bytes(data)
     index = Index(store.path, lambda: store)
-    record(store, index, TranscriptSource(path, SESSION, folder / "claude"), RecordRules())
+    record(Context(index), TranscriptSource(path, SESSION, folder / "claude"), RecordRules())
     index.sync()
     return index
 
@@ -295,8 +316,8 @@ def recorded(folder: Path, data: bytes) -> Index:
 def asked(index: Index, query: str, **where: Any) -> set[tuple[str, int, str]]:
     """The branches, turns and prompts in which something is found."""
     results = search.search(index, query, SearchScope(**where), 10_000, 80, lambda done, all_: None)
-    assert results.total == len(results.found)
-    return {(result.branch.name, result.row.turn, result.row.prompt) for result in results.found}
+    assert results.total == len(results.turns)
+    return {(result.branch.name, result.row.turn, result.row.prompt) for result in results.turns}
 
 
 @settings(max_examples=25)
@@ -334,11 +355,11 @@ def test_no_query_is_too_odd(
 def test_frequent_words(keep: Keep, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where all words are in more lines than are ranked, the newest turns come first and the rest is not counted."""
     keep(Talk().turns(*("alpha gamma" if n < 15 else "alpha beta" for n in range(29)), "alpha 7"))
-    monkeypatch.setattr("sessgit.store.fulltext.lookup._MOST_ROWS", 10)
+    monkeypatch.setattr("sessgit.store.fulltext_search._MOST_ROWS", 10)
 
     def turns(query: str, limit: int, **where: Any) -> tuple[list[int], int | None]:
         results = search.search(index, query, SearchScope(**where), limit, 80, lambda done, all_: None)
-        return [result.row.turn for result in results.found], results.total if results.exact else None
+        return [result.row.turn for result in results.turns], results.total if results.exact else None
 
     assert turns("alpha about", 3) == ([30, 29, 28], None)
     assert turns("alpha about -7", 3) == ([29, 28, 27], None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from unifying import PARTS
 
 from sessgit.model.conversation import session as sessions
-from sessgit.model.conversation.session import STATES, Origin, Session
+from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.conversation.turn import Tokens, Turn
-from sessgit.model.unified_state import NO_STATE, Activation, Budget, Unified
+from sessgit.model.stored_fields import State
+from sessgit.model.unified_state import NO_STATE, Activation, Budget, Memory, Metadata, Trajectory, Unified
 
 COUNT = st.integers(0, 2**53 - 1)
 TEXT = st.text(max_size=8)
@@ -29,7 +30,7 @@ def states(draw: st.DrawFn) -> Session:
     return Session(
         *texts,
         headless=draw(st.booleans()),
-        state=draw(st.sampled_from(STATES)),
+        state=draw(st.sampled_from(get_args(State))),
         origin=draw(st.none() | ORIGIN),
         turns=draw(COUNT),
         messages=draw(COUNT),
@@ -136,13 +137,13 @@ def test_after_a_turn() -> None:
 def test_a_rewind_carries_over_what_was_authored() -> None:
     head = Session(
         "a", "a", title="T", created="then", name="n", labels=("x",), stage="shaping", turns=9, confidence=0.5,
-        unified=Unified(working_memory={"plan": 1}),
+        unified=Unified(context=Memory({"plan": 1})),
     )  # fmt: skip
-    past = Session("a", "a", title="old", turns=2, name="other", unified=Unified(rlm_version="1"))
+    past = Session("a", "a", title="old", turns=2, name="other", unified=Unified(Metadata("1")))
     carried = sessions.carry_over(head, past)
     assert (carried.title, carried.created, carried.name, carried.labels) == ("T", "then", "n", ("x",))
     assert (carried.stage, carried.confidence, carried.turns) == ("shaping", 0.5, 2)
-    assert carried.unified == Unified(working_memory={"plan": 1})
+    assert carried.unified == Unified(context=Memory({"plan": 1}))
 
 
 # What programs set
@@ -157,7 +158,10 @@ def test_a_state_that_no_program_touched_holds_nothing_of_it() -> None:
 
 
 def test_what_a_program_set_stands_beside_what_is_derived() -> None:
-    own = Unified(Activation(True, "manual", current_depth=0), {"plan": None}, Budget(10, 0, 0.0), "/out.json", "2.1")
+    own = Unified(
+        Metadata("2.1"), Activation(True, "manual", current_depth=0), Memory({"plan": None}), Budget(10, 0, 0.0),
+        Trajectory("/out.json"),
+    )  # fmt: skip
     document = json.loads(sessions.dumps(Session("a", "a", turns=3, tokens={"m": Tokens(1)}, unified=own)))
     assert document["activation"] == {"activation_mode": "manual", "current_depth": 0, "rlm_active": True}
     assert document["context"] == {"working_memory": {"plan": None}}

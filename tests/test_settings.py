@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessgit import __version__
-from sessgit.agents.claude import hook_settings, json_edit
-from sessgit.agents.claude.hook_settings import (
+from sessgit.agents.claude import hooks as hook_settings
+from sessgit.agents.claude.hooks import (
     CELL_EVENTS,
     HOOK_EVENTS,
     installed,
@@ -233,9 +233,9 @@ def test_a_text_is_the_same_again_once_the_hooks_are_out(
 ) -> None:
     text, document = laid
     once = with_hooks(document, COMMAND, events)
-    there = json_edit.changed(text, document, once)
+    there = hook_settings.edited_json(text, document, once)
     assert ordered(json.loads(there)) == ordered(once)
-    back = json_edit.changed(there, once, without_hooks(once))
+    back = hook_settings.edited_json(there, once, without_hooks(once))
     assert ordered(json.loads(back)) == ordered(document)
     if document:
         assert back == text
@@ -249,7 +249,7 @@ def test_hooks_that_a_person_laid_out_go_and_nothing_else(
     document = with_hooks(laid[1], COMMAND)
     text = laid_out(data.draw, document, "\n")
     left = without_hooks(document)
-    after = json_edit.changed(text, document, left)
+    after = hook_settings.edited_json(text, document, left)
     assert ordered(json.loads(after)) == ordered(left)
     assert len(after) < len(text)
     at = 0
@@ -261,7 +261,7 @@ def test_hooks_that_a_person_laid_out_go_and_nothing_else(
 def test_any_change_of_a_text(before: Any, after: Any, data: st.DataObject) -> None:
     text = laid_out(data.draw, before, "\n")
     try:
-        found = json_edit.changed(text, before, after)
+        found = hook_settings.edited_json(text, before, after)
     except ValueError:  # keys have changed places
         assert isinstance(before, dict | list) and isinstance(after, dict | list)
         return

@@ -362,7 +362,8 @@ def test_a_call_without_a_result(parser: Shell) -> None:
     ("address", "code", "said"),
     [
         ("5e55@9", 4, "5e551011 has no turn 9; it has 4 turns.\nHint: `sessgit log 5e551011` lists them."),
-        ("5e55@2.99", 4, "turn 2 has no cell 99; it has 8 cells.\nHint: `sessgit show 5e551011@2` lists them."),
+        ("5e55@2.99", 4, "turn 2 has no cell 99; it has 8 cells.\n"
+            "Hint: `sessgit cells 5e551011 --turn 2` lists them."),
         ("5e55@0.1", 4, "there is no cell before the first turn.\n"
         "Hint: `sessgit show 5e551011@1` shows the first turn."),
         ("5e55@x", 2, "“x” is not a turn.\nHint: A turn is a number, a cell is 7.3; -1 is the last turn."),

@@ -5,22 +5,21 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from dataclasses import replace
 
 import pyte
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shell import Shell
+from shell import Shell, on_terminal
 from shown import document
 from transcripts import OTHER, SESSION
 
 from sessgit.cli import invocation, text
 from sessgit.cli.pages.turn_pieces import duration
 from sessgit.cli.text import plain, wrap
+from sessgit.store import cache_file
 from sessgit.store import store as stores
 from sessgit.store.layout import StorePaths
-from sessgit.store.sqlite import cache_file
 
 # As it was recorded
 
@@ -59,7 +58,7 @@ def test_lines_of_a_fork_have_its_own_id(sessgit: Shell) -> None:
 def test_lines_on_a_terminal_steer_nothing(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     sessgit.recorded(sessgit.talk().prompt("go").raw(b"\x1b[2J\xff").answer("Done."))
     read = invocation.read
-    monkeypatch.setattr(invocation, "read", lambda: replace(read(), terminal=True, height=9999))
+    monkeypatch.setattr(invocation, "read", lambda: on_terminal(read(), shows_output=True, height=9999))
     shown = sessgit.out("show", "5e55", "--raw")
     assert "\x1b" not in shown
     assert "\ufffd[2J\ufffd\n" in shown
@@ -83,7 +82,7 @@ def test_nothing_from_a_transcript_steers_the_terminal(sessgit: Shell) -> None:
 
 def test_on_a_terminal_with_colours(parser: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     read = invocation.read
-    monkeypatch.setattr(invocation, "read", lambda: replace(read(), colour=True))
+    monkeypatch.setattr(invocation, "read", lambda: on_terminal(read(), colour=True))
     screen = pyte.Screen(80, 30)
     pyte.Stream(screen).feed(parser.out("show", "5e55@1").replace("\n", "\r\n"))
     lines = [line.rstrip() for line in screen.display]

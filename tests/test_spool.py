@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.store.recorder import spool
-from sessgit.store.recorder.spool import Event, UnreadableEvent, discard_event, waiting_events
+from sessgit.store import spool
+from sessgit.store.spool import Event, UnreadableEvent, discard_event, waiting_events
 
 NOW = 1_800_000_000.0
 STOP: dict[str, object] = {
@@ -163,7 +163,7 @@ def test_discard_says_whether_it_is_gone(tmp_path: Path) -> None:
 
 
 def test_no_heavy_module_is_loaded() -> None:
-    program = "import sys, sessgit.store.recorder.claim, sessgit.store.recorder.spool; print(*sorted(sys.modules))"
+    program = "import sys, sessgit.store.spool, sessgit.store.spool; print(*sorted(sys.modules))"
     loaded = subprocess.run(
         [sys.executable, "-c", program],
         cwd=Path(__file__).parents[1],

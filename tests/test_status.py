@@ -7,16 +7,16 @@ import os
 from pathlib import Path
 
 import pytest
+from homes import claude_homes
 from shell import Shell
 from transcripts import OTHER, SESSION
 
-from sessgit.agents.claude import hook_settings
+from sessgit.agents.claude import hooks as hook_settings
 from sessgit.check.status import Recording, recording
 from sessgit.cli import text
-from sessgit.store import log
+from sessgit.store import log, recorder_state
 from sessgit.store.layout import StorePaths
-from sessgit.store.recorder import last_turn
-from sessgit.store.recorder.last_turn import LatestTurn
+from sessgit.store.recorder_state import LatestTurn
 
 
 def size(sessgit: Shell) -> str:
@@ -106,7 +106,7 @@ Session     5e551011@2  parser · 2 turns · all recorded
 def test_how_long_the_last_recording_took(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two"))
     sessgit.out("install")
-    beside = StorePaths(sessgit.store)
+    paths = StorePaths(sessgit.store)
     for note, said in (
         (LatestTurn(SESSION, 2, sessgit.now, 84), ", 84 ms after the answer"),
         (LatestTurn(SESSION, 2, sessgit.now, 1249), ", 1.2 s after the answer"),
@@ -114,10 +114,10 @@ def test_how_long_the_last_recording_took(sessgit: Shell) -> None:
         (LatestTurn(SESSION, 1, sessgit.now, 84), ""),
         (LatestTurn(OTHER, 2, sessgit.now, 84), ""),
     ):
-        last_turn.save(beside, note)
-        assert last_turn.load(beside) == note
+        recorder_state.save_latest(paths, note)
+        assert recorder_state.load_latest(paths) == note
         assert sessgit.out("status").splitlines()[0] == f"Recording   on · last turn 2h ago (5e551011@2){said}"
-    last_turn.save(beside, LatestTurn(SESSION, 2, sessgit.now, 84))
+    recorder_state.save_latest(paths, LatestTurn(SESSION, 2, sessgit.now, 84))
     last = sessgit.json("status")["last"]
     assert (last["id"], last["turn"], last["recorded"], last["delay"]) == (
         SESSION,
@@ -140,13 +140,13 @@ def test_how_long_the_last_recording_took(sessgit: Shell) -> None:
 def test_a_damaged_note_is_none(sessgit: Shell, content: str) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
     StorePaths(sessgit.store).latest.write_text(content)
-    assert last_turn.load(StorePaths(sessgit.store)) is None
+    assert recorder_state.load_latest(StorePaths(sessgit.store)) is None
     assert sessgit.json("status")["last"]["recorded"] is None
 
 
 def test_a_time_that_no_calendar_has(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
-    last_turn.save(StorePaths(sessgit.store), LatestTurn(SESSION, 1, 1e15, 84))
+    recorder_state.save_latest(StorePaths(sessgit.store), LatestTurn(SESSION, 1, 1e15, 84))
     assert sessgit.json("status")["last"]["recorded"] is None
 
 
@@ -282,32 +282,35 @@ def test_a_purge_that_was_interrupted(sessgit: Shell) -> None:
 def test_why_recording_is_off(sessgit: Shell, tmp_path: Path) -> None:
     sessgit.out("install")
     path, hook = sessgit.config / "settings.json", sessgit.store / "hook"
-    assert recording(sessgit.store, sessgit.config) == Recording(True)
-    assert recording(tmp_path, sessgit.config) == Recording(
-        False, f"the hooks record into another store: {sessgit.store}"
+    assert recording(sessgit.store, claude_homes(sessgit.config)) == Recording(True)
+    assert recording(tmp_path, claude_homes(sessgit.config)) == Recording(
+        False, f"the hooks record into another store, {sessgit.store}", "sessgit install"
     )
     document = json.loads(path.read_text())
     path.write_text(json.dumps({**document, "disableAllHooks": True}))
-    assert recording(sessgit.store, sessgit.config) == Recording(
+    assert recording(sessgit.store, claude_homes(sessgit.config)) == Recording(
         False, "the client's settings disable all hooks (disableAllHooks)"
     )
     path.write_text(json.dumps({"hooks": {"Stop": document["hooks"]["Stop"]}}))
-    assert recording(sessgit.store, sessgit.config) == Recording(
+    assert recording(sessgit.store, claude_homes(sessgit.config)) == Recording(
         True,
-        "no hook for SessionStart, UserPromptSubmit, SubagentStop, PreCompact, SessionEnd: sessgit install",
+        "no hook for SessionStart, UserPromptSubmit, SubagentStop, PreCompact, SessionEnd",
+        "sessgit install",
     )
     path.write_text(json.dumps({**document, "enabledPlugins": {"sessgit@home": True}}))
-    assert recording(sessgit.store, sessgit.config) == Recording(
+    assert recording(sessgit.store, claude_homes(sessgit.config)) == Recording(
         True, "twice: both the settings and the plugin sessgit@home run the hooks"
     )
     path.write_text(json.dumps(document))
     stub = hook.read_text()
     hook.write_text(stub.replace("python=", "python=/gone"))
-    assert not recording(sessgit.store, sessgit.config).on
+    assert not recording(sessgit.store, claude_homes(sessgit.config)).on
     hook.unlink()
-    assert recording(sessgit.store, sessgit.config) == Recording(False, f"{hook} is missing: sessgit install")
+    assert recording(sessgit.store, claude_homes(sessgit.config)) == Recording(
+        False, f"{hook} is missing", "sessgit install"
+    )
     path.write_text("{")
-    assert not recording(sessgit.store, sessgit.config).on
+    assert not recording(sessgit.store, claude_homes(sessgit.config)).on
 
 
 def test_switched_off_in_this_shell(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,10 @@ from transcripts import SESSION, Talk
 from sessgit.branch import restore
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.store import recorder_state
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
 
 STEPS = ("record", "record", "record", "forget", "end", "prompting", "no index", "wait")
@@ -49,14 +50,14 @@ class Recording:
 
     def record(self, *, final: bool = False, prompting: bool = False) -> bool:
         source = TranscriptSource(self.path, SESSION, self.path.parents[2], final=final, prompting=prompting)
-        return record(self.store, self.index, source, self.rules).changed
+        return record(Context(self.index), source, self.rules).changed
 
     def step(self, step: str) -> None:
         if step == "forget":
-            cursors.delete_cursor(self.store.beside, SESSION)
+            recorder_state.delete_cursor(self.store.paths, SESSION)
         if step == "no index":
             self.index.close()
-            self.store.beside.index.unlink()
+            self.store.paths.index.unlink()
             self.index = self._index()
         if step != "wait":
             self.record(final=step == "end", prompting=step == "prompting")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from transcripts import SESSION, Talk
 from sessgit.errors import DamageError, MovedError, NewerStoreError, NotFoundError, StoreError
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
-from sessgit.store import backend, layout, locks, refs
+from sessgit.store import backend, layout, locks, private_files, refs
 from sessgit.store import store as stores
 from sessgit.store.store import Store
 
@@ -36,21 +35,21 @@ def test_a_new_store_is_a_bare_repository_for_its_owner_alone(store: Store, git:
     assert git("for-each-ref") == ""
     assert store.path.stat().st_mode & 0o777 == 0o700
     assert (store.path / ".gitignore").read_text() == "*\n"
-    assert store.beside.key.stat().st_mode & 0o777 == 0o600
-    assert len(store.beside.key.read_bytes()) == 32
+    assert store.paths.key.stat().st_mode & 0o777 == 0o600
+    assert len(store.paths.key.read_bytes()) == 32
     assert git("config", "gc.auto") == "0\n"
 
 
 def test_making_it_again_keeps_everything(store: Store) -> None:
     tip = commit(store)
     store.repo.move(REF, None, tip)
-    key = store.beside.key.read_bytes()
-    store.beside.ignore.write_text("mine\n")
+    key = store.paths.key.read_bytes()
+    store.paths.ignore.write_text("mine\n")
     store.path.chmod(0o755)
     stores.create_store(store.path)
     again = Store(store.path)
-    assert (again.repo.ref(REF), again.beside.key.read_bytes()) == (tip, key)
-    assert again.beside.ignore.read_text() == "mine\n"
+    assert (again.repo.ref(REF), again.paths.key.read_bytes()) == (tip, key)
+    assert again.paths.ignore.read_text() == "mine\n"
     assert store.path.stat().st_mode & 0o777 == 0o700
 
 
@@ -201,16 +200,49 @@ def test_a_ref_moves_only_from_where_it_was_read(store: Store, git: Git, packed:
     assert store.repo.ref(REF) is None
 
 
-def test_a_ref_that_someone_is_just_moving_is_waited_for(store: Store) -> None:
+def test_a_ref_that_someone_is_just_moving_is_waited_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     one = commit(store, "1")
     lock = store.path / f"{REF}.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
     lock.touch()
-    timer = threading.Timer(0.1, lock.unlink)
-    timer.start()
+    monkeypatch.setattr(time, "sleep", lambda _seconds: lock.unlink())  # that process is done meanwhile
     store.repo.move(REF, None, one)
-    timer.join()
     assert store.repo.ref(REF) == one
+
+
+def test_a_failed_disk_is_no_rival_whatever_the_path(tmp_path: Path) -> None:
+    stores.create_store(tmp_path / "locks")
+    store = Store(tmp_path / "locks")
+    one, two = commit(store, "1"), commit(store, "2")
+    store.repo.move(REF, None, one)
+
+    class Failing(backend.Repository):
+        """The disk fails after the ref is in its place."""
+
+        def _move(self, name: str, old: str | None, new: str | None) -> None:
+            super()._move(name, old, new)
+            raise OSError(5, "Input/output error", str(self.path))
+
+    with pytest.raises(StoreError, match="was moved, but may not be saved to disk"):
+        Failing(store.path).move(REF, one, two)
+
+
+def test_a_rival_that_makes_the_same_move_is_no_failed_disk(store: Store) -> None:
+    one, two = commit(store, "1"), commit(store, "2")
+    store.repo.move(REF, None, one)
+
+    class Rivalled(backend.Repository):
+        """Another process makes the same move after this one has read the ref, and still holds the lock file."""
+
+        def _move(self, name: str, old: str | None, new: str | None) -> None:
+            reference = self._repo.references[name]
+            (self.path / name).write_text(f"{new}\n")
+            (self.path / f"{name}.lock").touch()
+            reference.set_target(new)
+
+    with pytest.raises(MovedError):
+        Rivalled(store.path).move(REF, one, two)
+    assert store.repo.ref(REF) == two
 
 
 def test_a_lock_that_stays_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,24 +353,24 @@ def test_private_files_are_put_in_place_in_one_step(tmp_path: Path) -> None:
     path = tmp_path / "key"
     path.write_bytes(b"old")
     path.chmod(0o644)
-    stores.write_private(path, b"new")
+    private_files.write_private(path, b"new")
     assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"new", 0o600)
     assert [found.name for found in tmp_path.iterdir()] == ["key"]
     with pytest.raises(StoreError, match="cannot write"):
-        stores.write_private(tmp_path / "none" / "key", b"x")
+        private_files.write_private(tmp_path / "none" / "key", b"x")
 
 
 def test_a_sessions_lock(store: Store) -> None:
-    with locks.session_lock(store.beside, "a41f") as first, locks.session_lock(store.beside, "b") as other:
+    with locks.session_lock(store.paths, "a41f") as first, locks.session_lock(store.paths, "b") as other:
         assert first
         assert other
         started = time.monotonic()
-        with locks.session_lock(store.beside, "a41f", timeout=0.05) as second:
+        with locks.session_lock(store.paths, "a41f", timeout=0.05) as second:
             assert not second
         assert time.monotonic() - started >= 0.05
-    with locks.session_lock(store.beside, "a41f") as again:
+    with locks.session_lock(store.paths, "a41f") as again:
         assert again
-    assert store.beside.lock("session-a41f").stat().st_mode & 0o777 == 0o600
+    assert store.paths.lock("session-a41f").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(

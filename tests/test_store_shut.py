@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from shell import Shell
 from transcripts import OTHER, SESSION
+
+from sessgit.errors import StoreError
+from sessgit.store import locks
+from sessgit.store.layout import StorePaths
 
 pytestmark = pytest.mark.xdist_group("modes")  # the folders whose modes are changed are those of all workers
 
@@ -78,3 +84,37 @@ def test_the_check_up_says_it(sessgit: Shell, mode: str) -> None:
         "    chmod -R u+rwX ~/.claude/session-store\n"
     ), err
     assert err == "1\n"
+
+
+def test_the_status_and_the_installation_say_it(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The modes are read as for their owner, also if root runs the tests."""
+    sessgit.out("install")
+    (sessgit.store / "objects").chmod(0o500)
+    monkeypatch.setattr(os, "access", lambda path, wanted: not wanted & ~(Path(path).stat().st_mode >> 6))
+    status, recording = sessgit.out("status"), sessgit.json("status")["recording"]
+    installed, on = sessgit.out("install"), sessgit.out("on")
+    (sessgit.store / "objects").chmod(0o700)
+    why = f"no permission to read and write in the store: chmod -R u+rwX {sessgit.store}"
+    assert recording == {"on": False, "reason": why}
+    assert status.startswith("Recording   off\n            no permission to read and write in the store:")
+    assert installed == (
+        f"Nothing can be recorded: {why}\nThere are 6 hooks in ~/.claude/settings.json (undo: sessgit uninstall)\n"
+    )
+    assert on.endswith(f"But nothing is recorded: {why}\n")
+    assert sessgit.json("status")["recording"] == {"on": True, "reason": None}
+
+
+def test_a_lock_that_may_not_be_made_names_its_folder(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessgit.out("install")
+    opened, folder = os.open, StorePaths(sessgit.store).locks
+
+    def refuse(path: str | Path, *more: int, **named: int) -> int:
+        if Path(path).parent == folder:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opened(path, *more, **named)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(StoreError) as error:
+        locks.hold_off_prune(StorePaths(sessgit.store))
+    assert str(error.value) == "cannot lock objects: Permission denied"
+    assert error.value.hint == f"Is {folder} yours and writable?"

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from sessgit.agents.claude.hook_settings import stub_command
+from sessgit.agents.claude.hooks import stub_command
 from sessgit.errors import UsageError
-from sessgit.store.recorder.stub import remove_stub, stub_template, write_stub
+from sessgit.store.stub import remove_stub, stub_template, write_stub
 
 PAYLOAD = b'{"hook_event_name":"Stop","session_id":"s","transcript_path":"/t.jsonl","cwd":"/"}'
 HUGE = b'{"prompt":"' + b"x" * (3 << 20) + b'"}'

@@ -14,9 +14,8 @@ from plain import run_git
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.store import layout, locks, refs
+from sessgit.store import layout, locks, maintenance, refs
 from sessgit.store import store as stores
-from sessgit.store.packing import git_packs
 
 _SLOW = """#!/bin/sh
 # Sends the beginning of a pack, and the rest once it is told to go on.
@@ -65,7 +64,7 @@ def test_what_is_being_fetched_outlasts_the_sweep_of_a_killed_packing(
                 assert pull.poll() is None
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
-            assert git_packs.delete_unfinished(second) == 0
+            assert maintenance.delete_unfinished(second) == 0
             assert unfinished(second) == fetched
         finally:
             go.touch()
@@ -79,15 +78,15 @@ def test_who_is_alone_sweeps_at_once(sessgit: Shell) -> None:
     """Whoever keeps others from writing, and whoever comes when nobody writes."""
     sessgit.recorded(sessgit.talk().turns("one"))
     left = sessgit.store / "objects" / "pack" / "tmp_pack_Half"
-    beside = layout.StorePaths(sessgit.store)
-    beside.packing.touch()
+    paths = layout.StorePaths(sessgit.store)
+    paths.packing.touch()
     left.write_bytes(b"PACK")
-    held = locks.hold_off_prune(beside)
-    assert git_packs.delete_unfinished(sessgit.store) == 0
+    held = locks.hold_off_prune(paths)
+    assert maintenance.delete_unfinished(sessgit.store) == 0
     assert left.exists()
     locks.release(held)
-    with locks.prune_lock(beside) as alone:
+    with locks.prune_lock(paths) as alone:
         assert alone
-        assert git_packs.delete_unfinished(sessgit.store, alone=True) == 1
+        assert maintenance.delete_unfinished(sessgit.store, alone=True) == 1
     left.write_bytes(b"PACK")
-    assert git_packs.delete_unfinished(sessgit.store) == 1
+    assert maintenance.delete_unfinished(sessgit.store) == 1

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clones import Clone, bare, opened, restored, told, turn_keys
+from clones import Clone, bare, described, opened, restored, turn_keys
+from homes import claude_homes
 from hypothesis import given
 from hypothesis import strategies as st
 from machines import on_another
@@ -20,8 +21,8 @@ from sessgit.branch import backfill, restore, tag
 from sessgit.errors import ConflictError
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.record import tip_join
-from sessgit.store import operations
-from sessgit.store.remote import remotes
+from sessgit.store import operations, remotes
+from sessgit.store.context import Context
 from sessgit.store.store import Store
 from sessgit.sync.outcome import SkippedItem
 
@@ -60,26 +61,26 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
 
 def test_what_one_machine_sends_another_gets(machines: Machines) -> None:
     one, two = machines(2)
-    talk = Talk().turns("one", "two", "three").rewind(1).turns("aside")
+    talk = Talk().turns("one", "two", "three").rewind(1).turns("apart")
     one.record(talk, final=True)
-    assert told(one.push().changes) == [("new", 2, ""), ("rewound", 2, "r-a0000002")]
+    assert described(one.push().changes) == [("new", 2, ""), ("rewound", 2, "r-a0000002")]
     assert one.there() == one.refs()
     pulled = two.pull()
-    assert told(pulled.changes) == [("new", 2, ""), ("rewound", 2, "r-a0000002")]
+    assert described(pulled.changes) == [("new", 2, ""), ("rewound", 2, "r-a0000002")]
     assert two.refs() == one.refs() == {HEAD: one.tip(), f"{HEAD}.r-a0000002": one.tip(f"{SESSION}.r-a0000002")}
     assert (pulled.remote, pulled.left, pulled.operation and pulled.operation.summary) == (
         "origin", (), "1 conversation from origin",
     )  # fmt: skip
     assert restore.rebuild_file(two.store, SESSION).data == talk.data
-    assert (two.pull().operation, told(two.push().changes)) == (None, [])
+    assert (two.pull().operation, described(two.push().changes)) == (None, [])
 
 
 def test_what_goes_on_goes_forward(machines: Machines) -> None:
     talk = Talk().turns("one")
     one, two = machines(2, talk)
     one.record(talk.turns("two", "three"))
-    assert told(one.push().changes) == [("forward", 2, "")]
-    assert told(two.pull().changes) == [("forward", 2, "")]
+    assert described(one.push().changes) == [("forward", 2, "")]
+    assert described(two.pull().changes) == [("forward", 2, "")]
     assert two.refs() == one.refs() == one.there()
 
 
@@ -87,7 +88,7 @@ def test_a_pull_brings_only_what_is_asked_for(machines: Machines) -> None:
     one, two = machines(2)
     one.record(Talk().turns("one"))
     one.record(Talk(OTHER).turns("two"))
-    assert told(one.push(OTHER).changes) == [("new", 1, "")]
+    assert described(one.push(OTHER).changes) == [("new", 1, "")]
     one.push()
     two.pull(OTHER)
     assert two.sessions() == [OTHER]
@@ -101,21 +102,25 @@ def test_two_machines_that_go_on_keep_both_sides(machines: Machines) -> None:
     two.record(theirs.turns("another", "and on"))
     ours_tip, theirs_tip = one.tip(), two.tip()
     one.push()
-    assert told(two.push().changes) == [("parted", 2, "m-a0005002")]
+    assert described(two.push().changes) == [("parted", 2, "m-a0005002")]
     expected = {HEAD: ours_tip, f"{HEAD}.m-a0005002": theirs_tip}
     assert one.there() == expected
-    assert told(one.pull().changes) == [("parted", 2, "m-a0005002")]
+    assert described(one.pull().changes) == [("parted", 2, "m-a0005002")]
     assert one.refs() == expected
-    assert told(two.pull().changes) == [("parted", 1, "m-a0000002")]
+    assert described(two.pull().changes) == [("parted", 1, "m-a0000002")]
     assert two.refs() == {HEAD: theirs_tip, f"{HEAD}.m-a0000002": ours_tip}
     three.pull()
     assert three.refs() == expected
-    assert [told(one.push().changes), told(two.push().changes), told(three.push().changes)] == [[], [], []]
-    # Each goes on with its own, wherever it stands there.
+    assert [described(one.push().changes), described(two.push().changes), described(three.push().changes)] == [
+        [],
+        [],
+        [],
+    ]
+    # Each goes on with its own, wherever it is there.
     two.record(theirs.turns("further"))
     one.record(talk.turns("three"))
-    assert told(two.push().changes) == [("forward", 1, "m-a0005002")]
-    assert told(one.push().changes) == [("forward", 1, "")]
+    assert described(two.push().changes) == [("forward", 1, "m-a0005002")]
+    assert described(one.push().changes) == [("forward", 1, "")]
     one.pull(), two.pull()
     assert one.refs() == one.there() == {HEAD: one.tip(), f"{HEAD}.m-a0005002": two.tip()}
     assert two.refs() == {HEAD: two.tip(), f"{HEAD}.m-a0000002": one.tip()}
@@ -129,18 +134,18 @@ def test_what_was_brought_together_is_one_way_again_everywhere(machines: Machine
     two.record(theirs.turns("another"))
     two.push(), one.pull()
     one.merge(f"{SESSION}.m-a0005002")
-    assert told(one.push().changes) == [("merged", 2, "m-a0005002")]
+    assert described(one.push().changes) == [("merged", 2, "m-a0005002")]
     before = two.tip()
     assert one.there() == one.refs() == {HEAD: one.tip(), f"{HEAD}.m-a0005002": before}
-    # Here the turns of the other side stand in the client's file, as if a rewind had left them.
-    assert told(two.pull().changes) == [("merged", 2, "r-a0005002")]
+    # Here the client's file has the turns of the other side, as if a rewind had left them.
+    assert described(two.pull().changes) == [("merged", 2, "r-a0005002")]
     assert two.refs() == {HEAD: one.tip(), f"{HEAD}.r-a0005002": before}
     three.pull()
     assert three.refs() == one.refs()
     # Reading the file once more changes nothing, and what it lacks can be appended.
     two.record(theirs)
     assert two.refs() == {HEAD: one.tip(), f"{HEAD}.r-a0005002": before}
-    assert backfill.bring_level(two.store, SESSION, two.config, two.place / f"{SESSION}.jsonl") == 2
+    assert backfill.bring_level(two.store, SESSION, claude_homes(two.config), two.place / f"{SESSION}.jsonl") == 2
     two.record_file(final=True)
     assert two.keys() == one.keys()
     for clone in (two, one, three, two):
@@ -161,10 +166,10 @@ def test_who_goes_on_with_the_other_side_keeps_both(machines: Machines) -> None:
     two.record(theirs.turns("further"))
     assert [key[:8] for key in turn_keys(two.store, two.tip())] == ["a0000001", "a0005002", "a0005003"]
     assert two.refs() == {HEAD: two.tip(), f"{HEAD}.m-a0000002": one.tip()}
-    assert told(two.push().changes) == [("forward", 1, "m-a0005002")]
-    assert told(one.pull().changes) == [("forward", 1, "m-a0005002")]
+    assert described(two.push().changes) == [("forward", 1, "m-a0005002")]
+    assert described(one.pull().changes) == [("forward", 1, "m-a0005002")]
     for clone in (one, two):
-        assert (told(clone.pull().changes), told(clone.push().changes)) == ([], [])
+        assert (described(clone.pull().changes), described(clone.push().changes)) == ([], [])
 
 
 def test_a_third_way_gets_a_branch_of_its_own(machines: Machines) -> None:
@@ -196,7 +201,7 @@ def test_a_side_whose_name_is_taken_is_named_after_its_next_turn(machines: Machi
     one.index.sync()
     two.push()
     # What is there goes on from the one that is taken, so it goes forward there.
-    assert told(one.pull().changes) == [("forward", 2, "m-a0005002")]
+    assert described(one.pull().changes) == [("forward", 2, "m-a0005002")]
     assert one.refs()[taken] == two.tip()
 
 
@@ -208,9 +213,12 @@ def test_names_of_both_sides_are_joined_alike_everywhere(machines: Machines) -> 
     one.edit(name="lexer", add=("parser", "old"))
     two.edit(description="About the lexer.", add=("trie",), stage="shaping")
     one.push()
-    assert told(two.push().changes) == [("joined", 0, "")]
+    assert described(two.push().changes) == [("joined", 0, "")]
     joined = one.there()[HEAD]
-    assert (told(one.pull().changes), told(two.pull().changes)) == ([("forward", 0, "")], [("forward", 0, "")])
+    assert (described(one.pull().changes), described(two.pull().changes)) == (
+        [("forward", 0, "")],
+        [("forward", 0, "")],
+    )
     assert one.refs() == two.refs() == {HEAD: joined}
     state = one.store.state(joined)
     assert (state.name, state.description, state.labels, state.stage) == (
@@ -251,10 +259,10 @@ def test_turns_and_a_name_are_joined_behind_the_turns(machines: Machines) -> Non
     one.record(talk.turns("two"))
     one.push()
     turn = one.tip()
-    assert told(two.pull().changes) == [("joined", 1, "")]
+    assert described(two.pull().changes) == [("joined", 1, "")]
     assert two.store.commit(two.tip()).parents[0] == turn
     assert (two.keys(), two.store.state(two.tip()).name) == (one.keys(), "lexer")
-    assert told(two.push().changes) == [("forward", 0, "")]
+    assert described(two.push().changes) == [("forward", 0, "")]
     # The recorder goes on as if nothing had been between.
     assert one.pull().operation is not None
     one.record(talk.turns("three"), final=True)
@@ -283,7 +291,7 @@ def test_one_file_recorded_twice_is_one_conversation(machines: Machines) -> None
     two.record(copy.deepcopy(talk).turns("three"))
     assert one.tip() != two.tip()
     one.push()
-    assert told(two.push().changes) == [("joined", 1, "")]
+    assert described(two.push().changes) == [("joined", 1, "")]
     one.pull(), two.pull()
     assert one.refs() == two.refs() == one.there()
     assert list(one.refs()) == [HEAD]
@@ -308,12 +316,12 @@ def test_a_rewind_takes_the_head_of_the_remote_back_and_no_other(machines: Machi
     one, two = machines(2, talk)
     old = one.tip()
     one.record(talk.rewind(1).turns("otherwise"))
-    assert told(one.push().changes) == [("forward", 1, ""), ("rewound", 2, "r-a0000002")]
+    assert described(one.push().changes) == [("forward", 1, ""), ("rewound", 2, "r-a0000002")]
     assert one.there() == one.refs() == {HEAD: one.tip(), f"{HEAD}.r-a0000002": old}
-    assert told(two.pull().changes) == [("parted", 1, "m-a0000004")]
+    assert described(two.pull().changes) == [("parted", 1, "m-a0000004")]
     assert two.refs() == {HEAD: old, f"{HEAD}.m-a0000004": one.tip()}
-    assert told(two.push().changes) == []
-    assert told(one.pull().changes) == []
+    assert described(two.push().changes) == []
+    assert described(one.pull().changes) == []
 
 
 def test_a_rewind_here_and_turns_there_are_both_kept(machines: Machines) -> None:
@@ -323,12 +331,12 @@ def test_a_rewind_here_and_turns_there_are_both_kept(machines: Machines) -> None
     one.record(talk.rewind(1).turns("otherwise"))
     two.record(theirs)
     two.push()
-    assert told(one.push().changes) == [("parted", 1, "m-a0000003")]
+    assert described(one.push().changes) == [("parted", 1, "m-a0000003")]
     assert one.there() == {HEAD: two.tip(), f"{HEAD}.m-a0000003": one.tip()}
-    assert told(one.pull().changes) == [("parted", 2, "m-a0000002")]
+    assert described(one.pull().changes) == [("parted", 2, "m-a0000002")]
     rewound = f"{HEAD}.r-a0000002"
     assert one.refs() == {HEAD: one.tip(), rewound: one.refs()[rewound], f"{HEAD}.m-a0000002": two.tip()}
-    assert told(one.push().changes) == []
+    assert described(one.push().changes) == []
 
 
 def test_a_remote_that_lets_no_branch_go_back_gets_one_beside_it(machines: Machines) -> None:
@@ -337,9 +345,9 @@ def test_a_remote_that_lets_no_branch_go_back_gets_one_beside_it(machines: Machi
     run_git(one.remote, "config", "receive.denyNonFastForwards", "true")
     old = one.tip()
     one.record(talk.rewind(1).turns("otherwise"))
-    assert told(one.push().changes) == [("parted", 1, "m-a0000004")]
+    assert described(one.push().changes) == [("parted", 1, "m-a0000004")]
     assert one.there() == {HEAD: old, f"{HEAD}.m-a0000004": one.tip()}
-    assert told(one.push().changes) == []
+    assert described(one.push().changes) == []
 
 
 def test_what_goes_on_where_nothing_was_restored_is_a_way_of_its_own(machines: Machines) -> None:
@@ -366,8 +374,8 @@ def test_a_restored_conversation_goes_on_elsewhere(machines: Machines) -> None:
                     "on"
                 )
             )
-            assert told(here.push().changes) == [("forward", 1, "")]
-            assert told(there.pull().changes) == [("forward", 1, "")]
+            assert described(here.push().changes) == [("forward", 1, "")]
+            assert described(there.pull().changes) == [("forward", 1, "")]
     assert one.refs() == two.refs() == one.there() == {HEAD: one.tip()}
     assert len(one.keys()) == 5
 
@@ -376,18 +384,18 @@ def test_a_restored_conversation_goes_on_elsewhere(machines: Machines) -> None:
 
 
 def test_what_is_archived_on_one_machine_is_archived_on_all(machines: Machines) -> None:
-    one, two = machines(2, Talk().turns("one", "two").rewind(1).turns("aside"))
+    one, two = machines(2, Talk().turns("one", "two").rewind(1).turns("apart"))
     one.archive()
     # What is archived is recorded to its end before.
-    assert told(one.push().changes) == [("forward", 0, ""), ("archived", 0, "")]
-    assert told(two.push().changes) == []
-    assert told(two.pull().changes) == [("forward", 0, ""), ("archived", 0, "")]
+    assert described(one.push().changes) == [("forward", 0, ""), ("archived", 0, "")]
+    assert described(two.push().changes) == []
+    assert described(two.pull().changes) == [("forward", 0, ""), ("archived", 0, "")]
     side = f"{ARCHIVED}.r-a0000002"
     assert one.refs() == two.refs() == one.there() == {ARCHIVED: one.tip(), side: one.refs()[side]}
     two.unarchive()
-    assert told(one.pull().changes) == []
-    assert told(two.push().changes) == [("brought back", 0, "")]
-    assert told(one.pull().changes) == [("brought back", 0, "")]
+    assert described(one.pull().changes) == []
+    assert described(two.push().changes) == [("brought back", 0, "")]
+    assert described(one.pull().changes) == [("brought back", 0, "")]
     assert HEAD in one.refs()
 
 
@@ -405,9 +413,9 @@ def test_what_goes_on_elsewhere_is_not_archived(machines: Machines) -> None:
     one.archive()
     one.push()
     two.record(talk.turns("two"))
-    assert told(two.pull().changes) == [("joined", 0, "")]
-    assert told(two.push().changes) == [("forward", 1, ""), ("brought back", 0, "")]
-    assert told(one.pull().changes) == [("forward", 1, ""), ("brought back", 0, "")]
+    assert described(two.pull().changes) == [("joined", 0, "")]
+    assert described(two.push().changes) == [("forward", 1, ""), ("brought back", 0, "")]
+    assert described(one.pull().changes) == [("forward", 1, ""), ("brought back", 0, "")]
     assert one.refs() == two.refs() == one.there() == {HEAD: two.tip()}
 
 
@@ -431,7 +439,7 @@ def test_what_is_open_here_is_not_archived(machines: Machines) -> None:
             SkippedItem(SESSION, "it was archived there, and is open in a client here", "Close it, and pull again."),
         )
     assert list(two.refs()) == [HEAD]
-    assert told(two.pull().changes) == [("archived", 0, "")]
+    assert described(two.pull().changes) == [("archived", 0, "")]
 
 
 def test_a_remote_that_lets_no_branch_go_keeps_it_live(machines: Machines) -> None:
@@ -441,7 +449,7 @@ def test_a_remote_that_lets_no_branch_go_keeps_it_live(machines: Machines) -> No
     one.record(talk.turns("two"))
     one.archive()
     pushed = one.push()
-    assert (told(pushed.changes), [left.what for left in pushed.left]) == ([("forward", 1, "")], [SESSION])
+    assert (described(pushed.changes), [left.what for left in pushed.left]) == ([("forward", 1, "")], [SESSION])
     assert one.there() == {HEAD: one.tip()}
 
 
@@ -475,7 +483,7 @@ def test_a_tag_that_went_with_an_undo_comes_again(machines: Machines) -> None:
     assert two.pull().tags == ("works",)
     assert two.refs() == one.refs()
     # One that a person took away stays away.
-    tag.delete_tag(two.store, two.index, "works", two.now())
+    tag.delete_tag(Context(two.index, now=two.now), "works")
     assert two.pull().tags == ()
 
 
@@ -484,14 +492,14 @@ def test_a_dry_run_moves_nothing(machines: Machines) -> None:
     one, two = machines(2, talk)
     one.record(talk.turns("two"))
     before = one.there()
-    assert told(one.push(dry_run=True).changes) == [("forward", 1, "")]
+    assert described(one.push(dry_run=True).changes) == [("forward", 1, "")]
     assert one.there() == before
     one.archive()
     one.push()
     before = two.refs()
-    assert told(two.pull(dry_run=True).changes) == [("forward", 1, ""), ("archived", 0, "")]
+    assert described(two.pull(dry_run=True).changes) == [("forward", 1, ""), ("archived", 0, "")]
     assert two.refs() == before
-    assert told(two.pull().changes) == [("forward", 1, ""), ("archived", 0, "")]
+    assert described(two.pull().changes) == [("forward", 1, ""), ("archived", 0, "")]
 
 
 # Others at work, and little work
@@ -506,13 +514,13 @@ def test_who_pushes_at_the_same_time_loses_nothing(machines: Machines, monkeypat
     held, others = remotes.remote_refs, [two.push]
 
     def meanwhile(store: Path, link: remotes.Connection) -> dict[str, str]:
-        found = held(store, link)
+        refs_there = held(store, link)
         while others:
             others.pop()()
-        return found
+        return refs_there
 
     monkeypatch.setattr(remotes, "remote_refs", meanwhile)
-    assert told(one.push().changes) == [("parted", 1, "m-a0000002")]
+    assert described(one.push().changes) == [("parted", 1, "m-a0000002")]
     assert one.there() == {HEAD: two.tip(), f"{HEAD}.m-a0000002": one.tip()}
 
 
@@ -530,7 +538,7 @@ def test_a_recorder_at_work_is_not_in_the_way_of_a_pull(machines: Machines, monk
         return perform(*arguments, **how)
 
     monkeypatch.setattr(operations, "perform_operation", meanwhile)
-    assert told(two.pull().changes) == [("parted", 1, "m-a0000002")]
+    assert described(two.pull().changes) == [("parted", 1, "m-a0000002")]
     assert two.refs() == {HEAD: two.tip(), f"{HEAD}.m-a0000002": one.tip()}
 
 
@@ -555,7 +563,7 @@ _SAID = st.fixed_dictionaries(
         "description": st.sampled_from(["", "a", "b"]),
         "stage": st.sampled_from(["", "shaping", "synthesized"]),
         "confidence": st.sampled_from([None, 0.5, 1.0]),
-        "labels": st.lists(st.sampled_from("xyz"), unique=True).map(lambda found: tuple(sorted(found))),
+        "labels": st.lists(st.sampled_from("xyz"), unique=True).map(lambda labels: tuple(sorted(labels))),
         "project": st.sampled_from(["/a", "/b"]),
         "origin": st.sampled_from([None, Origin("s", 1, "0" * 40)]),
         "extra": st.sampled_from([{}, {"later": 1}]),
@@ -587,7 +595,7 @@ def test_nothing_leaves_unredacted_by_mistake(machines: Machines) -> None:
     assert one.there() == {}
     one.push(SESSION)
     assert list(one.there()) == [HEAD]
-    assert told(one.push(unredacted=True).changes) == [("new", 1, "")]
+    assert described(one.push(unredacted=True).changes) == [("new", 1, "")]
     # Who said so once need not say it again of what is there.
     one.edit(OTHER, name="lexer")
     with pytest.raises(ConflictError, match="without redaction"):

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from clones import Clone, bare, opened, told
+from clones import Clone, bare, described, opened
+from homes import claude_homes
 from plain import run_git
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.check import gc
 from sessgit.store import refs
+from sessgit.store.context import Context
 from sessgit.sync.outcome import SkippedItem
 
 Machines = Callable[..., list[Clone]]
@@ -51,22 +53,22 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
 
 
 def test_what_is_deleted_on_one_machine_is_deleted_on_all(machines: Machines) -> None:
-    one, two = machines(2, Talk().turns("one", "two").rewind(1).turns("aside"))
+    one, two = machines(2, Talk().turns("one", "two").rewind(1).turns("apart"))
     before, key = two.refs(), two.keys()[0]
     one.delete()
     stone = one.refs()[STONE]
-    assert told(one.push().changes) == [("deleted", 0, "")]
+    assert described(one.push().changes) == [("deleted", 0, "")]
     assert one.there() == {STONE: stone}
-    assert told(two.pull().changes) == [("deleted", 2, "")]
+    assert described(two.pull().changes) == [("deleted", 2, "")]
     assert two.refs() == {STONE: stone}
     assert two.index.with_prompt(key) == []
-    assert [told(clone.push().changes) + told(clone.pull().changes) for clone in (one, two)] == [[], []]
+    assert [described(clone.push().changes) + described(clone.pull().changes) for clone in (one, two)] == [[], []]
     # It can be taken back, where it was done too, and stays then.
     one.undo()
-    assert (told(one.pull().changes), one.refs()) == ([], before)
+    assert (described(one.pull().changes), one.refs()) == ([], before)
     two.undo()
     assert two.refs() == before
-    assert told(two.pull().changes) == []
+    assert described(two.pull().changes) == []
     assert (two.refs(), two.push().left) == (
         before,
         (SkippedItem(SESSION, DELETED_THERE, "To restore it there, push it by its address."),),
@@ -82,16 +84,16 @@ def test_what_is_open_here_is_not_deleted(machines: Machines) -> None:
             SkippedItem(SESSION, "it was deleted there, and is open in a client here", "Close it, and pull again."),
         )
     assert list(two.refs()) == [HEAD]
-    assert told(two.pull().changes) == [("deleted", 1, "")]
+    assert described(two.pull().changes) == [("deleted", 1, "")]
 
 
 def test_who_names_it_brings_it_back(machines: Machines) -> None:
     one, two = machines(2, Talk().turns("one"))
     one.delete()
     one.push()
-    assert told(two.push(SESSION, named=[SESSION]).changes) == [("new", 1, "")]
+    assert described(two.push(SESSION, named=[SESSION]).changes) == [("new", 1, "")]
     assert two.there() == {HEAD: two.tip()}
-    # Here it stays deleted until somebody takes that back.
+    # Here it stays deleted until that is undone.
     assert (one.pull().changes, one.pull().left) == ((), ())
     assert [(left.what, left.why) for left in one.pull(SESSION).left] == [(SESSION, "it was deleted here")]
     one.undo()
@@ -105,9 +107,9 @@ def test_turns_that_whoever_deleted_it_did_not_have_are_kept(machines: Machines)
     one.delete()
     one.push()
     before = two.refs()
-    assert told(two.pull().changes) == [("kept", 2, "")]
+    assert described(two.pull().changes) == [("kept", 2, "")]
     assert two.refs() == before
-    assert told(two.pull().changes) == []
+    assert described(two.pull().changes) == []
     assert two.push().left == (SkippedItem(SESSION, DELETED_THERE, "To restore it there, push it by its address."),)
 
 
@@ -117,9 +119,9 @@ def test_who_has_not_seen_what_was_deleted_keeps_what_it_has(machines: Machines)
     one.record(talk.turns("three"))
     one.push(), one.delete(), one.push()
     # Its two turns were among what went, and nothing that is here says so.
-    assert told(two.pull().changes) == [("kept", 0, "")]
+    assert described(two.pull().changes) == [("kept", 0, "")]
     assert len(two.keys()) == 2
-    assert told(two.pull().changes) == []
+    assert described(two.pull().changes) == []
 
 
 def test_turns_on_the_remote_that_were_not_here_are_kept(machines: Machines) -> None:
@@ -129,14 +131,14 @@ def test_turns_on_the_remote_that_were_not_here_are_kept(machines: Machines) -> 
     two.push()
     one.delete()
     pushed = one.push()
-    assert (told(pushed.changes), [left.why for left in pushed.left]) == ([], [DELETED_HERE])
-    assert (one.there(), told(one.pull().changes)) == ({HEAD: two.tip()}, [])
+    assert (described(pushed.changes), [left.why for left in pushed.left]) == ([], [DELETED_HERE])
+    assert (one.there(), described(one.pull().changes)) == ({HEAD: two.tip()}, [])
     # Whoever looks first has seen them, and can delete them.
     one.undo()
     one.pull()
     one.delete()
-    assert told(one.push().changes) == [("deleted", 0, "")]
-    assert told(two.pull().changes) == [("deleted", 2, "")]
+    assert described(one.push().changes) == [("deleted", 0, "")]
+    assert described(two.pull().changes) == [("deleted", 2, "")]
 
 
 def test_what_was_deleted_is_known_when_nothing_of_it_is_left(machines: Machines) -> None:
@@ -147,14 +149,14 @@ def test_what_was_deleted_is_known_when_nothing_of_it_is_left(machines: Machines
     one.push()
     one.record(talk.turns("two"))
     one.delete()
-    gc.collect(one.store, one.index, one.store.path, one.now(), keep=1e9, prune=True)
+    gc.collect(Context(one.index, homes=claude_homes(one.store.path), now=one.now), keep=1e9, prune=True)
     assert old not in every_object(one)
     assert [ref for ref in refs.read_all(one.store.path) if SESSION in ref] == [STONE]
     assert one.pull().changes == ()
     assert old not in every_object(one)
-    assert told(one.push().changes) == [("deleted", 0, "")]
+    assert described(one.push().changes) == [("deleted", 0, "")]
     assert one.there() == {STONE: one.refs()[STONE]}
-    assert told(two.pull().changes) == [("deleted", 1, "")]
+    assert described(two.pull().changes) == [("deleted", 1, "")]
 
 
 def test_a_session_that_was_never_here_brings_no_tombstone(machines: Machines) -> None:
@@ -179,10 +181,10 @@ def test_a_tombstone_of_before_says_nothing_of_tips(machines: Machines) -> None:
     one.delete()
     run_git(one.store.path, "update-ref", STONE, made)
     pushed = one.push()
-    assert (told(pushed.changes), [left.why for left in pushed.left]) == ([], [DELETED_HERE])
+    assert (described(pushed.changes), [left.why for left in pushed.left]) == ([], [DELETED_HERE])
     run_git(two.remote, "fetch", "-q", str(one.store.path), f"{STONE}:{STONE}")
     run_git(two.remote, "update-ref", "-d", HEAD)
-    assert told(two.pull().changes) == [("kept", 1, "")]
+    assert described(two.pull().changes) == [("kept", 1, "")]
     assert list(two.refs()) == [HEAD]
 
 
@@ -191,12 +193,12 @@ def test_turns_that_were_only_seen_there_are_not_deleted(machines: Machines) -> 
     one, two = machines(2, talk)
     two.record(talk.turns("two", "three"))
     two.push()
-    assert told(one.pull(dry_run=True).changes) == [("forward", 2, "")]
+    assert described(one.pull(dry_run=True).changes) == [("forward", 2, "")]
     one.delete()
     pushed = one.push()
-    assert (told(pushed.changes), [left.why for left in pushed.left]) == ([], [DELETED_HERE])
+    assert (described(pushed.changes), [left.why for left in pushed.left]) == ([], [DELETED_HERE])
     assert one.there() == {HEAD: two.tip()}
-    assert (told(two.pull().changes), len(two.keys())) == ([], 3)
+    assert (described(two.pull().changes), len(two.keys())) == ([], 3)
 
 
 def test_what_was_brought_back_is_not_deleted_again(machines: Machines) -> None:
@@ -215,9 +217,9 @@ def test_what_was_brought_back_is_not_deleted_again(machines: Machines) -> None:
     assert one.tip() == two.tip()
     one.pull()
     one.delete()
-    assert told(one.push().changes) == [("deleted", 0, "")]
+    assert described(one.push().changes) == [("deleted", 0, "")]
     assert HEAD not in one.there()
-    assert told(two.pull(SESSION).changes) == [("deleted", 2, "")]
+    assert described(two.pull(SESSION).changes) == [("deleted", 2, "")]
 
 
 def test_who_brought_it_back_is_not_told_by_the_same_tombstone_again(machines: Machines) -> None:
@@ -227,7 +229,7 @@ def test_who_brought_it_back_is_not_told_by_the_same_tombstone_again(machines: M
     two.push(SESSION, named=[SESSION])
     stone = one.refs()[STONE]
     run_git(one.store.path, "push", "-q", str(one.remote), f":{HEAD}", f"{stone}:{STONE}")
-    assert (told(two.pull().changes), list(two.refs())) == ([], [HEAD])
+    assert (described(two.pull().changes), list(two.refs())) == ([], [HEAD])
 
 
 def test_the_turns_of_an_archived_branch_beside_a_live_one_come_and_stay(machines: Machines) -> None:
@@ -241,11 +243,11 @@ def test_the_turns_of_an_archived_branch_beside_a_live_one_come_and_stay(machine
     # Who has not seen it deletes nothing of it.
     two.delete()
     pushed = two.push()
-    assert (told(pushed.changes), [left.why for left in pushed.left]) == ([], [DELETED_HERE])
+    assert (described(pushed.changes), [left.why for left in pushed.left]) == ([], [DELETED_HERE])
     assert two.there() == {ARCHIVED: one.tip(), HEAD: old}
-    assert told(three.pull().changes) == [("forward", 1, "")]
+    assert described(three.pull().changes) == [("forward", 1, "")]
     assert three.refs() == {HEAD: one.tip()}
-    assert (three.pull().changes, told(three.push().changes)) == ((), [("forward", 1, "")])
+    assert (three.pull().changes, described(three.push().changes)) == ((), [("forward", 1, "")])
     assert three.there() == {ARCHIVED: one.tip(), HEAD: one.tip()}
     three.delete()
     three.push()
@@ -256,7 +258,7 @@ def test_an_archived_branch_that_parted_from_the_live_one_comes_as_another(machi
     one, two = machines(2, Talk().turns("one"))
     two.record(Talk().turns("one").rewind(0).turns("else"))
     run_git(two.remote, "fetch", "-q", str(two.store.path), f"{HEAD}:{ARCHIVED}")
-    assert [what for what, *_ in told(one.pull().changes)] == ["parted"]
+    assert [what for what, *_ in described(one.pull().changes)] == ["parted"]
     assert sorted(one.refs().values()) == sorted(one.there().values())
     assert one.pull().changes == ()
     # An archived one here is not made over that one there, until both are in branches of their own.
@@ -293,7 +295,7 @@ def test_turns_of_both_branches_of_one_name_here_are_kept(machines: Machines) ->
     two.index.sync()
     one.delete()
     one.push()
-    assert [what for what, *_ in told(two.pull().changes)] == ["kept"]
+    assert [what for what, *_ in described(two.pull().changes)] == ["kept"]
     assert sorted(two.refs()) == [ARCHIVED, HEAD]
 
 
@@ -321,8 +323,8 @@ def test_what_was_seen_there_is_deleted_from_there_without_what_was_agreed(machi
     one, two = machines(2, Talk().turns("one"))
     one.delete()
     one.push()
-    two.store.beside.agreement_file(str(two.remote)).unlink()
-    assert told(two.pull().changes) == [("deleted", 1, "")]
+    two.store.paths.agreement_file(str(two.remote)).unlink()
+    assert described(two.pull().changes) == [("deleted", 1, "")]
 
 
 def tombstone(folder: Path, session: str, tips: str = "") -> str:
@@ -347,7 +349,7 @@ def test_tags_go_along_with_their_turns(machines: Machines) -> None:
     one, two = machines(2, Talk().turns("one", "two"))
     one.record(Talk(OTHER).turns("else"))
     one.tag("first", turn=1)
-    one.tag("aside", OTHER)
+    one.tag("apart", OTHER)
     assert one.push(SESSION).tags == ("first",)
     assert [ref for ref in one.there() if "tags" in ref] == ["refs/tags/first"]
     pulled = two.pull()
@@ -355,7 +357,7 @@ def test_tags_go_along_with_their_turns(machines: Machines) -> None:
     assert pulled.operation is not None
     assert pulled.operation.summary == "1 tag from origin"
     assert two.refs()["refs/tags/first"] == one.refs()["refs/tags/first"]
-    assert (one.push(OTHER).tags, two.pull().tags, one.push().tags, two.push().tags) == (("aside",), ("aside",), (), ())
+    assert (one.push(OTHER).tags, two.pull().tags, one.push().tags, two.push().tags) == (("apart",), ("apart",), (), ())
 
 
 def test_a_tag_that_stands_elsewhere_is_left(machines: Machines) -> None:

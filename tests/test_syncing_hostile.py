@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clones import Clone, bare, told
+from clones import Clone, bare, described
 from plain import run_git
 from transcripts import OTHER, SESSION, Talk
 
@@ -67,7 +67,7 @@ def test_a_later_format_stops_the_pull(pair: tuple[Clone, Clone]) -> None:
         with pytest.raises(NewerStoreError):
             two.pull()
         assert two.refs() == {}
-    assert told(two.pull(OTHER).changes) == [("new", 1, "")]
+    assert described(two.pull(OTHER).changes) == [("new", 1, "")]
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def test_what_cannot_be_read_is_left(pair: tuple[Clone, Clone], files: dict[str,
     except SessgitError:
         return  # git itself makes no such tree
     pulled = two.pull()
-    assert told(pulled.changes) == [("new", 1, "")]
+    assert described(pulled.changes) == [("new", 1, "")]
     assert [left.what for left in pulled.left] == [SESSION]
     assert list(two.refs()) == [f"refs/heads/{OTHER}"]
     # Neither does it stop, or get, a push of one's own.
     one.edit(OTHER, name="fine")
     pushed = one.push()
-    assert (told(pushed.changes), [left.what for left in pushed.left]) == ([("forward", 0, "")], [SESSION])
+    assert (described(pushed.changes), [left.what for left in pushed.left]) == ([("forward", 0, "")], [SESSION])
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_what_goes_on_from_here_and_leaves_turns_out_is_left(pair: tuple[Clone, 
     fewer = {"session.json": state(one, lambda document: document["trajectory"].update(turns=1))}
     there(one, commit(one, {**dict.fromkeys(folder), **fewer} if dropped else dict(body)))
     pulled = two.pull()
-    assert (told(pulled.changes), two.refs()) == ([], before)
+    assert (described(pulled.changes), two.refs()) == ([], before)
     assert [left.why for left in pulled.left] == [
         "cannot read it here: it continues the conversation here, but without some of its turns"
     ]
@@ -205,7 +205,7 @@ def test_a_damaged_session_here_stops_no_other(pair: tuple[Clone, Clone]) -> Non
     one.record(Talk(OTHER).turns("good", "better"))
     one.push()
     pulled = two.pull()
-    assert (told(pulled.changes), [left.what for left in pulled.left]) == ([("forward", 1, "")], [SESSION])
+    assert (described(pulled.changes), [left.what for left in pulled.left]) == ([("forward", 1, "")], [SESSION])
     assert [left.what for left in two.push().left] == [SESSION]
 
 

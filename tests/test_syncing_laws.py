@@ -132,7 +132,7 @@ class Machines(RuleBasedStateMachine):
 
     @rule(number=CLONES, session=SESSIONS)
     def merge(self, number: int, session: str) -> None:
-        """Brings back what another machine, or a rewind, has beside the head."""
+        """Restore a side branch, of another machine or of a rewind."""
         clone = self.clones[number]
         own = clone.refs()
         sides = sorted(ref for ref in own if ref.startswith(f"{layout.head_ref(session)}."))
@@ -216,9 +216,9 @@ class Machines(RuleBasedStateMachine):
         kept = {
             ref: tip for ref, tip in held.items() if layout.session_of(layout.split_ref(ref)[1]) not in self.deleted
         }
-        found = self._turns(kept, clone)
+        turns = self._turns(kept, clone)
         for session in self.of.keys() - self.deleted:
-            assert found.get(session, set()) == self.of[session]
+            assert turns.get(session, set()) == self.of[session]
             own = self._branches(held, session)
             ways = len(self.of[session] - {self.parents[key] for key in self.of[session]})
             most = [tip for tip in own if not any(o != tip and clone.store.repo.is_ancestor(tip, o) for o in own)]
@@ -240,18 +240,18 @@ class Machines(RuleBasedStateMachine):
                 self.of.setdefault(session, set()).update(keys)
 
     def _turns(self, held: dict[str, str], clone: Clone) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
+        keys: dict[str, set[str]] = {}
         for ref, tip in held.items():
             space, name = layout.split_ref(ref)
             if space in BRANCHES and ref == space + name:
-                found.setdefault(layout.session_of(name), set()).update(turn_keys(clone.store, tip))
-        return found
+                keys.setdefault(layout.session_of(name), set()).update(turn_keys(clone.store, tip))
+        return keys
 
     def _branches(self, held: dict[str, str], session: str) -> set[str]:
-        found = ((*layout.split_ref(ref), ref, tip) for ref, tip in held.items())
+        named = ((*layout.split_ref(ref), ref, tip) for ref, tip in held.items())
         return {
             tip
-            for space, name, ref, tip in found
+            for space, name, ref, tip in named
             if space in BRANCHES and ref == space + name and layout.session_of(name) == session
         }
 

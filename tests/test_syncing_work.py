@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clones import Clone, bare, told
+from clones import Clone, bare, described
 from transcripts import Talk
 
 SESSIONS = [f"5e551011-0000-4000-8000-{number:012}" for number in range(4)]
@@ -60,13 +60,13 @@ def test_a_new_session_is_no_history_to_walk(pair: list[Clone], monkeypatch: pyt
     one, two = pair
     record(one, turns)
     calls, pushed = counted(one, monkeypatch, lambda: one.push(dry_run=True))
-    assert told(pushed.changes) == [("new", turns, "")] * len(SESSIONS)
+    assert described(pushed.changes) == [("new", turns, "")] * len(SESSIONS)
     # Its state once for what is told, and once for whether it was redacted: the store wrote it and has it. Each commit
     # says whose it is.
     assert calls == per_session(state=2, commit=turns + 1) + Counter(since=1)
     one.push()
     calls, pulled = counted(two, monkeypatch, lambda: two.pull(dry_run=True))
-    assert told(pulled.changes) == [("new", turns, "")] * len(SESSIONS)
+    assert described(pulled.changes) == [("new", turns, "")] * len(SESSIONS)
     # What says the format is the same in all, and read once.
     assert calls == per_session(state=2, blob=2, commit=1) + Counter(blob=1)
 

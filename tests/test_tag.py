@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from homes import claude_homes
 from hypothesis import given
 from hypothesis import strategies as st
 from plain import Rivalled, run_git
@@ -21,6 +22,7 @@ from sessgit.history import resolve
 from sessgit.model.address import check_tag
 from sessgit.store import layout, refs
 from sessgit.store import store as stores
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -147,11 +149,11 @@ def test_what_is_long_fits(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, colu
         (("named", "0b2d"), 3, f"Error: the address “named” already means the conversation {PARSER}."),
         (("a b", "0b2d"), 2, "Error: “a b” cannot be a tag."),
         (("", "0b2d"), 2, "Error: the tag is empty."),
-        (("x", "0b2d@1.1"), 2, "Error: only a whole turn can be tagged."),
+        (("x", "0b2d@1.1"), 2, "Error: tag needs a whole turn, but the address names a cell."),
         (("x", "0b2d@2"), 4, "Error: 0b2d7f10 has no turn 2; it has 1 turn."),
         (("-d", "lfet"), 4, "Error: there is no tag “lfet”."),
         (("-d", "../heads/x"), 4, "Error: there is no tag “../heads/x”."),
-        (("-d", "left", "x"), 2, "Error: NAME, -d NAME and --list cannot be combined."),
+        (("-d", "left", "x"), 2, "Error: --delete and NAME cannot be combined."),
     ],
 )
 def test_what_is_refused(sessgit: Shell, words: tuple[str, ...], code: int, error: str) -> None:
@@ -171,7 +173,7 @@ def test_the_current_conversation_is_tagged_and_a_doubtful_one_is_not(
 ) -> None:
     sessions = sessgit.config / "sessions"
     sessions.mkdir(parents=True)
-    others = [subprocess.Popen(["sleep", "30"]) for _ in range(2)]
+    others = [subprocess.Popen(["sleep", "600"]) for _ in range(2)]
     try:
         for process, session in zip(others, (PARSER, UPLOAD), strict=True):
             document = {"pid": process.pid, "sessionId": session, "cwd": str(sessgit.project)}
@@ -211,8 +213,8 @@ def test_tags_by_hand_on_whatever_there_is(sessgit: Shell) -> None:
         if packed:
             run_git(git, "pack-refs", "--all")
         index = opened(sessgit)
-        assert {tag.name: (tag.branch, tag.turn) for tag in tags.list_tags(index)} == expected
-        assert tags.tags_by_commit(index)[turn] == ["annotated", "nested/deep"]
+        assert {tag.name: (tag.branch, tag.turn) for tag in resolve.list_tags(index)} == expected
+        assert resolve.tags_by_commit(index)[turn] == ["annotated", "nested/deep"]
         for name, (branch, _) in expected.items():
             assert sessgit("id", name).out == (f"{branch}\n" if branch else "")
         index.close()
@@ -239,9 +241,9 @@ def test_a_tag_that_someone_moved_meanwhile(sessgit: Shell) -> None:
     store = index.open_store()
     first, second = commit_of(sessgit, PARSER, 1), commit_of(sessgit, PARSER, 2)
     store.repo = Rivalled(store.path, lambda: run_git(store.path, "update-ref", layout.TAGS + "x", first))
-    where = resolve.CallerContext(sessgit.config, str(sessgit.project), os.getpid())
+    where = resolve.CallerContext(claude_homes(sessgit.config), str(sessgit.project), os.getpid())
     found = resolve.resolve_target(index, resolve.Address(PARSER, 2), where)
-    done = tags.tag_turn(store, index, "x", found, where, 0, force=True)
+    done = tags.tag_turn(Context(index, now=lambda: 0), "x", found, where, force=True)
     assert (done.before and done.before.turn, done.tag.turn, where_is(sessgit, "x")) == (1, 2, second)
     with pytest.raises(MovedError):
         store.repo.move(layout.TAGS + "x", first, second)

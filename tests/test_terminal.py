@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -186,8 +187,10 @@ def test_exports_stay_where_they_are_put(sessgit: Shell, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", ["bash", "zsh", "fish"])
-def test_what_a_shell_completes_runs_nothing(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """A shell puts it on the command line as it is."""
+def test_what_a_shell_completes_runs_nothing(
+    sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str
+) -> None:
+    """A shell puts it on the command line as it is: for bash it is quoted, others get no word that they would run."""
     sessgit.recorded(sessgit.talk().turns("one"))
     for name in (TAG, "xplain"):
         run_git(sessgit.store, "update-ref", f"refs/tags/{name}", SESSION)
@@ -198,4 +201,10 @@ def test_what_a_shell_completes_runs_nothing(sessgit: Shell, monkeypatch: pytest
     monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
     said = sessgit("tag").out
     assert "xplain" in said
-    assert "touch" not in said
+    if kind == "bash" and shutil.which("bash"):
+        script = f"printf '%s\\n' {' '.join(said.splitlines())}"
+        done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert set(done.stdout.splitlines()) == {TAG, "xplain"}
+        assert list(tmp_path.iterdir()) == []
+    else:
+        assert "touch" not in said

@@ -19,11 +19,10 @@ from sessgit.cli.pages.search import as_json
 from sessgit.errors import StoreError
 from sessgit.history import fulltext_update, search
 from sessgit.history.search import SearchScope
-from sessgit.recorder import fulltext_update as in_background
-from sessgit.store import layout
-from sessgit.store.fulltext.index import TextIndex
+from sessgit.recorder import drain as in_background
+from sessgit.store import cache_file, layout
+from sessgit.store.fulltext import TextIndex
 from sessgit.store.index import Index
-from sessgit.store.sqlite import cache_file
 from sessgit.store.store import Store
 
 Places = Callable[..., list[str]]
@@ -36,11 +35,11 @@ def places(index: Index) -> Places:
     def places(query: str, **where: str) -> list[str]:
         index.sync()
         results = search.search(index, query, SearchScope(**where), 100, 160, lambda done, all_: None)
-        assert (results.total, results.behind) == (len(results.found), "")
+        assert (results.total, results.behind) == (len(results.turns), "")
         return [
             f"{result.branch.name.replace(SESSION, 'one').replace(OTHER, 'two')}@{result.place}"
             + " left" * result.left_behind
-            for result in results.found
+            for result in results.turns
         ]
 
     return places
@@ -48,7 +47,7 @@ def places(index: Index) -> Places:
 
 def rows(store: Store) -> list[tuple[int, ...]]:
     """How many lines, turns and bodies are indexed."""
-    db = sqlite3.connect(store.beside.text)
+    db = sqlite3.connect(store.paths.text)
     tables = ("words_docsize", "turns", "bodies")
     found = tuple(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
     db.close()
@@ -166,7 +165,7 @@ def test_a_turn_that_cannot_be_read_hides_no_other(keep: Keep, places: Places, s
 def test_a_file_that_is_of_no_use_is_made_anew(keep: Keep, places: Places, store: Store, damage: str) -> None:
     keep(Talk().turns(*(f"alpha{n} " + "beta " * 50 for n in range(40))))
     assert places("alpha7") == ["one@8"]
-    path = store.beside.text
+    path = store.paths.text
     db = sqlite3.connect(path)
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     if damage == "version":
@@ -209,10 +208,10 @@ def test_one_that_holds_mostly_what_is_gone_is_made_anew(keep: Keep, places: Pla
 
 def test_where_it_cannot_be_written_it_says_what_to_do(keep: Keep, index: Index, store: Store) -> None:
     keep(Talk().turns("alpha"))
-    store.beside.text.mkdir()
+    store.paths.text.mkdir()
     with pytest.raises(StoreError) as refused:
         search.sessions_with(index, "alpha")
-    assert str(refused.value) == f"cannot write the full-text index: {store.beside.text}"
+    assert str(refused.value) == f"cannot write the full-text index: {store.paths.text}"
     assert "SESSGIT_STORE" in refused.value.hint
 
 
@@ -242,7 +241,7 @@ from pathlib import Path
 from sessgit.history import fulltext_update
 from sessgit.store.index import Index
 from sessgit.store.store import Store
-from sessgit.store.fulltext.index import TextIndex
+from sessgit.store.fulltext import TextIndex
 
 fulltext_update._BATCH_SIZE = 300
 path, after = Path(sys.argv[1]), int(sys.argv[2])
@@ -308,7 +307,7 @@ def test_a_short_time_is_kept_to(keep: Keep, index: Index, store: Store, tmp_pat
 
 
 def config(store: Store) -> dict[str, int]:
-    db = sqlite3.connect(store.beside.text)
+    db = sqlite3.connect(store.paths.text)
     found = dict(db.execute("SELECT k, v FROM words_config WHERE k LIKE '%merge'").fetchall())
     db.close()
     return found
@@ -316,7 +315,7 @@ def config(store: Store) -> dict[str, int]:
 
 def parts(store: Store) -> int:
     """How many parts of FTS5's index there are (“structure record” of fts5_index.c: 4 bytes, levels, segments)."""
-    db = sqlite3.connect(store.beside.text)
+    db = sqlite3.connect(store.paths.text)
     (record,) = db.execute("SELECT block FROM words_data WHERE id = 10").fetchone()
     db.close()
     return int(record[5])

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from homes import claude_homes
 from hypothesis import given
 from hypothesis import strategies as st
 from plain import run_git
@@ -18,8 +19,9 @@ from test_cold import loaded
 from transcripts import Talk
 
 from sessgit.cli import text
-from sessgit.cli.invocation import Invocation
+from sessgit.cli.invocation import Invocation, Terminal
 from sessgit.cli.pages import tree as page
+from sessgit.environment import Environment
 from sessgit.history import tree
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Origin, Session
@@ -158,8 +160,7 @@ def test_a_limit_counts_families(family: Shell) -> None:
 
 def test_what_cannot_be_drawn(family: Shell) -> None:
     assert family("tree", PARSER, "--all").err == (
-        "Error: an address cannot be combined with --all or --project.\n"
-        "Hint: Leave out the address, or --all and --project.\n"
+        "Error: ADDRESS and --all cannot be combined.\nHint: Use one of the two.\n"
     )
     assert family("tree", "-n", "-1").code == 2
     assert family("tree", "zzzz").code == 4
@@ -345,7 +346,8 @@ def test_every_session_stands_once_whatever_the_store_says(made: list[Made], wid
         store = Store(path)
         for number, one in enumerate(made):
             write(store, number, one)
-        here = Invocation(path, path, path, "/shop", "", False, False, False, width, 24, "", now=NOW)
+        env = Environment(path, claude_homes(path), path, "", off=False)
+        here = Invocation(env, "/shop", Terminal(False, False, False, width, 24, ""), now=NOW)
         everything = tree.build_forest(here.index, tree.TreeFilter(everything=True, fold=False), {})
         drawn = [node.branch.name for found in everything.families for node in found.nodes]
         assert max(Counter(drawn).values(), default=1) == 1
@@ -362,7 +364,7 @@ def test_every_session_stands_once_whatever_the_store_says(made: list[Made], wid
         assert sum(found.sessions for found in folded.families) + folded.quiet == len(drawn) == folded.sessions
         for found in folded.families:
             check_order(found)
-        lines = list(page.full(here, folded, page.Chosen(everything=True)))
+        lines = list(page.full(here, folded, page.TreeOptions(everything=True)))
         assert all(line.isprintable() and text.width(line) <= width for line in lines)
         json.dumps(page.as_json(here, everything, frozenset()))
         here.index.close()

@@ -62,6 +62,6 @@ def test_what_waited_for_a_prompt_is_not_missed(machines: tuple[Clone, Clone]) -
     here.push()
     there.pull()
     merged_and_undone(here, talk)
-    assert verify.one(here.store, SESSION, deep=True).findings == ()
+    assert verify.verify_session(here.store, SESSION, deep=True).findings == ()
     here.record(talk, final=True)
     assert restore.rebuild_file(here.store, SESSION).data == talk.data

@@ -17,14 +17,13 @@ from shell import Shell
 from transcripts import SESSION
 
 from sessgit.history.code.git import Head
-from sessgit.replay.bisecting.worktree import bisect_worktree
-from sessgit.store import layout
-from sessgit.store.files import tempdirs
+from sessgit.replay.bisect import bisect_worktree
+from sessgit.store import layout, tempdirs
 from sessgit.store.layout import StorePaths
 
 _MAKES = """
 import os, signal, sys
-from sessgit.store.files import tempdirs
+from sessgit.store import tempdirs
 with tempdirs.make_folder("sessgit-replay-") as folder:
     (folder / "project").mkdir()
     (folder / "project").chmod(0)
@@ -94,7 +93,7 @@ def test_what_git_notes_of_a_worktree_goes_along(place: Path, sessgit: Shell) ->
     if not child:
         try:
             with bisect_worktree(str(sessgit.project), dict(os.environ)) as made:
-                made.go(Head(commit, "", dirty=False))
+                made.check_out(Head(commit, "", dirty=False))
                 os._exit(9)
         finally:
             os._exit(1)
@@ -132,7 +131,7 @@ def killed(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, where: str, *words: 
             aged(path)
 
 
-@pytest.mark.parametrize("where", ["store.recorder.append_intent.save_intent", "agents.file_end.append"])
+@pytest.mark.parametrize("where", ["store.recorder_state.save_intent", "agents.file_end.append"])
 @pytest.mark.parametrize("words", [("merge", THEIRS), ("pick", f"{THEIRS}@3")])
 def test_a_new_conversation_that_was_only_begun_goes(
     two: Shell, monkeypatch: pytest.MonkeyPatch, where: str, words: tuple[str, ...]
@@ -189,7 +188,7 @@ def test_the_same_merge_afterwards_is_one_operation_with_it(two: Shell, monkeypa
 
 def test_a_purge_that_was_interrupted(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     sessgit.recorded(sessgit.talk().turns("the value is tiger-lily-4711"))
-    killed(sessgit, monkeypatch, "purge.state_files.update_state_files", "purge", "tiger-lily-4711", "--yes")
+    killed(sessgit, monkeypatch, "purge.state_files.StateRewriter.rewrite_files", "purge", "tiger-lily-4711", "--yes")
     assert told(sessgit) == ["a purge was interrupted: the value may still be stored"]
     assert told(sessgit, "--fix") == ["the purge is complete"]
     assert told(sessgit) == []

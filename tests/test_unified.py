@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clones import Clone, bare, told
+from clones import Clone, bare, described
+from homes import claude_homes
 from hypothesis import given
 from hypothesis import strategies as st
 from machines import on_another
@@ -21,23 +22,21 @@ from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 from unifying import EVERYTHING, NOW, PARTS, change
 
-from sessgit.api.state import session_state
-from sessgit.api.state import unified as programs
-from sessgit.api.state.session_state import StateRequest
+from sessgit.api import documents, program_state
+from sessgit.api.program_state import StateRequest
 from sessgit.branch import fork as forks
 from sessgit.branch import undo as undoing
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import fork_point
 from sessgit.history.resolve import ResolvedTarget
-from sessgit.model import unified_state
+from sessgit.model import merge_decisions, unified_state
 from sessgit.model.config import Price
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
-from sessgit.model.unified_state import Activation, Budget, Unified
-from sessgit.store import layout, operations
-from sessgit.store.index import Index
-from sessgit.store.sqlite import cache_file
-from sessgit.store.sqlite.rows import Branch
+from sessgit.model.unified_state import Activation, Budget, Memory, Trajectory, Unified
+from sessgit.store import cache_file, layout, operations
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Index
 from sessgit.store.store import Store
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -104,7 +103,7 @@ def test_what_is_not_named_stays(store: Store, index: Index, keep: Keep) -> None
     assert own(index).working_memory == {"all": "new", "and": "this"}
     change(store, index, SESSION, {"context": None})
     assert own(index).working_memory == {}
-    assert (own(index).export_path, own(index).rlm_version) == ("/home/ada/out.json", "2.1")
+    assert (own(index).trajectory.export_path, own(index).metadata.rlm_version) == ("/home/ada/out.json", "2.1")
 
 
 @pytest.mark.parametrize("value", [True, 1, 1.0, None, "1", [1], {}])
@@ -123,9 +122,9 @@ def test_undo_takes_a_change_back(store: Store, index: Index, keep: Keep, tmp_pa
     done = change(store, index, SESSION, remember={"plan": 1})
     (listed,) = operations.list_operations(store)
     assert (listed.operation.command, listed.operation.summary) == ("state", "5e551011: memory +plan")
-    undoing.undo_operation(store, "", tmp_path, NOW)
+    undoing.undo_operation(store, "", claude_homes(tmp_path), NOW)
     assert head(index) == before
-    undoing.undo_operation(store, operations.list_operations(store)[0].operation.id, tmp_path, NOW)
+    undoing.undo_operation(store, operations.list_operations(store)[0].operation.id, claude_homes(tmp_path), NOW)
     assert head(index).tip == done.commit
 
 
@@ -177,7 +176,7 @@ def test_what_is_wrong_changes_nothing(
     keep(Talk().turns("one"))
     tip = head(index).tip
     with pytest.raises(UsageError) as caught:
-        session_state.change_state(store, index, SESSION, wanted, NOW)
+        program_state.change_state(Context(index, now=lambda: NOW), SESSION, wanted)
     assert error in str(caught.value)
     assert hint in caught.value.hint
     assert head(index).tip == tip
@@ -199,7 +198,7 @@ def test_a_memory_may_be_as_large_as_that(store: Store, index: Index, keep: Keep
     change(store, index, SESSION, remember={"y": 1})
     # What a join made larger can be made smaller in steps.
     tip = head(index).tip
-    large = replace(head(index).state, unified=Unified(working_memory={"a": "x" * 50_000, "b": "y" * 50_000, "c": 1}))
+    large = replace(head(index).state, unified=Unified(context=Memory({"a": "x" * 50_000, "b": "y" * 50_000, "c": 1})))
     commit = store.write_commit(tip, {}, large, store.message(tip), [tip], store.commit(tip).time)
     store.repo.move(layout.head_ref(SESSION), tip, commit)
     change(store, index, SESSION, forget=("c",))
@@ -253,7 +252,7 @@ def test_a_rewind_carries_it_over(store: Store, index: Index, keep: Keep) -> Non
 
 def _forked(store: Store, index: Index, turn: int, session: str) -> Session:
     index.sync()
-    point = fork_point.fork_point(store, index, ResolvedTarget(head(index), turn))
+    point = fork_point.fork_point(Context(index), ResolvedTarget(head(index), turn))
     return forks.fork_session(store, head(index).state, point, forks.ForkPlan(session, "", NOW, None)).state
 
 
@@ -306,18 +305,17 @@ def machines(tmp_path: Path) -> Iterator[list[Clone]]:
 def test_what_two_machines_set_is_joined(machines: list[Clone]) -> None:
     one, two = machines
     more = {"total_recursive_calls": 2, "cost_usd": 0.5}
-    session_state.change_state(
-        one.store, one.index, SESSION,
+    program_state.change_state(
+        Context(one.index, now=one.now), SESSION,
         StateRequest({"activation": {"current_depth": 0}}, {"a": 1, "both": "one"}, more=more),
-        one.now(),
     )  # fmt: skip
     wanted = StateRequest(
         {"activation": {"current_depth": 3, "rlm_active": False}, "trajectory": {"export_path": "/two"}},
         {"b": 2, "both": "two"}, ("é",), {"total_recursive_calls": 1},
     )  # fmt: skip
-    session_state.change_state(two.store, two.index, SESSION, wanted, two.now())
+    program_state.change_state(Context(two.index, now=two.now), SESSION, wanted)
     one.push()
-    assert told(two.pull().changes) == [("joined", 0, "")]
+    assert described(two.pull().changes) == [("joined", 0, "")]
     found = two.store.state(two.tip()).unified
     assert found.activation == Activation(False, "complexity", "three modules", 0.75, 3, 3)
     assert found.working_memory == {
@@ -327,7 +325,7 @@ def test_what_two_machines_set_is_joined(machines: list[Clone]) -> None:
         "both": "two",
     }
     assert found.budget == Budget(50, 15, 0.75)
-    assert (found.export_path, found.rlm_version) == ("/two", "2.1")
+    assert (found.trajectory.export_path, found.metadata.rlm_version) == ("/two", "2.1")
     two.push(), one.pull()
     assert one.tip() == two.tip()
 
@@ -335,11 +333,15 @@ def test_what_two_machines_set_is_joined(machines: list[Clone]) -> None:
 def test_turns_of_one_and_words_of_the_other_are_joined(machines: list[Clone]) -> None:
     one, two = machines
     two.record(on_another(Talk().turns("one")).turns("two"))
-    session_state.change_state(one.store, one.index, SESSION, StateRequest(remember={"a": 1}), one.now())
+    program_state.change_state(Context(one.index, now=one.now), SESSION, StateRequest(remember={"a": 1}))
     one.push()
-    assert told(two.pull().changes) == [("joined", 0, "")]
+    assert described(two.pull().changes) == [("joined", 0, "")]
     found = two.store.state(two.tip())
     assert (found.turns, found.unified.working_memory["a"]) == (2, 1)
+
+
+def joined(base: Unified | None, ours: Unified, theirs: Unified, *, later: bool) -> Unified:
+    return merge_decisions.join_program_states(base, ours, theirs, "theirs" if later else "ours")
 
 
 @given(PARTS, PARTS, PARTS, st.booleans(), st.booleans())
@@ -347,22 +349,22 @@ def test_a_join_is_the_same_from_both_sides(
     base: Unified, ours: Unified, theirs: Unified, later: bool, known: bool
 ) -> None:
     began = base if known else None
-    there = unified_state.merged_state(began, ours, theirs, later=later)
-    back = unified_state.merged_state(began, theirs, ours, later=not later)
+    there = joined(began, ours, theirs, later=later)
+    back = joined(began, theirs, ours, later=not later)
     assert unified_state.is_same_json(unified_state.state_document(there), unified_state.state_document(back))
 
 
 @given(PARTS, PARTS, st.booleans())
 def test_a_join_keeps_what_only_one_side_changed(base: Unified, ours: Unified, later: bool) -> None:
     for left, right in ((ours, base), (base, ours)):
-        found = unified_state.merged_state(base, left, right, later=later)
+        found = joined(base, left, right, later=later)
         assert unified_state.is_same_json(unified_state.state_document(found), unified_state.state_document(ours))
-    assert unified_state.merged_state(None, ours, ours, later=later) == ours
+    assert joined(None, ours, ours, later=later) == ours
 
 
 def test_a_join_without_a_beginning_counts_nothing_twice() -> None:
     ours, theirs = (Unified(budget=Budget(None, calls, cost)) for calls, cost in ((5, 0.5), (3, 0.75)))
-    found = unified_state.merged_state(None, ours, theirs, later=True)
+    found = joined(None, ours, theirs, later=True)
     assert (found.budget.total_recursive_calls, found.budget.cost_usd) == (5, 0.75)
 
 
@@ -374,7 +376,7 @@ def test_the_whole_state_as_other_programs_have_it(store: Store, index: Index, k
     talk.tool("Read", {"file_path": "/p/b.py"}, "     1→y = 2").tool("Bash", {"command": "ls"}, "z" * 3000, error=True)
     keep(talk.tool("Task", {"prompt": "look"}, "found").answer("There."))
     prices = {"claude-test-1": Price(1.0, 2.0, 0.0, 0.0)}
-    found = programs.unified_document(store, index, head(index), prices)
+    found = documents.state_document(Context(index), head(index), prices)
     context = found["context"]
     assert context.keys() == {"files", "tool_outputs", "working_memory"}
     assert {path: set(file) - {"first_access", "last_access"} for path, file in context["files"].items()} == {
@@ -401,16 +403,12 @@ def test_the_whole_state_as_other_programs_have_it(store: Store, index: Index, k
 
 def test_what_a_program_set_goes_before_what_is_computed(store: Store, index: Index, keep: Keep) -> None:
     keep(Talk().turns("one"))
-    assert programs.unified_outline(head(index), {})["budget"].keys() == {"total_tokens_used", "by_model"}
     change(store, index, SESSION, EVERYTHING)
-    found = programs.unified_document(store, index, head(index), {})
+    found = documents.state_document(Context(index), head(index), {})
     assert found["activation"] == EVERYTHING["activation"]
     assert {key: found["budget"][key] for key in EVERYTHING["budget"]} == EVERYTHING["budget"]
     assert found["context"] == {"files": {}, "tool_outputs": [], **EVERYTHING["context"]}
     assert (found["metadata"]["rlm_version"], found["trajectory"]["export_path"]) == ("2.1", "/home/ada/out.json")
-    short = programs.unified_outline(head(index), {})
-    assert short["context"] == EVERYTHING["context"]
-    assert (short["activation"], short["budget"]) == (found["activation"], found["budget"])
 
 
 # Shown and merged on the command line
@@ -496,8 +494,8 @@ def test_a_merge_into_a_new_session_has_what_was_decided(sessgit: Shell) -> None
     made = sessgit.json("merge", THEIRS, "--into", SESSION, "--new", "both")["session_id"]
     store = Store(sessgit.store)
     index = Index(store.path, lambda: store)
-    assert own(index, made) == Unified(working_memory={"a": 1, "b": 2})
-    assert own(index) == Unified(working_memory={"a": 1}, export_path="/ours")
+    assert own(index, made) == Unified(context=Memory({"a": 1, "b": 2}))
+    assert own(index) == Unified(context=Memory({"a": 1}), trajectory=Trajectory("/ours"))
     index.close()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import damaging
 import pytest
 from damaging import Recorded, harmed, missed
+from homes import claude_homes
 from merging import parted
 from plain import run_git
 from shell import Shell
@@ -43,7 +44,7 @@ def keep(kept: Recorded, tip: str) -> str:
         "id": "0123abcd", "time": "2026-03-01T10:00:00.000Z", "command": "x", "summary": "x", "refs": move, "files": {},
         "undoes": "",
     }  # fmt: skip
-    kept.store.beside.journal.write_text(json.dumps(said) + "\n")
+    kept.store.paths.journal.write_text(json.dumps(said) + "\n")
     return ref
 
 
@@ -73,6 +74,21 @@ def test_what_was_deleted_is_looked_at_as_long_as_it_can_come_back(sessgit: Shel
     assert [(one["kind"], one["where"][:10], one["objects"]) for one in found["findings"]] == [
         ("object", "refs/keep/", [blob])
     ]
+
+
+# The hash of the whole file
+
+
+def test_a_hash_of_the_file_that_its_lines_do_not_give(kept: Recorded) -> None:
+    """Of the last turn, and of one before it that its own lines still fit."""
+    stored = kept.store.message(kept.tip()).get("File-Hash")
+    assert stored
+    with harmed(kept):
+        kept.remade(message=lambda said: said.replace(stored, "0" * 64))
+        assert kept.found(deep=False) == []
+        assert kept.found() == [("wrong", "hash", "@3")]
+    kept.keep(Talk().turns("one").branch(OTHER).turns("another"))
+    assert kept.found() == []
 
 
 # Merges into a new session
@@ -132,7 +148,7 @@ def test_which_lines_the_text_index_has_is_looked_at(kept: Recorded) -> None:
     """The words of a line are gone, or a line has some that says nothing."""
     assert search.update_fulltext(kept.index) == ""
     assert kept.found(index=kept.index) == []
-    text = kept.store.beside.text
+    text = kept.store.paths.text
     whole = text.read_bytes()
     (row,) = rows_of(text, "answered: read")
     gone = "INSERT INTO words(words, rowid, asked, answered, did, tool) VALUES ('delete', ?, ?, ?, ?, ?)"
@@ -151,7 +167,7 @@ def test_words_of_what_no_branch_holds_are_passed_over(kept: Recorded) -> None:
     run_git(kept.store.path, "update-ref", "-d", f"refs/heads/{OTHER}")
     kept.index.sync()
     assert search.update_fulltext(kept.index) == ""
-    assert rows_of(kept.store.beside.text, "another")
+    assert rows_of(kept.store.paths.text, "another")
     assert [one for one in kept.found(index=kept.index) if one[1] != "ref"] == []
 
 
@@ -164,7 +180,7 @@ def test_a_title_that_no_line_of_any_file_gave(store: Store, index: Index, claud
     made.keep(talk, final=True)
     path = claude / f"{SESSION}.jsonl"
     path.unlink()
-    restore.restore_session(store, SESSION, claude.parents[1])
+    restore.restore_session(store, SESSION, claude_homes(claude.parents[1]))
     talk.lines[:] = path.read_bytes().split(b"\n")[:-1]
     made.keep(talk.turns("two").stop_lines(), final=True)
     assert store.message(made.tip()).file == 2
@@ -187,7 +203,7 @@ def test_who_held_a_session_of_several_files(store: Store, index: Index, claude:
     made.keep(talk, final=True)
     path = claude / f"{SESSION}.jsonl"
     path.unlink()
-    restore.restore_session(store, SESSION, claude.parents[1])
+    restore.restore_session(store, SESSION, claude_homes(claude.parents[1]))
     talk.lines[:] = path.read_bytes().split(b"\n")[:-1]
     talk.turns("two").stop_lines()
     for person in (False, True):

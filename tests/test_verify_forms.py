@@ -175,6 +175,9 @@ def test_every_promise_of_a_commit(kept: Recorded) -> None:
     assert kept.found() == []
 
 
+MESSAGE = "its message does not match its event and its lines: "
+
+
 def in_two(kept: Recorded) -> None:
     """The extent of the last turn as two, between two of its lines."""
     first = kept.file(f"{THIRD}/transcript.jsonl").index(b"\n") + 1
@@ -195,16 +198,16 @@ def lost_side(kept: Recorded) -> None:
 
 
 @pytest.mark.parametrize(("harm", "wanted"), [
-    (in_two, "two adjacent extents are not joined"),
+    (in_two, f"{MESSAGE}Extent"),
     (
         lambda k: k.then(
             "repair", f"repair: 42 mends of {OTHER}", trailers=f"Origin: {OTHER}\n" + 42 * "Mended: 1:1 a time\n"
         ),
-        "it has more than 41 trailers Mended",
+        MESSAGE,
     ),
     (
         lambda k: (ended(k), said(k, "Event: end", "Event: end\nFile: 2")),
-        "it names a file, but no extent in it",
+        f"{MESSAGE}File",
     ),
     (lambda k: k.then("edit", "edit: x", files={"format": b"1"}), "format is not 1 and a newline"),
     (
@@ -212,10 +215,10 @@ def lost_side(kept: Recorded) -> None:
         "folder of a turn",
     ),
     (lambda k: k.then("edit", "edit: x", files={"turns/notes": b"x"}), "turns/notes is not a folder"),
-    (lambda k: said(k, f"Session: {SESSION}\n", ""), "a commit names no session"),
+    (lambda k: said(k, f"Session: {SESSION}\n", ""), f"{MESSAGE}Session"),
     (lambda k: said(k, "Event: turn", "Event: chat"), "the event “chat” is unknown"),
     (lambda k: k.then("start", "start: x"), "a start is in the middle of the history"),
-    (own_turn, "a fork names its own turn if and only if it was made at a cell"),
+    (own_turn, f"{MESSAGE}Turn"),
     (lost_side, "what was merged here is missing: object "),
 ])  # fmt: skip
 def test_what_others_tell_of_too_is_told(harm: Callable[[Recorded], object], wanted: str, kept: Recorded) -> None:
@@ -240,7 +243,7 @@ def test_a_link_or_a_program_is_no_plain_file(mode: str, kept: Recorded) -> None
 
 def words(kept: Recorded) -> list[str]:
     """What is found, in words."""
-    return [one.what for one in verify.everything(Store(kept.store.path), None, lambda done, total: None).findings]
+    return [one.what for one in verify.verify_store(Store(kept.store.path), None, lambda done, total: None).findings]
 
 
 def test_what_is_right_is_left(kept: Recorded) -> None:
@@ -301,7 +304,7 @@ def test_every_file_beside(kept: Recorded) -> None:
 
 
 def test_a_journal_that_is_none(kept: Recorded) -> None:
-    kept.store.beside.journal.mkdir()
+    kept.store.paths.journal.mkdir()
     assert kept.found(deep=False) == [("damage", "operations", "operations.jsonl")]
 
 
@@ -335,10 +338,10 @@ def test_an_origin_that_moved(kept: Recorded) -> None:
 
 def test_rows_of_the_index_and_the_cursor(kept: Recorded) -> None:
     assert kept.found(index=kept.index) == []
-    with closing(sqlite3.connect(kept.store.beside.index)) as db, db:
+    with closing(sqlite3.connect(kept.store.paths.index)) as db, db:
         db.execute("UPDATE turns SET prompt = 'x' WHERE turn = 2")
     assert kept.found(index=kept.index) == [("wrong", "index", "index.sqlite3")]
-    path = kept.store.beside.cursor(SESSION)
+    path = kept.store.paths.cursor(SESSION)
     cursor = json.loads(path.read_bytes())
     path.write_text(json.dumps({**cursor, "offset": cursor["offset"] + 7}))
     assert kept.found() == [("note", "cursor", "")]

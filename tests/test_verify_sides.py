@@ -174,7 +174,7 @@ def test_what_the_state_says_and_no_line_does(store: Store, index: Index, claude
 def test_words_that_an_index_remembers(kept: Recorded) -> None:
     assert search.update_fulltext(kept.index) == ""
     assert kept.found(index=kept.index) == []
-    text = kept.store.beside.text
+    text = kept.store.paths.text
     whole = text.read_bytes()
     for harm in (
         "UPDATE bodies SET hashes = zeroblob(length(hashes)) WHERE turn = 2",
@@ -204,7 +204,7 @@ def test_proofs_that_prove_something_else(store: Store, index: Index, claude: Pa
     proof = store.message(made.tip()).get("Original-HMAC")
     made.remade(message=lambda said: said.replace(proof, "0" * 64))
     # A cursor goes with its commit: without that one it is not asked.
-    cursor = store.beside.cursor(SESSION)
+    cursor = store.paths.cursor(SESSION)
     cursor.write_text(json.dumps({**json.loads(cursor.read_bytes()), "commit": made.tip()}))
     assert made.found() == [("note", "proof", "")]
     path = claude / f"{SESSION}.jsonl"

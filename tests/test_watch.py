@@ -22,14 +22,14 @@ from plain import run_git
 from shell import Shell
 from test_cold import LARGE
 from transcripts import OTHER, SESSION
+from waiting import PATIENCE
 
-from sessgit.history import ref_poller, watch
+from sessgit.history import watch
 from sessgit.history.watch import WatchEvent, WatchProblem
 from sessgit.store import refs
 from sessgit.store.layout import session_of
 from sessgit.store.store import Store
 
-PATIENCE = 30.0
 _ALONE = f"""
 import runpy, sys
 sys.argv = ["sessgit", "watch", "--all"]
@@ -346,7 +346,7 @@ def test_refs_are_read_only_when_one_may_have_moved(sessgit: Shell, monkeypatch:
 def test_every_way_to_move_a_ref_stirs(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two"))
     store = sessgit.store
-    beat = ref_poller.RefPoller(store)
+    beat = watch.RefPoller(store)
     assert beat.may_have_moved()
     for command in (
         ("tag", "v1", SESSION),
@@ -367,7 +367,7 @@ def test_every_way_to_move_a_ref_stirs(sessgit: Shell) -> None:
 def test_two_changes_at_one_time_are_both_seen(sessgit: Shell) -> None:
     """The time of a folder is as coarse as the disk has it: so one that is new is not believed."""
     sessgit.recorded(sessgit.talk().turns("one", "two"))
-    beat = ref_poller.RefPoller(sessgit.store)
+    beat = watch.RefPoller(sessgit.store)
     run_git(sessgit.store, "tag", "v1", SESSION)
     assert beat.may_have_moved()
     folder = sessgit.store / "refs" / "tags"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.cli.arguments.moments import since
+from sessgit.cli.options import parse_time
 from sessgit.errors import UsageError
 
 NOW = datetime(2026, 3, 10, 13, 30, tzinfo=UTC).timestamp()
@@ -59,26 +59,26 @@ def at(text: str) -> float:
     ],
 )
 def test_moments(text: str, expected: str) -> None:
-    assert since(text, NOW) == at(expected)
+    assert parse_time(text, NOW) == at(expected)
 
 
 def test_days_begin_at_midnight_of_the_clock_on_the_wall(new_york: None) -> None:
-    assert since("today", NOW) == at("2026-03-10T04:00Z")
-    assert since("2026-03-08", NOW) == at("2026-03-08T05:00Z")
-    assert since("2026-03-09", NOW) == at("2026-03-09T04:00Z")
-    assert since("2026-03-01T10:00", NOW) == at("2026-03-01T15:00Z")
-    assert since("2026-03-01T10:00Z", NOW) == at("2026-03-01T10:00Z")
+    assert parse_time("today", NOW) == at("2026-03-10T04:00Z")
+    assert parse_time("2026-03-08", NOW) == at("2026-03-08T05:00Z")
+    assert parse_time("2026-03-09", NOW) == at("2026-03-09T04:00Z")
+    assert parse_time("2026-03-01T10:00", NOW) == at("2026-03-01T15:00Z")
+    assert parse_time("2026-03-01T10:00Z", NOW) == at("2026-03-01T10:00Z")
 
 
 def test_yesterday_is_the_day_before_also_where_a_day_has_23_hours(new_york: None) -> None:
     early = at("2026-03-09T04:30Z")  # half past midnight, after the short Sunday
-    assert since("yesterday", early) == at("2026-03-08T05:00Z")
+    assert parse_time("yesterday", early) == at("2026-03-08T05:00Z")
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "",
+        " ",
         "2",
         "d",
         "-2d",
@@ -94,7 +94,7 @@ def test_yesterday_is_the_day_before_also_where_a_day_has_23_hours(new_york: Non
 )
 def test_what_is_no_moment(text: str) -> None:
     with pytest.raises(UsageError) as refused:
-        since(text, NOW)
+        parse_time(text, NOW)
     assert str(refused.value) == f"“{text}” is not a time"
     assert refused.value.hint == "Use 2d, 3h, 1w, today, yesterday, 2026-03-01 or 2026-03-01T10:00."
 
@@ -102,10 +102,10 @@ def test_what_is_no_moment(text: str) -> None:
 @given(st.text(max_size=20))
 def test_any_text_is_a_moment_or_refused(text: str) -> None:
     with suppress(UsageError):
-        assert isinstance(since(text, NOW), float)
+        assert isinstance(parse_time(text, NOW), float) == bool(text)
 
 
 @given(st.integers(0, 10_000), st.sampled_from("mhdw"))
 def test_more_is_earlier(number: int, unit: str) -> None:
-    more, less = since(f"{number + 1}{unit}", NOW), since(f"{number}{unit}", NOW)
+    more, less = parse_time(f"{number + 1}{unit}", NOW), parse_time(f"{number}{unit}", NOW)
     assert 0 <= more < less <= NOW or more == less == 0

@@ -16,7 +16,7 @@ from shell import Shell
 from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import lines as claude_lines
-from sessgit.agents.claude.writer import transcript
+from sessgit.agents.claude import writer as transcript
 from sessgit.agents.reader import opened
 from sessgit.branch import edit
 from sessgit.branch.merging import sides
@@ -26,6 +26,7 @@ from sessgit.record import recording
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store.backend import Repository
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -74,7 +75,7 @@ class Meter:
         with self.path.open("ab") as file:
             file.write(talk.data[file.tell() :])
         written, self.read = self.store.repo.written, 0
-        record(self.store, self.index, TranscriptSource(self.path, SESSION, self.path.parent), rules)
+        record(Context(self.index), TranscriptSource(self.path, SESSION, self.path.parent), rules)
         return self.store.repo.written - written, self.read
 
 
@@ -214,6 +215,14 @@ def test_a_fork_reads_each_line_once_and_its_first_recording_writes_none_anew(
     assert len(sessgit.json("log", "f000")["turns"]) == 20
 
 
+def test_a_fork_reads_the_folder_of_each_turn_once(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessgit.recorded(sessgit.talk().turns(*map(str, range(20))))
+    read, real = list[str](), Repository.tree
+    monkeypatch.setattr(Repository, "tree", lambda repo, oid: read.append(oid) or real(repo, oid))
+    sessgit.out("fork", "5e55")
+    assert 20 <= len(read) <= 25
+
+
 def test_a_name_is_looked_at_for_secrets_where_there_is_one(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
     monkeypatch.setattr(edit, "without_secrets", lambda *_: pytest.fail("there is no name"))
@@ -239,10 +248,10 @@ def test_a_pass_brings_the_index_level_once_for_all_its_prompts(
 ) -> None:
     talk = Talk().turns("one")
     source = TranscriptSource(talk.save(tmp_path), talk.session, tmp_path)
-    record(store, index, source, RecordRules())
+    record(Context(index), source, RecordRules())
     talk.turns(*map(str, range(20))).save(tmp_path)
     asked = list[str]()
     real = index.sync
     monkeypatch.setattr(index, "sync", lambda session=None: asked.append(session) or real(session))
-    record(store, index, source, RecordRules())
+    record(Context(index), source, RecordRules())
     assert len(asked) == 2  # before the first prompt is looked for, and at the end

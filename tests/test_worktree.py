@@ -175,7 +175,7 @@ def test_a_cell_has_the_code_of_then_where_cells_are_recorded(coded: Coded) -> N
         (
             ("5e55@1", "--worktree", "--project", "."),
             2,
-            "Error: --worktree and --project both choose the folder of the fork.\nHint: Use one of the two.\n",
+            "Error: --worktree and --project cannot be combined.\nHint: Use one of the two.\n",
         ),
         (
             ("--worktree", "5e55"),

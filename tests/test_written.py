@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from programs import transcript
 
 from sessgit.agents.claude import cells
-from sessgit.agents.claude.lines import is_prompt, parsed
-from sessgit.agents.claude.writer import program_lines
-from sessgit.agents.claude.writer.program_lines import Chain
-from sessgit.model import canonical
+from sessgit.agents.claude.lines import parsed
+from sessgit.agents.claude.programs import Chain
+from sessgit.model import canonical, stored_fields
 from sessgit.model.program_input import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
 
 COMMON = {"cwd": "/home/ada/calc"}
@@ -52,9 +52,9 @@ TURNS = st.lists(
 
 @given(TURNS)
 def test_what_every_client_resumes(given_: list[GivenTurn]) -> None:
-    data = program_lines.transcript("s", given_, names(), COMMON)
-    assert data == program_lines.transcript("s", given_, names(), COMMON)
-    assert data.startswith(program_lines.transcript("s", given_[:-1], names(), COMMON))
+    data = transcript("s", given_, names(), COMMON)
+    assert data == transcript("s", given_, names(), COMMON)
+    assert data.startswith(transcript("s", given_[:-1], names(), COMMON))
     found = lines(data)
     uuids = [line["uuid"] for line in found]
     times = [line["timestamp"] for line in found]
@@ -62,7 +62,7 @@ def test_what_every_client_resumes(given_: list[GivenTurn]) -> None:
     assert len(set(uuids)) == len(uuids)
     assert times == sorted(set(times))
     body = parsed(data.split(b"\n")[:-1])
-    assert [line.data["message"]["content"] for line in body if is_prompt(line)] == [one.prompt for one in given_]  # type: ignore[index]
+    assert [line.data["message"]["content"] for line in body if line.is_prompt] == [one.prompt for one in given_]  # type: ignore[index]
     # The model's service takes no call without a result in the next message of the user.
     waiting, message = list[str](), ""
     for line in found:
@@ -80,9 +80,9 @@ def test_what_every_client_resumes(given_: list[GivenTurn]) -> None:
 
 @given(TURNS)
 def test_the_cells_are_those_that_were_given(given_: list[GivenTurn]) -> None:
-    data = program_lines.transcript("s", given_, names(), COMMON)
+    data = transcript("s", given_, names(), COMMON)
     body = parsed(data.split(b"\n")[:-1])
-    starts = [n for n, line in enumerate(body) if is_prompt(line)]
+    starts = [n for n, line in enumerate(body) if line.is_prompt]
     ends = [*starts[1:], len(body)][: len(starts)]
     for turn, start, end in zip(given_, starts, ends, strict=True):
         told = cells.describe(body[start:end])
@@ -97,9 +97,7 @@ def test_a_pending_cell_between_others() -> None:
     parts: list[Part] = [
         Step(Task("repl", "slow", {"n": 1}, id="cell_aaaaaaaa")), Saying("Meanwhile."),
     ]  # fmt: skip
-    data = program_lines.transcript(
-        "s", [GivenTurn("go", tuple(parts), time=0.5, key="p1")], lambda word: f"u.{word}", COMMON
-    )
+    data = transcript("s", [GivenTurn("go", tuple(parts), time=0.5, key="p1")], lambda word: f"u.{word}", COMMON)
     usage = {"input_tokens": 0, "output_tokens": 0}
     said = {"type": "message", "role": "assistant", "model": "<synthetic>", "stop_sequence": None, "usage": usage}
     common = {"isSidechain": False, "userType": "external", "entrypoint": "sessgit", **COMMON, "sessionId": "s"}
@@ -159,7 +157,7 @@ def test_what_the_format_page_shows() -> None:
     ]  # fmt: skip
     assert b"".join(line + b"\n" for line in made) == shown
     found = cells.describe(parsed(made)).cells
-    assert b"".join(canonical.compact(cell.as_json()) + b"\n" for cell in found) == told
+    assert b"".join(canonical.compact(stored_fields.to_json(cell)) + b"\n" for cell in found) == told
 
 
 @pytest.mark.parametrize("tokens", [{}, {"input": 3, "cache_write": 2}])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import strategies as st
 
-from sessgit.api.state import session_state
-from sessgit.api.state.session_state import StateRequest, StateResult
-from sessgit.model.unified_state import MODES, NO_STATE, Activation, Budget, Unified
+from sessgit.api import program_state
+from sessgit.api.program_state import StateRequest, StateResult
+from sessgit.model.stored_fields import Mode
+from sessgit.model.unified_state import NO_STATE, Activation, Budget, Memory, Metadata, Trajectory, Unified
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -37,16 +39,23 @@ COSTS = st.none() | st.sampled_from([0.0, 0.1, 0.25, 1.5, 3.0])
 ACTIVATIONS = st.builds(
     Activation,
     st.none() | st.booleans(),
-    st.none() | st.sampled_from(MODES),  # type: ignore[arg-type]
+    st.none() | st.sampled_from(get_args(Mode)),  # type: ignore[arg-type]
     st.sampled_from([None, "why", "why not"]),
     st.sampled_from([None, -1.0, 0.0, 0.5]),
     COUNTS,
     st.none() | st.integers(1, 3),
 )
 BUDGETS = st.builds(Budget, COUNTS, COUNTS, COSTS)
-TEXTS = st.sampled_from(["", "one", "two"])
-PARTS = st.just(NO_STATE) | st.builds(Unified, ACTIVATIONS, MEMORIES, BUDGETS, TEXTS, TEXTS)
+TEXTS = st.sampled_from([None, "one", "two"])
+PARTS = st.just(NO_STATE) | st.builds(
+    Unified,
+    st.builds(Metadata, TEXTS),
+    ACTIVATIONS,
+    st.builds(Memory, MEMORIES.map(lambda memory: memory or None)),
+    BUDGETS,
+    st.builds(Trajectory, TEXTS),
+)
 
 
 def change(store: Store, index: Index, session: str, parts: dict[str, Any] | None = None, **more: Any) -> StateResult:
-    return session_state.change_state(store, index, session, StateRequest(parts or {}, **more), NOW)
+    return program_state.change_state(Context(index, now=lambda: NOW), session, StateRequest(parts or {}, **more))

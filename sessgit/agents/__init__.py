@@ -3,61 +3,140 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from sessgit.agents import processes
+from sessgit.agents.transcript import Transcript
+from sessgit.model.homes import DEFAULT, Homes
 from sessgit.store.layout import session_of
 
 if TYPE_CHECKING:
     from sessgit.agents.base import Agent
+    from sessgit.agents.processes import LiveClient
     from sessgit.model.conversation.session import Session
-    from sessgit.store.sqlite.rows import Row
+    from sessgit.store.index import Row
     from sessgit.store.store import Store
 
 PACKAGES = {"claude": "sessgit.agents.claude"}
 """The package of each agent by the name that the state of a session has; each is loaded when it is asked for."""
-DEFAULT = "claude"
-"""The agent of a state that names none, and in whose form programs and other systems write sessions."""
 
 
 @cache
 def named(name: str) -> Agent:
-    """The agent with a name."""
+    """Return the agent with a name."""
     agent: Agent = importlib.import_module(PACKAGES.get(name) or PACKAGES[DEFAULT]).AGENT
     return agent
 
 
 def every() -> list[Agent]:
-    """All agents."""
+    """Return all agents."""
     return [named(name) for name in PACKAGES]
 
 
 def of_programs() -> Agent:
-    """The agent in whose form programs and other systems write sessions."""
+    """Return the agent in whose form programs and other systems write sessions."""
     return named(DEFAULT)
 
 
 def of(state: Session) -> Agent:
-    """The agent that a session was held with."""
+    """Return the agent that a session was held with."""
     return named(state.agent)
 
 
 def of_turn(store: Store, row: Row) -> Agent:
-    """The agent that a turn was held with."""
+    """Return the agent that a turn was held with."""
     return named(store.agent(session_of(row.branch), row.commit))
 
 
 def of_commit(store: Store, commit: str) -> Agent:
-    """The agent whose turns a commit holds."""
+    """Return the agent whose turns a commit holds."""
     return of(store.state(commit))
 
 
 def of_file(path: Path) -> Agent:
-    """The agent that wrote a transcript, wherever that lies: the first one that takes the file for its own."""
-    return next((agent for agent in every() if agent.is_own(path)), named(DEFAULT))
+    """Return the agent that wrote a transcript, wherever that lies: the first one that takes the name for its own."""
+    return next((agent for agent in every() if agent.home.agent_id(path)), named(DEFAULT))
 
 
 def at(folder: Path) -> Agent:
-    """The agent that keeps its files in a folder: the first one that takes the folder for its own."""
-    return next((agent for agent in every() if agent.is_home(folder)), named(DEFAULT))
+    """Return the agent that keeps its files in a folder: the first one that takes the folder for its own."""
+    return next((agent for agent in every() if agent.home.is_home(folder)), named(DEFAULT))
+
+
+def homes(env: Mapping[str, str], user: Path) -> Homes:
+    """Return the folder of each agent's client, as the environment of a process and the user's home folder name it."""
+    return Homes({agent.name: agent.home.config_folder(env, user) for agent in every()})
+
+
+class Client(NamedTuple):
+    """An agent's client on this machine: the agent, and the folder in which the client keeps its files."""
+
+    agent: Agent
+    folder: Path
+
+
+def clients(homes: Homes) -> list[Client]:
+    """Return the clients on this machine."""
+    return [Client(named(name), folder) for name, folder in homes.folders.items()]
+
+
+def hooked_clients(homes: Homes) -> list[Client]:
+    """Return the clients that can run hooks."""
+    return [client for client in clients(homes) if client.agent.has("hooks")]
+
+
+def client(homes: Homes, name: str = DEFAULT) -> Client:
+    """Return the client of the agent with a name."""
+    return Client(named(name), homes.folders[name])
+
+
+def transcripts(homes: Homes) -> Iterator[Transcript]:
+    """Yield every session's transcript of all clients; subagents' are left out and no link is followed."""
+    for agent, folder in clients(homes):
+        for path in agent.home.transcripts(folder):
+            yield Transcript(path, agent.home.agent_id(path), agent.name)
+
+
+def transcript_at(homes: Homes, path: Path) -> Transcript | None:
+    """Return the transcript at a path that someone else names, or None if it does not lie where a client's
+    transcripts lie, links resolved."""
+    for agent, folder in clients(homes):
+        if agent.home.is_transcript(folder, path):
+            return Transcript(path, agent.home.agent_id(path), agent.name)
+    return None
+
+
+def is_place(client: Client, path: Path) -> bool:
+    """Return whether the client keeps the transcript of a session at a path, by its name and its folder alone."""
+    agent, folder = client
+    agent_id = agent.home.agent_id(path)
+    is_subagent = agent.sidecars.is_subagent(path.name)
+    return not is_subagent and agent.home.transcript_place(folder, str(path), agent_id, "") == path
+
+
+def live_clients(homes: Homes) -> list[LiveClient]:
+    """Return the clients that are running."""
+    return [client for agent, folder in clients(homes) for client in agent.home.live_clients(folder)]
+
+
+def open_sessions(homes: Homes) -> frozenset[str]:
+    """Return the agents' ids of the sessions that running clients have open."""
+    return frozenset(client.agent_id for client in live_clients(homes))
+
+
+def is_open(homes: Homes, agent_id: str) -> bool:
+    """Return whether a running client has the session open."""
+    return agent_id in open_sessions(homes)
+
+
+def client_above(homes: Homes, pid: int) -> LiveClient | None:
+    """Return the running client that is the nearest ancestor of a process, or None."""
+    running = {client.pid: client for client in live_clients(homes)}
+    for _ in range(64):
+        if pid in running or pid <= 1:
+            break
+        pid = processes.parent(pid)
+    return running.get(pid)

@@ -1,6 +1,6 @@
 """The end of the agent's file: bytes appended to it in one write, and taken off again.
 
-Nobody may have the file open meanwhile; whoever calls has made sure of that.
+The caller makes sure that no other process has the file open.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _NOFOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def append(path: Path, size: int, data: bytes, *, durable: bool = True) -> None:
-    """Appends the bytes in one write to a file that still has that size, or leaves it as it is.
+    """Append the bytes in one write to a file that still has that size, or leaves it as it is.
 
     With `durable` a loss of power does not undo it.
 
@@ -43,7 +43,8 @@ def append(path: Path, size: int, data: bytes, *, durable: bool = True) -> None:
 
 
 def found_at(path: Path, length: int, sha256: str) -> int | None:
-    """Where the last `length` bytes of the file begin, if that is their hash; None where they are others, or fewer.
+    """Return where the last `length` bytes of the file begin, if that is their hash; None where they are others, or
+    fewer.
 
     Raises SessgitError where the file cannot be read.
     """
@@ -55,7 +56,7 @@ def found_at(path: Path, length: int, sha256: str) -> int | None:
 
 
 def cut(path: Path, length: int, sha256: str) -> None:
-    """Takes the last `length` bytes, which have that hash, off the file in one step: whoever is killed leaves it whole.
+    """Take the last `length` bytes, which have that hash, off the file in one step: a kill leaves it whole.
 
     Raises ConflictError, with nothing changed, where it ends otherwise.
     """

@@ -8,12 +8,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sessgit.model import long_strings
+from sessgit.model import ids, long_strings
 from sessgit.model.conversation.message import Extent
 
+CHOSEN = 3
+"""The rank of a title that a person chose."""
 _BOM = b"\xef\xbb\xbf"
 _OBJECT = json.JSONDecoder().raw_decode
 """What `json.loads` reads an object with, in half the time for a line: from a text to the object and where it ends."""
+
+
+NOWHERE = Extent(0, 0)
+"""The place of a line that is read from the store."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,92 +38,145 @@ class Line(ABC):
 
     @property
     def written(self) -> bytes:
-        """What the agent wrote, without the newline."""
+        """Return what the agent wrote, without the newline."""
         return self.raw if self.original is None else self.original
 
     @property
     def is_unended(self) -> bool:
-        """Whether the file ended behind the line without a newline."""
+        """Return whether the file ended behind the line without a newline."""
         return self.extent.length == len(self.written) > 0
 
     def text(self, key: str) -> str:
-        """The value of a top-level key where it is a string, else ``""``."""
+        """Return the value of a top-level key where it is a string, else ""."""
         value = self.data.get(key) if self.data else None
         return value if isinstance(value, str) else ""
 
     @property
     @abstractmethod
     def type(self) -> str:
-        """The kind of line, as the agent names it."""
+        """Return the kind of line, as the agent names it."""
 
     @property
-    @abstractmethod
+    def is_known(self) -> bool:
+        """Return whether the agent could have written the line, rather than another program that writes JSON."""
+        return bool(self.type)
+
+    @property
     def uuid(self) -> str:
-        """The line's own id, or ``""`` where the agent gives it none."""
+        """Return the line's id, or "" if it has none: recorded lines are recognized by it. Of an agent whose lines have
+        no ids, one made of their bytes."""
+        return ids.line_id(self.raw, 0) if self.data is not None else ""
+
+    @property
+    def parent(self) -> str:
+        """Return the id of the line that this one follows, or "" if the agent's files are in order and do not say."""
+        return ""
+
+    @property
+    def is_root(self) -> bool:
+        """Return whether the line says that nothing comes before it, rather than not saying what does."""
+        return False
+
+    @property
+    def session(self) -> str:
+        """Return the agent's id of the session that the line names as its own, or ""."""
+        return ""
+
+    @property
+    def forked_from(self) -> str:
+        """Return the agent's id of the session that the line says it was copied from, or ""."""
+        return ""
 
     @property
     @abstractmethod
-    def parent(self) -> str:
-        """The id of the line that this one follows, or ``""``."""
+    def said(self) -> str:
+        """Return all that the line's message says, or ""."""
 
     @property
     @abstractmethod
     def time(self) -> str:
-        """The line's own time, RFC 3339 in UTC with milliseconds, or ``""``."""
+        """Return the line's own time, RFC 3339 in UTC with milliseconds, or ""."""
 
     @property
-    @abstractmethod
     def cwd(self) -> str:
-        """The working folder that the line names, or ``""``."""
+        """Return the working folder that the line names, or ""."""
+        return self.text("cwd")
 
     @property
-    @abstractmethod
     def version(self) -> str:
-        """The version of the client that the line names, or ``""``."""
+        """Return the version of the client that the line names, or ""."""
+        return self.text("version")
+
+    @property
+    def git_branch(self) -> str:
+        """Return the branch of the project's git repository that the line names, or ""."""
+        return ""
+
+    @property
+    def slug(self) -> str:
+        """Return the name of the session's plan that the line names, or ""."""
+        return ""
+
+    @property
+    def title(self) -> tuple[str, int] | None:
+        """Return the title of the session that the line gives, and its rank, at most `CHOSEN`; None if it gives
+        none."""
+        return None
+
+    @property
+    def is_headless(self) -> bool | None:
+        """Return whether a program ran the client rather than a person, or None if the line does not say."""
+        return None
 
     @property
     @abstractmethod
     def is_prompt(self) -> bool:
-        """Whether a person, or the program that stands for one, gives the agent something to do here."""
+        """Return whether a person, or the program that stands for one, gives the agent something to do here."""
 
     @property
-    @abstractmethod
     def prompt_id(self) -> str:
-        """The identity of the turn that the line opens, if it is a prompt."""
+        """Return the identity of the turn that the line opens, if it is a prompt: its id, or one made of its bytes and
+        place if that is not fit for a turn's key."""
+        return self.uuid if ids.is_turn_key(self.uuid) else ids.line_id(self.raw, self.extent.offset)
 
     @property
     @abstractmethod
     def is_said(self) -> bool:
-        """Whether the line is a message, of the person or of the model."""
+        """Return whether the line is a message, of the person or of the model."""
 
     @property
     @abstractmethod
     def is_result(self) -> bool:
-        """Whether the line brings the result of a tool."""
+        """Return whether the line brings the result of a tool."""
 
     @property
     @abstractmethod
     def is_work(self) -> bool:
-        """Whether the agent is at work here: an answer of the model or the result of a tool."""
+        """Return whether the agent is at work here: an answer of the model or the result of a tool."""
 
     @property
     @abstractmethod
     def is_body(self) -> bool:
-        """Whether a turn's body can end with the line."""
+        """Return whether a turn's body can end with the line."""
 
     @property
-    @abstractmethod
     def is_boundary(self) -> bool:
-        """Whether a compaction begins here: what came before is no longer sent to the model."""
+        """Return whether a compaction begins here: what came before is no longer sent to the model."""
+        return False
+
+    @property
+    def is_sidechain(self) -> bool:
+        """Return whether the line is a subagent's and not the conversation's own."""
+        return False
 
     @property
     @abstractmethod
-    def is_sidechain(self) -> bool:
-        """Whether the line is a subagent's and not the conversation's own."""
+    def is_end(self) -> bool:
+        """Return whether the turn can be over with the line: the model has answered, and calls no tool."""
 
 
 def parse(raw: bytes) -> dict[str, Any] | None:
-    """The JSON object on a line, or None; a line too long or too deep to be read is not read."""
+    """Return the JSON object on a line, or None; a line too long or too deep to be read is not read."""
     if len(raw) > long_strings.LONGEST_LINE:
         return None
     try:
@@ -131,7 +190,8 @@ def parse(raw: bytes) -> dict[str, Any] | None:
 
 
 def split(data: bytes, offset: int) -> Iterator[tuple[bytes, Extent]]:
-    """The complete lines of a piece of a file that starts at `offset`; what follows the last newline is left out."""
+    """Yield the complete lines of a piece of a file that starts at `offset`; what follows the last newline is left
+    out."""
     start = 0
     while (end := data.find(b"\n", start)) >= 0:
         yield data[start:end], Extent(offset + start, end + 1 - start)

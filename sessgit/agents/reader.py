@@ -7,13 +7,13 @@ import os
 import stat
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
-from sessgit.agents.line import Line, split
+from sessgit.agents.line import Line, parse, split
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.model.conversation.message import Extent
 
@@ -35,10 +35,41 @@ class Opened:
     size: int
     modified: float
 
+    def at(self, offset: int, length: int) -> bytes:
+        """Return so many bytes of the file, fewer at its end, however many a cursor may ask for."""
+        length = min(length, self.size - offset)
+        self.file.seek(offset)
+        parts = []
+        while length > 0 and (part := self.file.read(length)):
+            parts.append(part)
+            length -= len(part)
+        return b"".join(parts)
+
+    def raw(self, start: int, end: int, chunk: int) -> Iterator[tuple[bytes, Extent]]:
+        """Yield the lines between two places as the agent wrote them, and last what follows the last newline, as
+        long as its extent."""
+        while data := self.at(start, min(chunk, end - start)):
+            lines = deque(split(data, start)) or deque([self._long(start, end, chunk)])
+            del data
+            start = lines[-1][1].end
+            while lines:
+                yield lines.popleft()
+
+    def _long(self, start: int, end: int, chunk: int) -> tuple[bytes, Extent]:
+        """Return the line that begins at a place, or what there is of it."""
+        line, at = BytesIO(), start
+        while data := self.at(at, min(chunk, end - at)):
+            newline = data.find(b"\n")
+            at += line.write(data if newline < 0 else data[:newline])
+            if newline >= 0:
+                return line.getvalue(), Extent(start, at + 1 - start)
+        return line.getvalue(), Extent(start, at - start)
+
 
 @contextmanager
 def opened(path: Path) -> Iterator[Opened]:
-    """The file at `path`, which must be a regular one; a link, a folder or a pipe is refused and never waited for."""
+    """Yield the file at `path`, which must be a regular one; a link, a folder or a pipe is refused and never waited
+    for."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         info = os.fstat(handle)
@@ -57,8 +88,17 @@ def opened(path: Path) -> Iterator[Opened]:
         yield Opened(file, info.st_ino, info.st_size, info.st_mtime)
 
 
+def complete_lines(path: Path, start: int = 0, chunk: int = _CHUNK) -> Iterator[tuple[bytes, Extent]]:
+    """Yield the lines of a file from a place on, with their places, read so many bytes at once; none if the file is
+    gone or is no regular one. A last line without a newline is one if it is a complete JSON object."""
+    with suppress(SessgitError), opened(path) as source:
+        for raw, extent in source.raw(start, source.size, chunk):
+            if extent.length > len(raw) or parse(raw) is not None:
+                yield raw, extent
+
+
 def no_redaction(raw: bytes) -> tuple[bytes, int]:
-    """The line as it is, and that no secret was replaced."""
+    """Return the line as it is, and that no secret was replaced."""
     return raw, 0
 
 
@@ -74,14 +114,14 @@ class Reader:
         self.offset = offset
         self.torn = b""
         self.unended = False
-        self._source = source
+        self.source = source
         self._redact = redact
         self._make = make
         self._last = b"", offset
 
     def lines(self, chunk: int = _CHUNK) -> Iterator[Line]:
-        """Each line up to the size that the file had when it was opened, read so many bytes at once."""
-        for raw, extent in self.raw(self.offset, self._source.size, chunk):
+        """Yield each line up to the size that the file had when it was opened, read so many bytes at once."""
+        for raw, extent in self.source.raw(self.offset, self.source.size, chunk):
             line = self._make(raw, extent, self._redact)
             if line.is_unended and line.data is None:
                 self.torn = raw
@@ -91,80 +131,51 @@ class Reader:
             yield line
 
     def settled(self) -> Iterator[Line]:
-        """Each line, but not a last prompt that nothing was done about, nor what follows it: these are not read yet."""
-        held: list[Line] = []
+        """Yield each line, but not a last prompt that nothing was done about, nor what follows it: these are not
+        read yet."""
+        waiting: list[Line] = []
         for line in self.lines():
             if line.is_prompt:
-                yield from held
-                held = [line]
-            elif held and not line.is_work:
-                held.append(line)
+                yield from waiting
+                waiting = [line]
+            elif waiting and not line.is_work:
+                waiting.append(line)
             else:
-                yield from held
+                yield from waiting
                 yield line
-                held = []
-        if held:
-            self.offset, self.unended = held[0].extent.offset, False
+                waiting = []
+        if waiting:
+            self.offset, self.unended = waiting[0].extent.offset, False
 
     def resume(self, offset: int, *, unended: bool) -> bool:
-        """Goes on from where reading ended, behind a line that had no newline then if `unended`; returns False where
+        """Continue from where reading ended, behind a line that had no newline then if `unended`; returns False where
         that line has been gone on with, so that it is another one now."""
-        behind = self.at(offset, 1) if unended else b""
-        if behind in (b"", b"\n"):
-            self.offset, self.unended = offset + len(behind), unended and not behind
+        next_byte = self.source.at(offset, 1) if unended else b""
+        if next_byte in (b"", b"\n"):
+            self.offset, self.unended = offset + len(next_byte), unended and not next_byte
             return True
         return False
 
     def is_as_read(self) -> bool:
-        """Whether the last line still stands where it was read: the client may have taken it back meanwhile."""
+        """Return whether the last line is still where it was read: the client may have taken it back meanwhile."""
         end, place = self._last
-        return self.at(place - len(end), len(end)) == end
+        return self.source.at(place - len(end), len(end)) == end
 
     def tail(self) -> list[Line]:
-        """The torn last line, if there is one."""
+        """Return the torn last line, if there is one."""
         if not self.torn:
             return []
         return [self._make(self.torn, Extent(self.offset, len(self.torn)), self._redact)]
 
     def again(self, extent: Extent) -> list[Line]:
-        """The lines of an extent, read once more; none where the file is too short for it.
+        """Return the lines of an extent, read once more; none where the file is too short for it.
 
         A last line that had no newline has its newline in its place, if one has come since.
         """
         lines, end = list[Line](), extent.offset
-        for raw, where in self.raw(extent.offset, extent.end, _CHUNK):
+        for raw, where in self.source.raw(extent.offset, extent.end, _CHUNK):
             end = where.end
             is_unended = where.length == len(raw)
-            place = Extent(where.offset, where.length + (is_unended and self.at(end, 1) == b"\n"))
+            place = Extent(where.offset, where.length + (is_unended and self.source.at(end, 1) == b"\n"))
             lines.append(self._make(raw, place, self._redact))
         return lines if end == extent.end and len(lines) == extent.lines else []
-
-    def at(self, offset: int, length: int) -> bytes:
-        """So many bytes of the file, fewer at its end, however many a cursor may ask for."""
-        length = min(length, self._source.size - offset)
-        self._source.file.seek(offset)
-        parts = []
-        while length > 0 and (part := self._source.file.read(length)):
-            parts.append(part)
-            length -= len(part)
-        return b"".join(parts)
-
-    def raw(self, start: int, end: int, chunk: int) -> Iterator[tuple[bytes, Extent]]:
-        """The lines between two places as the agent wrote them, and last what follows the last newline, as long as its
-        extent."""
-        while data := self.at(start, min(chunk, end - start)):
-            found = deque(split(data, start)) or deque([self._long(start, end, chunk)])
-            del data
-            start = found[-1][1].end
-            while found:
-                yield found.popleft()
-
-    def _long(self, start: int, end: int, chunk: int) -> tuple[bytes, Extent]:
-        """The line that begins at a place, or what there is of it."""
-        line, at = BytesIO(), start
-        while data := self.at(at, min(chunk, end - at)):
-            newline = data.find(b"\n")
-            at += line.write(data if newline < 0 else data[:newline])
-            if newline >= 0:
-                return line.getvalue(), Extent(start, at + 1 - start)
-        return line.getvalue(), Extent(start, at - start)

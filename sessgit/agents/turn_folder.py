@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sessgit.agents.base import Agent
 from sessgit.agents.line import Line
-from sessgit.model import canonical, long_strings
+from sessgit.model import canonical, long_strings, stored_fields
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.line_list import Bytes, file_of_lines
 from sessgit.store import layout
@@ -16,8 +16,8 @@ from sessgit.store.store import join_lines
 def files(
     agent: Agent, before: Sequence[Line], body: Sequence[Line], turn: Turn, cut: int = long_strings.RULES_VERSION
 ) -> dict[str, Bytes]:
-    """The folder's files by path: a function of the turn's lines and of the version of the rules by which its session
-    is cut."""
+    """Return the folder's files by path: a function of the turn's lines and of the version of the rules by which its
+    session is cut."""
     lines = [*before, *body]
     labels = list[tuple[str, str]]()
 
@@ -32,6 +32,6 @@ def files(
     if before:
         out[layout.BEFORE] = file_of_lines(stored[: len(before)])
     if turn.cells:
-        out[layout.CELLS] = join_lines(canonical.compact(cell.as_json()) for cell in turn.cells)
+        out[layout.CELLS] = join_lines(canonical.compact(stored_fields.to_json(cell)) for cell in turn.cells)
     out.update((f"{layout.TEXTS}/{name}", text) for name, text in long.items())
     return out

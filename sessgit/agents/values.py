@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from sessgit.agents.line import Line
-from sessgit.model.line_list import Bytes
-from sessgit.model.program_input import Reason, Task
+if TYPE_CHECKING:
+    from sessgit.agents.line import Line
+    from sessgit.model.line_list import Bytes
+    from sessgit.model.program_input import Reason, Task
 
 
 @dataclass(eq=False, slots=True)
@@ -29,7 +30,7 @@ class Node:
     before: list[Line] = field(default_factory=list)
     body: list[Line] = field(default_factory=list)
     copied: int = 0
-    """So many lines of `before` stand before another turn's prompt as well: the chain of this prompt passes there."""
+    """So many lines of `before` come before another turn's prompt as well: the chain of this prompt passes there."""
     commit: str = ""
     """The commit that holds the turn as it is recorded, or empty."""
     met: bool = False
@@ -39,7 +40,7 @@ class Node:
 
     @property
     def parent(self) -> Node | None:
-        """The turn before it, or None for the first one."""
+        """Return the turn before it, or None for the first one."""
         return self.find_parent()
 
 
@@ -55,13 +56,14 @@ class History(Protocol):
     """What is recorded of the session already."""
 
     def turn(self, key: str) -> Node | None:
-        """The recorded turn with this prompt uuid, on whatever branch."""
+        """Return the recorded turn with this prompt uuid, on whatever branch."""
 
     def find(self, uuid: str) -> Place | None:
-        """Where the line with this uuid is recorded; the newest place, if several."""
+        """Return where the line with this uuid is recorded; the newest place, if several."""
 
     def is_closed(self, node: Node, line: Line) -> bool:
-        """Whether the turn takes no such line though no turn follows it: another session recorded it for a fork."""
+        """Return whether the turn takes no such line though no turn follows it: another session recorded it for a
+        fork."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +91,6 @@ Relation = Literal["same", "part", "different"]
 """`part` says that one of two turns has only some of the other's lines, and none of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class LiveClient:
-    """A running client, as its `sessions/<pid>.json` tells."""
-
-    pid: int
-    agent_id: str
-    cwd: str
-    busy: bool
-
-
 Document = dict[str, Any]
 
 
@@ -114,12 +106,12 @@ class Installation:
 
     @property
     def events(self) -> frozenset[str]:
-        """The events that run a stub of ours."""
+        """Return the events that run a stub of ours."""
         return frozenset(event for event, _ in self.entries)
 
     @property
     def stubs(self) -> frozenset[str]:
-        """The stubs of ours that are run, of whatever store."""
+        """Return the stubs of ours that are run, of whatever store."""
         return frozenset(stub for _, stub in self.entries)
 
 
@@ -150,7 +142,7 @@ class Mark:
 
 
 SUBAGENT, RESULT, TASK, TODO, PLAN = KINDS = ("subagent", "large tool result", "task", "todo list", "plan")
-"""The kinds of files that an agent keeps beside a transcript."""
+"""The kinds of files that an agent keeps next to a transcript."""
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 """The names under which they are recorded."""
 
@@ -161,7 +153,7 @@ ToolKind = Literal["shell", "read", "search", "write"]
 
 @dataclass(frozen=True, slots=True)
 class SideFile:
-    """A file beside a transcript: what it is, one of `KINDS`, the name that it is recorded under, and its bytes."""
+    """A file next to a transcript: what it is, one of `KINDS`, the name that it is recorded under, and its bytes."""
 
     kind: str
     name: str
@@ -169,7 +161,7 @@ class SideFile:
 
     @property
     def counts(self) -> bool:
-        """Whether it is a thing of its own, and not what the client notes about another."""
+        """Return whether it is a thing of its own, and not what the client notes about another."""
         return not self.name.endswith(".meta.json")
 
 
@@ -181,6 +173,10 @@ class Written:
     leaf: str
     dropped_calls: int = 0
     """Tool calls at the end that had no result yet: they are left out."""
+    sidechain_lines: int = 0
+    """Lines of subagents that stood among those of the session: they are left out."""
+    unlinked_lines: int = 0
+    """Lines that name a parent which is not there: they are left out."""
 
     @property
     def data(self) -> bytes:
@@ -243,7 +239,7 @@ class NewTurn:
 
 
 def line_of(tip: Node | None) -> Iterator[Node]:
-    """The turn and all before it, newest first."""
+    """Yield the turn and all before it, newest first."""
     while tip is not None:
         yield tip
         tip = tip.parent

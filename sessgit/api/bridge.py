@@ -1,7 +1,7 @@
-"""Questions about a session and its cells, asked one at a time by a program that stays.
+"""Answers questions about a session and its cells, one at a time, for a program that keeps running.
 
-A question is a JSON object with `op`, `args` where it has any, and an `id` of the asker's own if it wants one back. An
-answer is an object too, and one with `error` where there is none. Nothing that is asked ends the conversation.
+A question is a JSON object with `op`, optionally `args`, and optionally an `id`, which the answer repeats. An answer is
+a JSON object, with `error` if the question has none. No question ends the conversation.
 """
 
 from __future__ import annotations
@@ -13,17 +13,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sessgit.api.state import cell_document
+from sessgit.api import documents
 from sessgit.errors import SessgitError
-from sessgit.history.cells import graph as graphs
-from sessgit.history.cells import index as cell_index
-from sessgit.history.cells.graph import Graph
+from sessgit.history import cell_graph
+from sessgit.history.cell_graph import Graph
 from sessgit.history.views import total_tokens
 from sessgit.model import canonical
 from sessgit.store import layout
-from sessgit.store.index import Index
-from sessgit.store.sqlite.rows import Branch
-from sessgit.store.store import Store
+from sessgit.store.context import Context
+from sessgit.store.index import Branch
 
 LONGEST_REQUEST = 1 << 20
 """Bytes of a question."""
@@ -35,116 +33,104 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True)
 class BranchView:
-    """A branch as it was when it was asked about; what it takes to answer is read once, when it is needed."""
+    """A branch at the time of a question; what answers need is read once."""
 
-    open_store: Callable[[], Store]
-    index: Index
+    context: Context
     branch: Branch
 
     @cached_property
-    def store(self) -> Store:
-        return self.open_store()
-
-    @cached_property
     def graph(self) -> Graph:
-        return graphs.read_graph(self.store, self.index, self.branch)
+        return cell_graph.read_graph(self.context, self.branch)
 
     @cached_property
     def cells(self) -> Mapping[str, Any]:
         """The index of the cells."""
-        return cell_index.index_document(layout.session_of(self.branch.name), self.graph)
+        return cell_graph.index_document(layout.session_of(self.branch.name), self.graph)
 
     @cached_property
     def addresses(self) -> Mapping[str, str]:
-        """Where each cell stands, by its id; of several with one id the first."""
-        found: dict[str, str] = {}
-        for address, node in self.graph.nodes.items():
-            found.setdefault(node.cell.id, address)
-        return found
+        """The address of each cell by its id; of several cells with one id, of the first."""
+        return {node.cell.id: address for address, node in reversed([*self.graph.nodes.items()])}
 
 
 class Bridge:
-    """Answers questions about whatever branch `find` finds at the moment; what was read of it is kept until that has
-    gone on. `find` returns None where there is none."""
+    """Answers questions about the branch that `find` returns, None if there is none; keeps what it has read until the
+    branch changes."""
 
-    def __init__(self, open_store: Callable[[], Store], index: Index, find: Callable[[], Branch | None]) -> None:
-        self._open_store, self._index, self._find = open_store, index, find
+    def __init__(self, context: Context, find: Callable[[], Branch | None]) -> None:
+        self._context, self._find = context, find
         self._view: BranchView | None = None
 
     def answer(self, line: bytes) -> Answer:
-        """The answer to a line of JSON; never raises an error that somebody could act on, but tells it."""
+        """Return the answer to a line of JSON; errors that a user could act on are answers too."""
         try:
             question = json.loads(line.decode("utf-8"))
         except (ValueError, RecursionError) as error:
-            said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-            return {"error": f"a question is one line of JSON: {said[:_SHOWN_LENGTH]}"}
+            reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+            return {"error": f"a question is one line of JSON: {reason[:_SHOWN_LENGTH]}"}
         if not isinstance(question, dict):
             return {"error": "a question is a JSON object with op and args"}
-        found = self.ask(question.get("op"), question.get("args"))
-        return {**found, "id": canonical.bounded(question["id"])} if "id" in question else found
+        answer = self.ask(question.get("op"), question.get("args"))
+        return {**answer, "id": canonical.bounded(question["id"])} if "id" in question else answer
 
     def ask(self, operation: object, args: object) -> Answer:
-        """The answer to one operation with its arguments, None for none."""
-        known = _OPERATIONS.get(operation) if isinstance(operation, str) else None
-        if known is None:
-            said = operation if isinstance(operation, str) else json.dumps(canonical.bounded(operation))
-            return {"error": f"unknown operation: {said[:_SHOWN_LENGTH]}"}
+        """Return the answer to one operation with its arguments, None for none."""
+        function = _OPERATIONS.get(operation) if isinstance(operation, str) else None
+        if function is None:
+            return {"error": f"unknown operation: {_shown(operation)[:_SHOWN_LENGTH]}"}
         if args is not None and not isinstance(args, dict):
             return {"error": "args must be an object"}
-        given = args or {}
-        if known in _CELL_OPERATIONS and not given.get("cell_id"):
+        arguments: Mapping[str, Any] = args or {}
+        if function in _CELL_OPERATIONS and not arguments.get("cell_id"):
             return {"error": "cell_id required"}
         try:
-            view = self._look()
-            return known(view, given) if view else {"error": NO_SESSION_ERROR}
+            branch = self._find()
+            if branch is None:
+                self._view = None
+                return {"error": NO_SESSION_ERROR}
+            if self._view is None or self._view.branch != branch:
+                self._view = BranchView(self._context, branch)
+            return function(self._view, arguments)
         except (SessgitError, OSError) as error:
             self._view = None
             return {"error": getattr(error, "strerror", "") or str(error)}
 
-    def _look(self) -> BranchView | None:
-        branch = self._find()
-        if branch is None:
-            self._view = None
-        elif self._view is None or self._view.branch != branch:
-            self._view = BranchView(self._open_store, self._index, branch)
-        return self._view
-
 
 def answer_session(view: BranchView, args: Mapping[str, Any]) -> Answer:
-    """Which session it is, whether a program drives it, how deep that is in a recursion, and the tokens used."""
+    """Return the session's id, its activation and depth of recursion, and the tokens that it used."""
     state = view.branch.state
-    own = state.unified.activation
+    activation = state.unified.activation
     return {
         "session_id": layout.session_of(view.branch.name),
-        "rlm_active": own.rlm_active is True,
-        "current_depth": own.current_depth or 0,
+        "rlm_active": activation.rlm_active is True,
+        "current_depth": activation.current_depth or 0,
         "tokens_used": total_tokens(state).total,
     }
 
 
 def answer_cells(view: BranchView, args: Mapping[str, Any]) -> Answer:
-    """All cells, or those of a type; the order is that of all."""
-    kind, found = args.get("type"), view.cells
-    chosen = [{"cell_id": own, **said} for own, said in found["cells"].items() if not kind or said["type"] == kind]
-    return {"cells": chosen, "count": len(chosen), "execution_order": found["execution_order"]}
+    """Return all cells, or those of a type, and the order of all."""
+    kind = args.get("type")
+    cells = [{"cell_id": id, **cell} for id, cell in view.cells["cells"].items() if not kind or cell["type"] == kind]
+    return {"cells": cells, "count": len(cells), "execution_order": view.cells["execution_order"]}
 
 
 def answer_cell(view: BranchView, args: Mapping[str, Any]) -> Answer:
-    """All of one cell."""
-    address = view.addresses.get(_cell_id(args))
+    """Return the document of one cell."""
+    address = view.addresses.get(args["cell_id"]) if isinstance(args["cell_id"], str) else None
     if address is None:
         return _no_cell_answer(args)
-    return cell_document.cell_document(view.store, view.index, view.branch, view.graph.nodes[address], view.graph)
+    return documents.cell_document(view.context, view.branch, view.graph.nodes[address], view.graph)
 
 
 def answer_dependency_chain(view: BranchView, args: Mapping[str, Any]) -> Answer:
-    """The ids of all that a cell depends on, directly or not, the nearest first."""
-    needs, start = view.cells["cells"], _cell_id(args)
-    if start not in needs:
+    """Return the ids of all cells that a cell depends on, directly or not, the nearest first."""
+    cells, start = view.cells["cells"], args["cell_id"]
+    if not isinstance(start, str) or start not in cells:
         return _no_cell_answer(args)
     reached, waiting = {start: None}, deque([start])
     while waiting:
-        for other in needs[waiting.popleft()]["dependencies"]:
+        for other in cells[waiting.popleft()]["dependencies"]:
             if other not in reached:
                 reached[other] = None
                 waiting.append(other)
@@ -152,17 +138,12 @@ def answer_dependency_chain(view: BranchView, args: Mapping[str, Any]) -> Answer
     return {"chain": chain, "depth": len(chain)}
 
 
-def _cell_id(args: Mapping[str, Any]) -> str:
-    return args["cell_id"] if isinstance(args["cell_id"], str) else ""
-
-
 def _no_cell_answer(args: Mapping[str, Any]) -> Answer:
-    said = args["cell_id"]
-    return {
-        "error": f"Cell not found: {said if isinstance(said, str) else json.dumps(canonical.bounded(said))}"[
-            : 5 * _SHOWN_LENGTH
-        ]
-    }
+    return {"error": f"Cell not found: {_shown(args['cell_id'])}"[: 5 * _SHOWN_LENGTH]}
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(canonical.bounded(value))
 
 
 _OPERATIONS: Mapping[str, Callable[[BranchView, Mapping[str, Any]], Answer]] = {
@@ -172,4 +153,3 @@ _OPERATIONS: Mapping[str, Callable[[BranchView, Mapping[str, Any]], Answer]] = {
     "dependency_chain": answer_dependency_chain,
 }
 _CELL_OPERATIONS = (answer_cell, answer_dependency_chain)
-OPERATIONS = tuple(_OPERATIONS)

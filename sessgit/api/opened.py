@@ -6,39 +6,37 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sessgit.errors import NotFoundError
-from sessgit.history import client_files, resolve
-from sessgit.history.resolve import CallerContext, ResolvedTarget
-from sessgit.model.config import Config
-from sessgit.record import catch_up
-from sessgit.record.context import RecordContext
-from sessgit.record.privacy import Privacy
-from sessgit.store import settings
-from sessgit.store.index import Index
+from sessgit.model.homes import Homes
 from sessgit.store.layout import StorePaths
-from sessgit.store.store import Store as Objects
+
+if TYPE_CHECKING:
+    from sessgit.history.resolve import ResolvedTarget
+    from sessgit.model.config import Config, Privacy
+    from sessgit.store.context import Context
 
 
 class OpenStore:
-    """One open store with its index and its settings as they are now, for several threads and for children of
-    `os.fork`."""
+    """One open store with its index and its current settings, for several threads and for children of `os.fork`."""
 
-    def __init__(self, path: Path, config: Path, home: Path, *, off: bool = False) -> None:
-        self.path, self.config, self.home = path, config, home
+    def __init__(
+        self, path: Path, homes: Homes, home: Path, *, off: bool = False, now: Callable[[], float] = time.time
+    ) -> None:
+        self.path, self.homes, self.home, self.now = path, homes, home, now
         self._off = off
         self._lock = threading.RLock()
-        self._opened: RecordContext | None = None
-        self._settings: tuple[tuple[int, ...], Config] = ((), Config())
+        self._opened: Context | None = None
+        self._settings_version: tuple[int, ...] = ()
         _open_stores.add(self)
 
     def close(self) -> None:
-        """Lets go of files; what is used after that opens them again. Nothing waits to be written."""
+        """Close the files; later use opens them again. No writes are pending."""
         with self.lock:
             if self._opened is not None:
                 self._opened.index.close()
@@ -52,64 +50,70 @@ class OpenStore:
 
     @property
     def lock(self) -> threading.RLock:
-        """Held by whoever uses `world`; threads take turns with it."""
+        """The lock that a caller of `context` holds; threads take turns with it."""
         return self._lock
 
     @property
-    def world(self) -> RecordContext:
-        """The open store, with the settings as they are now; whoever uses it holds `lock`."""
-        beside = StorePaths(self.path)
-        version = _file_version(beside.config)
-        if self._opened is None:
-            config = settings.load_settings(beside)
-            objects = Objects(self.path, fsync=config.record.fsync)
-            index = Index(self.path, lambda: objects)
-            index.sync()
-            self._settings = version, config
-            self._opened = RecordContext(objects, index, self.config, self._privacy(), dict(os.environ), time.time)
-            index.here = self._here()
-        elif version != self._settings[0]:
-            self._settings = version, settings.load_settings(beside)
-            self._opened = replace(self._opened, privacy=self._privacy())
-            self._opened.index.here = self._here()
+    def context(self) -> Context:
+        """The open store with its current settings. The caller holds `lock`."""
+        version = _file_version(StorePaths(self.path).config)
+        if self._opened is None or version != self._settings_version:
+            self._opened = self._open()
+            self._settings_version = version
         return self._opened
 
+    def read_settings(self) -> tuple[Config, Privacy]:
+        """Return the current settings, and what may be recorded; the store need not exist."""
+        from sessgit.model.config import Privacy
+        from sessgit.store import settings
+
+        config = settings.load_settings(StorePaths(self.path))
+        return config, Privacy(config.record, str(self.home), self._off)
+
+    def _open(self) -> Context:
+        """Open the store unless it is open, and read its settings."""
+        # Not loaded with `from sessgit import Store`, which is to be quick.
+        from sessgit.history import client_files
+        from sessgit.store.context import Context
+        from sessgit.store.index import Index
+        from sessgit.store.store import Store
+
+        config, privacy = self.read_settings()
+        if self._opened is None:
+            store = Store(self.path, fsync=config.record.fsync)
+            index = Index(self.path, lambda: store)
+            index.sync()
+            opened = Context(index, self.homes, privacy, dict(os.environ), self.now, config.prices)
+        else:
+            opened = replace(self._opened, privacy=privacy, prices=config.prices)
+        opened.index.here = client_files.local_path_map(config.project.map, str(self.home))
+        return opened
+
     def target(self, text: str, at: str | None = None) -> ResolvedTarget:
-        """What an address names, once all that the session's transcript holds is recorded."""
+        """Return what an address names, after recording new lines of the session's transcript."""
+        from sessgit.history import resolve
+        from sessgit.record import catch_up
+
         with self.lock:
-            self.world.index.sync()
+            context = self.context
+            context.index.sync()
             if not text.partition("@")[0]:
                 raise NotFoundError("an address names a session", "Use an id, its beginning, or a name.")
-            where = CallerContext(self.config, "/", os.getpid())
-            address = resolve.resolve_address(self.world.index, text, at)
-            self._catch_up(resolve.resolve_target(self.world.index, address, where))
-            return resolve.resolve_target(self.world.index, address, where)
-
-    def _catch_up(self, found: ResolvedTarget) -> None:
-        world = self.world
-        catch_up.catch_up(lambda: world.store, world.index, found.state, self.config, world.privacy, world.now())
-        world.index.sync(found.session)
-
-    @property
-    def prices(self) -> Mapping[str, Any]:
-        """What tokens cost, where the settings say."""
-        _ = self.world
-        return self._settings[1].prices
-
-    def _here(self) -> client_files.LocalPath:
-        return client_files.local_path_map(self._settings[1].project.map, str(self.home))
-
-    def _privacy(self) -> Privacy:
-        return Privacy(self._settings[1].record, str(self.home), self._off)
+            caller = resolve.CallerContext(self.homes, "/", os.getpid())
+            address = resolve.resolve_address(context.index, text, at)
+            target = resolve.resolve_target(context.index, address, caller)
+            catch_up.catch_up(context, target.state)
+            context.index.sync(target.session)
+            return resolve.resolve_target(context.index, address, caller)
 
 
 _open_stores = weakref.WeakSet[OpenStore]()
-_abandoned = list[RecordContext]()
+_abandoned = list[Any]()
 
 
 def _reset_in_child() -> None:
-    """A child opens everything anew: a lock may have been held by a thread that it has not, and of a database it may
-    not even close what its parent opened."""
+    """Make a forked child open everything again: a thread that it lacks may have held a lock, and it must not even
+    close a database that its parent opened."""
     for store in _open_stores:
         store._lock = threading.RLock()
         if store._opened is not None:
@@ -121,7 +125,7 @@ os.register_at_fork(after_in_child=_reset_in_child)
 
 
 def _file_version(path: Path) -> tuple[int, ...]:
-    """Another one when the file has changed."""
+    """Return a value that changes with the file."""
     try:
         info = path.stat()
     except OSError:

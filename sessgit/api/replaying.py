@@ -1,4 +1,4 @@
-"""Cells run again by functions that a program registers."""
+"""Runs cells again with functions of a program."""
 
 from __future__ import annotations
 
@@ -6,26 +6,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sessgit.api.values import Cell
+from sessgit.api.values import STATE_BY_OK, Cell
 from sessgit.replay import plan
 from sessgit.replay import run as runs
 from sessgit.replay.compare import Outcome
 from sessgit.replay.plan import ReplayChoice, ReplayPlan
 from sessgit.replay.sandbox.workspace import NO_SANDBOX
-from sessgit.store.index import Index
-from sessgit.store.sqlite.rows import Branch
-from sessgit.store.store import Store
+from sessgit.store.context import Context
+from sessgit.store.index import Branch
 
 Executors = Mapping[str | tuple[str, str], Callable[..., Any]]
-"""By operation, or by type and operation, a function that takes the arguments of a cell."""
+"""Functions that take the arguments of a cell, by operation, or by type and operation."""
 _NO_FUNCTION_REASON = "no function is registered for it"
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What came of a cell that was run again: `equal` to what is recorded, `differs`, `failed`, or `skipped`, and then
-    `why`. `recorded` and `now` are what it came to, as texts; `ms` is how long it took now, None where it did not run.
-    """
+    """The result of a cell that was run again: `equal` to the recorded one, `differs`, `failed`, or `skipped`, with
+    `why`. `recorded` and `now` are the results as texts; `ms` is the time that it took now, None if it did not run."""
 
     cell: Cell
     outcome: Outcome
@@ -35,27 +33,23 @@ class Replayed:
     ms: float | None = None
 
 
-def plan_cells(store: Store, index: Index, branch: Branch, choice: ReplayChoice) -> ReplayPlan:
-    """The cells in the order in which they run; of those without a function it is said why they do not."""
-    found = plan.plan_replay(store, index, branch, choice)
+def plan_cells(context: Context, branch: Branch, choice: ReplayChoice) -> ReplayPlan:
+    """Return the cells in the order in which they run; cells without a function are skipped."""
+    chosen = plan.plan_replay(context, branch, choice)
     items = (
         item if item.kind == "function" or item.why else replace(item, kind=None, why=_NO_FUNCTION_REASON)
-        for item in found.items
+        for item in chosen.items
     )
-    return replace(found, items=tuple(items))
+    return replace(chosen, items=tuple(items))
 
 
-def run_cells(found: ReplayPlan, executors: Executors) -> list[Replayed]:
-    """What came of each cell, in their order."""
-    return [_make_replayed(result) for result in runs.run_plan(found, NO_SANDBOX, runs.RunOptions(functions=executors))]
-
-
-def _make_replayed(result: runs.CellResult) -> Replayed:
-    node, compared = result.item.node, result.compared
-    ok = node.cell.ok
-    cell = Cell(
-        node.cell.id, node.cell.type, node.cell.operation, tuple(node.cell.depends),
-        "interrupted" if ok is None else "done" if ok else "failed", node.turn, node.ordinal,
-    )  # fmt: skip
-    recorded, now = (compared.recorded, compared.now) if compared else ("", "")
-    return Replayed(cell, result.outcome, result.why, recorded, now, result.ms)
+def run_cells(chosen: ReplayPlan, executors: Executors) -> list[Replayed]:
+    """Run the cells, and return their results in order."""
+    out = list[Replayed]()
+    for result in runs.run_plan(chosen, NO_SANDBOX, runs.RunOptions(functions=executors)):
+        node, compared = result.item.node, result.compared
+        own = node.cell
+        cell = Cell(own.id, own.type, own.operation, tuple(own.depends), STATE_BY_OK[own.ok], node.turn, node.ordinal)
+        recorded, now = (compared.recorded, compared.now) if compared else ("", "")
+        out.append(Replayed(cell, result.outcome, result.why, recorded, now, result.ms))
+    return out

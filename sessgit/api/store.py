@@ -1,54 +1,48 @@
-"""A store, as a program uses it."""
+"""A store as a program uses it."""
 
 from __future__ import annotations
 
 import json
 import os
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-from sessgit import environment
-from sessgit.api import new_session
-from sessgit.api import session as sessions
-from sessgit.api.new_session import NewSession
+from sessgit import agents, environment
 from sessgit.api.opened import OpenStore
-from sessgit.api.session import Session
-from sessgit.api.values import Merge, Summary, check_several
-from sessgit.branch import archive as archives
-from sessgit.branch.edit import check_name_free
-from sessgit.branch.merging import merge as merges
-from sessgit.branch.merging.plan import MergeRequest
+from sessgit.api.values import Merge, SessionImport, Summary, check_several
 from sessgit.errors import StoreError, UsageError
-from sessgit.history import diff as diffs
-from sessgit.history import resolve
-from sessgit.model.address import check_name
-from sessgit.model.merge_decisions import Choice
-from sessgit.store import store as stores
+from sessgit.model.progress import Progress, no_progress
+
+if TYPE_CHECKING:
+    from sessgit.api.session import Session
+    from sessgit.model.foreign_session import ForeignSession
 
 Mode = Literal["summary", "graft", "pick"]
 
 
 class Store(OpenStore):
-    """The sessions of a machine. One object may be used by several threads, and by children of `os.fork` too; several
-    processes may have one each.
+    """The sessions of a machine. Threads and children of `os.fork` may share an object; other processes open their own.
 
-    An address is a session, or a text as on the command line: an id, a name, the beginning of an id, `NAME@7` for
-    turn 7 of it. Every error is a `SessgitError` with a `hint` that says what to do.
+    An address is a session, or text as on the command line: an id, the beginning of one, a name, `NAME@7` for turn 7.
+    Every error is a `SessgitError` with a `hint`. Modules are loaded when a method first needs them.
     """
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | None = None, *, config: str | os.PathLike[str] | None = None) -> Self:
-        """The store at `path`, made where there is none; where that is None or ``""`` that of the command line:
-        `SESSGIT_STORE`, else in `CLAUDE_CONFIG_DIR`, else `~/.claude/session-store`. `config` is the client's folder,
-        in which the transcripts of sessions lie.
+        """Open the store at `path`, or create it. The default is that of the command line: `SESSGIT_STORE`, else in
+        `CLAUDE_CONFIG_DIR`, else `~/.claude/session-store`. `config` is the client's folder with the transcripts.
 
-        Raises ConflictError where a folder is another repository, NewerStoreError, StoreError.
+        Raises ConflictError if the folder is another repository, NewerStoreError, StoreError.
         """
-        said = environment.read(os.environ)
-        folder = Path(config).absolute() if config is not None else said.config
-        default = said.store if config is None else folder / "session-store"
+        from sessgit.store import store as stores
+
+        env = environment.read(os.environ)
+        homes, default = env.homes, env.store
+        if config is not None:
+            folder = Path(config).absolute()
+            homes, default = homes.at(agents.at(folder).name, folder), folder / "session-store"
         place = Path(path).absolute() if path else default
         try:
             is_there = stores.store_exists(place)
@@ -56,7 +50,7 @@ class Store(OpenStore):
             raise StoreError(f"cannot read the store at {place}: {error.strerror}", "Is it yours?") from error
         if not is_there:
             stores.create_store(place)
-        return cls(place, folder, said.home, off=said.off)
+        return cls(place, homes, env.home, off=env.off)
 
     # Sessions
 
@@ -64,73 +58,86 @@ class Store(OpenStore):
         self, cwd: str | os.PathLike[str] | None = None, name: str = "", *, id: str = "", description: str = "",
         labels: Collection[str] = (),
     ) -> Session:  # fmt: skip
-        """A new session of the project at `cwd`, by default the working folder, and its first commit.
+        """Create a session of the project at `cwd`, by default the working folder, with its first commit.
 
-        `name` is unique in a project. Without an `id` it gets a uuid; the client finds no session by anything else.
-        Raises ConflictError where id or name are taken or the project is off, UsageError where the folder is none.
+        `name` is unique in a project. `id` is a uuid, by default a new one: the client finds sessions only by uuid.
+        Raises ConflictError if id or name are used or the project is off, UsageError if the folder does not exist.
         """
+        from sessgit.api import new_session
+
         try:  # texts, as the client has them
             folder = os.path.abspath(os.fspath(cwd) if cwd is not None else os.getcwd())  # noqa: PTH100, PTH109
         except OSError as error:
             raise UsageError("the working folder is gone", "Pass cwd, the project folder of the session.") from error
-        new = NewSession(id or str(uuid.uuid4()), folder, name, description, tuple(check_several("labels", labels)))
+        own = id or str(uuid.uuid4())
+        changes = new_session.authored_changes(name, description, check_several("labels", labels))
         with self.lock:
-            branch = new_session.create_session(self.world, new)
-        return Session(self, branch.name)
+            new_session.create_session(self.context, own, folder, changes)
+        return self._session(own)
 
     def load_session(self, address: str) -> Session:
-        """The session of an address. What its transcript holds and the store does not is recorded first.
+        """Return the session of an address, after recording new lines of its transcript.
 
         Raises NotFoundError, AmbiguousError.
         """
-        return Session(self, self.target(address).session)
+        return self._session(self.target(address).session)
 
     def sessions(self, *, archived: bool = False, label: str = "", project: str = "") -> list[Summary]:
-        """All live sessions, or all that are archived, the one written last first; of one label or project only."""
+        """Return all live sessions, or all archived ones, most recent first; optionally only of a label or project."""
+        from sessgit.history import resolve
+
         with self.lock:
-            self.world.index.sync()
-            every = self.world.index.outlines()
-            found = resolve.outlines_in_project(every, project) if project else every
+            self.context.index.sync()
+            every = self.context.index.outlines()
+            outlines = resolve.outlines_in_project(every, project) if project else every
             return [
                 Summary(
                     one.name, one.authored_name, one.title, one.project, one.turns, one.created, one.updated,
                     tuple(json.loads(one.labels)), one.archived,
                 )
-                for one in found
+                for one in outlines
                 if one.archived == archived and (not label or label in json.loads(one.labels))
             ]  # fmt: skip
 
     def __iter__(self) -> Iterator[Session]:
-        """The live sessions, the one written last first."""
-        return (Session(self, one.id) for one in self.sessions())
+        """Yield the live sessions, most recent first."""
+        return (self._session(one.id) for one in self.sessions())
 
     def fork(self, address: Session | str, at: int | str | None = None, name: str = "") -> Session:
-        """A new session with the turns of another one up to `at`: a turn's number, -1 for the last, or a cell as
-        `"7.3"`; all turns by default. Its transcript is written for the client.
+        """Return a new session with the turns up to `at`: a turn's number, -1 for the last, or a cell as `"7.3"`; by
+        default all turns. Writes its transcript for the client.
 
-        Raises NotFoundError for a turn that is not there, ConflictError where the name is taken.
+        Raises NotFoundError if there is no such turn, ConflictError if the name is used.
         """
-        return sessions.fork_session(self, _text(address), at, name)
+        from sessgit.api.session import fork_session
+
+        return fork_session(self, str(address), at, name)
 
     def diff(self, a: Session | str, b: Session | str) -> dict[str, Any]:
-        """What two conversations have in common and what each did on its own, as `diff --json` prints it."""
+        """Return what two conversations have in common and what only one of them has, as `diff --json` prints it."""
+        from sessgit.history import diff
+
         with self.lock:
-            left, right = self.target(_text(a)), self.target(_text(b))
-            found = diffs.diff_branches(
-                self.world.store, self.world.index, (left.branch, left.turn), (right.branch, right.turn)
-            )
-            return diffs.diff_json(self.world.store, found, self.prices)
+            left, right = self.target(str(a)), self.target(str(b))
+            difference = diff.diff_branches(self.context, (left.branch, left.turn), (right.branch, right.turn))
+            return diff.diff_json(self.context.store, difference, self.context.prices)
 
     def merge(
         self, theirs: Session | str, into: Session | str, *, mode: Mode | None = None, turns: Collection[int] = (),
         favour: Literal["", "ours", "theirs"] = "", new: str | None = None,
     ) -> Merge:  # fmt: skip
-        """Brings what `theirs` found back `into` a session: as one turn that tells of it (`summary`, the default), all
-        its turns (`graft`), or some of them (`pick`, with their numbers).
+        """Merge `theirs` `into` a session: as one turn that summarizes it (`summary`, the default), all its turns
+        (`graft`), or some of them (`pick`, with their numbers).
 
-        `favour` decides conflicts; `new` names a new session for the result, ``""`` for one without a name. Raises
-        ConflictError, with nothing changed, where both changed the same, or a client has the session open.
+        `favour` resolves conflicts. `new` names a new session for the result, ``""`` for one without a name. Raises
+        ConflictError, and changes nothing, if both changed the same, or a client has the session open.
         """
+        from sessgit.branch.edit import check_name_free
+        from sessgit.branch.merging import merge as merges
+        from sessgit.branch.merging.plan import MergeRequest
+        from sessgit.model.address import check_name
+        from sessgit.model.merge_decisions import Choice
+
         for what, word, known in (
             ("mode", mode or "", ("", *get_args(Mode))),
             ("side", favour, ("", "ours", "theirs")),
@@ -143,31 +150,50 @@ class Store(OpenStore):
             hint = 'Use mode="pick", turns=(4, 6). Nothing was changed.'
             raise UsageError(f"a {mode} takes no turns" if turns else "a pick needs turns", hint)
         with self.lock:
-            ours, other = self.target(_text(into)), self.target(_text(theirs))
+            ours, other = self.target(str(into)), self.target(str(theirs))
             if new:
-                check_name_free(self.world.index, check_name(new), "", ours.state.project)
-            wish = MergeRequest(mode, tuple(turns), Choice(favour))
-            made = None if new is None else merges.NewSession(str(uuid.uuid4()), new)
-            own = self.world
-            at = merges.MergeContext(own.store, own.index, self.config, own.privacy, own.now(), self.prices)
-            done = merges.merge_sessions(at, ours, other, wish, made)
-            own.index.sync(done.state.id)
-        decisions = tuple(one.as_json() for one in done.plan.decisions) if done.plan else ()
-        return Merge(done.state.id, done.commit, done.turns, decisions)
+                check_name_free(self.context.index, check_name(new), "", ours.state.project)
+            request = MergeRequest(mode, tuple(turns), Choice(favour))
+            target = None if new is None else merges.NewSession(str(uuid.uuid4()), new)
+            context = self.context
+            result = merges.merge_sessions(context, ours, other, request, target)
+            context.index.sync(result.state.id)
+        decisions = tuple(one.as_json() for one in result.plan.decisions) if result.plan else ()
+        return Merge(result.state.id, result.commit, result.turns, decisions)
+
+    def import_sessions(
+        self, sessions: Sequence[ForeignSession], system: str, *, dry_run: bool = False,
+        progress: Progress = no_progress,
+    ) -> SessionImport:  # fmt: skip
+        """Import sessions of another system, parents first, in one operation, which `sessgit undo` reverts.
+
+        Importing again changes nothing, except that a session that has grown gets its new turns, and that a field that
+        the source has changed is changed here. `SessionImport` says what became of each session. A dry run changes
+        nothing. Raises ConflictError, and changes nothing, if the store was changed meanwhile.
+        """
+        from sessgit.api import importing
+
+        with self.lock:
+            return importing.import_sessions(self, system, sessions, progress, dry_run=dry_run)
 
     def archive(self, *addresses: Session | str) -> None:
-        """Puts sessions out of the way, with all that is recorded of them."""
-        ids = [self.target(_text(one)).session for one in addresses]
+        """Archive sessions; everything recorded of them is kept."""
+        from sessgit.branch import archive
+
+        ids = [self.target(str(one)).session for one in addresses]
         with self.lock:
-            world = self.world
-            archives.archive(world.store, world.index, ids, self.config, world.privacy, world.now())
+            context = self.context
+            archive.archive(context, ids)
 
     def unarchive(self, *addresses: Session | str) -> None:
-        """Brings archived sessions back."""
-        ids = [self.target(_text(one)).session for one in addresses]
+        """Make archived sessions live again."""
+        from sessgit.branch import archive
+
+        ids = [self.target(str(one)).session for one in addresses]
         with self.lock:
-            archives.unarchive(self.world.store, self.world.index, ids, self.world.now())
+            archive.unarchive(self.context, ids)
 
+    def _session(self, id: str) -> Session:
+        from sessgit.api.session import Session
 
-def _text(address: Session | str) -> str:
-    return address.id if isinstance(address, Session) else address
+        return Session(self, id)

@@ -1,4 +1,4 @@
-"""What a program gives, looked at before anything of it is written: whatever is refused leaves no trace."""
+"""Checks what a program passes before anything is written, so that an error leaves no trace."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Any
 from sessgit import agents
 from sessgit.errors import UsageError
 from sessgit.model import canonical, dependency_graph, program_input
+from sessgit.model.conversation.turn import Tokens
 from sessgit.model.program_input import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
 
-KINDS = ("input", "output", "cache_read", "cache_write")
+KINDS = Tokens._fields
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-"""What the model's service takes for the name of a tool, and for the id of a call."""
+"""Names of tools and ids of calls that the model's API accepts."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 _LATEST_TIME = 1e11
 _NOTHING_RECORDED = "Nothing was recorded."
@@ -23,7 +24,7 @@ _UNKNOWN_DEPENDENCY_HINT = "Nothing was started. A cell can depend only on cells
 
 
 def check_prompt(text: str) -> None:
-    """Raises UsageError for what would open no turn."""
+    """Raise UsageError if the text cannot open a turn."""
     if not isinstance(text, str) or not text.strip():
         raise UsageError("the prompt of a turn is empty", "Describe the purpose of the turn, as a person would.")
     if not agents.of_programs().lines.opens_turn(text):
@@ -33,24 +34,24 @@ def check_prompt(text: str) -> None:
         )
 
 
-def check_turn(given: GivenTurn) -> None:
-    """Raises UsageError where a turn that is given as a whole cannot be written; for its cells see `check_tasks`."""
-    check_prompt(given.prompt)
-    check_time(given.time)
-    check_time(given.ended)
-    check_parts(given.parts)
-    check_words(given.answer, given.model, given.tokens)
+def check_turn(turn: GivenTurn) -> None:
+    """Raise UsageError if a whole turn is invalid; `check_tasks` checks the ids of its cells."""
+    check_prompt(turn.prompt)
+    check_time(turn.time)
+    check_time(turn.ended)
+    check_parts(turn.parts)
+    check_words(turn.answer, turn.model, turn.tokens)
 
 
-def check_parts(given: Sequence[Part]) -> None:
-    """Raises UsageError where a part of a turn cannot be written; for cells see `check_tasks`."""
-    for part in given:
+def check_parts(parts: Sequence[Part]) -> None:
+    """Raise UsageError if a part of a turn is invalid; `check_tasks` checks the ids of cells."""
+    for part in parts:
         check_time(part.task.created if isinstance(part, Step) else getattr(part, "time", None))
         match part:
-            case Step(task, ended):
+            case Step(task, outcome):
                 program_input.check_task(task)
-                if ended is not None:
-                    check_outcome(ended)
+                if outcome is not None:
+                    check_outcome(outcome)
             case ToolCall():
                 _check_tool(part)
             case Reason():
@@ -62,13 +63,13 @@ def check_parts(given: Sequence[Part]) -> None:
 
 
 def check_time(time: float | None) -> None:
-    """Raises UsageError for what is not a time in seconds since 1970."""
+    """Raise UsageError if the time is not in seconds since 1970."""
     if time is not None and not _is_number(time, _LATEST_TIME):
         raise UsageError(f"{time} is not a time in seconds since 1970", _NOTHING_RECORDED)
 
 
 def check_words(text: str, model: str, tokens: Mapping[str, int]) -> None:
-    """Raises UsageError where words, their model, or the tokens that they took are none."""
+    """Raise UsageError if a text, its model, or the tokens that it used are invalid."""
     for what, value in (("the words", text), ("the name of the model", model)):
         if not isinstance(value, str):
             raise UsageError(f"{what} of a turn must be a text, not {type(value).__name__}", _NOTHING_RECORDED)
@@ -76,41 +77,41 @@ def check_words(text: str, model: str, tokens: Mapping[str, int]) -> None:
     _check_tokens(tokens)
 
 
-def check_outcome(found: Outcome) -> None:
-    """Raises UsageError where a cell cannot have come to that."""
-    if found.error is not None and not isinstance(found.error, str):
+def check_outcome(outcome: Outcome) -> None:
+    """Raise UsageError if the outcome of a cell is invalid."""
+    if outcome.error is not None and not isinstance(outcome.error, str):
         raise UsageError(
-            f"the error of a cell must be a text, not {type(found.error).__name__}", "Convert it with str()."
+            f"the error of a cell must be a text, not {type(outcome.error).__name__}", "Convert it with str()."
         )
-    taken = found.execution_time_ms
+    taken = outcome.execution_time_ms
     if taken is not None and (
         isinstance(taken, bool) or not isinstance(taken, int | float) or not 0 <= taken < 1 << 53
     ):
         raise UsageError(f"{taken} is not a number of milliseconds", _NOTHING_RECORDED)
-    program_input.to_json_line(found.result, "the result of a cell")
-    _check_model(found.model)
-    _check_tokens(found.tokens)
+    program_input.to_json_line(outcome.result, "the result of a cell")
+    _check_model(outcome.model)
+    _check_tokens(outcome.tokens)
 
 
-def check_reason(given: Reason) -> None:
-    """Raises UsageError for what is no reason."""
-    if given.kind not in ("trace", "decision") or not isinstance(given.text, str) or not given.text.strip():
+def check_reason(reason: Reason) -> None:
+    """Raise UsageError if a reason is invalid."""
+    if reason.kind not in ("trace", "decision") or not isinstance(reason.text, str) or not reason.text.strip():
         raise UsageError("a reason must be a trace or a decision, as text", _NOTHING_RECORDED)
-    if given.confidence is not None and not _is_number(given.confidence, 1):
-        raise UsageError(f"{given.confidence} is not a confidence", "Use a number from 0 to 1.")
-    if not all(isinstance(word, str) for word in (*given.evidence, *given.options, given.chosen)):
+    if reason.confidence is not None and not _is_number(reason.confidence, 1):
+        raise UsageError(f"{reason.confidence} is not a confidence", "Use a number from 0 to 1.")
+    if not all(isinstance(word, str) for word in (*reason.evidence, *reason.options, reason.chosen)):
         raise UsageError("evidence and options of a reason must be cells or texts", _NOTHING_RECORDED)
 
 
-def check_tasks(given: Sequence[Task], is_taken: Callable[[str], bool], session: str) -> list[Task]:
-    """The tasks, each with an id; `is_taken` says whether the session has a cell of an id.
+def check_tasks(tasks: Sequence[Task], is_taken: Callable[[str], bool], session: str) -> list[Task]:
+    """Return the tasks, each with an id; `is_taken` tells whether the session has a cell with an id.
 
-    Raises UsageError where an id is taken, where one depends on a cell that is not there, or where they depend on each
-    other in a cycle; its message has the path.
+    Raises UsageError if an id is used, a dependency is unknown, or they depend on each other in a cycle; its message
+    has the path.
     """
     named = list[Task]()
     own: dict[str, tuple[str, ...]] = {}
-    for task in given:
+    for task in tasks:
         if task.id and (task.id in own or is_taken(task.id)):
             raise UsageError(f"the cell {task.id} already exists", "Each cell of a session needs its own id.")
         named.append(task if task.id else replace(task, id=_new_id()))
@@ -125,10 +126,10 @@ def check_tasks(given: Sequence[Task], is_taken: Callable[[str], bool], session:
     return named
 
 
-def check_calls(given: Sequence[Part], is_taken: Callable[[str], bool]) -> None:
-    """Raises UsageError where the id of a call is that of another one; `is_taken` says whether the session has it."""
+def check_calls(parts: Sequence[Part], is_taken: Callable[[str], bool]) -> None:
+    """Raise UsageError if the id of a call is used; `is_taken` tells whether the session has it."""
     own = set[str]()
-    for part in given:
+    for part in parts:
         if isinstance(part, ToolCall) and part.id:
             if part.id in own or is_taken(part.id):
                 raise UsageError(
@@ -166,8 +167,8 @@ def _check_model(name: Any) -> None:
         )
 
 
-def _check_tokens(given: Mapping[str, int]) -> None:
-    for kind, count in given.items():
+def _check_tokens(tokens: Mapping[str, int]) -> None:
+    for kind, count in tokens.items():
         if kind not in KINDS:
             raise UsageError(f"“{kind}” is not a kind of tokens", f"The kinds are {', '.join(KINDS)}.")
         if not isinstance(count, int) or not _is_number(count, 1 << 53):

@@ -1,34 +1,38 @@
-"""What programs get: frozen values, none of which changes when the session does."""
+"""Frozen values that the library returns; none changes when the session does."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from sessgit.errors import UsageError
 
+if TYPE_CHECKING:
+    from sessgit.store.transaction import Move
+
 _T = TypeVar("_T")
 State = Literal["running", "interrupted", "done", "failed"]
+STATE_BY_OK: Mapping[bool | None, State] = {None: "interrupted", True: "done", False: "failed"}
+"""The state of a recorded cell whose program has no turn open."""
 
 
-def check_several(name: str, given: Collection[_T]) -> Collection[_T]:
-    """The same; raises UsageError for a text, each letter of which would count as one."""
-    if isinstance(given, str | bytes):
+def check_several(name: str, values: Collection[_T]) -> Collection[_T]:
+    """Return the values; raises UsageError for a text, each letter of which would be one of them."""
+    if isinstance(values, str | bytes):
         raise UsageError(
-            f"{name} are several, and “{given!s}” is one text", f"{name}=[{given!r}]. Nothing was changed."
+            f"{name} are several, and “{values!s}” is one text", f"{name}=[{values!r}]. Nothing was changed."
         )
-    return given
+    return values
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
     """A cell of a session.
 
-    `state` is `running` where the program that began it is alive and has its turn open, `interrupted` where that one
-    is gone, else `done` or `failed`. `turn` and `ordinal` are its place, both counted from 1; 0 where the cell is not
-    recorded yet. `dependencies` are the ids of cells that it depends on; where it says none, and was made by an agent,
-    those that it follows are not among them.
+    `state` is `running` while the program that began it has its turn open, `interrupted` if that program is gone, else
+    `done` or `failed`. `turn` and `ordinal` are its place, counted from 1; 0 until it is recorded. `dependencies` are
+    the ids of the cells that it depends on, without those that an agent's cell merely follows.
     """
 
     id: str
@@ -45,10 +49,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A recorded turn: its number, counted from 1, what was asked and answered, and what it used.
+    """A recorded turn.
 
-    `time` is RFC 3339 in UTC; `tokens` are by kind: `input`, `output`, `cache_read`, `cache_write`; `key` is the uuid
-    of its prompt, by which the same turn is known in every session that has it; `commit` is its commit in the store.
+    `number` counts from 1, `time` is RFC 3339 in UTC, `tokens` has counts by kind: `input`, `output`, `cache_read`,
+    `cache_write`. `key` is the uuid of its prompt, which identifies the turn in all sessions that share it; `commit` is
+    its commit in the store.
     """
 
     number: int
@@ -65,8 +70,8 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """What a merge did: the session that holds the result, by its id, the commit, ``""`` where there was nothing to
-    do, the numbers of the turns that were appended, and each decision as `merge --json` prints it."""
+    """The result of a merge: the id of the session that holds it, its commit, ``""`` if nothing was to be merged, the
+    numbers of the appended turns, and the decisions as `merge --json` prints them."""
 
     session: str
     commit: str
@@ -76,7 +81,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A session as a list has it. Times are RFC 3339 in UTC; `turns` counts them."""
+    """A session in a list. Times are RFC 3339 in UTC; `turns` is their number."""
 
     id: str
     name: str
@@ -87,3 +92,37 @@ class Summary:
     updated: str
     labels: tuple[str, ...]
     archived: bool
+
+
+ImportOutcome = Literal["new", "grown", "changed", "unchanged", "conflict", "excluded", "archived", "deleted", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSession:
+    """What became of a session in an import: `source_id` is its id in the source, `id` the one here.
+
+    `turns` is the number of new turns, `shared` of those that it shares with `parent`. `why` explains the outcome;
+    `notes` say what did not fit, and was kept as files.
+    """
+
+    source_id: str
+    id: str
+    outcome: ImportOutcome
+    turns: int = 0
+    title: str = ""
+    parent: str = ""
+    shared: int = 0
+    why: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionImport:
+    """What an import did, or would do: what became of each session, and the refs that it moves.
+
+    `operation` is the id for `sessgit undo`, ``""`` if nothing changed, and for a dry run.
+    """
+
+    sessions: tuple[ImportedSession, ...]
+    moves: tuple[Move, ...] = ()
+    operation: str = ""

@@ -1,243 +1,399 @@
-"""A session that a program holds: turns and cells written to its transcript, and recorded.
+"""The writer of a session: appends turns and cells to its transcript, and records them.
 
-The transcript is the log that is written ahead: a cell is in the file when it begins, so that a crash leaves it there
-as a pending one, and the store is brought level when a turn ends, or a cell outside of turns. One turn is open at a
-time, whoever writes: another process or thread that wants to open one waits.
+The transcript is a write-ahead log: a cell is in the file when it begins, so a crash leaves it there as pending. The
+store is brought up to date when a turn ends, or a cell outside turns. One turn can be open at a time: another process
+or thread that wants to open one waits.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Literal
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
 
+from sessgit import agents
 from sessgit.agents.base import Chain
 from sessgit.api import validation
-from sessgit.api.state import known_cells
-from sessgit.api.state.known_cells import KnownCells
-from sessgit.api.transcript_log import LOCK_TIMEOUT, Log
-from sessgit.errors import ConflictError, NotFoundError, SessgitError, UsageError
-from sessgit.model import dependency_graph, program_input
-from sessgit.model.program_input import GivenTurn, Outcome, Part, Step, Task, ToolCall
-from sessgit.record import open_turns
-from sessgit.record.context import RecordContext
+from sessgit.api.values import Cell, State
+from sessgit.branch import backfill
+from sessgit.branch.restore import restore_session
+from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError, UsageError
+from sessgit.history import cells as recorded_cells
+from sessgit.history import client_files
+from sessgit.history.code import git
+from sessgit.model import canonical, dependency_graph, program_input
+from sessgit.model.ids import cell_id
+from sessgit.model.program_input import GivenTurn, Outcome, Part, Reason, Step, Task, ToolCall
+from sessgit.record import catch_up, open_turns, privacy
 from sessgit.record.open_turns import OpenTurnLock
-from sessgit.store.sqlite.rows import Branch
+from sessgit.record.recording import record, skipped_error
+from sessgit.record.source import Head, TranscriptSource, rules_from_settings
+from sessgit.store import layout, locks, private_files, project, refs
+from sessgit.store.context import Context
+from sessgit.store.index import Branch
+from sessgit.store.private_files import path_exists, write_private
 
+LOCK_TIMEOUT = 10.0
+"""Seconds that a write waits for a recorder or another writer."""
+TODO_STATUSES = ("pending", "in_progress", "completed")
+_TRIES = 5
 _GRACE_SECONDS = 0.5
-"""Seconds that the end of a cell waits for whoever only looks whether its turn is open."""
+"""Seconds that the end of a cell waits for a process that only checks whether its turn is open."""
 _POLL_SECONDS = 0.01
 _MOST_NAMED = 3
 
-PendingState = Literal["running", "interrupted"]
 
+class Transcript:
+    """Appends to the transcript of one session, one thread at a time, and records it.
 
-@dataclass(frozen=True, slots=True)
-class PendingCell:
-    """A cell without a result: `running` where somebody holds its turn, else `interrupted`."""
-
-    task: Task
-    state: PendingState
-
-
-class Writer:
-    """Writes one session. Several threads may call it at once; so may other processes with one of their own.
-
-    `lock` is held while the world's store and index are used; whoever uses them elsewhere holds it too.
+    `end` is the known end of the file. `sidecars_changed` is set when plans or todos were written since the last
+    recording, `wrote` when anything was appended.
     """
 
-    def __init__(self, world: RecordContext, branch: Branch, lock: threading.RLock) -> None:
-        self.log = Log(world, branch)
-        self.id = branch.name
+    def __init__(self, context: Context, branch: Branch) -> None:
+        self.context = context
+        self.agent = agents.of(branch.state)
+        self.id, self.agent_id = branch.name, branch.state.agent_id
+        self.project = branch.state.project
+        place = client_files.transcript_place(context.homes, branch.state, context.store.paths)
+        if place is None:
+            raise ConflictError(f"the place of {self.id[:8]}'s file is unknown", "Its project folder was not recorded.")
+        self.folder = context.homes.of(branch.state)
+        self.end = self.agent.programs.end(place, branch.state)
+        self.sidecars_changed = False
+        self.wrote = False
+
+    def append(self, write: Callable[[Chain], Sequence[bytes]], key: str = "") -> None:
+        """Append the lines that `write` makes after the last line, also if another process wrote meanwhile.
+
+        Raises ConflictError if `key` is given and the last prompt is another one: the turn is over.
+        """
+        for attempt in range(_TRIES):
+            self._restore()
+            with self._session_lock():
+                if not self._is_readable() and attempt + 1 < _TRIES:
+                    continue  # it was deleted meanwhile
+                if key and self.end.key != key:
+                    raise ConflictError(
+                        f"{self.id[:8]} continued without this turn", "Nothing more can be added to it."
+                    )
+                try:
+                    lines = write(self.end.chain)
+                except BaseException:
+                    self.end.forget()  # the chain has advanced already
+                    raise
+                try:
+                    self.end.append(lines, durable=False)
+                except ConflictError:
+                    if attempt + 1 == _TRIES:
+                        raise
+                    continue
+                self.wrote = True
+                return
+
+    def record(self, *, final: bool = False) -> int:
+        """Record what the transcript has and the store lacks, and return the number of its last turn, 0 for none; with
+        `final` the session has ended.
+
+        Raises ConflictError if the session was archived, deleted or switched off meanwhile: then what was written is
+        only in the file.
+        """
+        privacy.check_project(self.context.privacy, self.project)
+        with self._session_lock(), self._project_head(final=final) as head:
+            if not self.end.read():
+                return 0
+            source = TranscriptSource(
+                self.end.path, self.agent_id, self.folder, final=final, live=self.sidecars_changed, head=head,
+                client=self.agent.name,
+            )  # fmt: skip
+            recording = record(self.context, source, rules_from_settings(self.context.privacy.rules))
+            self.sidecars_changed = False
+        if recording.skipped:
+            raise skipped_error(self.id, recording.skipped)
+        return next((row.turn for row in self.context.index.with_prompt(self.end.key) if row.branch == self.id), 0)
+
+    def record_end(self) -> None:
+        """Record that the session has ended, unless a client has it open, or it was archived or deleted when it was
+        completely recorded."""
+        is_aside = refs.read(self.context.store.path, layout.head_ref(self.id)) is None
+        if not is_aside or not catch_up.is_level(self.context.store.paths, self.id, self.end.path):
+            self.record(final=not self.is_live())
+
+    def bring_level(self) -> None:
+        """Append the turns that the file lacks, if the session was continued elsewhere."""
+        self._restore()
+        branch = self.branch()
+        if not self.end.read() or not branch.state.turns:
+            return
+        last = self.context.index.turn(self.id, branch.state.turns)
+        if last is None or last.prompt == self.end.key:
+            return
+        self.record()  # if a client wrote meanwhile, the store lacks turns
+        backfill.bring_level(self.context.store, self.id, self.context.homes, self.end.path)
+
+    def check_open(self) -> None:
+        """Raise ConflictError if nothing may be written: the session is off, archived or deleted, or open in a
+        client."""
+        privacy.check_project(self.context.privacy, self.project)
+        if refs.read(self.context.store.path, layout.head_ref(self.id)) is None:
+            raise skipped_error(self.id, "archived" if self.branch().archived else "deleted")
+        if self.is_live():
+            raise ConflictError(
+                f"{self.id[:8]} is open in a client that would not see new turns",
+                "Close it first, or continue in a fork.",
+            )
+
+    def is_live(self) -> bool:
+        """Return whether a client has the session open."""
+        return agents.is_open(self.context.homes, self.agent_id)
+
+    def branch(self) -> Branch:
+        """Return the session's branch as it is now; raises NotFoundError if it is gone."""
+        return self.context.branch(self.id)
+
+    def _restore(self) -> None:
+        """Write the file again if it is missing or empty: the client deletes old ones."""
+        if self._is_there() or not self.branch().state.turns:
+            return
+        with suppress(FileNotFoundError):
+            self.end.path.unlink()
+        self.end.path = restore_session(self.context.store, self.id, self.context.homes).path
+
+    def _is_there(self) -> bool:
+        try:
+            return bool(self.end.path.stat().st_size)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return path_exists(self.end.path)
+
+    def _is_readable(self) -> bool:
+        """Read the end of the file; return False if the file is missing or empty although turns are recorded."""
+        return (self.end.read() and self.end.size + self.end.torn > 0) or not self.branch().state.turns
+
+    @contextmanager
+    def _session_lock(self) -> Iterator[None]:
+        with locks.session_lock(self.context.store.paths, self.id, LOCK_TIMEOUT) as is_locked:
+            if not is_locked:
+                raise ConflictError(
+                    f"another process has been writing {self.id[:8]} for {LOCK_TIMEOUT:g} seconds", "Try again."
+                )
+            yield
+
+    def _project_head(self, *, final: bool) -> AbstractContextManager[Head]:
+        """Return the project's HEAD, which git looks up while a turn is recorded; the end of a session has none."""
+        if final or not self.project or project.project_key(self.project) == self.project:
+            return nullcontext("")
+        return git.project_head_in_background(self.project, self.context.env)
+
+
+class Writer(Transcript):
+    """Writes turns and cells of one session. Several threads may use it at once, and other processes their own.
+
+    The caller's `lock` is held while the store and the index are used.
+    """
+
+    def __init__(self, context: Context, branch: Branch, lock: threading.RLock) -> None:
+        super().__init__(context, branch)
         self._lock = lock
         self._turn: OpenTurnLock | None = None
-        self._known = KnownCells()
+        self._known = _KnownCells()
         self._is_known = False
-        """Whether the ids of the cells before the open turn were read: nobody else adds any while it is open."""
-
-    @property
-    def world(self) -> RecordContext:
-        return self.log.world
-
-    @world.setter
-    def world(self, world: RecordContext) -> None:
-        self.log.world = world
+        """Whether the ids of the cells before the open turn were read; no other process adds cells while it is open."""
 
     # Turns
 
     def begin_turn(self, prompt: str, *, timeout: float = LOCK_TIMEOUT) -> str:
-        """Opens a turn, and returns its prompt's uuid. Whoever has one open elsewhere is waited for.
+        """Open a turn, after the one that another writer has open, and return its prompt's uuid.
 
-        Raises UsageError where the same thread has one open, ConflictError after `timeout` seconds or where a client
-        has the session open.
+        Raises UsageError if this thread has a turn open, ConflictError after `timeout` seconds or if a client has the
+        session open.
         """
         validation.check_prompt(prompt)
         with self._writing(timeout) as turn:
-            self.log.append(lambda chain: [*self._gone(chain), *chain.prompt(prompt, self.world.now())])
-            turn.key = self.log.end.key
+            self.append(lambda chain: [*self._abandoned(chain), *chain.prompt(prompt, self.context.now())])
+            turn.key = self.end.key
             self._turn = turn
             return turn.key
 
     def end_turn(self, answer: str = "", model: str = "", tokens: Mapping[str, int] | None = None) -> int:
-        """Closes the open turn, with an answer where there is one, and records it; returns its number.
+        """Close the open turn, with an answer if there is one, and record it; return its number.
 
-        Where cells in it run that other threads began, it stays open for these, and ends with the last of them.
+        If cells that other threads began still run in it, it stays open for these, and ends with the last of them.
         """
         with self._lock:
             turn = self._opened()
             try:
                 validation.check_words(answer, model, tokens or {})
                 if answer.strip():
-                    self.log.append(lambda chain: chain.words(answer, self.world.now(), model, tokens), turn.key)
-                self.log.record()
-                return self.log.number(turn.key)
+                    self.append(lambda chain: chain.words(answer, self.context.now(), model, tokens), turn.key)
+                return self.record()
             finally:
                 turn.detach_thread()
                 if not turn.cells:
-                    self._let_go(turn)
+                    self._close(turn)
 
     def add(self, parts: Sequence[Part], model: str = "") -> None:
-        """Adds what was said and done to the open turn; raises UsageError, with nothing added, as `begin` does."""
+        """Add parts to the open turn; raises UsageError, and adds nothing, as `begin` does."""
         validation.check_parts(parts)
         with self._lock:
             self._add(self._opened(), parts, model)
 
-    def note(self, given: GivenTurn) -> None:
-        """Adds what a turn has to the one that this process has open; where there is none, it is a turn of its own."""
-        validation.check_turn(given)
+    def note(self, turn: GivenTurn) -> None:
+        """Add the parts of a turn to the one that this process has open; if there is none, record it as a turn."""
+        validation.check_turn(turn)
         with self._lock:
             if self._turn is not None:
-                self._add(self._turn, given.parts, given.model)
+                self._add(self._turn, turn.parts, turn.model)
                 return
-        self.whole(given)
+        self.whole(turn)
 
-    def whole(self, given: GivenTurn) -> int:
-        """A turn that is given as a whole, recorded; returns its number. For the rest as `begin_turn` and `begin`."""
-        validation.check_turn(given)
+    def whole(self, turn: GivenTurn) -> int:
+        """Record a whole turn and return its number; raises what `begin_turn` and `begin` raise."""
+        validation.check_turn(turn)
         with self._writing(LOCK_TIMEOUT):
-            given = replace(given, parts=self._identified(given.parts))
-            at = given if given.time is not None else replace(given, time=self.world.now())
-            self.log.append(lambda chain: [*self._gone(chain), *chain.turn(at)])
-            self.log.record()
-            return self.log.number(self.log.end.key)
+            started = self.context.now() if turn.time is None else turn.time
+            named = replace(turn, parts=self._identified(turn.parts), time=started)
+            self.append(lambda chain: [*self._abandoned(chain), *chain.turn(named)])
+            return self.record()
+
+    def reason(self, reason: Reason) -> None:
+        """Add a reason to the open turn; outside one it becomes a turn. Raises UsageError."""
+        validation.check_reason(reason)
+        self.note(GivenTurn(f"{reason.kind}: {canonical.one_line(reason.text, 100)}", (reason,)))
+
+    def write_todos(self, todos: Sequence[Mapping[str, Any]]) -> None:
+        """Write the todo list to the client's file and note it in the transcript; raises UsageError."""
+        checked = [_check_todo(todo) for todo in todos]
+        name = f"{self.agent_id}-agent-{self.agent_id}.json"
+        _write_client_file(self.folder / "todos", name, json.dumps(checked, ensure_ascii=False, indent=2))
+        self._note_sidecar("todos", ToolCall("TodoWrite", {"todos": checked}, "Todos have been modified successfully."))
+
+    def create_plan(self, content: str) -> str:
+        """Write a plan under a new name of three words, which every later line of the transcript has; return the
+        name."""
+        if not content.strip():
+            raise UsageError("a plan needs words", "Nothing was written.")
+        folder, name = self.folder / "plans", ""
+        while not name or (folder / name).exists():
+            name = self.agent.sidecars.plan_name(str(uuid.uuid4()))
+        _write_client_file(self.folder / "plans", name, content)
+        with self._lock:
+            self.end.chain.say_plan(name.removesuffix(".md"))
+        self._note_sidecar("plan", ToolCall("ExitPlanMode", {"plan": content}, f"The plan is in {name}."))
+        return name
 
     # Cells
 
     def begin(self, tasks: Sequence[Task]) -> list[Task]:
-        """Begins cells, each after those that it depends on, and returns them with their ids, in the order given.
+        """Begin cells, dependencies first, and return them with their ids, in the order given.
 
-        Outside of a turn they make one for themselves, which ends with the last of them. Raises UsageError, with
-        nothing begun, where one is no cell, where an id is taken, where one depends on a cell that is not there, or
-        where they depend on each other in a cycle; its message has the path.
+        Outside a turn they open one, which ends with the last of them. Raises UsageError, and begins nothing, if a task
+        is invalid, an id is used, a dependency is unknown, or they depend on each other in a cycle; its message has the
+        path.
         """
         checked = [program_input.check_task(task) for task in tasks]
         if not checked:
             return []
-        with self._writing(LOCK_TIMEOUT, joining=True) as turn:
+        with self._writing(LOCK_TIMEOUT, join="open") as turn:
             ready = self._named(checked)
             by_id = {task.id: task for task in ready}
             order = dependency_graph.topological_order({task.id: task.dependencies for task in ready})
-            now, prompt = self.world.now(), "" if turn.key else _cells_title(ready)
+            now, prompt = self.context.now(), "" if turn.key else _cells_title(ready)
 
             def lines(chain: Chain) -> list[bytes]:
-                opened = [*self._gone(chain), *chain.prompt(prompt, now)] if prompt else []
-                return opened + [line for one in order for line in chain.call(by_id[one], now)]
+                opened = [*self._abandoned(chain), *chain.prompt(prompt, now)] if prompt else []
+                return opened + [line for cell in order for line in chain.call(by_id[cell], now)]
 
-            self.log.append(lines, turn.key)
+            self.append(lines, turn.key)
             if prompt:
-                turn.key, turn.loose = self.log.end.key, True
+                turn.key, turn.loose = self.end.key, True
                 self._turn = turn
             turn.begin(by_id)
             return ready
 
-    def complete(self, outcomes: Mapping[str, Outcome]) -> int:
-        """Ends cells that were begun; returns the number of the turn where that was recorded, else 0.
+    def complete(self, outcomes: Mapping[str, Outcome]) -> None:
+        """End cells that were begun.
 
-        Raises NotFoundError where one is no cell of the last turn, ConflictError where it has a result already, or
-        where another process has its turn open.
+        Raises NotFoundError if the last turn has no such cell, ConflictError if a cell has a result, or another process
+        has its turn open.
         """
         for outcome in outcomes.values():
             validation.check_outcome(outcome)
         if not outcomes:
-            return 0
-        with self._writing(_GRACE_SECONDS, joining=True, closing=True) as turn:
+            return
+        with self._writing(_GRACE_SECONDS, join="closing") as turn:
             try:
-                self.log.append(lambda chain: self._ended(chain, outcomes))
+                self.append(lambda chain: self._completed(chain, outcomes))
             except SessgitError:
-                if turn.loose and self.log.end.key not in ("", turn.key):
-                    self._let_go(turn)  # the session went on without it
+                if turn.loose and self.end.key not in ("", turn.key):
+                    self._close(turn)  # the session continued without it
                 raise
-            if not turn.key:  # they are what a crash left
-                self.log.record()
-                return self.log.number(self.log.end.key)
             for cell in outcomes:
                 turn.cells.pop(cell, None)
             if turn.loose and not turn.cells:
-                return self.end_turn()
-            if self.world.rules.granularity == "cell":
-                self.log.record()
-            return 0
+                self.end_turn()
+            elif (
+                not turn.key or rules_from_settings(self.context.privacy.rules).granularity == "cell"
+            ):  # without a key, a crash left the cells
+                self.record()
 
-    def pending(self) -> list[PendingCell]:
-        """The cells of the last turn that have no result."""
+    def pending(self) -> list[Cell]:
+        """Return the cells of the last turn that have no result."""
         with self._lock:
-            if self.log.end.read():
-                tasks = list(self.log.end.pending.values())
-            else:  # the client deletes what is old; it comes back when the session goes on
-                tasks = known_cells.pending_tasks(self.world, self.log.branch())
-        state: PendingState = "running" if tasks and self.is_open() else "interrupted"
-        return [PendingCell(task, state) for task in tasks]
+            is_there = self.end.read()  # the client deletes old files
+            tasks = list(self.end.pending.values()) if is_there else self._recorded_pending()
+        state: State = "running" if tasks and self.is_open() else "interrupted"
+        return [Cell(task.id, task.type, task.operation, task.dependencies, state) for task in tasks]
 
     def is_open(self) -> bool:
-        """Whether anybody has a turn of the session open: a program, or a client that has the session."""
-        return open_turns.is_open(self.world.store.beside, self.id) or self.log.is_live()
+        """Return whether a program has a turn of the session open, or a client has the session."""
+        return open_turns.is_open(self.context.store.paths, self.id) or self.is_live()
 
     def finish(self) -> None:
-        """Records that the session has ended; cells outside of turns stay pending. Raises UsageError where a turn is
-        open in this process."""
+        """Record that the session has ended; cells outside turns stay pending. Raises UsageError if this process has a
+        turn open."""
         with self._lock:
             if self._turn is not None and not self._turn.loose:
                 raise UsageError(f"a turn of {self.id[:8]} is open", "It ends when its `with` block ends.")
             if self._turn is not None:
-                self._let_go(self._turn)
-            self.log.finish()
+                self._close(self._turn)
+            self.record_end()
 
-    def slug(self, word: str) -> None:
-        """From now on every line names the plan of that name, as the client's lines do."""
-        with self._lock:
-            self.log.end.chain.say_plan(word)
-
-    # Who writes
+    # Private: the open turn
 
     @contextmanager
-    def _writing(self, timeout: float, *, joining: bool = False, closing: bool = False) -> Iterator[OpenTurnLock]:
-        """Holds the session's turn, for a new one that has no key yet, and lets go of it unless that is opened.
+    def _writing(self, timeout: float, join: Literal["", "open", "closing"] = "") -> Iterator[OpenTurnLock]:
+        """Hold the lock of a new turn, which has no key yet, and release it unless the caller opens the turn.
 
-        With `joining` the one that this process has open will do, with `closing` even if it is about to end.
+        With `join` use the turn that this process has open, with `closing` even one that is about to end.
         """
         deadline = time.monotonic() + timeout
         while True:
             with self._lock:
                 turn = self._turn
-                if turn is not None and joining and (closing or not turn.closing or turn.is_mine):
+                if turn is not None and join and (join == "closing" or not turn.closing or turn.is_mine):
                     yield turn
                     return
-                new = open_turns.open_turn(self.world.store.beside, self.id)
+                new = open_turns.open_turn(self.context.store.paths, self.id)
                 if new is not None:
                     try:
                         self._is_known = False
-                        self.log.check_open()
-                        self.log.bring_level()
+                        self.check_open()
+                        self.bring_level()
                         yield new
                     finally:
                         if self._turn is not new:
-                            open_turns.close_turn(self.world.store.beside, self.id, new)
+                            open_turns.close_turn(self.context.store.paths, self.id, new)
                     return
                 if turn is not None and turn.loose:
-                    turn.closing = True  # or cells of others would keep it open for ever
+                    turn.closing = True  # or cells of others would keep it open forever
             if time.monotonic() >= deadline:
                 raise ConflictError(
                     f"another program has a turn of {self.id[:8]} open", "Wait for it, or continue in a fork."
@@ -249,35 +405,30 @@ class Writer:
             raise UsageError("no turn is open", "Open one: `with session.turn(PROMPT):`")
         return self._turn
 
-    def _let_go(self, turn: OpenTurnLock) -> None:
+    def _close(self, turn: OpenTurnLock) -> None:
         self._turn = None
-        open_turns.close_turn(self.world.store.beside, self.id, turn)
-
-    # Cells
+        open_turns.close_turn(self.context.store.paths, self.id, turn)
 
     def _add(self, turn: OpenTurnLock, parts: Sequence[Part], model: str) -> None:
-        now, named = self.world.now(), self._identified(parts)
-        self.log.append(lambda chain: [line for part in named for line in chain.part(part, model, now)], turn.key)
+        now, named = self.context.now(), self._identified(parts)
+        self.append(lambda chain: [line for part in named for line in chain.part(part, model, now)], turn.key)
         turn.begin(part.task.id for part in named if isinstance(part, Step) and part.outcome is None)
 
-    def _identified(self, parts: Sequence[Part]) -> tuple[Part, ...]:
-        """The parts, of which every cell has an id; for the rest as `_named`. Raises UsageError for the id of a call
-        that another one has."""
-        if any(isinstance(part, ToolCall) and part.id for part in parts):
-            self._load_known_cells()
-            validation.check_calls(parts, self._is_called)
-        tasks = iter(self._named([part.task for part in parts if isinstance(part, Step)]))
-        return tuple(replace(part, task=next(tasks)) if isinstance(part, Step) else part for part in parts)
+    def _note_sidecar(self, prompt: str, call: ToolCall) -> None:
+        self.sidecars_changed = True
+        self.note(GivenTurn(prompt, (call,)))
 
-    def _gone(self, chain: Chain) -> list[bytes]:
-        """The ends of cells that the last turn left pending: whoever opens the next turn holds the lock of theirs."""
-        return self._ends(chain, dict.fromkeys(self.log.end.pending, Outcome(error=self.log.agent.programs.GONE)))
+    # Private: cells
 
-    def _ended(self, chain: Chain, outcomes: Mapping[str, Outcome]) -> list[bytes]:
+    def _abandoned(self, chain: Chain) -> list[bytes]:
+        """Return lines that fail the cells which the last turn left pending: the caller holds the turn's lock."""
+        return self._ends(chain, dict.fromkeys(self.end.pending, Outcome(error=self.agent.programs.GONE)))
+
+    def _completed(self, chain: Chain, outcomes: Mapping[str, Outcome]) -> list[bytes]:
         for cell in outcomes:
-            if cell in self.log.end.pending:
+            if cell in self.end.pending:
                 continue
-            if cell in self.log.end.begun:
+            if cell in self.end.begun:
                 raise ConflictError(f"{cell} already has a result", "A result cannot be overwritten.")
             raise NotFoundError(
                 f"{cell} is not a cell of the last turn of {self.id[:8]}", "A closed turn takes no more results."
@@ -285,34 +436,107 @@ class Writer:
         return self._ends(chain, outcomes)
 
     def _ends(self, chain: Chain, outcomes: Mapping[str, Outcome]) -> list[bytes]:
-        now, begun = self.world.now(), self.log.end.begun
-        return [line for one in outcomes for line in chain.outcome(one, outcomes[one], now, begun[one].operation)]
+        now, begun = self.context.now(), self.end.begun
+        return [line for cell in outcomes for line in chain.outcome(cell, outcomes[cell], now, begun[cell].operation)]
+
+    def _identified(self, parts: Sequence[Part]) -> tuple[Part, ...]:
+        """Return the parts, each cell with an id; raises what `_named` raises, and UsageError if the id of a call is
+        used."""
+        if any(isinstance(part, ToolCall) and part.id for part in parts):
+            self._load_known_cells()
+            validation.check_calls(parts, self._is_called)
+        tasks = iter(self._named([part.task for part in parts if isinstance(part, Step)]))
+        return tuple(replace(part, task=next(tasks)) if isinstance(part, Step) else part for part in parts)
 
     def _named(self, tasks: Sequence[Task]) -> list[Task]:
-        """The tasks with ids; raises UsageError where they cannot be."""
+        """Return the tasks with ids; raises UsageError if an id is used or a dependency unknown."""
         if any(task.id or task.dependencies for task in tasks):
             self._load_known_cells()
         return validation.check_tasks(tasks, self._is_taken, self.id)
 
     def _load_known_cells(self) -> None:
         if not self._is_known:
-            self._known.read(self.world, self.log.branch())
+            self._known.read(self.context, self.branch())
             self._is_known = True
 
     def _is_taken(self, cell: str) -> bool:
-        """Whether the session has a cell with that id."""
-        return cell in self.log.end.begun or cell in self._known.ids
+        """Return whether the session has a cell with that id."""
+        return cell in self.end.begun or cell in self._known.ids
 
     def _is_called(self, name: str) -> bool:
-        """Whether the session has a call with that id."""
+        """Return whether the session has a call with that id."""
         return (
-            name in self.log.end.called
+            name in self.end.called
             or self._known.has_call(name)
-            or self._is_taken(name.removeprefix(self.log.agent.programs.call_id("")))
+            or self._is_taken(name.removeprefix(self.agent.programs.call_id("")))
         )
+
+    def _recorded_pending(self) -> list[Task]:
+        """Return the recorded cells of the last turn that have no result, without their arguments."""
+        branch = self.branch()
+        last = recorded_cells.read_turns(self.context, branch, max(1, branch.state.turns))
+        cells = last[-1].cells if last else []
+        return [Task(cell.type, cell.operation, {}, "", cell.depends, cell.id) for cell in cells if cell.ok is None]
+
+
+@dataclass
+class _KnownCells:
+    """The ids of a branch's recorded cells up to the commit `tip`, and the uuids of the prompts of its turns.
+
+    Reads only new turns as long as the last turn that it read is unchanged, so the work does not grow with the session.
+    """
+
+    ids: set[str] = field(default_factory=set)
+    prompts: list[str] = field(default_factory=list)
+    tip: str = ""
+    last: int = 0
+    commit: str = ""
+
+    def read(self, context: Context, branch: Branch) -> None:
+        """Add the ids that the branch has and this object lacks."""
+        if branch.tip == self.tip:
+            return
+        index = context.index
+        if not self.last or (row := index.turn(branch.name, self.last)) is None or row.commit != self.commit:
+            self.ids, self.prompts, self.last = set(), [], 0
+        new = recorded_cells.read_cached_turns(context, branch, self.last + 1)
+        self.ids.update(cell[0] for _, cells in new for cell in cells)
+        if new:
+            self.prompts += [row.prompt for row in index.turns(branch.name, self.last + 1, new[-1][0])]
+            self.last = new[-1][0]
+            row = index.turn(branch.name, self.last)
+            self.commit = row.commit if row else ""
+        current = index.branch(branch.name)
+        if current is not None and current.tip == branch.tip:
+            self.tip = branch.tip
+        else:  # another process has updated the index meanwhile
+            self.tip, self.last = "", 0
+
+    def has_call(self, name: str) -> bool:
+        """Return whether a recorded cell is the call to which the agent gave that id."""
+        return any(cell_id(prompt, name) in self.ids for prompt in self.prompts)
 
 
 def _cells_title(tasks: Sequence[Task]) -> str:
-    """The prompt of a turn that cells make for themselves."""
-    told = ", ".join(f"{task.source or task.type}: {task.operation}" for task in tasks[:_MOST_NAMED])
-    return told if len(tasks) <= _MOST_NAMED else f"{told} and {len(tasks) - _MOST_NAMED} more"
+    """Return the prompt of a turn that cells open."""
+    shown = ", ".join(f"{task.source or task.type}: {task.operation}" for task in tasks[:_MOST_NAMED])
+    return shown if len(tasks) <= _MOST_NAMED else f"{shown} and {len(tasks) - _MOST_NAMED} more"
+
+
+def _check_todo(todo: Mapping[str, Any]) -> dict[str, Any]:
+    values = todo if isinstance(todo, Mapping) else {}
+    content, status, form = values.get("content"), values.get("status", "pending"), values.get("activeForm")
+    if not isinstance(content, str) or not content.strip() or status not in TODO_STATUSES:
+        raise UsageError(
+            "a todo has a content and a status", f"The statuses are {', '.join(TODO_STATUSES)}. Nothing was written."
+        )
+    return {"content": content, "status": status, "activeForm": form if isinstance(form, str) and form else content}
+
+
+def _write_client_file(folder: Path, name: str, text: str) -> None:
+    path = folder / name
+    try:
+        private_files.make_folder(path.parent)
+        write_private(path, text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise SessgitError(f"cannot write {path}: {error.strerror or error}", ROOM) from error

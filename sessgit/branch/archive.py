@@ -11,24 +11,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
+from sessgit.errors import ConflictError, NotFoundError
 from sessgit.history import ls
+from sessgit.model.homes import Homes
 from sessgit.model.humanize import format_count
 from sessgit.record import catch_up
-from sessgit.record.privacy import Privacy
-from sessgit.store import layout, operations, refs
+from sessgit.store import ancestry, layout, operations, refs
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.journal import Operation
-from sessgit.store.sqlite import ancestry
-from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
 KEEP = "keep"
 """The label of a session that is archived only by name."""
 CHECK_INTERVAL = 3600.0
 """Seconds between two times that old sessions are archived by themselves."""
-
-_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,44 +39,44 @@ class ArchiveResult:
 
 @dataclass(frozen=True, slots=True)
 class OldSessions:
-    """The sessions that nobody has written lately, and those that are passed over, with the reason."""
+    """The sessions without recent turns, and those that are passed over, with the reason."""
 
     sessions: tuple[str, ...]
     passed_over: Mapping[str, str] = field(default_factory=dict)
 
 
-def archive(
-    store: Store, index: Index, sessions: Sequence[str], config: Path, privacy: Privacy, now: float
-) -> ArchiveResult:
+def archive(context: Context, sessions: Sequence[str]) -> ArchiveResult:
     """Archives the sessions, all or none, with the last lines of their transcripts.
 
     Raises ConflictError where one is open in a client.
     """
-    live, wanted = agents.at(config).home.open_sessions(config), set(sessions)
-    open_ones = [outline.name for outline in index.outlines() if outline.agent_id in live and outline.name in wanted]
+    live, wanted = agents.open_sessions(context.homes), set(sessions)
+    open_ones = [
+        outline.name for outline in context.index.outlines() if outline.agent_id in live and outline.name in wanted
+    ]
     if open_ones:
         raise ConflictError(
             f"{min(open_ones)[:8]} is open in a client", "Nothing was archived. Close it there, and try again."
         )
-    _record_last_lines(store, index, sessions, config, privacy)
-    return _move_sessions(store, index, sessions, ("archive", "archived"), now)
+    _record_last_lines(context, sessions)
+    return _move_sessions(context, sessions, ("archive", "archived"))
 
 
-def unarchive(store: Store, index: Index, sessions: Sequence[str], now: float) -> ArchiveResult:
+def unarchive(context: Context, sessions: Sequence[str]) -> ArchiveResult:
     """Brings the sessions back, all or none."""
-    return _move_sessions(store, index, sessions, ("unarchive", "unarchived"), now, back=True)
+    return _move_sessions(context, sessions, ("unarchive", "unarchived"), back=True)
 
 
-def bring_back(store: Store, index: Index, session: str, now: float) -> ArchiveResult:
+def bring_back(context: Context, session: str) -> ArchiveResult:
     """Brings a session back that its agent goes on with."""
     what = (operations.BACKGROUND, "unarchived, because it continues")
-    return _move_sessions(store, index, [session], what, now, back=True)
+    return _move_sessions(context, [session], what, back=True)
 
 
-def old_sessions(index: Index, wanted: ls.SessionFilter, config: Path) -> OldSessions:
+def old_sessions(index: Index, wanted: ls.SessionFilter, homes: Homes) -> OldSessions:
     """The sessions that are wanted but for those that are only archived by name: that are open in a client, are
     labelled `keep`, manage others, or whose transcript was written after the moment `before`."""
-    live = agents.at(config).home.open_sessions(config)
+    live = agents.open_sessions(homes)
     found = ls.matching_sessions(index, wanted)
     managers = ancestry.managing_sessions(index)
     places = ancestry.session_transcripts(index, [outline.name for outline in found])
@@ -96,59 +93,59 @@ def old_sessions(index: Index, wanted: ls.SessionFilter, config: Path) -> OldSes
     return OldSessions(tuple(o.name for o in found if o.name not in passed), passed)
 
 
-def _record_last_lines(store: Store, index: Index, sessions: Sequence[str], config: Path, privacy: Privacy) -> None:
+def _record_last_lines(context: Context, sessions: Sequence[str]) -> None:
     """Records the last lines of sessions that no client holds: what is archived is not recorded by itself."""
-    places = ancestry.session_transcripts(index, sessions)
+    places = ancestry.session_transcripts(context.index, sessions)
     for session in sessions:
         path = Path(places.get(session) or "/")
-        if not path.name or catch_up.is_level(store.beside, session, path, final=True):
+        if not path.name or catch_up.is_level(context.store.paths, session, path, final=True):
             continue
-        if not agents.at(config).home.is_transcript(config, path):
+        file = agents.transcript_at(context.homes, path)
+        if file is None:
             continue
-        branch = index.branch(session)
-        if branch is not None and not branch.archived and path.stem == branch.state.agent_id:
-            catch_up.record_file(lambda: store, index, path, config, privacy, project=branch.state.project, final=True)
+        branch = context.index.branch(session)
+        if branch is not None and not branch.archived and file.agent_id == branch.state.agent_id:
+            catch_up.record_file(context, file, project=branch.state.project, final=True)
 
 
-def archive_old(
-    store: Store, index: Index, config: Path, privacy: Privacy, now: float, *, after: float
-) -> ArchiveResult:
-    """Archives what nobody has written for `after` seconds, of all projects, but not again within the hour.
+def archive_old(context: Context, *, after: float) -> ArchiveResult:
+    """Archive the sessions without a turn for `after` seconds, of all projects, but not again within the hour.
 
     The caller holds the maintenance lock.
     """
-    mark = store.beside.archiving
+    now = context.now()
+    mark = context.store.paths.archiving
     if mark.exists() and now - CHECK_INTERVAL < mark.stat().st_mtime <= now:
         return ArchiveResult(())
     mark.touch(0o600)
-    index.sync()
-    found = old_sessions(index, ls.SessionFilter(before=now - after, headless=True, empty=True), config).sessions
+    context.index.sync()
+    found = old_sessions(
+        context.index, ls.SessionFilter(before=now - after, headless=True, empty=True), context.homes
+    ).sessions
     if not found:
         return ArchiveResult(())
-    _record_last_lines(store, index, found, config, privacy)
-    return _move_sessions(store, index, found, (operations.BACKGROUND, "archived automatically"), now)
+    _record_last_lines(context, found)
+    return _move_sessions(context, found, (operations.BACKGROUND, "archived automatically"))
 
 
 def _move_sessions(
-    store: Store, index: Index, sessions: Collection[str], what: tuple[str, str], now: float, *, back: bool = False
+    context: Context, sessions: Collection[str], what: tuple[str, str], *, back: bool = False
 ) -> ArchiveResult:
     """Moves all branches of the sessions; `what` is the command, and what it did."""
+    store = context.store
     wanted = list(dict.fromkeys(sessions))
-    for _ in range(_TRIES):
-        store.repo.begin_write()  # who is just purging is waited for: what goes is no more what a branch holds
-        try:
-            found, moves = _planned_moves(store.path, wanted, back=back)
-            if not moves:
-                return found
-            summary = f"{_summary_prefix(found.sessions or wanted)} {what[1]}"
-            operation = operations.perform_operation(store, what[0], summary, moves, now)
-        except MovedError:
-            continue
-        finally:
-            store.repo.release()
-        index.sync()
-        return replace(found, operation=operation)
-    raise StoreError("the branches kept changing while they were archived", "Try again.")
+
+    def attempt() -> ArchiveResult:
+        result, moves = _planned_moves(store.path, wanted, back=back)
+        if not moves:
+            return result
+        summary = f"{_summary_prefix(result.sessions or wanted)} {what[1]}"
+        return replace(result, operation=operations.perform_operation(store, what[0], summary, moves, context.now()))
+
+    result = operations.retry_moved(store, "the branches kept changing while they were archived", attempt)
+    if result.operation:
+        context.index.sync()
+    return result
 
 
 def _planned_moves(store: Path, sessions: Sequence[str], *, back: bool) -> tuple[ArchiveResult, list[Move]]:

@@ -22,9 +22,10 @@ from sessgit.history import reassemble
 from sessgit.model.conversation.session import Session
 from sessgit.model.line_list import Bytes, file_lines, split_lines
 from sessgit.store import layout
-from sessgit.store.index import Index
-from sessgit.store.sqlite.rows import Branch
-from sessgit.store.store import Store, write_private
+from sessgit.store.context import Context
+from sessgit.store.index import Branch
+from sessgit.store.private_files import write_private
+from sessgit.store.store import Store
 
 TRANSCRIPT, INDEX = "transcript", "index"
 
@@ -45,16 +46,18 @@ class _FolderLayout:
     transcripts: dict[Path, Session] = field(default_factory=dict)
 
 
-def export_folder(store: Store, index: Index, branches: Sequence[Branch], folder: Path) -> FolderExport:
-    """Writes the sessions of these branches as a folder of the client, each whole, with all that lies beside it.
+def export_folder(context: Context, branches: Sequence[Branch], folder: Path) -> FolderExport:
+    """Write the sessions of these branches as a folder of the client, each whole, with its sidecar files.
 
     Raises ConflictError, with nothing written, where a file in the folder holds something else.
     """
     folder, laid = folder.absolute(), _FolderLayout()
     names = dict.fromkeys(layout.session_of(branch.name) for branch in branches)
-    heads = sorted((b for name in names if (b := index.branch(name)) is not None), key=lambda b: b.state.updated)
+    heads = sorted(
+        (b for name in names if (b := context.index.branch(name)) is not None), key=lambda b: b.state.updated
+    )
     for head in heads:
-        _lay_out(store, head, folder, laid)
+        _lay_out(context.store, head, folder, laid)
     outcomes = {path: _write_outcome(path, file.data) for path, file in laid.files.items()}
     taken = [path for path, outcome in outcomes.items() if outcome == LEFT]
     if taken:

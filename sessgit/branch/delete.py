@@ -12,22 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.branch import tag
-from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
-from sessgit.history import client_files, lost_sessions
+from sessgit.errors import ConflictError, MovedError, NotFoundError
+from sessgit.history import client_files, lost_sessions, resolve
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message
+from sessgit.model.homes import Homes
 from sessgit.model.humanize import format_count
-from sessgit.store import layout, locks, operations, refs, transaction
-from sessgit.store.files import paths
-from sessgit.store.index import Index
+from sessgit.store import ancestry, layout, locks, operations, refs, transaction
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Index
 from sessgit.store.journal import Operation
-from sessgit.store.sqlite import ancestry
-from sessgit.store.sqlite.rows import Branch
+from sessgit.store.private_files import path_exists
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
-_TRIES = 5
 _LOCK_WAIT = 10.0
 
 
@@ -52,11 +50,11 @@ class DeletionPlan:
         return self.branch.name
 
 
-def plan_deletion(index: Index, sessions: Sequence[str], config: Path) -> list[DeletionPlan]:
+def plan_deletion(index: Index, sessions: Sequence[str], homes: Homes) -> list[DeletionPlan]:
     """What would go; raises ConflictError where one is open in a client."""
-    live = agents.at(config).home.open_sessions(config)
+    live = agents.open_sessions(homes)
     found = list[DeletionPlan]()
-    every, returned = tag.list_tags(index), ancestry.merged_elsewhere(index)
+    every, returned = resolve.list_tags(index), ancestry.merged_elsewhere(index)
     for session in dict.fromkeys(sessions):
         branch = index.branch(session)
         if branch is None:
@@ -68,7 +66,7 @@ def plan_deletion(index: Index, sessions: Sequence[str], config: Path) -> list[D
         own = [one for one in every if layout.session_of(one.branch) == session]
         shared = [one for one in own if index.sessions_holding([one.commit]) - set(sessions)]
         sides = ancestry.side_branches(index, session)
-        own_file = client_files.transcript_place(config, branch.state), branch.state.transcript
+        own_file = client_files.transcript_place(homes, branch.state), branch.state.transcript
         found.append(
             DeletionPlan(
                 branch,
@@ -77,8 +75,8 @@ def plan_deletion(index: Index, sessions: Sequence[str], config: Path) -> list[D
                 tuple(one.name for one in own if one not in shared),
                 tuple(fork.name for fork in index.forks_of(session) if fork.name not in sessions),
                 _merged_into(returned, session, sessions),
-                next((Path(place) for place in own_file if place and paths.is_there(place)), None),
-                lost_sessions.is_lost(branch.state, config, layout.StorePaths(index.path)),
+                next((Path(place) for place in own_file if place and path_exists(place)), None),
+                lost_sessions.is_lost(branch.state, homes, layout.StorePaths(index.path)),
             )
         )
     return found
@@ -96,21 +94,22 @@ def _merged_into(
     return tuple((into, len(turns)) for into, turns in sorted(found.items()) if into not in (*going, session))
 
 
-def delete_sessions(store: Store, index: Index, going: Sequence[DeletionPlan], now: float) -> Operation:
-    """Deletes the sessions, all or none; raises NotFoundError where somebody else just deleted one."""
+def delete_sessions(context: Context, going: Sequence[DeletionPlan]) -> Operation:
+    """Deletes the sessions, all or none; raises NotFoundError if another process just deleted one."""
+    store = context.store
+    now = context.now()
     names = [one.session for one in going]
     summary = f"{names[0][:8]}: deleted" if len(names) == 1 else f"{format_count(len(names), 'conversation')} deleted"
-    for _ in range(_TRIES):
-        found = deletion_moves(store, going, now)
-        _check_has_branches(names, found)
-        try:
-            operation = operations.perform_operation(store, "delete", summary, found, now)
-        except MovedError:
-            continue
-        wait_for_recorders(store, names)
-        index.sync()
-        return operation
-    raise StoreError("the branches kept changing while they were deleted", "Try again.")
+
+    def attempt() -> Operation:
+        moves = deletion_moves(store, going, now)
+        _check_has_branches(names, moves)
+        return operations.perform_operation(store, "delete", summary, moves, now)
+
+    operation = operations.retry_moved(store, "the branches kept changing while they were deleted", attempt)
+    wait_for_recorders(store, names)
+    context.index.sync()
+    return operation
 
 
 def _check_has_branches(names: Sequence[str], found: Sequence[Move]) -> None:
@@ -180,8 +179,8 @@ def deletion_moves(
 def wait_for_recorders(store: Store, sessions: Sequence[str]) -> None:
     """A recorder that was at work finds the head gone and leaves, but may have made a rewound branch before."""
     for session in sessions:
-        if store.beside.lock(f"session-{session}").exists():
-            with locks.session_lock(store.beside, session, _LOCK_WAIT):
+        if store.paths.lock(f"session-{session}").exists():
+            with locks.session_lock(store.paths, session, _LOCK_WAIT):
                 pass
     with suppress(MovedError):  # then gc takes them away
         transaction.move_all(store.path, stray_moves(store.path, set(sessions)))

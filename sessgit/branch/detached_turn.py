@@ -11,38 +11,34 @@ from pathlib import Path
 
 from sessgit import agents
 from sessgit.branch import edit
-from sessgit.branch.restore import rebuild_file
+from sessgit.branch.restore import write_copy
 from sessgit.errors import ConflictError
 from sessgit.model.program_input import GivenTurn
-from sessgit.record.context import RecordContext
-from sessgit.record.recording import record, set_aside_error
-from sessgit.record.source import TranscriptSource
-from sessgit.store import locks
-from sessgit.store.files import tempdirs
-from sessgit.store.recorder import cursor as cursors
+from sessgit.record.recording import record, skipped_error
+from sessgit.record.source import TranscriptSource, rules_from_settings
+from sessgit.store import locks, recorder_state, tempdirs
+from sessgit.store.context import Context
 
 
-def append_turn(world: RecordContext, session: str, given: GivenTurn) -> int:
+def append_turn(context: Context, session: str, given: GivenTurn) -> int:
     """Adds the turn to the session, records it, and returns its number.
 
-    Raises ConflictError where somebody else keeps writing the session, or it is archived or was deleted.
+    Raises ConflictError if another process keeps writing the session, or it is archived or was deleted.
     """
-    store, index = world.store, world.index
-    with locks.session_lock(store.beside, session, edit.LOCK_TIMEOUT) as held, tempdirs.make_folder("sessgit-") as at:
+    store, index = context.store, context.index
+    with locks.session_lock(store.paths, session, edit.LOCK_TIMEOUT) as held, tempdirs.make_folder("sessgit-") as at:
         if not held:
             raise ConflictError(f"another process is writing {session[:8]}", "Try again.")
-        state = world.branch(session).state
-        agent_id = state.agent_id
-        path = at / "projects" / "aside" / f"{agent_id}.jsonl"
-        path.parent.mkdir(parents=True)
-        path.write_bytes(rebuild_file(store, session).data)
+        state = context.branch(session).state
+        path = write_copy(store, state, at)
         end = agents.of(state).programs.end(path, replace(state, updated=""))
         end.read()
         end.append(end.chain.turn(given), durable=False)
-        source = TranscriptSource(path, agent_id, Path(at), own=world.config)
-        done = record(store, index, source, world.rules)
-        # The file is gone: whoever records the session next reads its own from the beginning.
-        cursors.delete_cursor(store.beside, session)
-    if done.aside:
-        raise set_aside_error(session, done.aside)
+        own = context.homes.of(state)
+        source = TranscriptSource(path, state.agent_id, Path(at), own=own, client=state.agent)
+        done = record(context, source, rules_from_settings(context.privacy.rules))
+        # The file is gone: the next recording of the session reads its own from the beginning.
+        recorder_state.delete_cursor(store.paths, session)
+    if done.skipped:
+        raise skipped_error(session, done.skipped)
     return next((row.turn for row in index.with_prompt(end.key) if row.branch == session), 0)

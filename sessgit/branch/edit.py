@@ -7,8 +7,8 @@ the commit before it, and rewinds carry the state over.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -20,13 +20,14 @@ from sessgit.model.address import check_name
 from sessgit.model.conversation.session import STAGES, Session
 from sessgit.record import edit_commit
 from sessgit.record.edit_commit import StateEdit
-from sessgit.store import layout, locks, refs
+from sessgit.store import layout, locks, refs, secret_filter
+from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.secrets import secret_filter
 from sessgit.store.store import Store
 
 LOCK_TIMEOUT = 10.0
-"""Seconds that an edit waits for whoever is at work on the session; then it goes on, and refs keep it right."""
+"""Seconds that an edit waits for another process that writes the session; then it goes on: the compare-and-swap of the
+ref keeps it correct."""
 
 LONGEST_LABEL = 50
 LONGEST_DESCRIPTION = 2000
@@ -132,16 +133,19 @@ def addressed_session(found: ResolvedTarget) -> str:
 
 
 def without_secrets(store: Store, text: str, state: Session) -> tuple[str, int]:
-    """The words as they are stored for the session, and how many secrets stand replaced in them."""
-    data, found = secret_filter.text_cleaner(store.beside, state.rules)(text.encode())
+    """Return the text as it is stored for the session, and the number of redactions in it."""
+    data, found = secret_filter.text_cleaner(store.paths, state.rules)(text.encode())
     return data.decode(), found
 
 
-def edit_session(store: Store, index: Index, session_id: str, changes: EditChanges, now: float) -> EditResult:
+def edit_session(context: Context, session_id: str, changes: EditChanges) -> EditResult:
     """Changes the state of a session, whatever else is at work on it; a name is checked first.
 
     Raises ConflictError where the name is another one's, UsageError where there would be too many labels.
     """
+
+    store = context.store
+    index = context.index
 
     def made(tip: str) -> tuple[StateEdit | None, EditResult]:
         done = changed_state(store, store.state(tip), changes)
@@ -152,8 +156,11 @@ def edit_session(store: Store, index: Index, session_id: str, changes: EditChang
             check_name_free(index, done.after.name, session_id, index.here(done.after.project))
         return StateEdit(_changes_summary(done), done.after), done
 
-    with _edit_locks(store, session_id, naming=bool(changes.name)):
-        done, commit = edit_commit.commit_on_head(store, index, session_id, "edit", made, now)
+    with ExitStack() as stack:
+        if changes.name:
+            stack.enter_context(locks.names_lock(store.paths, LOCK_TIMEOUT))
+        stack.enter_context(locks.session_lock(store.paths, session_id, LOCK_TIMEOUT))
+        done, commit = edit_commit.commit_on_head(context, session_id, "edit", made)
     return replace(done, commit=commit)
 
 
@@ -163,11 +170,12 @@ def check_name_free(index: Index, name: str, session_id: str, project: str) -> N
     `session_id` is empty for one that is still to be made; `project` is its folder.
     """
     check_name(name)
-    for branch, agent_id, *_ in index.names():
-        if layout.is_side_branch(branch) != ("." in name):
+    for one in index.branch_outlines():
+        if layout.is_side_branch(one.name) != ("." in name):
             continue
-        if name in (branch, agent_id) or (len(name) >= resolve.SHORTEST_PREFIX and resolve.abbreviates(branch, name)):
-            raise ConflictError(f"the id of {branch} begins with “{name}”", "An address could mean either one.")
+        is_abbreviation = len(name) >= resolve.SHORTEST_PREFIX and resolve.abbreviates(one.name, name)
+        if name in (one.name, one.agent_id) or is_abbreviation:
+            raise ConflictError(f"the id of {one.name} begins with “{name}”", "An address could mean either one.")
     for other in resolve.outlines_in_project(index.outlines(), project):
         if other.authored_name == name and other.name != session_id:
             free = (
@@ -178,23 +186,6 @@ def check_name_free(index: Index, name: str, session_id: str, project: str) -> N
     if name in refs.tags(index.path):
         gone = f"`sessgit tag -d {humanize.quote_for_shell(name)}`"
         raise ConflictError(f"there is a tag “{name}”", f"Choose another name, or delete the tag first: {gone}")
-
-
-@contextmanager
-def _edit_locks(store: Store, session_id: str, *, naming: bool) -> Iterator[None]:
-    """Holds the lock of the session, and that of names first where one is given."""
-    with (
-        locks.session_lock(store.beside, session_id, LOCK_TIMEOUT)
-        if not naming
-        else _name_and_session_locks(store, session_id)
-    ):
-        yield
-
-
-@contextmanager
-def _name_and_session_locks(store: Store, session_id: str) -> Iterator[None]:
-    with locks.names_lock(store.beside, LOCK_TIMEOUT), locks.session_lock(store.beside, session_id, LOCK_TIMEOUT):
-        yield
 
 
 def changed_state(store: Store, before: Session, changes: EditChanges) -> EditResult:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sessgit import agents
 from sessgit.agents import new_file, turn_folder
 from sessgit.agents.base import Agent, SidecarPlace
 from sessgit.agents.line import Line
-from sessgit.agents.reader import Reader, Redact, no_redaction, opened
+from sessgit.agents.reader import Reader, no_redaction, opened
 from sessgit.agents.values import SideFile
 from sessgit.branch import sidecars
 from sessgit.branch.sidecars import WrittenFile
@@ -28,40 +26,36 @@ from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.conversation.turn import Turn
-from sessgit.store import layout, operations, refs
-from sessgit.store.journal import FileWrites
-from sessgit.store.secrets import secret_filter
+from sessgit.model.homes import Homes
+from sessgit.store import layout, operations, secret_filter
+from sessgit.store.journal import FileWrites, Operation
 from sessgit.store.store import Store, with_newlines
 from sessgit.store.transaction import Move
-
-if TYPE_CHECKING:
-    from sessgit.branch.worktree import Worktree
-
-_UUID_PATTERN = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
 class ForkPlan:
-    """What the new session shall be: its id, its name or ``""``, the time, and the client's folder if its
+    """What the new session shall be: its id, its name or ``""``, the time, and the clients' folders if its
     files are to be written; `project` is the folder to continue it in, if that is another one, and `whole_pad` says
     whether the whole scratchpad goes along."""
 
     id: str
     name: str
     now: float
-    config: Path | None
+    homes: Homes | None
     project: str = ""
     whole_pad: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ForkResult:
-    """What `fork_session` made. `missing` counts secrets that stand replaced in the written files, `dropped_calls` tool
+    """What `fork_session` made. `missing` counts redactions in the written files, `dropped_calls` tool
     calls of a running turn that had no result yet; `files` are the side files."""
 
     state: Session
     commit: str
     transcript: Path | None
+    operation: Operation
     missing: int = 0
     dropped_calls: int = 0
     files: tuple[WrittenFile, ...] = ()
@@ -71,10 +65,10 @@ def fork_session(store: Store, head: Session, point: ForkPoint, plan: ForkPlan) 
     """Makes a session that begins with the turns of `point`; `head` is the state of the session it leaves.
 
     The branch is there before its files are, and the transcript comes last: so whatever stops this, `restore` can
-    write what is missing, and a transcript that is there has all that lies beside it.
+    write what is missing, and a transcript that is there has all its sidecar files.
     """
     check_folder(plan.project)
-    store.repo.begin_write()  # a value that is purged just now must be known to what the name is cleaned of
+    store.repo.begin_write()  # the name must not have a value that is being purged
     try:
         with store.still_there():
             return _make_fork(store, head, point, plan)
@@ -83,8 +77,8 @@ def fork_session(store: Store, head: Session, point: ForkPoint, plan: ForkPlan) 
 
 
 def _make_fork(store: Store, head: Session, point: ForkPoint, plan: ForkPlan) -> ForkResult:
-    if plan.config is not None:
-        head = replace(head, transcript=str(transcript_place(plan.config, head, store.beside) or head.transcript))
+    if plan.homes is not None:
+        head = replace(head, transcript=str(transcript_place(plan.homes, head, store.paths) or head.transcript))
     if plan.name:
         from sessgit.branch.edit import without_secrets
 
@@ -110,55 +104,43 @@ def _make_fork(store: Store, head: Session, point: ForkPoint, plan: ForkPlan) ->
     )
     target = _transcript_target(head, plan)
     state = replace(
-        _first_state(store, base, cut, plan),
+        _first_state(store, base, cut, plan, plan.project or _recorded_project(store, point)),
         unified=unified_state.inherited_state(store.state(point.pad or base).unified),
         origin=origin,
         transcript=str(target or ""),
     )
     commit = _commit_fork(store, point, cut, state, plan)
     summary = f"{plan.id[:8]}: fork of {point.session[:8]}@{origin.cell or origin.turn}"
-    beside = _fork_sidecars(store, head, state, commit, plan, target) if target is not None else None
-    noted = {str(target): written.sha256, **(beside.proofs() if beside else {})} if target is not None else {}
-    operations.perform_operation(
+    noted, side_files, place, failure = dict[str, str](), list[SideFile](), None, None
+    if target is not None:
+        noted[str(target)] = written.sha256
+        try:
+            side_files, place = _fork_sidecars(store, head, state, commit, plan, target)
+            new = {path: file for file in side_files if (path := place.of(file)) and not os.path.lexists(path)}
+            noted |= {str(path): sidecars.bytes_hash(file.data) for path, file in new.items()}
+        except SessgitError as error:  # the fork is made all the same
+            failure = error
+    operation = operations.perform_operation(
         store, "fork", summary, [Move(layout.head_ref(plan.id), None, commit)], plan.now, wrote=FileWrites(files=noted)
     )
     files: list[WrittenFile] = []
     if target is not None:
         try:
-            files = beside.write() if beside else []
+            if failure is not None:
+                raise failure
+            assert place is not None
+            files = sidecars.write_sidecars(side_files, place, sidecars.session_redaction(store, head))
             new_file.write(target, *written.parts)
         except SessgitError as error:
             hint = f"The fork exists without its files. Write them: `sessgit restore {plan.id[:8]}`"
             raise type(error)(str(error), hint) from error
         missing += sum(file.redacted for file in files if file.outcome == sidecars.WRITTEN)
-    return ForkResult(state, commit, target, missing, written.dropped_calls, tuple(files))
-
-
-def fork_into_worktree(
-    store: Store, head: Session, point: ForkPoint, plan: ForkPlan, planned: Worktree, env: Mapping[str, str]
-) -> ForkResult:
-    """The same in a git worktree that is made first, and taken away again where there is no fork in the end."""
-    from sessgit.branch import worktree
-
-    worktree.make_worktree(planned, env)
-    try:
-        return fork_session(store, head, point, replace(plan, project=planned.folder))
-    except BaseException:
-        # Where the session is there and only its files are not, `restore` writes them: for that folder.
-        if not refs.read(store.path, layout.head_ref(plan.id)):
-            worktree.remove_worktree(planned, env)
-        raise
-
-
-def resume_id(state: Session) -> str:
-    """What the client knows the session by: its id, or its file where the id is no uuid."""
-    is_path = state.transcript.startswith("/")  # a state from elsewhere says anything, as an option of the client's
-    return state.transcript if is_path and not _UUID_PATTERN.fullmatch(state.agent_id) else state.agent_id
+    return ForkResult(state, commit, target, operation, missing, written.dropped_calls, tuple(files))
 
 
 def resume_command(state: Session, cwd: str) -> str:
     """The command that continues the session in the client, quoted for a shell, with `cd` where it needs one."""
-    command = f"claude --resume {humanize.quote_for_shell(resume_id(state))}"
+    command = " ".join(map(humanize.quote_for_shell, agents.of(state).home.resume(state)))
     if state.project and state.project != cwd:
         return f"cd {humanize.quote_for_shell(state.project)} && {command}"
     return command
@@ -186,20 +168,27 @@ class _CutTurn:
 def _cut_after_cell(store: Store, point: ForkPoint) -> _CutTurn:
     stored = store.lines(point.commit, point.turn)
     agent = agents.of_commit(store, point.commit)
-    before, body = agent.lines.parsed(stored.before), agent.lines.parsed(stored.body)
+    before, body = agent.parsed(stored.before), agent.parsed(stored.body)
     found = agent.cells.describe(body).cells
     ordinal = next((n for n, cell in enumerate(found, start=1) if point.cell in (cell.id, str(n))), 0)
     if not ordinal:
         count = f"{len(found)} cell{'' if len(found) == 1 else 's'}"
         raise NotFoundError(
             f"turn {point.turn} has no cell {point.cell}; it has {count}",
-            f"`sessgit log {point.session} --cells` lists them.",
+            f"`sessgit cells {point.session}` lists them.",
         )
     end = agent.writer.cell_end(body, found, found[ordinal - 1])
     return _CutTurn(agent, ordinal, store.message(point.commit).get("Prompt"), before, body[:end])
 
 
-def _first_state(store: Store, base: str, cut: _CutTurn | None, plan: ForkPlan) -> Session:
+def _recorded_project(store: Store, point: ForkPoint) -> str:
+    """Return the project that the forked branch has now. The turns before the point may have been recorded in another
+    one: the branch was moved, or shares them with a parent."""
+    tip = store.ref(layout.head_ref(point.session)) or store.ref(layout.archive_ref(point.session))
+    return store.state(tip or point.commit).project
+
+
+def _first_state(store: Store, base: str, cut: _CutTurn | None, plan: ForkPlan, project: str) -> Session:
     """The state of the turns that are taken over, with labels as of then; name and id are the fork's own."""
     state = store.state(base)
     if cut is not None:
@@ -209,7 +198,7 @@ def _first_state(store: Store, base: str, cut: _CutTurn | None, plan: ForkPlan) 
         state,
         id=plan.id,
         agent_id=plan.id,
-        project=plan.project or state.project,
+        project=project,
         name=plan.name,
         description="",
         title="",
@@ -232,9 +221,9 @@ def _commit_fork(store: Store, point: ForkPoint, cut: _CutTurn | None, state: Se
     if cut is not None:
         from sessgit.record.commits import usage_trailers
 
-        beside = sidecars.entries_named_in(store, point.commit, point.turn, cut.lines)
+        named = sidecars.entries_named_in(store, point.commit, point.turn, cut.lines)
         tree = store.write_folder(
-            turn_folder.files(cut.agent, cut.before, cut.body, cut.turn, state.rules.get("cut", 0)), beside
+            turn_folder.files(cut.agent, cut.before, cut.body, cut.turn, state.rules.get("cut", 0)), named
         )
         changes[layout.turn_folder(point.turn)] = (tree, True)
         trailers += [("Turn", str(point.turn)), ("Prompt", cut.key), *usage_trailers(cut.turn)]
@@ -244,65 +233,42 @@ def _commit_fork(store: Store, point: ForkPoint, cut: _CutTurn | None, state: Se
 
 
 def _transcript_target(head: Session, plan: ForkPlan) -> Path | None:
-    """The new transcript's place: beside the one it comes from, else in the client's folder for the project."""
-    if plan.config is None:
+    """Return the path of the new transcript: next to the parent's, else in the client's folder for the project."""
+    if plan.homes is None:
         return None
+    home = agents.of(head).home
     if plan.project:
-        return agents.of(head).home.project_folder(plan.config, plan.project) / f"{plan.id}.jsonl"
-    place = agents.of(head).home.transcript_place(plan.config, head.transcript, head.agent_id, head.project)
+        return home.new_place(plan.homes.of(head), plan.id, plan.project)
+    place = home.transcript_place(plan.homes.of(head), head.transcript, head.agent_id, head.project)
     if place is None:
         hint = "Name a folder with `--project DIR`, or fork without a file with `--no-restore`."
         raise SessgitError(f"the folder of {head.id} is unknown", hint)
-    return place.with_name(f"{plan.id}.jsonl")
-
-
-@dataclass(frozen=True, slots=True)
-class _ForkSidecars:
-    """What lies beside the fork's turns, with the words that the agent's own files still hold, under the fork's id;
-    or why it cannot be had."""
-
-    files: Sequence[SideFile]
-    agent: Agent
-    place: SidecarPlace
-    rules: Redact
-    error: SessgitError | None = None
-
-    def proofs(self) -> dict[str, str]:
-        """By path the SHA-256 of each file that is not there yet."""
-        new = {path: file for file in self.files if (path := self.place.of(file)) and not os.path.lexists(path)}
-        return {str(path): sidecars.bytes_hash(file.data) for path, file in new.items()}
-
-    def write(self) -> list[WrittenFile]:
-        """Puts each where the client looks for it; raises SessgitError where they cannot be had."""
-        if self.error is not None:
-            raise self.error
-        return sidecars.write_sidecars(self.agent, self.files, self.place, self.rules)
+    return home.new_place(plan.homes.of(head), plan.id, head.project, place)
 
 
 def _fork_sidecars(
     store: Store, head: Session, state: Session, commit: str, plan: ForkPlan, target: Path
-) -> _ForkSidecars:
-    assert plan.config is not None
-    rules, version = sidecars.session_redaction(store, head), state.agent_version
-    agent = agents.of(head)
-    place = agent.sidecars.place(plan.config, target.parent, plan.id, version)
-    try:
-        files = sidecars.sidecars_as_of(store, commit, state.turns)
-        theirs = agents.of(head).home.transcript_place(plan.config, head.transcript, head.agent_id, head.project)
-        if theirs is not None:
-            files = sidecars.unredacted_sidecars(
-                agent, files, agent.sidecars.place(plan.config, theirs.parent, head.agent_id, version), rules
-            )
-    except SessgitError as error:  # the fork is made all the same
-        return _ForkSidecars((), agent, place, rules, error)
-    return _ForkSidecars(sidecars.rename_session(agent, files, plan.id, version), agent, place, rules)
+) -> tuple[list[SideFile], SidecarPlace]:
+    """Return the sidecar files of the fork's turns under the fork's id, with the words that the agent's own files still
+    have, and their places."""
+    assert plan.homes is not None
+    agent, folder, version = agents.of(head), plan.homes.of(head), state.agent_version
+    files = sidecars.sidecars_as_of(store, commit, state.turns)
+    parent = agent.home.transcript_place(folder, head.transcript, head.agent_id, head.project)
+    if parent is not None:
+        place = agent.sidecars.place(folder, parent.parent, head.agent_id, version)
+        files = sidecars.unredacted_sidecars(files, place, sidecars.session_redaction(store, head))
+    renamed = sidecars.rename_session(agent, files, plan.id, version)
+    return renamed, agent.sidecars.place(folder, target.parent, plan.id, version)
 
 
 def _unredacted_turns(
     store: Store, head: Session, point: ForkPoint, stored: list[list[bytes]]
 ) -> tuple[list[list[bytes]], int]:
-    """The turns with the words that the agent's own file still holds, and how many secrets stand replaced."""
-    commits = {store.message(c).number("Turn"): c for c in _turn_commits(store, point.commit)}
+    """Return the turns with the original text where the agent's file has it, and how many redactions are left."""
+    commits = dict[int | None, str]()
+    for commit, message in store.history(point.commit):
+        commits.setdefault(message.number("Turn"), commit)
     original, missing = [], 0
     for number, lines in enumerate(stored, start=1):
         commit = commits.get(number, "")
@@ -311,11 +277,6 @@ def _unredacted_turns(
         missing += redacted if own is None else 0
         original.append(lines if own is None else own)
     return original, missing
-
-
-def _turn_commits(store: Store, tip: str) -> list[str]:
-    """The commits from the first turn to `tip`, so that the last one of each turn comes last."""
-    return [commit.id for commit in store.repo.first_parents(tip)][::-1]
 
 
 def _original_lines(store: Store, head: Session, commit: str, lines: list[bytes]) -> list[bytes] | None:
@@ -331,5 +292,5 @@ def _original_lines(store: Store, head: Session, commit: str, lines: list[bytes]
         return None
     if store.hmac(with_newlines(line.written for line in found)) != message.get("Original-HMAC"):
         return None
-    without_purged = secret_filter.line_cleaner(store.beside, {}, agents.of(head).protected_keys)
+    without_purged = secret_filter.line_cleaner(store.paths, {}, agents.of(head).protected_keys)
     return [*lines[: len(lines) - len(found)], *(without_purged(line.written)[0] for line in found)]

@@ -1,7 +1,7 @@
 """Refs that are gone, and no command took them away: found by what is noted of them, and put back.
 
 git keeps most refs in one file. One that a loss of power cut, or emptied, looks like one with fewer refs in it. What
-they held is noted beside the repository whenever they are packed; cursors and operations know of it, too.
+they held is noted next to the repository whenever they are packed; cursors and operations know of it, too.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ from pathlib import Path
 
 from sessgit.model import ids
 from sessgit.model.finding import Finding
-from sessgit.store import journal, layout, refs, transaction
-from sessgit.store.damage import packed_refs
+from sessgit.store import journal, layout, packed_refs, recorder_state, refs, transaction
 from sessgit.store.journal import Operation
-from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
 _MOST_FINDINGS = 20
-"""So many are told one by one."""
+"""So many are reported one by one."""
 _FIX_HINT = "sessgit doctor --fix"
 
 
@@ -35,12 +33,12 @@ class LostRef:
 def lost_refs(store: Store, session: str = "") -> list[LostRef]:
     """The refs that are gone without an operation that took them away, and of which nothing else is left, by name; also
     those that hold no id, or one that no object ever had. Of one session where that is named."""
-    if store.beside.purging.exists():  # it gives tags other names before it says so
+    if store.paths.purging.exists():  # it gives tags other names before it says so
         return []
     known, held = _known_refs(store)
     noted = {ref: at for ref, at in packed_refs.recorded_refs(store.path).items() if ref not in held}
     known = {ref: tips for ref, tips in known.items() if ref not in held}
-    since = {mark: journal.read(store.beside, mark) for mark in {0, *(mark for _, mark in noted.values())}}
+    since = {mark: journal.read(store.paths, mark) for mark in {0, *(mark for _, mark in noted.values())}}
     later = {mark: _last_moves(operations) for mark, operations in since.items()}
     deleted = {mark: _deleted_sessions(operations) for mark, operations in since.items()}
     found, there = list[LostRef](), dict(held)
@@ -100,7 +98,7 @@ def lost_ref_findings(store: Store) -> Iterator[Finding]:
     found, held, hollow = lost_refs(store), refs.read_all(store.path), packed_refs.refs_without_id(store.path)
     for one in found[:_MOST_FINDINGS]:
         if one.ref in hollow:
-            continue  # told of it as it is
+            continue  # another check reports it
         what = "it holds an id of no object" if one.ref in held else "it is missing, and no command removed it"
         yield Finding("damage", "ref", one.ref, what, _FIX_HINT, (one.oid,))
     if len(found) > _MOST_FINDINGS:
@@ -119,7 +117,7 @@ def _known_refs(store: Store) -> tuple[dict[str, list[str]], dict[str, str]]:
         known.setdefault(ref, []).append(every[ref])
     for session, commit in _recorded_cursors(store, held.keys() - suspect):
         known.setdefault(layout.head_ref(session), []).append(commit)
-    for operation in journal.read(store.beside):
+    for operation in journal.read(store.paths):
         moves = [move for move in operation.moves if move.new and move.ref.startswith(layout.REF_SPACES)]
         missing = [move for move in moves if move.ref not in held or move.ref in suspect]
         if missing and any(map(_is_file, operation.files)):
@@ -128,7 +126,7 @@ def _known_refs(store: Store) -> tuple[dict[str, list[str]], dict[str, str]]:
     for ref, oid in every.items():
         space, name = layout.split_ref(ref)
         if ref.startswith(layout.REMOTES) and f"{space}{name}" in hollow | suspect:
-            known.setdefault(f"{space}{name}", []).append(oid)  # of one that is gone nobody knows whether it should be
+            known.setdefault(f"{space}{name}", []).append(oid)  # a remote's own ref may be gone for good reasons
     wrong = {ref for ref in suspect if ref in known and held[ref] not in known[ref]}
     return known, {ref: oid for ref, oid in held.items() if ref not in wrong}
 
@@ -142,12 +140,12 @@ def _is_file(name: str) -> bool:
 
 def _recorded_cursors(store: Store, held: Collection[str]) -> Iterator[tuple[str, str]]:
     """The sessions without a ref that is sound whose files were being recorded, and the commit that was the last."""
-    for path in store.beside.state.glob("*.json"):
+    for path in store.paths.state.glob("*.json"):
         session = path.stem
         places = (layout.head_ref(session), layout.archive_ref(session), layout.tombstone_ref(session))
         if not ids.is_branch(session) or any(place in held for place in places):
             continue
-        cursor = cursors.load_cursor(store.beside, session)
+        cursor = recorder_state.load_cursor(store.paths, session)
         if cursor is not None and cursor.commit:
             yield session, cursor.commit
 

@@ -19,7 +19,7 @@ from sessgit.model.pad import Entry, Lists, Pad
 from sessgit.record import edit_commit
 from sessgit.record.edit_commit import StateEdit
 from sessgit.store import locks
-from sessgit.store.index import Index
+from sessgit.store.context import Context
 from sessgit.store.store import Store
 
 _LONGEST_QUOTE = 50
@@ -38,12 +38,12 @@ class PadContext:
 
 @dataclass(frozen=True, slots=True)
 class PadChange:
-    """What a change comes to: the state and lists then, the entries that it is about, and what is told of it; with
-    ``""`` nothing changes. `secrets` counts what was replaced in the words."""
+    """What a change comes to: the state and lists then, the entries that it is about, and the summary of the
+    commit; without one nothing changes. `secrets` counts the redactions in the text."""
 
     state: Session
     lists: Lists
-    told: str
+    summary: str
     entries: tuple[Entry, ...] = ()
     secrets: int = 0
     compacted: pads.CompactedPad | None = None
@@ -70,23 +70,25 @@ class EntryPlace:
     source: str = ""
 
 
-def perform_change(store: Store, index: Index, session_id: str, change: MakeChange, now: float) -> PadResult:
+def perform_change(context: Context, session_id: str, change: MakeChange) -> PadResult:
     """Makes the change on the session's head, whatever else is at work on it; it is one operation.
 
     Raises what the change raises, with nothing changed.
     """
 
+    store = context.store
+
     def made(tip: str) -> tuple[StateEdit | None, PadResult]:
         state, held = store.state(tip), pad_lists.read_lists(store, tip)
-        wanted = change(PadContext(state, held, pads.read_pad(held), canonical.rfc3339(now), store))
-        if not wanted.told:
+        wanted = change(PadContext(state, held, pads.read_pad(held), canonical.rfc3339(context.now()), store))
+        if not wanted.summary:
             return None, PadResult(state, pads.read_pad(held), wanted)
         _check_size(held, wanted.lists)
         changed = pad_lists.list_changes(store, tip, held, wanted.lists)
-        return StateEdit(wanted.told, wanted.state, changed), PadResult(state, pads.read_pad(wanted.lists), wanted)
+        return StateEdit(wanted.summary, wanted.state, changed), PadResult(state, pads.read_pad(wanted.lists), wanted)
 
-    with locks.session_lock(store.beside, session_id, edits.LOCK_TIMEOUT):
-        done, commit = edit_commit.commit_on_head(store, index, session_id, "pad", made, now)
+    with locks.session_lock(store.paths, session_id, edits.LOCK_TIMEOUT):
+        done, commit = edit_commit.commit_on_head(context, session_id, "pad", made)
     return replace(done, commit=commit)
 
 
@@ -197,8 +199,8 @@ def drop_entries(refs: Sequence[str]) -> MakeChange:
     def change(now: PadContext) -> PadChange:
         gone = tuple(dict.fromkeys(pads.find_entry(now.pad, ref) for ref in refs))
         first = f"no {gone[0].kind} {_quote(gone[0].text)}".rstrip()
-        told = first if len(gone) == 1 else f"{humanize.format_count(len(gone), 'entry', 'entries')} less on the pad"
-        return PadChange(now.state, pads.replace_entries(now.lists, [(one, None) for one in gone]), told, gone)
+        summary = first if len(gone) == 1 else f"{humanize.format_count(len(gone), 'entry', 'entries')} less on the pad"
+        return PadChange(now.state, pads.replace_entries(now.lists, [(one, None) for one in gone]), summary, gone)
 
     return change
 
@@ -211,8 +213,8 @@ def compact_pad() -> MakeChange:
         parts = [(found.doubles, "double", "doubles"), (found.passes, "pass", "passes")]
         less = [f"{len(one)} {name if len(one) == 1 else many}" for one, name, many in parts if one]
         changed = any(found.lists[name] != data for name, data in now.lists.items())
-        told = f"pad compacted: {' and '.join(less) or 'duplicate lines'}" if changed else ""
-        return PadChange(now.state, found.lists, told, (*found.doubles, *found.passes), compacted=found)
+        summary = f"pad compacted: {' and '.join(less) or 'duplicate lines'}" if changed else ""
+        return PadChange(now.state, found.lists, summary, (*found.doubles, *found.passes), compacted=found)
 
     return change
 
@@ -225,8 +227,8 @@ def change_stage(word: str) -> MakeChange:
 
     def change(now: PadContext) -> PadChange:
         pad_steps.check_stage(now.state.stage, word)
-        told = f"stage {word}" if word != now.state.stage else ""
-        return PadChange(replace(now.state, stage=word), now.lists, told)
+        summary = f"stage {word}" if word != now.state.stage else ""
+        return PadChange(replace(now.state, stage=word), now.lists, summary)
 
     return change
 
@@ -236,8 +238,8 @@ def change_confidence(value: float | Literal[""], why: str, place: EntryPlace) -
 
     def change(now: PadContext) -> PadChange:
         if value == "":
-            told = "no confidence" if now.state.confidence is not None else ""
-            return PadChange(replace(now.state, confidence=None), now.lists, told)
+            summary = "no confidence" if now.state.confidence is not None else ""
+            return PadChange(replace(now.state, confidence=None), now.lists, summary)
         said, secrets = _redact_text(now, why, pads.LONGEST, "reason") if why else ("", 0)
         made = replace(_make_entry(now, "confidence", said, place.turn), value=value)
         after = replace(now, state=replace(now.state, confidence=value))
@@ -272,7 +274,7 @@ def _make_entry(now: PadContext, kind: str, text: str, turn: int | None) -> Entr
     return Entry("", kind, text, now.time, state.id, turn if turn is not None else state.turns or None, number)
 
 
-def _with_entry(now: PadContext, made: Entry, told: str, secrets: int) -> PadChange:
+def _with_entry(now: PadContext, made: Entry, summary: str, secrets: int) -> PadChange:
     many = len(now.pad.of(made.kind))
     if many >= pads.MOST:
         raise UsageError(
@@ -282,7 +284,7 @@ def _with_entry(now: PadContext, made: Entry, told: str, secrets: int) -> PadCha
     made = pads.entry_with_line(made)
     if any(one.id == made.id for one in now.pad.entries):
         raise ConflictError("the same was added just now", "Nothing was changed.")
-    return PadChange(now.state, pads.add_entry(now.lists, made), told, (made,), secrets)
+    return PadChange(now.state, pads.add_entry(now.lists, made), summary, (made,), secrets)
 
 
 def _check_size(before: Lists, after: Lists) -> None:
@@ -304,7 +306,7 @@ def _find_claim(pad: Pad, ref: str) -> Entry:
 
 
 def _redact_text(now: PadContext, text: str, longest: int, what: str) -> tuple[str, int]:
-    """The words as they are stored, and how many secrets stand replaced in them; raises UsageError."""
+    """Return the text as it is stored, and the number of redactions in it; raises UsageError."""
     text = "\n".join(line.rstrip().expandtabs(4) for line in text.replace("\r\n", "\n").split("\n")).strip()
     if not text:
         raise UsageError(f"the text of the {what} is missing", "`sessgit pad --help` lists the actions.")

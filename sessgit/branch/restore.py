@@ -1,9 +1,8 @@
 """A session back as the files that the agent wrote, byte for byte, save what was redacted.
 
-The side files are written first and the transcript last: it is what the client, `resume` and `restore_session` go by.
-So
-whatever stops this, a transcript that is there is whole and has all that lies beside it, and doing it again
-completes it. Nothing is ever written over a file.
+The sidecar files are written first and the transcript last: the client, `resume` and `restore_session` look for that.
+So after a kill a transcript that exists is whole and has its sidecar files, and doing it again completes the rest. No
+existing file is overwritten.
 """
 
 from __future__ import annotations
@@ -22,15 +21,16 @@ from sessgit.history import client_files, reassemble
 from sessgit.history.client_files import LocalPath
 from sessgit.history.reassemble import LaidOutFile, Pieces
 from sessgit.model.conversation.session import Session
+from sessgit.model.homes import Homes
 from sessgit.model.line_list import LineFile
 from sessgit.model.progress import Progress
 from sessgit.record import edit_commit, file_hash
 from sessgit.record.edit_commit import StateEdit
-from sessgit.store import locks, settings
-from sessgit.store.files.large import chunks
+from sessgit.store import locks, recorder_state, settings
+from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.recorder import cursor as cursors
-from sessgit.store.recorder.cursor import Cursor
+from sessgit.store.objects import chunks
+from sessgit.store.recorder_state import Cursor
 from sessgit.store.store import Store
 
 _LOCK_WAIT = 10.0
@@ -38,10 +38,10 @@ _LOCK_WAIT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class RebuiltFile:
-    """What the store holds of an agent's file.
+    """An agent's file as the store has it.
 
     `missing` counts bytes of the file that were never recorded, as far as the store can tell; `redacted` the
-    secrets that stand replaced in it; `checked` the hashes that were recomputed and found right. `rewritten` says that
+    redactions in it; `checked` the hashes that were recomputed and found right. `rewritten` says that
     a fork's beginning could be written anew, though not to the same bytes. `same` says whether it has the hash of the
     whole file that was stored when it was recorded, None where there is none.
     """
@@ -68,7 +68,7 @@ class RebuiltFile:
 class RestoreResult:
     """What `restore_session` did: `already` says that the transcript was there with the same lines.
 
-    `files` are the side files; `named` says that a line with the session's name stands behind what the client wrote.
+    `files` are the side files; `named` says that a line with the session's name follows what the client wrote.
     """
 
     path: Path
@@ -81,16 +81,16 @@ class RestoreResult:
     moved: bool = False
     """Whether the transcript lay in the client's folder for a project that is gone, and was moved from there."""
     appended: int = 0
-    """How many turns the transcript got that came from elsewhere."""
+    """How many turns the transcript lacked, and got."""
     same: bool = True
     """Whether it holds the bytes that the store has, or is another file with the same turns, which was there."""
     stands_for: str = ""
-    """The folder of another machine for which `project` stands here from now on."""
+    """The folder of another machine that is `project` here from now on."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreTarget:
-    """The folder for which a session is restored, when that is in seconds since 1970, and the index that shall know."""
+    """The folder to restore a session for, the index to update, and the time in seconds since 1970."""
 
     project: str
     index: Index
@@ -98,36 +98,36 @@ class RestoreTarget:
 
 
 def restore_session(
-    store: Store, session: str, config: Path, into: RestoreTarget | None = None, *, here: LocalPath = str
+    store: Store, session: str, homes: Homes, into: RestoreTarget | None = None, *, here: LocalPath = str
 ) -> RestoreResult:
     """Writes the session's files where the agent looks for them; never over one that holds anything else. A transcript
     that is level with an earlier point of the session gets the turns that it lacks.
 
-    `config` is the agent's folder. With `into` they are written for the agent started in that folder, and the session
+    `homes` are the clients' folders. With `into` they are written for the agent started in that folder, and the session
     is of that project from then on; but where its own is one of another machine, which goes on there, a setting says
-    that the folder stands for it here. `here` says which folders stand for those of other machines.
+    that it is this folder here. `here` maps folders of other machines to those of this one.
     """
     project = into.project if into else ""
     recorded = store.state(_head_tip(store, session))
     state = client_files.localize_state(recorded, here)
-    target = client_files.transcript_target(config, state, project, store.beside)
-    moved = into is not None and client_files.move_transcript(config, state, target)
-    client_files.check_no_copies(config, target)
+    target = client_files.transcript_target(homes, state, project, store.paths)
+    moved = into is not None and client_files.move_transcript(homes, state, target)
+    client_files.check_no_copies(homes, state, target)
     restored, laid = _rebuild_with_layout(store, session)
     is_there, rest = _read_beyond(target, restored.file)
-    appended = backfill.bring_level(store, session, config, target) if is_there and rest is None else 0
+    appended = backfill.bring_level(store, session, homes, target) if is_there and rest is None else 0
     name = _name_line(state, restored.file)
     there = _existing_file(store, state, laid, target)
     stands_for = ""
-    if into is not None and client_files.is_elsewhere(config, recorded, here):
+    if into is not None and client_files.is_elsewhere(homes, recorded, here):
         state = replace(state, project=project)
         stands_for = _map_project(store, recorded.project, project) if here(recorded.project) != project else ""
     elif into is not None:
-        with locks.session_lock(store.beside, session, _LOCK_WAIT):
+        with locks.session_lock(store.paths, session, _LOCK_WAIT):
             state = _move_project(store, session, into, target)
-    place = agents.of(state).sidecars.place(config, target.parent, state.agent_id, state.agent_version)
+    place = agents.of(state).sidecars.place(homes.of(state), target.parent, state.agent_id, state.agent_version)
     files = sidecars.write_sidecars(
-        agents.of(state), backfill.recorded_sidecars(store, session), place, sidecars.session_redaction(store, state)
+        backfill.recorded_sidecars(store, session), place, sidecars.session_redaction(store, state)
     )
     if there is None:
         new_file.write(target, *restored.file.pieces(), name)
@@ -140,7 +140,7 @@ def restore_session(
 
 
 def restore_transcript_to(store: Store, session: str, path: Path) -> RestoreResult:
-    """Writes the session's transcript alone to `path`; never over a file that holds anything else."""
+    """Write only the session's transcript, to `path`; never over a file with other contents."""
     if not path.parent.is_dir():
         raise NotFoundError(f"there is no folder {path.parent}", "Create it first, or name another place.")
     restored = rebuild_file(store, session)
@@ -154,7 +154,7 @@ def restore_transcript_to(store: Store, session: str, path: Path) -> RestoreResu
 
 @dataclass(frozen=True, slots=True)
 class _ExistingFile:
-    """A file that holds all that is recorded: how many bytes of lines with a name stand behind it, and whether it is
+    """A file that holds all that is recorded: how many bytes of lines with a name follow it, and whether it is
     the `same` bytes, or another file of the session, with other words or more lines in it."""
 
     named: int = 0
@@ -169,20 +169,22 @@ def _existing_file(store: Store, state: Session, laid: LaidOutFile, target: Path
     is_there, rest = _read_beyond(target, laid.data)
     if not is_there:
         return None
-    if rest is not None and (not rest or agents.of(state).writer.is_titles(rest, state.agent_id)):
+    if rest is not None and (not rest or agents.of(state).is_titles(rest, state.agent_id)):
         return _ExistingFile(len(rest))
     if rest is not None:
         raise _gone_on_error(target)
-    stands = backfill.file_standing(store, state.id, laid, target)
-    if not stands.known:
+    standing = backfill.file_standing(store, state.id, laid, target)
+    if not standing.known:
         raise _other_file_error(target)
-    if stands.ahead or stands.lacks:
+    if standing.torn:
+        raise backfill.torn_file_error(target)
+    if standing.ahead or standing.lacks:
         raise _gone_on_error(target)
     return _ExistingFile(same=False)
 
 
 def _read_beyond(path: Path, data: LineFile) -> tuple[bool, bytes | None]:
-    """Whether there is a file, and what it holds behind these bytes, None where it does not begin with them."""
+    """Return whether there is a file, and what follows these bytes in it, None if it does not begin with them."""
     try:
         with opened(path) as source:
             for piece in chunks(data.pieces()):
@@ -194,7 +196,10 @@ def _read_beyond(path: Path, data: LineFile) -> tuple[bool, bytes | None]:
 
 
 def _gone_on_error(path: Path) -> ConflictError:
-    return ConflictError(f"{path} exists, and has newer turns than the store", "Nothing needs to be restored.")
+    return ConflictError(
+        f"{path} exists, and holds more than is recorded",
+        "Nothing needs to be restored. To record the rest, use `sessgit import FILE`.",
+    )
 
 
 def _other_file_error(path: Path) -> ConflictError:
@@ -217,37 +222,45 @@ def _name_line(state: Session, file: LineFile) -> bytes:
 
 
 def _map_project(store: Store, folder: str, project: str) -> str:
-    """The folder of another machine, for which the project stands from now on."""
-    settings.change_setting(store.beside, f"project.map.{folder}", project)
+    """Map the folder of another machine to the project from now on; return that folder."""
+    settings.change_setting(store.paths, f"project.map.{folder}", project)
     return folder
 
 
 def _move_project(store: Store, session: str, into: RestoreTarget, target: Path) -> Session:
-    """The session's state with another project, by a commit of its own."""
+    """Commit another project for the session; return the state."""
 
     def made(tip: str) -> tuple[StateEdit | None, Session]:
         before = store.state(tip)
         state = replace(before, project=into.project, transcript=str(target))
         return StateEdit(f"project {into.project}", state) if state != before else None, state
 
-    return edit_commit.commit_on_head(store, into.index, session, "restore", made, into.now)[0]
+    return edit_commit.commit_on_head(Context(into.index, now=lambda: into.now), session, "restore", made)[0]
 
 
 def rebuild_file(store: Store, session: str) -> RebuiltFile:
-    """The bytes of the session's file, out of all its branches, in the order in which they stood in it."""
+    """Return the session's file, put together from all its branches."""
     return _rebuild_with_layout(store, session)[0]
+
+
+def write_copy(store: Store, state: Session, folder: Path) -> Path:
+    """Write the session's transcript into a temporary client's folder, and return its path."""
+    path = agents.of(state).home.new_place(folder, state.agent_id, "/copy")
+    path.parent.mkdir(parents=True)
+    new_file.write(path, *rebuild_file(store, state.id).file.pieces())
+    return path
 
 
 def _rebuild_with_layout(store: Store, session: str) -> tuple[RebuiltFile, LaidOutFile]:
     found = reassemble.file_pieces(store, session, reassemble.session_branches(store, session))
     laid = reassemble.lay_out(found.found)
-    missing = laid.missing + _count_unrecorded(cursors.load_cursor(store.beside, session), laid)
+    missing = laid.missing + _count_unrecorded(recorder_state.load_cursor(store.paths, session), laid)
     same = _is_same_as_recorded(found, laid.data)
     return RebuiltFile(laid.data, found.redacted, missing, found.checked, found.rewritten, same), laid
 
 
 def _is_same_as_recorded(found: Pieces, file: LineFile) -> bool | None:
-    """Whether a file has the last hash of the whole file that was stored; None where none was."""
+    """Return whether a file has the last hash of the whole file that was stored; None if none was."""
     if not found.hashes:  # it can be what a fork wrote, whose hash was compared
         return True if found.checked and not found.rewritten else None
     *_, stored = max(found.hashes)
@@ -255,7 +268,7 @@ def _is_same_as_recorded(found: Pieces, file: LineFile) -> bool | None:
 
 
 def _count_unrecorded(known: Cursor | None, laid: LaidOutFile) -> int:
-    """How many bytes the agent's file had behind what is recorded of it."""
+    """Return how many bytes the agent's file had after what is recorded of it."""
     if known is None:
         return 0
     if known.file == laid.file:
@@ -277,17 +290,17 @@ class VerifiedFile:
     same: bool | None
 
 
-def verify_file(store: Store, session: str, config: Path, *, here: LocalPath = str) -> VerifiedFile:
+def verify_file(store: Store, session: str, homes: Homes, *, here: LocalPath = str) -> VerifiedFile:
     """Rebuilds the session's file; raises DamageError where a hash is not the one that was recorded.
 
-    `config` and `here` are as for `restore_session`: a home can have moved since the file was recorded.
+    `homes` and `here` are as for `restore_session`: a home can have moved since the file was recorded.
     """
     state = store.state(_head_tip(store, session))
     try:
         restored = rebuild_file(store, session)
     except StoreError as error:
         raise DamageError(f"{session} is damaged: {error}", error.hint) from error
-    path = client_files.transcript_file(config, client_files.localize_state(state, here), store.beside)
+    path = client_files.transcript_file(homes, client_files.localize_state(state, here), store.paths)
     if path is None:
         return VerifiedFile(restored, state.turns, None, None)
     return VerifiedFile(restored, state.turns, path, _read_beyond(path, restored.file)[1] == b"")
@@ -310,7 +323,7 @@ class RestoreAllResult:
 
 
 def restore_all(
-    store: Store, sessions: Sequence[str], config: Path, progress: Progress, here: LocalPath = str
+    store: Store, sessions: Sequence[str], homes: Homes, progress: Progress, here: LocalPath = str
 ) -> RestoreAllResult:
     """Restores each session, as `restore_session` does; one that cannot be is named in the result, and the others go
     on."""
@@ -318,7 +331,7 @@ def restore_all(
     for number, session in enumerate(sessions):
         progress(number, len(sessions))
         try:
-            back.append((session, restore_session(store, session, config, here=here)))
+            back.append((session, restore_session(store, session, homes, here=here)))
         except SessgitError as error:
             errors.append(RestoreFailure(session, error))
     progress(len(sessions), len(sessions))

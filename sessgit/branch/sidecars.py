@@ -1,4 +1,4 @@
-"""Side files out of the store: what lies beside a transcript as of a turn, and how it is put back.
+"""Sidecar files out of the store: those of a transcript as of a turn, and how they are written back.
 
 What a subagent said is stored in pieces, with the turns in which they came. They are laid out in the order in which
 they stood in the agent's file, those that a rewind left behind included. Of a long line there is one copy.
@@ -17,15 +17,14 @@ from sessgit import agents
 from sessgit.agents import new_file
 from sessgit.agents.base import Agent, SidecarPlace
 from sessgit.agents.line import parse
-from sessgit.agents.reader import Redact, no_redaction, opened
+from sessgit.agents.reader import Redact, complete_lines, no_redaction, opened
 from sessgit.agents.values import PLAN, RESULT, SUBAGENT, TASK, TODO, SideFile
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import line_list
 from sessgit.model.conversation.session import Session
-from sessgit.model.line_list import Bytes, file_lines, file_pieces, split_lines
-from sessgit.store import layout
-from sessgit.store.files.large import chunks
-from sessgit.store.secrets import secret_filter
+from sessgit.model.line_list import Bytes, file_lines, file_of_lines, file_of_split, file_pieces, split_lines
+from sessgit.store import layout, secret_filter
+from sessgit.store.objects import chunks
 from sessgit.store.store import Store
 
 WRITTEN, ALREADY, LEFT = "written", "already", "left"
@@ -38,8 +37,8 @@ _KIND_BY_FOLDER = {"tasks": TASK, "todos": TODO, "plans": PLAN}
 class WrittenFile:
     """A file and what became of it: `written`, `already` there with the same bytes, or another one that was `left`.
 
-    `kind` is one of `values.KINDS`, or `transcript` or `index`; `redacted` counts the secrets that stand replaced
-    in it; `counts` says whether a person would count it.
+    `kind` is one of `values.KINDS`, or `transcript` or `index`; `redacted` counts the redactions in it;
+    `counts` says whether a person would count it.
     """
 
     path: Path
@@ -60,7 +59,7 @@ class _TurnFolder:
 
 
 def session_sidecars(store: Store, session: str, tips: Mapping[str, str]) -> list[SideFile]:
-    """All that the session had beside its transcript: of all its turns, and plan, todos and tasks as of its head.
+    """Return all sidecar files of the session: of all its turns, and plan, todos and tasks as of its head.
 
     `tips` are those of its branches.
     """
@@ -75,24 +74,23 @@ def session_sidecars(store: Store, session: str, tips: Mapping[str, str]) -> lis
 
 
 def sidecars_as_of(store: Store, commit: str, turns: int) -> list[SideFile]:
-    """What lies beside the turns 1 to `turns` of a commit, in the words of the session that recorded it."""
+    """Return the sidecar files of the turns 1 to `turns` of a commit, as the session that recorded them has them."""
     return turn_sidecars(store, commit, range(1, turns + 1)) + _live_files(store, commit)
 
 
 def turn_sidecars(store: Store, commit: str, turns: Iterable[int]) -> list[SideFile]:
-    """What is recorded with these turns of a commit, in the words of the session that recorded it."""
+    """Return the sidecar files of these turns of a commit, as the session that recorded them has them."""
     pieces = ((_turn_pieces(store, _TurnFolder((0, n, 0), commit, n)), False) for n in turns)
     return [_join_pieces(parts) for parts in _pieces_by_file(pieces)]
 
 
 def entries_named_in(store: Store, commit: str, number: int, lines: Sequence[bytes]) -> dict[str, tuple[str, bool]]:
-    """The entries beside the lines of a turn whose names these lines hold, by path in its folder."""
-    folder, out = store.folder(commit, number), dict[str, tuple[str, bool]]()
-    for top in (layout.SUBAGENTS, layout.FILES):
-        for path, entry in (store.repo.files(folder[top][0], top) if top in folder else {}).items():
-            named = path.rpartition("/")[2].removeprefix("agent-").partition(".")[0].encode()
-            if any(named in line for line in lines):
-                out[path] = entry
+    """Return the entries of the sidecar files of a turn that these lines name, by path in its folder."""
+    out = dict[str, tuple[str, bool]]()
+    for path, entry in store.side_files(commit, number).items():
+        named = path.rpartition("/")[2].removeprefix("agent-").partition(".")[0].encode()
+        if any(named in line for line in lines):
+            out[path] = entry
     return out
 
 
@@ -102,34 +100,32 @@ def rename_session(agent: Agent, files: Iterable[SideFile], agent_id: str, versi
     return [file if own.is_flat(file, version) else own.as_own(file, agent_id) for file in files]
 
 
-def write_sidecars(
-    agent: Agent, files: Iterable[SideFile], place: SidecarPlace, rules: Redact = no_redaction
-) -> list[WrittenFile]:
+def write_sidecars(files: Iterable[SideFile], place: SidecarPlace, rules: Redact = no_redaction) -> list[WrittenFile]:
     """Puts each file where the client looks for it, and never over one that is there.
 
-    One that holds the words which stand replaced in ours counts as the same; `rules` are those that replaced them.
+    A file with the original text of what is redacted in ours counts as the same; `rules` are those that redacted it.
     """
     out = []
     for file in files:
         path = place.of(file)
         if path is not None:
-            outcome = _put_unredacted(agent, path, file, rules)
+            outcome = _put_unredacted(path, file, rules)
             out.append(WrittenFile(path, file.kind, outcome, count_secrets(file.data), file.counts))
     return out
 
 
-def unredacted_sidecars(agent: Agent, files: Iterable[SideFile], place: SidecarPlace, rules: Redact) -> list[SideFile]:
+def unredacted_sidecars(files: Iterable[SideFile], place: SidecarPlace, rules: Redact) -> list[SideFile]:
     """The files with the words that the agent's own files at `place` still hold, where these prove to be the same."""
-    return [_original_file(agent, file, place.of(file), rules) if count_secrets(file.data) else file for file in files]
+    return [_original_file(file, place.of(file), rules) if count_secrets(file.data) else file for file in files]
 
 
 def session_redaction(store: Store, state: Session) -> Redact:
     """The redaction that the session is recorded with."""
-    return secret_filter.line_cleaner(store.beside, state.rules, agents.of(state).protected_keys)
+    return secret_filter.line_cleaner(store.paths, state.rules, agents.of(state).protected_keys)
 
 
 def count_secrets(data: Bytes) -> int:
-    """How many secrets stand replaced in it."""
+    """Return the number of redactions in it."""
     return sum(len(_REDACTION_MARK.findall(piece)) for piece in file_pieces(data))
 
 
@@ -153,34 +149,42 @@ def put_file(path: Path, data: Bytes) -> str:
     return WRITTEN
 
 
-def _put_unredacted(agent: Agent, path: Path, file: SideFile, rules: Redact) -> str:
+def _put_unredacted(path: Path, file: SideFile, rules: Redact) -> str:
     outcome = put_file(path, file.data)
-    if (
-        outcome == LEFT
-        and count_secrets(file.data)
-        and _matches_recorded(agent, file, _existing_bytes(agent, file, path), rules)
-    ):
+    if outcome == LEFT and count_secrets(file.data) and _matches_recorded(file, _existing_bytes(file, path), rules):
         return ALREADY
     return outcome
 
 
-def _original_file(agent: Agent, file: SideFile, path: Path | None, rules: Redact) -> SideFile:
-    found = _existing_bytes(agent, file, path, may_go_on=True) if path is not None else b""
-    return replace(file, data=found) if _matches_recorded(agent, file, found, rules) else file
+def _original_file(file: SideFile, path: Path | None, rules: Redact) -> SideFile:
+    found = _existing_bytes(file, path, may_go_on=True) if path is not None else b""
+    return replace(file, data=found) if _matches_recorded(file, found, rules) else file
 
 
-def _existing_bytes(agent: Agent, file: SideFile, path: Path, *, may_go_on: bool = False) -> Bytes:
+def _existing_bytes(file: SideFile, path: Path, *, may_go_on: bool = False) -> Bytes:
     """What stands at the path in the place of a file: of one of lines those that are complete, and where it may go on,
     no more than ours has."""
     if not file.name.endswith(".jsonl"):
         return read_file(path) or b""
     most = len(file_lines(split_lines(file.data))) if may_go_on else None
-    return agent.sidecars.of_complete(islice(agent.sidecars.complete(path), most))
+    lines, unended = list[bytes](), False
+    for raw, extent in islice(complete_lines(path), most):
+        lines.append(raw)
+        unended = extent.length == len(raw)
+    return file_of_lines(lines, unended=unended)
 
 
-def _matches_recorded(agent: Agent, file: SideFile, found: Bytes, rules: Redact) -> bool:
+def _redacted(name: str, data: Bytes, redact: Redact) -> Bytes:
+    """Return the file as it is stored."""
+    if not name.endswith(".jsonl"):
+        return redact(bytes(data))[0]
+    *lines, rest = split_lines(data)
+    return file_of_split([*(redact(raw)[0] for raw in lines), redact(rest)[0] if rest else rest])
+
+
+def _matches_recorded(file: SideFile, found: Bytes, rules: Redact) -> bool:
     """Whether what was found is what the file was recorded from."""
-    stored = agent.sidecars.clean(file.name, found, rules)
+    stored = _redacted(file.name, found, rules)
     if isinstance(stored, bytes) and isinstance(file.data, bytes):
         return stored == file.data
     return split_lines(stored) == split_lines(file.data)
@@ -212,8 +216,7 @@ def _collect_turns(store: Store, session: str, tip: str, state: Session, turns: 
     Turns of the session that it left are its own only where this program wrote its beginning, side files included.
     """
     ours = state.origin is not None and bool(state.origin.prefix)
-    for commit in store.repo.first_parents(tip):
-        message = store.message(commit.id)
+    for commit, message in store.history(tip):
         number, key = message.number("Turn"), message.get("Prompt")
         own = message.get("Session") == session
         if not own and not ours:
@@ -222,21 +225,18 @@ def _collect_turns(store: Store, session: str, tip: str, state: Session, turns: 
             continue
         if own and message.get("Event") != "fork":
             end = max((extent.end for extent in message.extents), default=0)
-            turn = _TurnFolder((1, end, number), commit.id, number)
+            turn = _TurnFolder((1, end, number), commit, number)
         else:
-            turn = _TurnFolder((0, number, 0), commit.id, number, taken_over=True)
+            turn = _TurnFolder((0, number, 0), commit, number, taken_over=True)
         if key not in turns or turns[key].order < turn.order:
             turns[key] = turn
 
 
 def _turn_pieces(store: Store, turn: _TurnFolder) -> Iterator[SideFile]:
-    folder = store.folder(turn.commit, turn.number)
-    for top, kind in ((layout.SUBAGENTS, SUBAGENT), (layout.FILES, RESULT)):
-        if top not in folder:
-            continue
-        for path, (oid, _) in sorted(store.repo.files(folder[top][0]).items()):
-            data = line_list.file_of_split(store.repo.lines(oid)) if path.endswith(".jsonl") else store.repo.blob(oid)
-            yield SideFile(kind, path.removeprefix("tool-results/"), data)
+    for path, (oid, _) in store.side_files(turn.commit, turn.number).items():
+        top, _, name = path.partition("/")
+        data = line_list.file_of_split(store.repo.lines(oid)) if path.endswith(".jsonl") else store.repo.blob(oid)
+        yield SideFile(SUBAGENT if top == layout.SUBAGENTS else RESULT, name.removeprefix("tool-results/"), data)
 
 
 def _pieces_by_file(pieces: Iterable[tuple[Iterable[SideFile], bool]]) -> list[list[tuple[SideFile, bool]]]:

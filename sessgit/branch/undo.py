@@ -1,4 +1,4 @@
-"""Taking back what a command did: its refs, the files that it wrote, and what it appended to an agent's file."""
+"""Undo of an operation: its refs, the files that it wrote, and what it appended to an agent's file."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit.branch import append_undo
+from sessgit import agents
+from sessgit.branch import file_append
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
-from sessgit.store import layout, locks, refs, transaction
-from sessgit.store.files import paths
+from sessgit.model.homes import Homes
+from sessgit.store import git, journal, layout, recorder_state, refs
 from sessgit.store.journal import Operation
 from sessgit.store.operations import (
     BACKGROUND,
@@ -24,18 +25,19 @@ from sessgit.store.operations import (
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
-_LOCK_WAIT = 10.0
-
 
 @dataclass(frozen=True, slots=True)
 class UndoResult:
-    """What an undo did: `operation` is what was taken back, `undo` the operation that did it, None for a dry run.
+    """What an undo did: `operation` is the undone one, `undo` the new one, None for a dry run.
 
-    `removed` are files that went, `left` those that stay, since they have changed. `cut` are those that lost again what
-    was appended to them, `appended` those that got it back.
+    `removed` are deleted files, `left` those that have changed and stay. `cut` are the files from which appended lines
+    were taken off, `appended` those that got them back. If the undone operation is an undo itself, `original` is the
+    operation that a command performed, else the same one; `redone` says that it is in effect again.
     """
 
     operation: Operation
+    original: Operation
+    redone: bool
     undo: Operation | None
     moves: tuple[Move, ...]
     removed: tuple[Path, ...] = ()
@@ -44,27 +46,24 @@ class UndoResult:
     appended: tuple[Path, ...] = ()
 
 
-def undo_operation(store: Store, wanted: str, config: Path, now: float, *, dry_run: bool = False) -> UndoResult:
-    """Takes an operation back, by default the last one that stands and is no undo itself.
+def undo_operation(store: Store, wanted: str, homes: Homes, now: float, *, dry_run: bool = False) -> UndoResult:
+    """Undo an operation, by default the last one that is in effect and is no undo itself.
 
-    Only while every ref still holds what the operation left there, and a file that it appended to ends with that:
-    raises ConflictError where one has gone on since. Files that it wrote below `config`, the agent's folder, go where
-    they are unchanged.
+    Raises ConflictError if a ref has moved since then, or a file that the operation appended to has changed. Files that
+    it wrote below `config`, the agent's folder, are deleted if they are unchanged.
     """
     found = _chosen_operation(store, wanted)
     if not found.wrote.appended and not found.wrote.cut:
-        return _undo_locked(store, found, config, now, dry_run=dry_run)
+        return _undo_locked(store, found, homes, now, dry_run=dry_run)
     session = layout.session_of_ref(found.moves[0].ref)
-    with locks.session_lock(store.beside, session, _LOCK_WAIT) as held:
-        if not held:
-            raise StoreError(f"a recorder is writing {session[:8]}", "Try again.")
-        return _undo_locked(store, found, config, now, session, dry_run=dry_run)
+    with file_append.writable_session(store.paths, session):
+        return _undo_locked(store, found, homes, now, session, dry_run=dry_run)
 
 
 def _undo_locked(
-    store: Store, found: Operation, config: Path, now: float, session: str = "", *, dry_run: bool
+    store: Store, found: Operation, homes: Homes, now: float, session: str = "", *, dry_run: bool
 ) -> UndoResult:
-    """The same, of an operation; `session` is the one to whose file it appended, and then its lock is held."""
+    """Undo an operation; the caller holds the lock of `session`, to whose file it appended, if any."""
     held = refs.read_all(store.path)
     for move in found.moves:
         if not has_only_end_commits(store, move.new, held.get(move.ref)) or _would_delete_again(move, found, held):
@@ -73,21 +72,22 @@ def _undo_locked(
                 "Nothing was changed. `sessgit ops` lists all operations.",
             )
     back = tuple(Move(move.ref, held.get(move.ref), move.old) for move in found.moves)
-    unchanged, changed = _written_files(found, config)
-    for path in unchanged:
-        append_undo.check_closed(path.stem, config)
+    unchanged, changed = _written_files(found, homes)
+    for made in filter(None, (agents.transcript_at(homes, path) for path in unchanged)):
+        file_append.check_closed(made.agent_id, homes)
     ends = str(back[0].old), str(back[0].new)
-    turned = append_undo.planned_changes(store, found, config, *ends) if session else []
+    turned = file_append.planned_changes(store, found, homes, *ends) if session else []
     cut = tuple(one.path for one in turned if one.data is None)
     appended = tuple(one.path for one in turned if one.data is not None)
+    original, redone = _original_operation(store, found)
     if dry_run:
-        return UndoResult(found, None, back, unchanged, changed, cut, appended)
+        return UndoResult(found, original, redone, None, back, unchanged, changed, cut, appended)
     if session:
-        append_undo.check_closed(store.state(str(held.get(found.moves[0].ref))).agent_id, config)
-    transaction.check_git()  # nothing is half done for want of git
-    wrote = append_undo.apply_change(store, found, turned, session, ends[1]) if session else None
+        file_append.check_closed(store.state(str(held.get(found.moves[0].ref))).agent_id, homes)
+    git.find_git()  # nothing is half done for want of git
+    wrote = file_append.apply_change(store, found, turned, session, ends[1]) if session else None
     # The files before the refs: a restore brings them back, but one that outlived its session would be recorded anew.
-    append_undo.delete_files(unchanged, config)
+    file_append.delete_files(unchanged, homes)
     try:
         done = perform_operation(store, "undo", f"undo: {found.summary}", back, now, undoes=found.id, wrote=wrote)
     except MovedError as error:
@@ -98,8 +98,8 @@ def _undo_locked(
             raise StoreError(str(error), hint) from error
         raise
     if session:
-        append_undo.delete_notes(store, session)
-    return UndoResult(found, done, back, unchanged, changed, cut, appended)
+        recorder_state.delete_intent(store.paths, session)
+    return UndoResult(found, original, redone, done, back, unchanged, changed, cut, appended)
 
 
 def _chosen_operation(store: Store, wanted: str) -> Operation:
@@ -117,13 +117,22 @@ def _chosen_operation(store: Store, wanted: str) -> Operation:
     return _check_undoable(found.operation)
 
 
+def _original_operation(store: Store, operation: Operation) -> tuple[Operation, bool]:
+    """Return the operation at the end of a chain of undos, and whether undoing the first one redoes it."""
+    every = {each.id: each for each in journal.read(store.paths)}
+    redone = False
+    while operation.undoes in every:
+        operation, redone = every[operation.undoes], not redone
+    return operation, redone
+
+
 def _is_next_undo(one: ListedOperation) -> bool:
-    """Whether an undo that names no operation may mean this one."""
+    """Return whether an undo without an id may undo this operation."""
     return one.standing == "done" and not one.operation.undoes and one.operation.command != BACKGROUND
 
 
 def _check_not_pruned(store: Store, found: Operation, every: Sequence[ListedOperation]) -> None:
-    """Raises ConflictError where what the operation took away was pruned, with the next one that can be taken back."""
+    """Raise ConflictError if what the operation removed was pruned; the hint names the next one to undo."""
 
     def is_there(one: Operation) -> bool:
         return all(move.old is None or store.repo.read_problem(move.old) != "missing" for move in one.moves)
@@ -151,7 +160,7 @@ def _check_undoable(found: Operation) -> Operation:
 
 
 def _would_delete_again(move: Move, operation: Operation, held: Mapping[str, str]) -> bool:
-    """Whether undoing a move would say that a session was deleted, and leave it there."""
+    """Return whether undoing a move would restore a tombstone while the session exists."""
     if not move.ref.startswith(layout.DELETED) or move.old is None:
         return False
     session = move.ref.removeprefix(layout.DELETED)
@@ -159,25 +168,25 @@ def _would_delete_again(move: Move, operation: Operation, held: Mapping[str, str
     return not places <= {other.ref for other in operation.moves}
 
 
-def _written_files(operation: Operation, config: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """The files that the operation wrote: those that are as it wrote them, and those that have changed."""
+def _written_files(operation: Operation, homes: Homes) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """Return the files that the operation wrote: the unchanged ones, and those that have changed."""
     unchanged, changed = list[Path](), list[Path]()
     for name, proof in operation.files.items():
         path = Path(name)
-        if not paths.is_inside(config, path):
+        if not homes.hold(path):
             continue  # no command of ours wrote there
         try:
             same = not path.is_symlink() and hashlib.sha256(path.read_bytes()).hexdigest() == proof
         except OSError:
             continue
         (unchanged if same else changed).append(path)
-    if any(path.match("projects/*/*.jsonl") and not path.name.startswith("agent-") for path in changed):
-        unchanged.clear()  # a transcript that stays keeps what lies beside it
+    if any(agents.is_place(client, path) for client in agents.clients(homes) for path in changed):
+        unchanged.clear()  # a transcript that stays keeps its sidecar files
     return tuple(unchanged), tuple(changed)
 
 
 def _shown_ref(ref: str) -> str:
-    """The ref as a person knows it."""
+    """Return the ref as messages show it."""
     for space in (layout.HEADS, layout.ARCHIVE, layout.DELETED, layout.TAGS):
         if ref.startswith(space):
             name = ref.removeprefix(space)

@@ -1,7 +1,6 @@
 """A git worktree of the project at the commit that it had at a turn, for a fork to be continued in.
 
-What comes back is what was committed. What was not, what git was not told of, and what lies outside of the repository
-does not.
+It has what was committed: no uncommitted changes, no untracked files, and nothing from outside of the repository.
 """
 
 from __future__ import annotations
@@ -9,15 +8,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from sessgit.branch.fork import ForkPlan, ForkResult, fork_session
 from sessgit.branch.undo import UndoResult
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError
 from sessgit.history.client_files import LocalPath
 from sessgit.history.code import git
 from sessgit.history.code.git import Env, Head
-from sessgit.store import project
+from sessgit.history.fork_point import ForkPoint
+from sessgit.model.conversation.session import Session
+from sessgit.store import layout, project, refs
 from sessgit.store.store import Store
 
 
@@ -41,7 +43,7 @@ class Worktree:
 def plan_worktree(folder: str, head: Head, path: Path | None, name: str, env: Env) -> Worktree:
     """The worktree that `make_worktree` makes, with all checked that can be; nothing is changed.
 
-    `folder` is the project. Without a path it lies beside the project's own folder, as `<project>-<name>`. Raises
+    `folder` is the project. Without a path it is next to the project's own folder, as `<project>-<name>`. Raises
     NotFoundError where the project or the commit is gone, ConflictError where something is at the path.
     """
     found = git.find_checkout(folder, env)
@@ -75,6 +77,21 @@ def remove_worktree(planned: Worktree, env: Env) -> None:
     git.run_change(planned.source, env, "worktree", "remove", "--force", *_add_arguments(planned))
 
 
+def fork_into_worktree(
+    store: Store, head: Session, point: ForkPoint, plan: ForkPlan, planned: Worktree, env: Env
+) -> ForkResult:
+    """Make a fork as `fork_session` does, in a worktree that is made first, and removed again if there is no fork in
+    the end."""
+    make_worktree(planned, env)
+    try:
+        return fork_session(store, head, point, replace(plan, project=planned.folder))
+    except BaseException:
+        # Where the session is there and only its files are not, `restore` writes them: for that folder.
+        if not refs.read(store.path, layout.head_ref(plan.id)):
+            remove_worktree(planned, env)
+        raise
+
+
 def worktrees_of_fork(store: Store, done: UndoResult, here: LocalPath) -> Iterator[tuple[str, str]]:
     """The worktree that a fork goes on in which was undone, and the folder of its repository; none for any other.
 
@@ -96,7 +113,7 @@ def _add_arguments(planned: Worktree) -> tuple[str, str]:
 
 
 def _default_path(folder: str, top: str, name: str) -> Path:
-    """Beside the main worktree, so that the worktrees of one project stand side by side."""
+    """Return a path next to the main worktree, so that the worktrees of one project are siblings."""
     main = Path(project.project_root(folder))
     own = main if (main / ".git").exists() else Path(top)
     return own.parent / f"{own.name}-{name}"

@@ -1,27 +1,28 @@
-"""A check-up of all that is no conversation: whether events are recorded, what lies about, the machine around it.
+"""`doctor`: whether recording works, and what is wrong with the store's files and the machine around them.
 
-What is wrong is told with what to do. The cures that lose nothing can be had at once; none deletes what is recorded.
+The contents of conversations are checked by `verify`. A fix never deletes recorded data.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sessgit import __version__
-from sessgit.check.doctoring import damage, machine, recording, storing
-from sessgit.check.doctoring.context import Ailment, Patient
+from sessgit.check import status
+from sessgit.check.doctoring import machine, recording, storage
+from sessgit.check.doctoring.context import DoctorContext
 from sessgit.errors import SessgitError
-from sessgit.model.finding import SEVERITIES, Finding, is_sound
+from sessgit.model.finding import Finding, is_sound, sorted_by_severity
 
 _ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Treated:
-    """A finding that was mended, in what words; or why it could not be."""
+class Fixed:
+    """A finding with what its fix did, or the `error` that it raised."""
 
     finding: Finding
     done: str = ""
@@ -30,11 +31,10 @@ class Treated:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What is wrong, what of it was mended, and which versions are at work; `curable` are those that `--fix` mends."""
+    """The findings that remain, those that were fixed, and the versions of the programs."""
 
     findings: tuple[Finding, ...]
-    curable: tuple[Finding, ...]
-    treated: tuple[Treated, ...]
+    fixed: tuple[Fixed, ...]
     version: str
     python: str
     git: str
@@ -45,48 +45,38 @@ class Diagnosis:
         return is_sound(self.findings)
 
 
-def examine(patient: Patient, *, fix: bool = False) -> Diagnosis:
-    """What is wrong; with `fix` after what can be mended safely was."""
-    found = _sorted(_every(patient))
-    treated: list[Treated] = []
+def diagnose(context: DoctorContext, *, fix: bool = False) -> Diagnosis:
+    """Return all findings; with `fix`, those that remain after every fix was tried."""
+    findings = sorted_by_severity(_findings(context))
+    fixed = list[Fixed]()
     for _ in range(_ROUNDS if fix else 0):
-        known = {one.finding for one in treated}
-        now = [ailment for ailment in found if ailment.cure is not None and ailment.finding not in known]
-        if not now:
+        tried = {one.finding for one in fixed}
+        fixable: dict[Callable[[], str], Finding] = {}
+        for finding in findings:
+            if finding.fix and finding not in tried:
+                fixable.setdefault(finding.fix, finding)  # several findings may have the same fix
+        if not fixable:
             break
-        treated += [_treated(ailment) for ailment in now]
-        found = _sorted(_every(patient))  # what is mended may show what else is wrong
-    return Diagnosis(
-        tuple(ailment.finding for ailment in found),
-        tuple(ailment.finding for ailment in found if ailment.cure is not None),
-        tuple(treated),
-        __version__,
-        platform.python_version(),
-        machine.git_version(patient),
-        tuple(machine.clients(patient)) if not patient.why else (),
-    )
+        fixed += map(_apply_fix, fixable.values())
+        findings = sorted_by_severity(_findings(context))  # a fix may reveal another problem
+    clients = machine.client_versions(context) if not context.error else []
+    git = machine.git_version(context)
+    return Diagnosis(tuple(findings), tuple(fixed), __version__, platform.python_version(), git, tuple(clients))
 
 
-def _every(patient: Patient) -> Iterator[Ailment]:
-    if patient.store in damage.shut(patient) and not os.access(patient.store, os.R_OK | os.X_OK):
-        yield from damage.may_not(patient)  # nothing in it can be looked at
+def _findings(context: DoctorContext) -> Iterator[Finding]:
+    blocked = status.blocked_folders(context.store)
+    yield from storage.check_access(context, blocked)
+    if context.store in blocked and not os.access(context.store, os.R_OK | os.X_OK):
         return
-    yield from recording.check(patient)
-    yield from damage.bones(patient)
-    if (patient.store / "HEAD").is_file():
-        yield from damage.check(patient)
-        if all(os.access(folder, os.R_OK | os.X_OK) for folder in damage.shut(patient)):
-            yield from storing.check(patient)
-    yield from machine.check(patient)
+    yield from recording.check(context)
+    yield from storage.check(context, blocked)
+    yield from machine.check(context)
 
 
-def _sorted(every: Iterator[Ailment]) -> list[Ailment]:
-    return sorted(every, key=lambda ailment: SEVERITIES.index(ailment.finding.severity))
-
-
-def _treated(ailment: Ailment) -> Treated:
-    assert ailment.cure is not None
+def _apply_fix(finding: Finding) -> Fixed:
+    assert finding.fix is not None
     try:
-        return Treated(ailment.finding, ailment.cure())
+        return Fixed(finding, finding.fix())
     except SessgitError as error:
-        return Treated(ailment.finding, error=f"{error}. {error.hint}".strip())
+        return Fixed(finding, error=f"{error}. {error.hint}".strip())

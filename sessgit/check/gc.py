@@ -1,25 +1,21 @@
-"""The store made small, and what was deleted made final."""
+"""`gc`: packs the store, and with `--prune` makes deletions final."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
+from sessgit import agents
 from sessgit.agents import new_file
 from sessgit.branch import delete, lost_refs
 from sessgit.branch.merging import interrupted
 from sessgit.errors import ConflictError, MovedError, SessgitError
 from sessgit.model import canonical, humanize
 from sessgit.model.progress import Progress, no_progress
-from sessgit.store import journal, layout, locks, maintenance, operations, refs, transaction
-from sessgit.store.fulltext import forget
-from sessgit.store.index import Index
+from sessgit.store import fulltext, journal, layout, locks, maintenance, operations, recorder_state, refs, transaction
+from sessgit.store.context import Context
 from sessgit.store.maintenance import ObjectCount
-from sessgit.store.packing import quarantine
-from sessgit.store.recorder import append_intent
-from sessgit.store.recorder import cursor as cursors
-from sessgit.store.remote import outgoing
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
@@ -28,8 +24,8 @@ _LOCK_WAIT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What the store held before and after; how many files of interrupted work went, how many tips that operations
-    had kept expired, and which deleted sessions are now gone for good."""
+    """The objects before and after, the numbers of removed leftovers and expired undo refs, and the deleted sessions
+    that are gone for good."""
 
     before: ObjectCount
     after: ObjectCount
@@ -38,118 +34,98 @@ class Collected:
     final: tuple[str, ...] = ()
 
 
-def collect(  # noqa: PLR0913 - the world, and what is asked for
-    store: Store,
-    index: Index,
-    config: Path,
-    now: float,
-    *,
-    keep: float,
-    prune: bool = False,
-    progress: Progress = no_progress,
-) -> Collected:
-    """Packs the store, and lets go of what operations took away more than `keep` seconds ago.
-
-    What interrupted work left goes too, also in `config`, the agent's folder. With `prune`, what was deleted is final:
-    its objects, its words, all that no ref leads to. Raises ConflictError where another process packs the store, or
-    writes to it when it is to be pruned.
-    """
+def collect(context: Context, *, keep: float, prune: bool = False, progress: Progress = no_progress) -> Collected:
+    """Pack the store, and delete what undo kept for more than `keep` seconds, and what interrupted commands left, also
+    in the client's folder. With `prune`, deletions are final: all unreachable objects go, and the words of deleted
+    sessions. Raises ConflictError if another process packs the store, or writes to it before a prune."""
+    store, homes, now = context.store, context.homes, context.now()
     store.repo.release()
-    with locks.maintenance_lock(store.beside, _LOCK_WAIT) as lock:
+    with locks.maintenance_lock(store.paths, _LOCK_WAIT) as lock:
         if not lock:
             raise ConflictError("another process is packing the store", "Nothing was changed. Try again later.")
         operations.finish_interrupted(store)
-        interrupted.delete_unfinished(store, config, now)
-        interrupted.finish_merges(store, config, now)
+        interrupted.delete_unfinished(store, homes, now)
+        interrupted.finish_merges(store, homes, now)
         before = maintenance.count_objects(store.path)
         leftovers = maintenance.delete_leftovers(store.path, now)
-        leftovers += append_intent.delete_finished_intents(store.beside, now - maintenance.STALE_SECONDS)
-        outgoing.delete_stale_folders(store.beside.state)
-        for folder in config.glob("projects/*/"):
-            if not folder.is_symlink():
+        leftovers += recorder_state.delete_finished_intents(store.paths, now - maintenance.STALE_SECONDS)
+        for agent, home in agents.clients(homes):
+            for folder in agent.home.transcript_folders(home):
                 new_file.sweep(folder)
-        quarantine.delete_stale_folders(store.beside)
         expired = _expire(store, now - keep)
         maintenance.pack_store(store.path, lock, full=True, progress=progress)
         lost = lost_refs.forget_other_refs(store)
         if prune and lost:
-            named = (
-                lost[0].ref if len(lost) == 1 else f"{humanize.format_count(len(lost), 'ref')}, {lost[0].ref} first,"
-            )
-            are, them = ("is", "it") if len(lost) == 1 else ("are", "them")
-            what = f"{named} {are} missing, and no command removed {them}: nothing was pruned"
+            is_one, count = len(lost) == 1, humanize.format_count(len(lost), "ref")
+            subject = f"{lost[0].ref} is" if is_one else f"{count}, {lost[0].ref} first, are"
+            what = f"{subject} missing, and no command removed {'it' if is_one else 'them'}: nothing was pruned"
             raise ConflictError(what, "`sessgit doctor --fix` restores what is lost.")
-        final = _prune(store, index, lock) if prune else ()
+        final = _prune(context, lock) if prune else ()
         return Collected(before, maintenance.count_objects(store.path), leftovers, expired, final)
 
 
 def doomed(store: Store) -> tuple[str, ...]:
-    """The deleted sessions that a prune now would make final: an undo can bring them back until then."""
+    """Return the deleted sessions that a prune would make final, and an undo can still restore."""
     deleted = delete.deleted_sessions(store.path)
-    return tuple(sorted(_keeping(store, deleted)[1])) if deleted else ()
+    return tuple(sorted({session for _, session in _refs_of_sessions(store, deleted)})) if deleted else ()
 
 
 def _expire(store: Store, moment: float) -> int:
-    """Deletes the refs that keep what operations took away before a moment."""
+    """Delete the undo refs of the operations before a moment; return how many."""
     limit = canonical.rfc3339(max(0.0, moment))
-    old = {operation.id for operation in journal.read(store.beside) if operation.time < limit}
+    old = {operation.id for operation in journal.read(store.paths) if operation.time < limit}
     kept = refs.read_all(store.path, layout.KEEP)
-    return _drop(store, {r: tip for r, tip in kept.items() if r.removeprefix(layout.KEEP).partition("-")[0] in old})
+    return _delete_refs(store, [ref for ref in kept if ref.removeprefix(layout.KEEP).partition("-")[0] in old])
 
 
-def _prune(store: Store, index: Index, lock: int) -> tuple[str, ...]:
-    """Whatever interrupts this, the next one finishes it: each part looks for itself what is left to be done."""
-    with locks.prune_lock(store.beside, _LOCK_WAIT) as alone:
+def _prune(context: Context, lock: int) -> tuple[str, ...]:
+    """Make deletions final; return the deleted sessions. Each step finds its own work, so that the next prune can
+    finish an interrupted one."""
+    store = context.store
+    with locks.prune_lock(store.paths, _LOCK_WAIT) as alone:
         if not alone:
-            raise ConflictError(
-                "a recorder or a command is writing", "The store was packed, but not pruned. Try again later."
-            )
+            hint = "The store was packed, but not pruned. Try again later."
+            raise ConflictError("a recorder or a command is writing", hint)
         deleted = delete.deleted_sessions(store.path)
-        kept, final = _keeping(store, deleted)
-        _drop(store, kept)
+        kept = _refs_of_sessions(store, deleted)
+        _delete_refs(store, {ref for ref, _ in kept})
         transaction.move_all(store.path, delete.stray_moves(store.path, deleted))
-        index.sync()
-        forget.forget_sessions(store.path, deleted)
-        forget.forget_unreachable(index)
-        journal.redact_sessions(store.beside, deleted)
+        context.index.sync()
+        fulltext.forget_sessions(store.path, deleted)
+        context.index.forget_unreachable()
+        journal.redact_sessions(store.paths, deleted)
         maintenance.prune(store.path, (lock, alone))
         store.repo.refresh_packs()
-        journal.redact_tags(store.beside, store.repo.has)
+        journal.redact_tags(store.paths, store.repo.has)
     for session in deleted:
-        store.beside.lock(f"session-{session}").unlink(missing_ok=True)
-        cursors.delete_cursor(store.beside, session)
-        append_intent.delete_intent(store.beside, session)
-    return tuple(sorted(final))
+        store.paths.lock(f"session-{session}").unlink(missing_ok=True)
+        recorder_state.delete_cursor(store.paths, session)
+        recorder_state.delete_intent(store.paths, session)
+    return tuple(sorted({session for _, session in kept}))
 
 
-def _keeping(store: Store, sessions: set[str]) -> tuple[dict[str, str], set[str]]:
-    """The refs that keep a commit of one of the sessions, in whatever history, and those sessions; of tracking refs
-    those of the sessions' own branches and tags."""
-    found, met = dict[str, str](), set[str]()
+def _refs_of_sessions(store: Store, sessions: set[str]) -> set[tuple[str, str]]:
+    """Return the undo refs whose histories hold commits of the sessions, and the tracking refs of their branches and
+    tags, each with every session that it keeps."""
+    owners = set[tuple[str, str]]()
     for ref, tip in refs.read_all(store.path, layout.KEEP).items():
-        try:
+        with suppress(SessgitError):
             commits = store.repo.first_parents(store.repo.peel(tip) or tip)
-            own = {store.message(commit.id).get("Session") for commit in commits} & sessions
-        except SessgitError:
-            continue  # what cannot be read is nobody's
-        if own:
-            found[ref] = tip
-            met |= own
+            owners |= {(ref, session) for commit in commits if (session := store.message(commit.id).get("Session"))}
     for ref, tip in refs.read_all(store.path, layout.REMOTES).items():
         space, name = layout.split_ref(ref)
         session = layout.session_of(name) if space in (layout.HEADS, layout.ARCHIVE) else ""
         if space == layout.TAGS:
             with suppress(SessgitError):
                 session = store.message(store.repo.peel(tip) or tip).get("Session")
-        if session in sessions:
-            found[ref] = tip
-            met.add(session)
-    return found, met
+        owners.add((ref, session))
+    return {(ref, session) for ref, session in owners if session in sessions}
 
 
-def _drop(store: Store, kept: dict[str, str]) -> int:
+def _delete_refs(store: Store, names: Collection[str]) -> int:
+    tips = refs.read_all(store.path)
     try:
-        transaction.move_all(store.path, [Move(ref, tip, None) for ref, tip in kept.items()])
+        transaction.move_all(store.path, [Move(ref, tips[ref], None) for ref in names if ref in tips])
     except MovedError as error:
         raise ConflictError("a ref was just changed", "Try again.") from error
-    return len(kept)
+    return len(names)

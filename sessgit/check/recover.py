@@ -1,9 +1,8 @@
-"""Conversations whose client is gone without having said so: recorded to their end, and so marked.
+"""`recover`: conversations whose client is gone without an end are recorded to their end.
 
-A client that is killed sends no event. Nothing here looks at a process but to see whether it is there. One that is
-killed in its very first turn may have sent none while its transcript was there: then no session is known. Its file is
-found by what it is, written since the hooks were installed and without an answer at its end: all other files that are
-not known were written while nothing was to be recorded, and are an import's.
+A client that is killed sends no event. If it is killed in its first turn, it may have sent none before, so the session
+is unknown: its transcript was written since the hooks were installed, and has no answer at its end. All other unknown
+transcripts were written while nothing was recorded, and are left to an import.
 """
 
 from __future__ import annotations
@@ -12,42 +11,34 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from sessgit import agents
 from sessgit.agents.line import Line
 from sessgit.agents.reader import Reader, no_redaction, opened
+from sessgit.agents.transcript import Transcript
 from sessgit.errors import SessgitError
 from sessgit.history import client_files, resolve
 from sessgit.history.views import body_of
-from sessgit.model import ids
-from sessgit.record import catch_up, open_turns
-from sessgit.record import privacy as private
-from sessgit.record.bulk import discovery
-from sessgit.record.privacy import Privacy
-from sessgit.store import layout, project, refs
-from sessgit.store.index import Index
-from sessgit.store.recorder import cursor as cursors
-from sessgit.store.sqlite.rows import Branch
-
-if TYPE_CHECKING:
-    from sessgit.store.store import Store
+from sessgit.record import catch_up, import_files, open_turns, privacy
+from sessgit.store import layout, project, recorder_state, refs
+from sessgit.store.context import Context
+from sessgit.store.index import Branch
 
 SETTLED = 5.0
-"""Seconds after which a transcript is at rest where clients say that they live: what was buffered is written."""
+"""Seconds without a write after which a client has written everything, if clients say which of them run."""
 
-_TELLING = (2, 1)
-"""The first version of the client that says which of its processes live; of older ones a longer silence must do."""
+_FIRST_WITH_PROCESSES = (2, 1)
+"""The first version of the client that says which of its processes run."""
 _VERSION = re.compile(r"(\d{1,5})\.(\d{1,5})")
 
 Cut = Literal["", "call", "answer"]
-"""What the last turn lacks: the result of a call, or an answer to its prompt or to what came last; or nothing, also
-where a person stopped it."""
+"""What the last turn lacks: the result of a call, or an answer; nothing if a user interrupted it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """A session as it is recorded now; `turns` counts those that were recorded, or grew."""
+    """A session as it is recorded now; `turns` counts those that are new, or grew."""
 
     branch: Branch
     turns: int
@@ -64,8 +55,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A session whose transcript was written just now, by whom nothing says, and after how many seconds it is taken for
-    left."""
+    """A session whose transcript was just written, and the seconds after which it counts as abandoned."""
 
     session: str
     seconds: float
@@ -73,7 +63,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was recovered, the session that was active last first, what could not be, and what may be later."""
+    """The recovered sessions, the latest first, those that could not be, and those that may be later."""
 
     sessions: tuple[Recovered, ...]
     errors: tuple[Failure, ...]
@@ -81,190 +71,177 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class _Left:
-    """A transcript that no client seems to have open, and what is known of its session: `branch` is None where nothing
-    of it is recorded. `version` is the client's."""
+class _Abandoned:
+    """A transcript that no client has open; `branch` is None if nothing of it is recorded, `version` the client's."""
 
-    session: str
-    agent_id: str
-    path: Path
+    file: Transcript
     project: str
     version: str
     branch: Branch | None = None
 
+    def seconds_left(self, now: float) -> float:
+        """Return the seconds until the file was unchanged for long enough."""
+        version = _VERSION.match(self.version)
+        has_processes = version is not None and (int(version[1]), int(version[2])) >= _FIRST_WITH_PROCESSES
+        needed = SETTLED if has_processes else catch_up.QUIET_SECONDS
+        return min(max(0.0, _modified(self.file.path) + needed - now), needed)
 
-def recover(  # noqa: PLR0913 - whose, where to, and when
-    open_store: Callable[[], Store],
-    index: Index,
-    config: Path,
-    privacy: Privacy,
-    folder: str | None,
-    *,
-    clock: Callable[[], float],
-    wait: Callable[[float], None],
+
+def recover(
+    context: Context, folder: str | None, *, clock: Callable[[], float], wait: Callable[[float], None]
 ) -> Outcome:
-    """Records each session that was left by a client that is gone to the end of its transcript, of the project at
-    `folder` or of all.
+    """Record each abandoned session of the project at `folder`, or of all projects, to the end of its transcript.
 
-    A session of which nothing is left to record is not among them, nor one of a project that is off; no git library is
-    loaded where there is none. One that cannot be recorded is named in the result, and the others go on. A file that
-    will be at rest within seconds is waited for; one that takes longer is named. Raises UsageError where nothing may be
-    recorded because a command asks.
+    The result has no sessions that were complete, or whose project is off. A session that cannot be recorded does not
+    stop the others. A file that settles within seconds is waited for. Raises UsageError if no command may record.
     """
-    private.check_on(off=privacy.off)
-    found, errors, waiting = list[Recovered](), list[Failure](), list[Waiting]()
-    left = [*_left(index, config, privacy, folder), *_unknown(index, config, privacy, folder)]
+    privacy.check_on(off=context.privacy.off)
+    abandoned = [
+        one
+        for one in (*_known_sessions(context, folder), *_unknown_sessions(context, folder))
+        if privacy.transcript_verdict(context.privacy, one.file.path, one.project).recorded
+    ]
     now = clock()
-    soon = max((rest for one in left if (rest := _rest(one, now)) <= SETTLED), default=0.0)
+    soon = max((left for one in abandoned if (left := one.seconds_left(now)) <= SETTLED), default=0.0)
     if soon > 0:
         wait(soon)
         now = clock()
-    for one in left:
-        if _is_open(config, index, one):  # asked again: a client may have been writing that it lives
+    recovered, errors, waiting = list[Recovered](), list[Failure](), list[Waiting]()
+    for one in abandoned:
+        if _is_open(context, one):  # a client may have started since
             continue
-        if (rest := _rest(one, now)) > 0:
-            waiting.append(Waiting(one.session, rest))
+        if (seconds := one.seconds_left(now)) > 0:
+            waiting.append(Waiting(one.file.session, seconds))
             continue
         try:
-            done = _recorded(open_store, index, one, config, privacy)
+            recovered += _record(context, one)
         except SessgitError as error:
-            errors.append(Failure(one.session, str(error)))
-            continue
-        if isinstance(done, Failure):
-            errors.append(done)
-        elif done is not None:
-            found.append(done)
-    found.sort(key=lambda one: (one.branch.state.updated, one.branch.name), reverse=True)
-    return Outcome(tuple(found), tuple(errors), tuple(waiting))
+            errors.append(Failure(one.file.session, str(error)))
+    recovered.sort(key=lambda one: (one.branch.state.updated, one.branch.name), reverse=True)
+    return Outcome(tuple(recovered), tuple(errors), tuple(waiting))
 
 
-def _left(index: Index, config: Path, privacy: Privacy, folder: str | None) -> Iterator[_Left]:
-    """The sessions that nobody ended, or that have gone on since, and whose client is gone."""
+def _known_sessions(context: Context, folder: str | None) -> Iterator[_Abandoned]:
+    """Yield the sessions that did not end, or went on since, and whose client is gone."""
+    index, homes = context.index, context.homes
     outlines = [outline for outline in index.outlines() if outline.turns and not outline.archived]
-    if folder is not None:
-        outlines = resolve.outlines_in_project(outlines, folder)
-    beside = layout.StorePaths(index.path)
-    for outline in outlines:
+    paths = layout.StorePaths(index.path)
+    for outline in resolve.outlines_in_project(outlines, folder) if folder is not None else outlines:
         branch = index.branch(outline.name)
-        path = client_files.transcript_place(config, branch.state, beside) if branch else None
-        if branch is None or path is None or not agents.at(config).home.is_transcript(config, path):
+        path = client_files.transcript_place(homes, branch.state, paths) if branch else None
+        file = agents.transcript_at(homes, path) if path else None
+        if branch is None or path is None or file is None:
             continue
         state = branch.state
-        if state.state != "active" and catch_up.is_level(beside, branch.name, path, final=True):
+        if state.state != "active" and catch_up.is_level(paths, branch.name, path, final=True):
             continue
-        one = _Left(state.id, state.agent_id, path, state.project, state.agent_version, branch)
-        left = _is_begun(index, beside, branch, path) and not _is_open(config, index, one)
-        if left and private.transcript_verdict(privacy, path, state.project).recorded:
+        one = _Abandoned(file, state.project, state.agent_version, branch)
+        if _was_written_here(context, branch, path) and not _is_open(context, one):
             yield one
 
 
-def _unknown(index: Index, config: Path, privacy: Privacy, folder: str | None) -> Iterator[_Left]:
-    """The transcripts whose sessions nobody knows, and whose clients were killed before that: they were written since
-    the hooks were installed, and nobody has answered at their end."""
+def _unknown_sessions(context: Context, folder: str | None) -> Iterator[_Abandoned]:
+    """Yield the transcripts of unknown sessions that were written since the hooks were installed, and have no answer at
+    their end."""
+    index, homes = context.index, context.homes
     try:
         since = layout.StorePaths(index.path).hook.stat().st_mtime
-    except OSError:  # nothing is recorded by itself
+    except OSError:  # no hooks, so nothing is recorded by itself
         return
-    held = (ref.removeprefix(space) for space in layout.REF_SPACES for ref in refs.read_all(index.path, space))
-    known = set(map(layout.session_of, held))
-    here = project.project_key(folder) if folder is not None else None
-    for path in agents.at(config).home.transcripts(config):
-        session = ids.session_id(path.stem)
-        if session in known or _modified(path) < since or not discovery.is_named_by_id(path):
+    names = (ref.removeprefix(space) for space in layout.REF_SPACES for ref in refs.read_all(index.path, space))
+    known = set(map(layout.session_of, names))
+    key = project.project_key(folder) if folder is not None else None
+    for file in agents.transcripts(homes):
+        if file.session in known or _modified(file.path) < since or not import_files.is_named_by_id(file.path):
             continue
-        one = _cut_short(path, session)
-        if one is None or _is_open(config, index, one):
+        one = _unanswered(file)
+        if one is None or _is_open(context, one):
             continue
-        is_wanted = here is None or project.project_key(index.here(one.project)) == here
-        if is_wanted and private.transcript_verdict(privacy, path, one.project).recorded:
+        if key is None or project.project_key(index.here(one.project)) == key:
             yield one
 
 
-def _cut_short(path: Path, session: str) -> _Left | None:
-    """What a transcript says of its session; None where the model has answered at its end, or nobody has asked."""
-    agent, said = agents.of_file(path), dict[str, str]()
+def _unanswered(file: Transcript) -> _Abandoned | None:
+    """Return what a transcript says about its session, None if an answer is at its end, or there is no prompt."""
+    agent, values = agents.named(file.agent), dict[str, str]()
 
     def noted(lines: Iterable[Line]) -> Iterator[Line]:
         for line in lines:
             if line.cwd:
-                said.setdefault("folder", line.cwd)
+                values.setdefault("folder", line.cwd)
             if line.version:
-                said["version"] = line.version
+                values["version"] = line.version
             yield line
 
     try:
-        with opened(path) as source:
-            if not agent.lines.is_cut_short(noted(Reader(source, 0, no_redaction, agent.lines.make).lines())):
+        with opened(file.path) as source:
+            if not _is_cut_short(noted(Reader(source, 0, no_redaction, agent.lines.make).lines())):
                 return None
     except (SessgitError, OSError):
         return None
-    return _Left(session, path.stem, path, said.get("folder", ""), said.get("version", ""))
+    return _Abandoned(file, values.get("folder", ""), values.get("version", ""))
 
 
-def _is_begun(index: Index, beside: layout.StorePaths, branch: Branch, path: Path) -> bool:
-    """Whether a client wrote the file here: not where it is a fork that nobody has opened, whatever was brought to it,
-    nor one that was restored from another machine, where the conversation may be going on."""
-    origin = branch.state.origin
+def _is_cut_short(lines: Iterable[Line]) -> bool:
+    """Return whether the lines of a transcript end in the middle of a turn: the model has not answered at its end."""
+    last: Line | None = None
+    for line in lines:
+        if line.is_prompt or (last is not None and line.is_work and not line.is_sidechain):
+            last = line
+    return last is not None and not last.is_end
+
+
+def _was_written_here(context: Context, branch: Branch, path: Path) -> bool:
+    """Return whether a client wrote to the file here. Nobody may have opened a fork, also one with merged turns; and a
+    conversation that was restored from another machine may go on there."""
+    paths, origin = layout.StorePaths(context.index.path), branch.state.origin
     prefix = origin.prefix if origin else 0
     try:
-        if path.stat().st_size <= prefix or cursors.load_cursor(beside, branch.name) is None:
+        if path.stat().st_size <= prefix or recorder_state.load_cursor(paths, branch.name) is None:
             return False
     except OSError:
         return False
-    if origin is None or not prefix or not catch_up.is_level(beside, branch.name, path):
+    if origin is None or not prefix or not catch_up.is_level(paths, branch.name, path):
         return True
-    own = index.turns(branch.name, origin.turn + bool(origin.cell) + 1)
-    return not own or not all(row.message.get("Origin") for row in own)
-
-
-def _rest(one: _Left, now: float) -> float:
-    """In how many seconds the file will have been at rest for as long as it takes; 0 where it is."""
-    version = _VERSION.match(one.version)
-    tells = version is not None and (int(version[1]), int(version[2])) >= _TELLING
-    needed = SETTLED if tells else catch_up.QUIET_SECONDS
-    return min(max(0.0, _modified(one.path) + needed - now), needed)
+    own = context.index.turns(branch.name, origin.turn + bool(origin.cell) + 1)
+    return not own or not all(row.trailer("Origin") for row in own)
 
 
 def _modified(path: Path) -> float:
     try:
         return path.stat().st_mtime
-    except OSError:  # it is gone: whoever records it says so
+    except OSError:  # it is gone, which recording will report
         return 0.0
 
 
-def _is_open(config: Path, index: Index, one: _Left) -> bool:
-    """Whether a client or a program has the session open."""
-    return agents.at(config).home.is_open(config, one.agent_id) or open_turns.is_open(
-        layout.StorePaths(index.path), one.session
-    )
+def _is_open(context: Context, one: _Abandoned) -> bool:
+    """Return whether a client or a program has the session open."""
+    paths = layout.StorePaths(context.index.path)
+    return agents.is_open(context.homes, one.file.agent_id) or open_turns.is_open(paths, one.file.session)
 
 
-def _recorded(
-    open_store: Callable[[], Store], index: Index, one: _Left, config: Path, privacy: Privacy
-) -> Recovered | Failure | None:
-    """The session recorded to its end; None where it is as it was, or must stay so."""
-    before = {row.commit for row in index.turns(one.session)}
-    caught = catch_up.record_file(open_store, index, one.path, config, privacy, project=one.project, final=True)
-    if caught.off:
-        return None
-    if not caught.level:
-        return Failure(one.session, caught.why)
-    index.sync(one.session)
-    now = index.branch(one.session)
-    if now is None:
-        return None
-    turns = sum(row.commit not in before for row in index.turns(one.session))
-    if not turns and one.branch is not None and now.state.state == one.branch.state.state:
-        return None
-    return Recovered(now, turns, _cut(open_store(), index, now))
+def _record(context: Context, one: _Abandoned) -> Iterator[Recovered]:
+    """Record a session to its end; yield it if that changed it. Raises SessgitError if it cannot be recorded."""
+    index = context.index
+    before = {row.commit for row in index.turns(one.file.session)}
+    result = catch_up.record_file(context, one.file, project=one.project, final=True)
+    if result.off:
+        return
+    if not result.level:
+        raise SessgitError(result.why)
+    index.sync(one.file.session)
+    branch = index.branch(one.file.session)
+    turns = sum(row.commit not in before for row in index.turns(one.file.session))
+    if branch is not None and (turns or one.branch is None or branch.state.state != one.branch.state.state):
+        yield Recovered(branch, turns, _cut(context, branch))
 
 
-def _cut(store: Store, index: Index, branch: Branch) -> Cut:
-    cells, rows = store.cells(branch.tip, branch.state.turns), index.turns(branch.name)
+def _cut(context: Context, branch: Branch) -> Cut:
+    cells, rows = context.store.cells(branch.tip, branch.state.turns), context.index.turns(branch.name)
     if any(cell.ok is None for cell in cells):
         return "call"
     is_answered = bool(cells) and cells[-1].type != "tool"
     if is_answered or branch.state.state == "interrupted" or not rows:
         return "" if rows else "answer"
-    about, _ = agents.of(branch.state).content.told(body_of(store, branch.tip, rows[-1]))
-    return "" if about.answer and not about.calls else "answer"  # without a model the program itself said it
+    about, _ = agents.of(branch.state).content.told(body_of(context.store, branch.tip, rows[-1]))
+    return "" if about.answer and not about.calls else "answer"  # the program itself said it, without a model

@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit import agents
+from sessgit.agents import Client
 from sessgit.errors import SessgitError, StoreError
-from sessgit.history import lost_sessions
-from sessgit.model import ids
-from sessgit.record import catch_up
+from sessgit.history import lost_sessions, stats
+from sessgit.model.config import Privacy
+from sessgit.model.homes import Homes
+from sessgit.model.humanize import quote_for_shell
+from sessgit.record import catch_up, import_files
 from sessgit.record import privacy as private
-from sessgit.record.bulk import discovery
-from sessgit.record.privacy import Privacy, Verdict
-from sessgit.store import layout, locks, log, project, refs
-from sessgit.store.index import Index
+from sessgit.record.privacy import Verdict
+from sessgit.store import layout, locks, log, project, recorder_state, refs, spool, stub
+from sessgit.store.index import Index, Outline
 from sessgit.store.layout import StorePaths
 from sessgit.store.log import LogEntry
-from sessgit.store.recorder import last_turn, spool, stub
-from sessgit.store.recorder.last_turn import LatestTurn
-from sessgit.store.sqlite.rows import Outline
+from sessgit.store.recorder_state import LatestTurn
 
+INSTALL = "sessgit install"
 WEEK = 7 * 86_400
 _DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Whether events of the client reach the store; `why` not, or what is odd, in words for a person."""
+    """Whether events of the client reach the store; the `problem`, also if they do; the command that solves it."""
 
     on: bool
-    why: str = ""
+    problem: str = ""
+    hint: str = ""
+
+    @property
+    def why(self) -> str:
+        """The problem with its solution."""
+        return ": ".join(filter(None, (self.problem, self.hint)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,30 +102,31 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A transcript of the client: its session, when it was last written, and whether it is recorded at all."""
+    """A transcript of a client: its session, when it was last written, whether it is recorded at all, and the agent."""
 
     path: Path
     session: str
     modified: float
     known: bool
+    agent: str
 
 
-def status(store: Path, config: Path, index: Index | None, privacy: Privacy, *, cwd: str, now: float) -> Status:
-    """The state of the recording into the store at a path, whether there is one or not."""
+def status(store: Path, homes: Homes, index: Index | None, privacy: Privacy, *, cwd: str, now: float) -> Status:
+    """Return the state of the recording into the store at a path; there may be none."""
     outlines = index.outlines() if index else []
     projects = {outline.name: outline.project for outline in outlines}
     deleted = {ref.removeprefix(layout.DELETED) for ref in refs.read_all(store, layout.DELETED)} if index else set()
     held = {*projects, *deleted}
-    files = [file for file in _files(config, projects) if file.session not in deleted]
+    files = [file for file in _files(homes, projects) if file.session not in deleted]
     is_recorded = private.recorded_filter(privacy, projects)
     return Status(
-        recording(store, config),
+        recording(store, homes),
         project.project_root(cwd),
         private.verdict(privacy, cwd),
-        _contents(store, config, outlines, index) if index else None,
-        _deleting(StorePaths(store), config, files, held, is_recorded, now),
+        _contents(store, homes, outlines, index) if index else None,
+        _deleting(StorePaths(store), homes, files, held, is_recorded, now),
         sum(
-            not file.known and is_recorded(file.path, file.session) and discovery.is_new(file.path, held)
+            not file.known and is_recorded(file.path, file.session) and import_files.is_new(file.path, held)
             for file in files
         ),
         tuple(log.entries(StorePaths(store).log)),
@@ -126,106 +136,143 @@ def status(store: Path, config: Path, index: Index | None, privacy: Privacy, *, 
     )
 
 
-def waiting(beside: StorePaths, now: float) -> Waiting | None:
+def waiting(paths: StorePaths, now: float) -> Waiting | None:
     """Return what waits to be recorded, or None where nothing does, or the spool cannot be read."""
     try:
-        events = [event for event in spool.waiting_events(beside.spool, now) if isinstance(event, spool.Event)]
+        events = [event for event in spool.waiting_events(paths.spool, now) if isinstance(event, spool.Event)]
     except StoreError:
         return None
-    return Waiting(len(events), events[0].received, locks.is_recorder_running(beside)) if events else None
+    return Waiting(len(events), events[0].received, locks.is_recorder_running(paths)) if events else None
 
 
-def recording(store: Path, config: Path) -> Recording:
-    """Whether the client's settings run a stub of this store that can start its recorder."""
+def recording(store: Path, homes: Homes) -> Recording:
+    """Return whether events are recorded: the hooks are in order, and this user may write to the store."""
+    hooks = hooks_status(store, homes)
+    return Recording(False, blocked_reason(store)) if hooks.on and blocked_folders(store) else hooks
+
+
+def blocked_folders(store: Path) -> list[Path]:
+    """Return the existing folders in which this user may not read and write, and which recording needs."""
+    paths, objects, heads = StorePaths(store), store / "objects", store / "refs" / "heads"
+    folders = (store, paths.spool, paths.state, paths.locks, objects, objects / "pack", heads.parent, heads)
+    return [path for path in folders if _is_folder(path) and not os.access(path, os.R_OK | os.W_OK | os.X_OK)]
+
+
+def blocked_reason(store: Path) -> str:
+    """Return why nothing can be recorded if a folder of the store is blocked, with the command to allow it."""
+    return f"no permission to read and write in the store: {unblock_command(store)}"
+
+
+def unblock_command(store: Path) -> str:
+    """Return the shell command that gives this user access to the whole store."""
+    return f"chmod -R u+rwX {quote_for_shell(str(store))}"
+
+
+def _is_folder(path: Path) -> bool:
     try:
-        found = agents.at(config).hooks.installed(agents.at(config).hooks.read(config / "settings.json").document)
+        return path.is_dir()
+    except OSError:  # a folder above it may not be read, which is its own problem
+        return False
+
+
+def hooks_status(store: Path, homes: Homes) -> Recording:
+    """Return whether the settings of a client run a stub of this store that can start its recorder."""
+    states = [_hooks_status(store, client) for client in agents.hooked_clients(homes)]
+    return next((recording for recording in states if recording.on), states[-1])
+
+
+def _hooks_status(store: Path, client: Client) -> Recording:
+    hooks = client.agent.hooks
+    try:
+        installed = hooks.installed(hooks.read(hooks.settings_file(client.folder)).document)
     except SessgitError as error:
         return Recording(False, f"cannot read the client's settings: {error}")
     hook = StorePaths(store).hook
-    others = sorted(path for path in found.stubs if Path(path) != hook)
-    if not found.entries and not found.plugin:
-        return Recording(False, "no hooks are installed: sessgit install")
-    if found.hooks_disabled:
+    others = sorted(path for path in installed.stubs if Path(path) != hook)
+    if not installed.entries and not installed.plugin:
+        return Recording(False, "no hooks are installed", INSTALL)
+    if installed.hooks_disabled:
         return Recording(False, "the client's settings disable all hooks (disableAllHooks)")
-    if found.entries and str(hook) not in found.stubs:
-        return Recording(False, f"the hooks record into another store: {Path(others[0]).parent}")
+    if installed.entries and str(hook) not in installed.stubs:
+        return Recording(False, f"the hooks record into another store, {Path(others[0]).parent}", INSTALL)
     if not StorePaths(store).spool.is_dir():
-        return Recording(False, f"{StorePaths(store).spool} is missing, so events are dropped: sessgit install")
+        return Recording(False, f"{StorePaths(store).spool} is missing, so events are dropped", INSTALL)
     if not hook.is_file():
-        return Recording(False, f"{hook} is missing: sessgit install")
+        return Recording(False, f"{hook} is missing", INSTALL)
     python = stub.stub_interpreter(store)
     if not os.access(python, os.X_OK):
-        return Recording(False, f"the hook starts {python or 'no program'}, which is gone: sessgit install")
-    missing = [event for event in agents.at(config).hooks.HOOK_EVENTS if found.entries and event not in found.events]
+        return Recording(False, f"the hook starts {python or 'no program'}, which is gone", INSTALL)
+    missing = [event for event in hooks.HOOK_EVENTS if installed.entries and event not in installed.events]
     if missing:
-        return Recording(True, f"no hook for {', '.join(missing)}: sessgit install")
-    if found.entries and found.plugin:
-        return Recording(True, f"twice: both the settings and the plugin {found.plugin} run the hooks")
+        return Recording(True, f"no hook for {', '.join(missing)}", INSTALL)
+    if installed.entries and installed.plugin:
+        return Recording(True, f"twice: both the settings and the plugin {installed.plugin} run the hooks")
     return Recording(True)
 
 
-def _files(config: Path, known: Collection[str]) -> Iterator[_File]:
-    for path in agents.at(config).home.transcripts(config):
+def _files(homes: Homes, known: Collection[str]) -> Iterator[_File]:
+    for file in agents.transcripts(homes):
         try:
-            modified = path.stat().st_mtime
+            modified = file.path.stat().st_mtime
         except OSError:  # deleted meanwhile
             continue
-        session = ids.session_id(path.stem)
-        yield _File(path, session, modified, session in known)
+        yield _File(file.path, file.session, modified, file.session in known, file.agent)
 
 
-def _contents(store: Path, config: Path, outlines: Sequence[Outline], index: Index) -> Contents:
-    sessions, turns = index.counts()
+def _contents(store: Path, homes: Homes, outlines: Sequence[Outline], index: Index) -> Contents:
+    sessions, turns = index.count_sessions(), stats.count_turns(index)
     held = [outline for outline in outlines if outline.turns]
     last = max(held, key=lambda outline: outline.updated, default=None)
-    note = last_turn.load(StorePaths(store))
+    note = recorder_state.load_latest(StorePaths(store))
     if note is not None and (last is None or (note.session, note.turn) != (last.name, last.turns)):
         note = None
-    only_here = len(lost_sessions.lost_sessions(index, config))
+    only_here = len(lost_sessions.lost_sessions(index, homes))
     return Contents(sessions, turns, sum(_sizes(store)), index.raw_size(), last, note, only_here)
 
 
-def unrecorded_soon(store: Path, config: Path, index: Index, privacy: Privacy, now: float) -> list[Path]:
-    """The transcripts that the client deletes within a week, that may be recorded, and are not to their end."""
+def unrecorded_soon(store: Path, homes: Homes, index: Index, privacy: Privacy, now: float) -> list[Path]:
+    """Return the transcripts that the client deletes within a week, and that are not recorded to their end though they
+    may be."""
     projects = {outline.name: outline.project for outline in index.outlines()}
-    _, soon = _expiring(config, list(_files(config, projects)), now)
+    _, soon = _expiring(homes, list(_files(homes, projects)), now)
     is_recorded = private.recorded_filter(privacy, projects)
     missing = (file for file in soon if _is_missing(StorePaths(store), file, projects))
     return [file.path for file in missing if is_recorded(file.path, file.session)]
 
 
 def _deleting(
-    beside: StorePaths,
-    config: Path,
+    paths: StorePaths,
+    homes: Homes,
     files: Sequence[_File],
     held: Collection[str],
     is_recorded: Callable[[Path, str], bool],
     now: float,
 ) -> Deleting | None:
-    """What goes within a week, or None where nothing does or the client's settings cannot be read."""
-    days, soon = _expiring(config, files, now)
+    """Return what the client deletes within a week, or None if that is nothing or its settings cannot be read."""
+    days, soon = _expiring(homes, files, now)
     if not soon:
         return None
-    missing = [file for file in soon if _is_missing(beside, file, held)]
+    missing = [file for file in soon if _is_missing(paths, file, held)]
     off = sum(not is_recorded(file.path, file.session) for file in missing)
     first = min(file.modified for file in soon) + days * _DAY
     return Deleting(len(soon), days, first, len(missing), off)
 
 
-def _expiring(config: Path, files: Sequence[_File], now: float) -> tuple[float, list[_File]]:
-    """After how many days the client deletes a transcript, and those that it deletes within a week."""
-    try:
-        days = agents.at(config).hooks.cleanup_days(agents.at(config).hooks.read(config / "settings.json").document)
-    except SessgitError:
-        return 0.0, []
-    return days, [file for file in files if file.modified + days * _DAY < now + WEEK]
+def _expiring(homes: Homes, files: Sequence[_File], now: float) -> tuple[float, list[_File]]:
+    """Return after how many days, at the least, a client deletes a transcript, and those deleted within a week."""
+    days = dict[str, float]()
+    for agent, folder in agents.hooked_clients(homes):
+        with suppress(SessgitError):
+            days[agent.name] = agent.hooks.cleanup_days(agent.hooks.read(agent.hooks.settings_file(folder)).document)
+    soon = [file for file in files if file.modified + days.get(file.agent, math.inf) * _DAY < now + WEEK]
+    return min((days[file.agent] for file in soon), default=0.0), soon
 
 
-def _is_missing(beside: StorePaths, file: _File, held: Collection[str]) -> bool:
-    """Whether anything of a transcript is not recorded that can be, where these are the sessions of which that is."""
+def _is_missing(paths: StorePaths, file: _File, held: Collection[str]) -> bool:
+    """Return whether a transcript has lines that could be recorded and are not; `held` are the known sessions."""
     if not file.known:
-        return discovery.is_new(file.path, held)
-    return not catch_up.is_level(beside, file.session, file.path)
+        return import_files.is_new(file.path, held)
+    return not catch_up.is_level(paths, file.session, file.path)
 
 
 def _sizes(folder: Path) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""The program `sessgit`: its commands by name, and what becomes of an error."""
+"""The program `sessgit`: its commands by name, and how it exits on an error."""
 
 from __future__ import annotations
 
@@ -13,38 +13,96 @@ from itertools import chain
 from typing import Any, NoReturn, TextIO
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from sessgit import __version__
-from sessgit.cli import render
-from sessgit.cli.arguments import completion, options
-from sessgit.cli.arguments.light_parser import Light
+from sessgit.cli import completion, frame, render
+from sessgit.cli.parser import Command, Light
 from sessgit.errors import ROOM, SessgitError, StoreError, UnreadableError, UsageError
 
 GROUPS = {
-    "Everyday": (
-        "install", "status", "ls", "log", "show", "search", "diff", "fork", "resume", "restore", "merge", "undo",
-    ),
-    "Record": ("uninstall", "on", "off", "import", "recover"),
-    "Find and share": ("tree", "stats", "watch", "export", "id"),
-    "Branch and organize": ("pick", "rename", "edit", "tag", "pad", "archive", "unarchive", "delete", "ops"),
-    "Look inside turns": ("cells", "deps", "why", "replay", "bisect", "bridge"),
-    "Synchronize": ("remote", "push", "pull", "sync"),
-    "Maintain the store": ("config", "verify", "repair", "doctor", "gc", "purge"),
-}  # fmt: skip
-"""The commands by task, those that everybody needs first."""
+    "Everyday": {
+        "install": "Record every conversation from now on",
+        "status": "Show what is recorded and what needs attention",
+        "ls": "List the conversations of this project",
+        "log": "Show the turns of a conversation, newest first",
+        "show": "Show a conversation, a turn or a cell",
+        "search": "Search what was said and done",
+        "diff": "Compare two conversations",
+        "fork": "Fork a conversation at a turn",
+        "resume": "Continue a conversation in the client",
+        "restore": "Write back the client's files of a conversation",
+        "merge": "Merge another conversation into this one",
+        "undo": "Undo a command: the last one, or OP",
+    },
+    "Record": {
+        "uninstall": "Stop recording",
+        "on": "Record a project again after `sessgit off`",
+        "off": "Stop recording a project",
+        "import": "Import older conversations",
+        "recover": "Find conversations whose client was killed",
+    },
+    "Find and share": {
+        "tree": "Draw conversations, their forks and merges",
+        "stats": "Show tokens, cost, model calls and tool calls",
+        "watch": "Show changes as they happen, until Ctrl-C",
+        "export": "Export a conversation as a document",
+        "id": "Print the full id of a session",
+    },
+    "Branch and organize": {
+        "pick": "Copy turns of other conversations into this one",
+        "rename": "Give a conversation a name",
+        "edit": "Edit a conversation's description and labels",
+        "tag": "Tag a turn, or list the tags",
+        "pad": "Show or edit the scratchpad of a conversation",
+        "archive": "Hide conversations without deleting them",
+        "unarchive": "Take conversations out of the archive",
+        "delete": "Delete conversations",
+        "ops": "List what commands did, newest first",
+    },
+    "Look inside turns": {
+        "cells": "List the cells of a conversation, oldest first",
+        "deps": "Show all cells that a cell depends on",
+        "why": "Show which calls wrote a file, and why",
+        "replay": "Run cells again and compare the results",
+        "bisect": "Find the turn in which something broke",
+        "bridge": "Answer a program's questions about a session",
+    },
+    "Synchronize": {
+        "remote": "List, add or remove remotes",
+        "push": "Send conversations to a remote",
+        "pull": "Fetch conversations from a remote",
+        "sync": "Pull, then push what sync.include selects",
+    },
+    "Maintain the store": {
+        "config": "Show or change the settings",
+        "verify": "Check the store for damage",
+        "repair": "Repair a broken conversation",
+        "doctor": "Check that recording works",
+        "gc": "Pack the store",
+        "purge": "Remove a value from the whole history, for good",
+    },
+}
+"""The commands by task, those that most users need first, each with the first sentence of its help."""
 COMMANDS = tuple(chain.from_iterable(GROUPS.values()))
-MODULES = {
-    "import": "import_", "on": "switch", "off": "switch", "unarchive": "archive", "uninstall": "install",
-    "pick": "merge", "pull": "sync", "push": "sync",
-}  # fmt: skip
+_SHARED_MODULES = {
+    "archive": "unarchive delete",
+    "cells": "deps why",
+    "edit": "rename tag",
+    "import_": "import",
+    "install": "uninstall on off config",
+    "maintain": "verify repair doctor recover gc",
+    "merge": "pick",
+    "restore": "resume",
+    "sync": "remote pull push",
+    "undo": "ops",
+}
+MODULES = {name: module for module, names in _SHARED_MODULES.items() for name in names.split()}
 """The modules of `sessgit.cli.commands` whose name is not that of the command."""
-_NotUnderstood: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-"""What typer raises for words that no command understands; it has no name of its own there."""
-_SHORT, _LIKE = 2, 0.75
-"""Commands of so many letters are like many words: from which likeness on, of 1, one of them is meant."""
-_WHOLE = 1000
-"""More characters than the first sentence of any help text has."""
+_ClickError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+"""What typer raises for arguments that a command does not have; typer does not export it."""
+_SHORT_NAME, _SIMILARITY = 2, 0.75
+"""A name of two letters is similar to many words: it is suggested for a similarity of 0.75 of 1 only."""
 
 OTHER_WORDS = {
     "add": "Every turn is recorded automatically. `sessgit status` shows whether recording is on.",
@@ -68,20 +126,22 @@ OTHER_WORDS = {
     "notes": "`sessgit edit --description TEXT` describes a conversation, `sessgit tag NAME` marks a turn.",
     "open": "`sessgit resume ADDRESS` continues a conversation in the client, `sessgit show ADDRESS` shows it.",
     "rebase": "Recorded turns are never rewritten. `sessgit fork ID --at N` starts again from a turn.",
+    "redo": "`sessgit undo OP` of an undo does it again; `sessgit ops` lists the ids.",
     "remove": "`sessgit delete ADDRESS` deletes a conversation, `sessgit archive ADDRESS` hides it.",
     "reset": "`sessgit fork ID --at N` goes back to a turn and loses nothing.",
     "rm": "`sessgit delete ADDRESS` deletes a conversation, `sessgit archive ADDRESS` hides it.",
-    "stash": "Nothing needs to be put aside: `sessgit fork ID --at N` starts again from a turn, and the rest stays.",
+    "stash": "Nothing needs to be saved first: `sessgit fork ID --at N` starts again from a turn, and the rest stays.",
     "switch": "`sessgit resume` continues a conversation, `sessgit fork ID --at N` continues from turn N.",
     "view": "`sessgit show ADDRESS` shows a conversation, a turn or a cell; `sessgit log -p ADDRESS` the full text.",
 }
-"""What to type for words that other programs have as commands."""
+"""What to type instead of the commands of other programs."""
 
 EPILOG = """\
 \b
 ADDRESS is SESSION[@TURN[.CELL]]. SESSION is an id or its first four
 letters, a name, a title or its beginning, or a tag. @7 is turn 7 of the
-current session, A@-1 the last turn of A.
+current session, A@-1 the last turn of A, A@7.3 the third cell of turn 7.
+A cell is a tool call or a message of the model.
 
 \b
 Exit codes: 0 ok, 1 error, 2 usage, 3 conflict, 4 not found, 5 the store is
@@ -89,30 +149,22 @@ newer than this program, 6 a check found damage, 7 the store cannot be read
 or written, 70 a bug.
 """
 
-_BUG = 70
-_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 
 
-class _Command(Light, TyperCommand):
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Keeps for `log` what stands behind `--` apart: without an address before it, it would be taken for one."""
-        if self.name == "log" and "--" in args:
-            place = args.index("--")
-            args, ctx.meta[options.PATHS] = args[:place], args[place + 1 :]
-        elif self.name in ("merge", "pick"):
-            args = options.with_value(args, "--new")
-        elif self.name == "fork":
-            args = options.with_value(args, "--worktree")
-        return list(super().parse_args(ctx, args))
+class _BugError(SessgitError):
+    """An error that no part of the program expected."""
+
+    exit_code = 70
 
 
 @functools.cache
 def _command(name: str) -> Any:
     """Import a command and read its signature, once in a process: reading it takes 10 ms."""
-    module = importlib.import_module(f"sessgit.cli.commands.{MODULES.get(name, name)}")
-    one = typer.Typer(add_completion=False, rich_markup_mode=None)
-    one.command(name, cls=_Command)(getattr(module, name, None) or module.run)
-    return typer.main.get_command(one)
+    importlib.import_module(f"sessgit.cli.commands.{MODULES.get(name, name)}")
+    program = typer.Typer(add_completion=False, rich_markup_mode=None)
+    program.command(name, cls=Command)(frame.commands[name])
+    return typer.main.get_command(program)
 
 
 class _Commands(Light, TyperGroup):
@@ -122,12 +174,11 @@ class _Commands(Light, TyperGroup):
         return list(COMMANDS)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Lists the commands group by group, each with the first sentence of its help."""
-        wide = max(map(len, COMMANDS))
-        for title, names in GROUPS.items():
+        """Write the commands group by group; none is imported for it."""
+        width = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
             with formatter.section(title):
-                rows = [(name, self.get_command(ctx, name).get_short_help_str(_WHOLE).rstrip(".")) for name in names]
-                formatter.write_dl([(name.ljust(wide), said) for name, said in rows])
+                formatter.write_dl([(name.ljust(width), summary) for name, summary in commands.items()])
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         return _command(cmd_name) if cmd_name in COMMANDS else None
@@ -144,9 +195,9 @@ class _Commands(Light, TyperGroup):
         if name not in COMMANDS:
             import difflib
 
-            longer = [command for command in COMMANDS if len(command) > _SHORT]
+            longer = [command for command in COMMANDS if len(command) > _SHORT_NAME]
             near = difflib.get_close_matches(name, longer, n=1) or difflib.get_close_matches(
-                name, COMMANDS, n=1, cutoff=_LIKE
+                name, COMMANDS, n=1, cutoff=_SIMILARITY
             )
             raise UsageError(
                 f"sessgit has no command “{name}”.",
@@ -159,8 +210,8 @@ class _Commands(Light, TyperGroup):
         raise typer.Exit
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_given: bool) -> None:
+    if is_given:
         render.write(f"sessgit {__version__}\n")
         raise typer.Exit
 
@@ -192,84 +243,67 @@ def _start(
 @functools.cache
 def _program() -> Any:
     """Return the program as one command, with the options that all commands share."""
+    completion.use_own_scripts()
     return typer.main.get_command(app)
 
 
 def main() -> NoReturn:
-    """Runs the command that the arguments name, and exits."""
+    """Run the command that the arguments name, and exit."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     render.begin()
-    # A caller may have closed them: then what is said goes nowhere, and the work is done all the same.
-    sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
+    # A caller may have closed them: the command runs all the same, without output.
+    sys.stdout, sys.stderr = sys.stdout or _null_stream(), sys.stderr or _null_stream()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="replace")  # a person is asked there, whose terminal may speak another encoding
+        sys.stdin.reconfigure(errors="replace")  # the user's terminal may have another encoding
     if os.environ.get("_SESSGIT_COMPLETE", "").startswith("complete_"):
         completion.answer(_program())
         sys.exit(0)
     try:
-        _check_words(sys.argv)
+        _check_arguments(sys.argv)
         code = _program()(prog_name="sessgit", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
-    except _NotUnderstood as error:
-        _not_understood(error)
+    except _ClickError as error:
+        program = error.ctx.command_path if getattr(error, "ctx", None) else "sessgit"
+        render.error(UsageError(error.format_message(), f"`{program} --help` explains it."))
+        sys.exit(UsageError.exit_code)
     except typer.Abort:
         sys.stderr.write("Aborted!\n")
         sys.exit(1)
-    except UnreadableError as error:
-        from sessgit.cli import session_argument
-
-        render.error(UnreadableError(str(error), session_argument.mending(error.hint)))
-        sys.exit(error.exit_code)
-    except SessgitError as error:
-        render.error(error)
-        sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
-        _unexpected(error)
+        problem = error if isinstance(error, SessgitError) else _explained(error)
+        if isinstance(error, UnreadableError):
+            from sessgit.cli import session_argument
+
+            problem = UnreadableError(str(error), session_argument.repair_hint(error.hint))
+        render.error(problem)
+        sys.exit(problem.exit_code)
 
 
-def _not_understood(error: Any) -> NoReturn:
-    """Says how a command goes; the words that were typed may hold what no terminal should see."""
-    said = io.StringIO()
-    error.show(said)
-    render.usage_error(said.getvalue(), error.format_message(), error.exit_code)
-    sys.exit(error.exit_code)
-
-
-def _nowhere() -> TextIO:
+def _null_stream() -> TextIO:
     return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - open as long as the program runs
 
 
-def _check_words(words: list[str]) -> None:
-    """Raises UsageError for a word that is no text: no name, no path and no id is one here."""
+def _check_arguments(words: list[str]) -> None:
+    """Raise UsageError for an argument that is not UTF-8: no name, path or id is."""
     for word in words:
         if not word.isascii() and any("\ud800" <= char <= "\udfff" for char in word):
             raise UsageError(f"{word!r} is not UTF-8.", "Arguments must be text.")
 
 
-def _unexpected(error: Exception) -> NoReturn:
-    """What no part of the program expected: the disk's fault, the index's, or a bug."""
+def _explained(error: Exception) -> SessgitError:
+    """Return the error of the disk or of an index as a StoreError, and any other as a bug."""
     if os.environ.get("SESSGIT_DEBUG") == "1":
         raise error
     if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
         render.forget_output()
+    if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
+        return StoreError(f"{error.filename}: {error.strerror}" if error.filename else f"{error.strerror}", ROOM)
+    what = f"{type(error).__name__}: {error}"
     if isinstance(error, OSError) or type(error).__module__ == "sqlite3":
-        if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
-            where = f"{error.filename}: " if error.filename else ""
-            render.error(StoreError(f"{where}{error.strerror}", ROOM))
-        else:
-            render.error(
-                StoreError(
-                    f"{type(error).__name__}: {error}", "Run it again with SESSGIT_DEBUG=1 to see where it happened."
-                )
-            )
-        sys.exit(StoreError.exit_code)
-    problem = SessgitError(
-        f"a bug in sessgit {__version__}: {type(error).__name__}: {error}",
-        "Run it again with SESSGIT_DEBUG=1 and report the output.",
-    )
-    render.error(problem, _BUG)
-    sys.exit(_BUG)
+        return StoreError(what, "Run it again with SESSGIT_DEBUG=1 to see where it happened.")
+    hint = "Run it again with SESSGIT_DEBUG=1 and report the output."
+    return _BugError(f"a bug in sessgit {__version__}: {what}", hint)

@@ -1,34 +1,38 @@
-"""The frame of every command: the context it runs in, --json, the check of the store, and how its answer is printed."""
+"""The frame of every command: its options, the invocation it runs in, the check of the store, and its answer."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import Any, Literal
 
 import typer
 
-from sessgit.cli import invocation, render
-from sessgit.cli.arguments import options
-from sessgit.errors import SessgitError
+from sessgit.cli import invocation, options, render
+from sessgit.cli.invocation import Invocation
+from sessgit.errors import SessgitError, UsageError
 
+commands: dict[str, Callable[..., None]] = {}
+"""The commands whose modules are imported, by name."""
 Needs = Literal["nothing", "store", "conversations"]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command answers. The document and the lines are made only if they are printed."""
+    """What a command answers. A document that is a function is made only if it is printed, and so are the lines."""
 
-    document: Callable[[], Mapping[str, object]]
+    document: Mapping[str, object] | Callable[[], Mapping[str, object]]
     """What --json prints."""
     lines: Iterable[str] = ()
     remarks: Iterable[str] = ()
     """What standard error says before the lines."""
     exit_code: int = 0
     notes: Iterable[str] = ()
-    """What standard error says after the lines."""
+    """What standard error says after the lines; nothing with --json, as the document has it."""
     error: SessgitError | None = None
     """What went wrong after a part of the work was done: it is raised once that part is printed."""
     then: Callable[[], object] | None = None
@@ -36,18 +40,33 @@ class Answer:
 
 
 def command(
-    name: str, *, needs: Needs = "nothing", reads: bool = False, has_json: bool = True
+    name: str,
+    *,
+    needs: Needs = "nothing",
+    reads: bool = False,
+    has_json: bool = True,
+    excludes: Mapping[str, str] | None = None,
+    requires: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[..., Answer | None]], Any]:
     """Make a function a command: it gets the invocation as its first argument, and its answer is printed.
 
     The function returns None if it has printed everything itself. `needs` is what must be there, else NotFoundError is
     raised; --json also answers for a store without conversations. If the command `reads` what is recorded, a recorder
-    is started for events that wait.
+    is started for events that wait. `excludes` says which words cannot be combined with an option, `requires` which
+    option another one needs: UsageError is raised before the command runs.
     """
 
     def framed(run: Callable[..., Answer | None]) -> Any:
+        own = inspect.signature(run, eval_str=True)
+        json = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=options.JSON, annotation=bool)
+        parameters = [_with_default(each) for each in [*own.parameters.values()][1:] + [json] * has_json]
+
         @wraps(run)
         def called(*, as_json: bool = False, **arguments: Any) -> None:
+            values = {**arguments, "as_json": as_json}
+            changed = [each for each in parameters if values[each.name] != each.default.default]
+            given = [word for each in changed for word in options.spellings(each.default)]
+            _check_combinations(name, given, excludes or {}, requires or {})
             here = invocation.read()
             here.json = as_json
             if reads:
@@ -60,32 +79,65 @@ def command(
             if answer is not None:
                 _print(here, name, answer)
 
-        own = inspect.signature(run, eval_str=True)
-        last = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=options.Json)
-        parameters = [*own.parameters.values()][1:] + [last] * has_json
         called.__signature__ = own.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
-        called.__annotations__ = {one.name: one.annotation for one in parameters}
+        called.__annotations__ = {each.name: each.annotation for each in parameters}
+        commands[name] = called
         return called
 
     return framed
 
 
-def damage(here: invocation.Invocation, found: Iterable[str]) -> Iterable[str]:
-    """Return remarks about damaged cells; a document has them itself."""
-    return () if here.json else [f"({one})" for one in found]
+def _with_default(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return the parameter of a command with the default that its type says, unless its option has one."""
+    declared = copy(parameter.default)
+    if getattr(declared, "default", None) is options.BY_TYPE:
+        declared.default = options.not_given(parameter.annotation)
+    return parameter.replace(default=declared)
 
 
-def _print(here: invocation.Invocation, name: str, answer: Answer) -> None:
+def _check_combinations(
+    name: str, given: Sequence[str], excludes: Mapping[str, str], requires: Mapping[str, str]
+) -> None:
+    for word in given:
+        for other in excludes.get(word, "").split():
+            if other in given:
+                raise UsageError(f"{word} and {other} cannot be combined.", "Use one of the two.")
+    for word in given:
+        if word in requires and requires[word] not in given:
+            raise UsageError(f"{word} needs {requires[word]}.", f"`sessgit {name} --help` explains both.")
+
+
+def attributes(value: object, *names: str) -> dict[str, object]:
+    """Return attributes of an object as JSON has them: paths as text, tuples as lists."""
+    return {name: _plain(getattr(value, name)) for name in names}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def confirm(lines: Iterable[str], question: str, otherwise: str = "Nothing was changed.") -> None:
+    """Ask the user at the terminal, and end the command unless the answer is yes."""
+    for line in lines:
+        render.tell(line)
+    if not render.ask(question):
+        render.tell(otherwise)
+        raise typer.Exit(1)
+
+
+def _print(here: Invocation, name: str, answer: Answer) -> None:
     for remark in answer.remarks:
         render.tell(remark)
     if here.json:
-        render.document(name, answer.document())
+        render.document(name, answer.document() if callable(answer.document) else answer.document)
     else:
         lines = list(answer.lines)
         if lines:
             render.lines(here, lines)
-    for note in answer.notes:
-        render.tell(note)
+        for note in answer.notes:
+            render.tell(note)
     if answer.error is not None:
         raise answer.error
     if answer.then is not None:

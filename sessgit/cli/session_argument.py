@@ -1,141 +1,182 @@
-"""The conversation that an address names, brought level with the client's transcript first."""
+"""The conversation, turn or cell that an address names, recorded as far as the client's transcript goes."""
 
 from __future__ import annotations
 
-import time
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
+from dataclasses import replace
 
+from sessgit.agents.transcript import Transcript
 from sessgit.cli import render
 from sessgit.cli.invocation import Invocation
-from sessgit.errors import AmbiguousError, DamageError, NotFoundError, StoreError, UnreadableError
+from sessgit.errors import AmbiguousError, DamageError, NotFoundError, StoreError, UnreadableError, UsageError
 from sessgit.history import resolve
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import humanize
 from sessgit.model.address import Address, parse_address
 from sessgit.record import catch_up
-from sessgit.store import layout, refs
-from sessgit.store.damage import packed_refs
+from sessgit.store import layout, packed_refs, refs
 
-_LEAST = 4
-_asked: ContextVar[str] = ContextVar("asked", default="")
+_CELL_ID = re.compile(r"(?:(?P<session>[^@]*)@\.?)?(?P<cell>cell_[0-9a-z]{8})")
+_BARE_CELL = re.compile(r"\d+\.\d+")
+_addressed: ContextVar[str] = ContextVar("addressed", default="")
+"""The session that the command is about, for the hint of an error."""
 
 
 def target(here: Invocation, text: str, at: str | None = None, *, changes: bool = False) -> ResolvedTarget:
-    """What the address names, recorded as far as its transcript goes; a guess and an older view are told.
+    """Return what an address names, recorded first; say so if the session was guessed, or cannot be recorded.
 
-    The session is found first and its turn only after catching up: the turn may be one that nobody recorded yet.
+    The session is resolved first and its turn only after recording: the turn may be one that is not recorded yet. `at`
+    is a turn apart from the address. For a command that `changes` something, a doubtful guess is refused.
     """
-    address = _address(here, text, at)
-    with _told(here, address.session):
-        found = _session(here, Address(address.session), changes)
-    _asked.set(here.ident(found.session))
-    if found.guess:
-        render.tell(f"({found.guess})")
-    _catch_up(here, found)
-    turn = found.turn if address.turn is None else address.turn
-    return resolve.resolve_target(here.index, Address(found.branch.name, turn, address.cell), here.where)
+    address = _parse(here, text, at)
+    with _note_unreadable(here, address.session):
+        resolved = _recorded_session(here, Address(address.session), changes)
+    _announce(here, resolved)
+    result = catch_up.catch_up(here.context, resolved.state)
+    if result.off:
+        render.tell(f"{here.ident(resolved.session)} has turns that are not recorded: {result.why}")
+    elif not result.level:
+        render.tell(f"{here.ident(resolved.session)}: {result.why}")
+    here.index.sync(resolved.session)
+    turn = resolved.turn if address.turn is None else address.turn
+    return resolve.resolve_target(here.index, Address(resolved.branch.name, turn, address.cell), here.where)
+
+
+def whole_turn(here: Invocation, text: str, command: str, *, changes: bool = False) -> ResolvedTarget:
+    """Return what an address names, for a command that takes no single cell; see `target`."""
+    resolved = target(here, text, changes=changes)
+    check_no_cell(here, resolved, command)
+    return resolved
+
+
+def check_no_cell(here: Invocation, resolved: ResolvedTarget, command: str) -> None:
+    """Raise UsageError if an address names a cell; `command` is what to type before an address."""
+    if resolved.cell:
+        turn = f"{here.ident(resolved.branch.name)}@{resolved.turn}"
+        hint = f"`sessgit {command} {turn}`, or `sessgit show {turn}.{resolved.cell}` for the cell."
+        raise UsageError(f"{command.partition(' ')[0]} needs a whole turn, but the address names a cell.", hint)
+
+
+def target_or_cell_id(here: Invocation, text: str) -> ResolvedTarget:
+    """Return what an address names; also `cell_xxxxxxxx` in the current session, or `A@.cell_xxxxxxxx`."""
+    match = _CELL_ID.fullmatch(text)
+    if match is None:
+        return target(here, text)
+    from sessgit.history import cells
+
+    resolved = target(here, match["session"] or "")
+    node = cells.find_by_id(here.context, resolved.branch, match["cell"])
+    return replace(resolved, turn=node.turn, cell=str(node.ordinal))
+
+
+def cell(here: Invocation, text: str, command: str) -> ResolvedTarget:
+    """Return the cell that an address names; raise UsageError if it names none. It may not be there."""
+    if _BARE_CELL.fullmatch(text):
+        raise UsageError(
+            f"{text} does not name a conversation", f"In the current session: `sessgit {command} @{text}`."
+        )
+    resolved = target_or_cell_id(here, text)
+    if not resolved.cell:
+        name = here.ident(resolved.branch.name)
+        hint = f"`sessgit cells {name}` lists them. For example: `sessgit {command} {name}@{resolved.turn or 1}.1`"
+        raise UsageError(f"{command} needs a cell, but “{text}” does not name one.", hint)
+    return resolved
 
 
 def recorded(here: Invocation, text: str) -> ResolvedTarget:
-    """What the address names for a command that changes it, as it is recorded: nothing is recorded for that."""
-    with _told(here, text.partition("@")[0]):
-        found = resolve.resolve_target(here.index, _address(here, text), here.where, changes=True)
-    _asked.set(here.ident(found.session))
-    if found.guess:
-        render.tell(f"({found.guess})")
-    return found
+    """Return what an address names, as it is recorded, for a command that changes it."""
+    with _note_unreadable(here, text.partition("@")[0]):
+        resolved = resolve.resolve_target(here.index, _parse(here, text), here.where, changes=True)
+    _announce(here, resolved)
+    return resolved
 
 
 def branch(here: Invocation, text: str) -> str:
-    """The branch that an address names, as it is recorded; of one that cannot be read any more, which no index knows,
-    the beginning of its id is enough. A turn in the address is passed over."""
+    """Return the branch that an address names, as it is recorded; its turn is ignored.
+
+    If the branch cannot be read, so that no index has it, the beginning of its id is enough.
+    """
     try:
         return recorded(here, text).branch.name
     except (NotFoundError, DamageError, StoreError):
-        found = _unreadable(here, text.partition("@")[0])
-        if found is None:
+        name = _unreadable_branch(here, text.partition("@")[0])
+        if name is None:
             raise
-        return found
-
-
-def _address(here: Invocation, text: str, at: str | None = None) -> Address:
-    return resolve.resolve_address(here.index, text, at) if here.has_store else parse_address(text, at)
-
-
-@contextmanager
-def _told(here: Invocation, start: str) -> Iterator[None]:
-    """Of what cannot be read the conversation is known by its name alone."""
-    try:
-        yield
-    except UnreadableError:
-        _asked.set(here.ident(layout.session_of(_unreadable(here, start) or "")))
-        raise
-
-
-def mending(otherwise: str) -> str:
-    """What to do where something of the conversation that a command was about cannot be read."""
-    session = _asked.get()
-    return f"`sessgit repair {humanize.quote_for_shell(session)}` restores what can be found." if session else otherwise
+        return name
 
 
 def current(here: Invocation) -> ResolvedTarget | None:
-    """The current session, recorded as far as its transcript goes, or None; nothing is told."""
+    """Return the current session, recorded as far as its transcript goes, or None; print nothing."""
     try:
-        found = resolve.resolve_target(here.index, Address(), here.where)
+        resolved = resolve.resolve_target(here.index, Address(), here.where)
     except NotFoundError:
         return None
-    _catch_up(here, found)
-    return resolve.resolve_target(here.index, Address(found.branch.name), here.where)
+    catch_up.catch_up(here.context, resolved.state)
+    here.index.sync(resolved.session)
+    return resolve.resolve_target(here.index, Address(resolved.branch.name), here.where)
 
 
-def _session(here: Invocation, address: Address, changes: bool) -> ResolvedTarget:
+def repair_hint(otherwise: str) -> str:
+    """Return what to do if something cannot be read of the conversation that a command is about."""
+    session = _addressed.get()
+    return f"`sessgit repair {humanize.quote_for_shell(session)}` restores what it can." if session else otherwise
+
+
+def _parse(here: Invocation, text: str, at: str | None = None) -> Address:
+    return resolve.resolve_address(here.index, text, at) if here.has_store else parse_address(text, at)
+
+
+def _announce(here: Invocation, resolved: ResolvedTarget) -> None:
+    _addressed.set(here.ident(resolved.session))
+    if resolved.guess:
+        render.tell(f"({resolved.guess})")
+
+
+@contextmanager
+def _note_unreadable(here: Invocation, start: str) -> Iterator[None]:
+    """Note which conversation cannot be read, for the hint."""
+    try:
+        yield
+    except UnreadableError:
+        _addressed.set(here.ident(layout.session_of(_unreadable_branch(here, start) or "")))
+        raise
+
+
+def _recorded_session(here: Invocation, address: Address, changes: bool) -> ResolvedTarget:
+    """Return the session; one that is not recorded at all is recorded from the client's file."""
     try:
         return resolve.resolve_target(here.index, address, here.where, changes=changes)
     except AmbiguousError:
         raise
     except NotFoundError:
-        path = _transcript(here, address)
-        if path is None:
+        file = _unrecorded_transcript(here, address.session)
+        if file is None:
             raise
-    caught = catch_up.record_file(lambda: here.store, here.index, path, here.config, here.privacy)
-    if caught.off:
-        raise NotFoundError(
-            f"{path.stem[:8]} is not recorded: {caught.why}",
-            caught.hint,
-        )
-    if not caught.level:
-        render.tell(caught.why)
+    result = catch_up.record_file(here.context, file)
+    if result.off:
+        raise NotFoundError(f"{file.agent_id[:8]} is not recorded: {result.why}", result.hint)
+    if not result.level:
+        render.tell(result.why)
     here.index.sync()
     return resolve.resolve_target(here.index, address, here.where, changes=changes)
 
 
-def _transcript(here: Invocation, address: Address) -> Path | None:
-    """The client's file of a session that is not recorded at all."""
-    wanted = address.session
-    if not wanted:
+def _unrecorded_transcript(here: Invocation, session: str) -> Transcript | None:
+    if not session:
         try:
-            wanted = resolve.current_branch(here.index, here.where)[0]
+            session = resolve.current_branch(here.index, here.where)[0]
         except NotFoundError:
             return None
-    return catch_up.find_unrecorded(here.config, wanted)
+    return catch_up.find_unrecorded(here.env.homes, session)
 
 
-def _catch_up(here: Invocation, found: ResolvedTarget) -> None:
-    caught = catch_up.catch_up(lambda: here.store, here.index, found.state, here.config, here.privacy, time.time())
-    if caught.off:
-        render.tell(f"{here.ident(found.session)} has turns that are not recorded: {caught.why}")
-    elif not caught.level:
-        render.tell(f"{here.ident(found.session)}: {caught.why}")
-    here.index.sync(found.session)
-
-
-def _unreadable(here: Invocation, start: str) -> str | None:
-    if len(start) < _LEAST:
+def _unreadable_branch(here: Invocation, start: str) -> str | None:
+    if len(start) < resolve.SHORTEST_PREFIX:
         return None
-    every = {*refs.branches(here.store_path), *packed_refs.branches_without_tips(here.store_path)}
+    every = {*refs.branches(here.env.store), *packed_refs.branches_without_tips(here.env.store)}
     names = {name for name in every if name.startswith(start)}
-    heads = {layout.session_of(name) for name in names}
-    return start if start in names else heads.pop() if len(heads) == 1 else None
+    sessions = {layout.session_of(name) for name in names}
+    return start if start in names else sessions.pop() if len(sessions) == 1 else None

@@ -1,4 +1,4 @@
-"""Words and numbers as a person reads them, and texts that fit their place on a terminal."""
+"""Words and numbers as a person reads them, and texts that fit their place on a terminal, with colours or without."""
 
 from __future__ import annotations
 
@@ -14,29 +14,55 @@ from sessgit.model import canonical, humanize
 counted = humanize.format_count
 times = humanize.format_times
 tokens = humanize.format_tokens
-said_and_heard = humanize.new_tokens
+new_tokens = humanize.new_tokens
 money = humanize.format_money
 size = humanize.format_size
 
 _WIDE = ("W", "F")
 _WORD = re.compile(r"\S+|\s+")
+_COLOUR = re.compile(r"\033\[[0-9;]*m")
+_PAINTED = re.compile(r"(\033\[[0-9;]*m)(.*)\033\[0m", re.DOTALL)
 _DAY = 86_400
+_CODES = {
+    "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36",
+}  # fmt: skip
+
+
+class Paint:
+    """`paint("bold", text)`: the text in a style, or as it is without a style or where there are no colours."""
+
+    def __init__(self, on: bool) -> None:
+        self._on = on
+
+    def __call__(self, style: str, text: str) -> str:
+        if not self._on or not style or not text.strip():
+            return text
+        codes = ";".join(_CODES[word] for word in style.split())
+        return f"\033[{codes}m{text}\033[0m"
+
+
+def without_colours(line: str) -> str:
+    """Return the line without the colours of `Paint`."""
+    return _COLOUR.sub("", line)
 
 
 def clean(text: str, limit: int = 500) -> str:
-    """The text's first line, safe to be shown on a terminal."""
+    """Return the text's first line, safe to be shown on a terminal."""
     if len(text) <= limit and text.isascii() and text.isprintable():
         return text
     return canonical.one_line(text, limit)
 
 
 def width(text: str) -> int:
-    """How many columns a text takes on a terminal."""
-    return len(text) if text.isascii() else sum(map(_columns, text))
+    """Return how many columns a text takes on a terminal; colours take none."""
+    if "\033" in text:
+        text = without_colours(text)
+    # An ellipsis takes one column, and most texts that are not ASCII are only so by being cut.
+    return len(text) if text.replace("…", "").isascii() else sum(map(_columns, text))
 
 
 def fit(text: str, columns: int) -> str:
-    """The text in exactly so many columns: filled with spaces, or cut with an ellipsis."""
+    """Return the text in exactly so many columns: filled with spaces, or cut with an ellipsis."""
     missing = columns - width(text)
     if missing < 0:
         text = cut(text, columns)
@@ -45,10 +71,12 @@ def fit(text: str, columns: int) -> str:
 
 
 def cut(text: str, columns: int) -> str:
-    """The text in at most so many columns."""
+    """Return the text in at most so many columns; it has one style or none."""
     needed = width(text)
     if needed <= columns:
         return text
+    if painted := _PAINTED.fullmatch(text):
+        return f"{painted[1]}{cut(painted[2], columns)}\033[0m"
     if columns < 2:
         return "…"[:columns]
     if needed == len(text) and width(text[: columns - 1]) == columns - 1:
@@ -62,8 +90,8 @@ def cut(text: str, columns: int) -> str:
     return "".join(out).rstrip() + "…"
 
 
-def end(text: str, columns: int) -> str:
-    """The text in at most so many columns: of one that is too long the end."""
+def cut_start(text: str, columns: int) -> str:
+    """Return the text in at most so many columns; a long one loses its start, because paths differ at the end."""
     if width(text) <= columns:
         return text
     while width(text) > columns - 1:
@@ -71,10 +99,10 @@ def end(text: str, columns: int) -> str:
     return f"…{text}"
 
 
-def fold(parts: Sequence[str], columns: int, between: str, indent: str = "") -> list[str]:
-    """The parts joined by `between`, in as many lines as they need; further ones begin with `indent`."""
+def fold(parts: Iterable[str], columns: int, between: str, indent: str = "") -> list[str]:
+    """Return the parts joined by `between`, in as many lines as they need; further ones begin with `indent`."""
     lines: list[str] = []
-    for part in parts:
+    for part in filter(None, parts):
         joined = f"{lines[-1]}{between}{part}" if lines else part
         if not lines or width(joined) > columns:
             lines.append(cut(f"{indent if lines else ''}{part}", columns))
@@ -83,9 +111,38 @@ def fold(parts: Sequence[str], columns: int, between: str, indent: str = "") -> 
     return lines
 
 
+def hang(head: str, lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines behind a head, the further ones indented by its width."""
+    for line in lines:
+        yield head + line
+        head = " " * width(head)
+
+
+def some(names: Sequence[str], most: int) -> list[str]:
+    """Return the first names, and how many more there are."""
+    more = len(names) - most
+    return [*names[:most], f"and {more:,} more"] if more > 0 else [*names]
+
+
+def numbers(noun: str, numbers: Sequence[object], most: int) -> str:
+    """Return `turn 3`, or `turns 3, 4 and 12 more`."""
+    more = f" and {len(numbers) - most:,} more" if len(numbers) > most else ""
+    return f"{noun}{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers[:most]))}{more}"
+
+
+def room(start: str, end: str, columns: int) -> int:
+    """Return how many columns `spread` has for the middle."""
+    return max(0, columns - width(start) - (width(end) + 2 if end else 0))
+
+
+def spread(start: str, middle: str, end: str, columns: int) -> str:
+    """Return a line of so many columns with `end` at its right: `middle` is filled or cut to what the others leave."""
+    middle = fit(middle, room(start, end, columns))
+    return f"{start}{middle}  {end}" if end else start + middle
+
+
 def ago(moment: float | None, now: float) -> str:
-    """`2h ago`; further back the day of the week, then the date, as of one that a wrong clock set days ahead; nothing
-    of an unknown time, which a commit dates 1970."""
+    """Return `2h ago`, then the day of the week, then the date; ``""`` if the time is unknown."""
     if not moment:
         return ""
     seconds = now - moment
@@ -106,12 +163,12 @@ def _date(moment: float, now: float) -> str:
 
 
 def at(clock: str, moment: float) -> str:
-    """The time as the format for `time.strftime` tells it; nothing of an unknown one, which a commit dates 1970."""
+    """Return the time in a format of `time.strftime`, or ``""`` for 0, which an unknown time has in a commit."""
     return time.strftime(clock, time.localtime(moment)) if moment else ""
 
 
 def clock(now: float, moments: Iterable[float]) -> str:
-    """The format for `time.strftime` that tells these moments apart: the hour if all that are known are of today."""
+    """Return a format of `time.strftime` that tells these moments apart; just the hour if all are of today."""
     times = sorted(filter(None, moments))
     today, days = time.localtime(now)[:3], {time.localtime(moment)[:3] for moment in (*times[:1], *times[-1:])}
     if days <= {today}:
@@ -119,14 +176,14 @@ def clock(now: float, moments: Iterable[float]) -> str:
     return "%d %b %H:%M" if all(day[0] == today[0] for day in days) else "%Y-%m-%d"
 
 
-def plain(said: str) -> list[str]:
-    """The lines of a text as a terminal can show them: no control characters, no colours of their own, no tabs."""
-    said = canonical.without_sequences(said).replace("\r\n", "\n").replace("\r", "\n")
-    return canonical.printable(said).expandtabs(4).rstrip("\n").split("\n")
+def plain(words: str) -> list[str]:
+    """Return the lines of a text without control characters, colours and tabs."""
+    words = canonical.without_sequences(words).replace("\r\n", "\n").replace("\r", "\n")
+    return canonical.printable(words).expandtabs(4).rstrip("\n").split("\n")
 
 
 def wrap(line: str, columns: int) -> Iterator[str]:
-    """The line in as many as it needs, broken between words where it can be; further ones keep its indent."""
+    """Yield the line wrapped between words, or within words that are too long; further lines keep its indent."""
     if width(line) <= columns:
         yield line
         return
@@ -146,13 +203,13 @@ def wrap(line: str, columns: int) -> Iterator[str]:
         yield now.rstrip()
 
 
-def wrapped(said: str, columns: int) -> list[str]:
-    """A whole text in lines of at most so many columns, without empty ones at its ends."""
-    return [part for line in plain(said.strip("\r\n")) for part in wrap(line, columns)]
+def wrapped(words: str, columns: int) -> list[str]:
+    """Return the lines of a text, wrapped, without empty ones at its ends."""
+    return [part for line in plain(words.strip("\r\n")) for part in wrap(line, columns)]
 
 
 def _broken(word: str, columns: int) -> list[str]:
-    """A word in parts that fit, each of a character at least."""
+    """Return a word in parts that fit, each of at least one character."""
     if word.isascii():
         return [word[place : place + columns] for place in range(0, len(word), columns)]
     parts, start, used = list[str](), 0, 0
@@ -166,7 +223,7 @@ def _broken(word: str, columns: int) -> list[str]:
 
 
 def tools(calls: Mapping[str, int], columns: int) -> str:
-    """`Edit ×3 Bash ×2`, as many as fit; of a tool with a long path of names the last one."""
+    """Return `Edit ×3 Bash ×2`, as many tools as fit, with the last part of long names."""
     shown = ""
     for name, number in calls.items():
         short = clean(name.rpartition("__")[2] or name, 40)

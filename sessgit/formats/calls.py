@@ -1,4 +1,4 @@
-"""What is shown of a tool call when it is opened, the same in every document for people."""
+"""The texts inside an unfolded tool call, the same in every document for people."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ _SHORT_TEXT = 120
 
 @dataclass(frozen=True, slots=True)
 class CallBlock:
-    """A text, not yet harmless, with a word for what it is and its language, either of them ``""``.
-
-    One that is `short` stands on the line of its name.
-    """
+    """A text, not yet escaped, with its name and its language, which may be ``""``; a `short` one has no own line."""
 
     name: str
     text: str
@@ -27,7 +24,7 @@ class CallBlock:
 
 
 def call_blocks(call: Call, about: str) -> Iterator[CallBlock]:
-    """What the call was given, what it changed and what came of it; `about` is told already."""
+    """Yield the call's arguments, its changes and its result, without those that `about` shows already."""
     if isinstance(call.input.get("command"), str):
         yield CallBlock("", call.input["command"], "bash")
     for key, value in call.input.items():
@@ -46,7 +43,7 @@ def call_blocks(call: Call, about: str) -> Iterator[CallBlock]:
 
 
 def _guess_language(output: str) -> str:
-    """What a tool's output is written in, where its beginning tells."""
+    """Return the language of a tool's output, if its beginning shows it."""
     if output.startswith("diff --git "):
         return "diff"
     return "json" if output.lstrip()[:1] == "{" else ""

@@ -1,4 +1,4 @@
-"""Code in colours: the text's tokens in spans of a few classes, everything escaped. The only importer of Pygments."""
+"""Code as HTML with colours: tokens in spans of a few classes, all text escaped. The only importer of Pygments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pygments.token import Token
 from pygments.util import ClassNotFound
 
 _LONGEST_TEXT = 40_000
-"""What is longer stands without colours: a lexer can take its time with a text that was made for that."""
+"""Longer texts get no colours: a text can be made to keep a lexer busy."""
 
 _LANGUAGES = {
     "bash": "sh shell zsh console shell-session", "c": "h", "cpp": "c++ cc cxx hpp hh", "csharp": "cs c#", "css": "",
@@ -50,17 +50,17 @@ _CSS_CLASSES = (
 
 
 def language_of(path: str) -> str:
-    """The language of a file by its name, or ``""``."""
+    """Return the language of a file by its name, or ``""``."""
     name = PurePosixPath(path.replace("\\", "/")).name.lower()
     return _NAME_BY_ALIAS.get(name) or _NAME_BY_ALIAS.get(name.rpartition(".")[2], "")
 
 
 def highlight(text: str, language: str) -> Markup:
-    """The text as HTML, escaped; in colours where the language is known and the text is not too long."""
+    """Return the text as escaped HTML; with colours if its language is known and it is not too long."""
     lexer = _find_lexer(_NAME_BY_ALIAS.get(language.strip().lower(), "")) if len(text) <= _LONGEST_TEXT else None
     if lexer is None:
         return escape(text)
-    # Many a rule of a lexer ends with a newline: the last line shall have one too, and lose it again.
+    # Many rules of lexers end with a newline, so the text gets one for the time being.
     tokens = lexer.get_tokens(f"{text}\n")
     pieces = [(kind, "".join(value for _, value in same)) for kind, same in groupby(tokens, lambda t: _css_class(t[0]))]
     pieces[-1] = (pieces[-1][0], pieces[-1][1].removesuffix("\n"))
@@ -70,7 +70,7 @@ def highlight(text: str, language: str) -> Markup:
 
 
 def highlight_diff(lines: tuple[str, ...] | list[str]) -> Markup:
-    """The lines of a diff as HTML, each marked as what was added, what was taken out, or a place in the file."""
+    """Return the lines of a diff as HTML, with classes for added and removed lines and for hunks."""
     kinds = {"+": "ins", "-": "del", "@": "hunk"}
     out = Markup()
     for line in lines:
@@ -80,7 +80,7 @@ def highlight_diff(lines: tuple[str, ...] | list[str]) -> Markup:
 
 
 def fence_language(info: str) -> str:
-    """The word behind a fence as a document may repeat it: a name of a language, or ``""``."""
+    """Return the language name behind a fence if it is safe in a document, else ``""``."""
     word = info.strip().split(maxsplit=1)[0].lower() if info.strip() else ""
     return word if re.fullmatch(r"[a-z0-9+#_.-]{1,20}", word) else ""
 

@@ -1,134 +1,92 @@
 """A story as Markdown, as a code host shows it.
 
-What a person typed is shown as it was typed. What a model wrote stays Markdown, but without HTML, and without images
-that would be loaded. Nothing in a transcript ends the block that it stands in.
+Prompts are shown as they were typed. What a model wrote stays Markdown, but without HTML, and without images that would
+be loaded. No text of a transcript can end the block that it is in.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from markupsafe import escape
 
 from sessgit import __version__
 from sessgit.formats import calls, phrases, prose, template
-from sessgit.formats.texts import (
-    NO_BOUND,
-    OUTPUT_BOUND,
-    WORDS_BOUND,
-    Bound,
-    CutText,
-    clean_text,
-    cut_text,
-    longest_run,
-    one_line,
-)
-from sessgit.model import humanize
-from sessgit.model.conversation.content import Call, Piece, Words
+from sessgit.formats.texts import Bound, clean_text, cut_text, longest_run, one_line, text_bounds
+from sessgit.model.conversation.content import Call, Words
 from sessgit.model.conversation.story import Story, StoryTurn
 
 _LONGEST_ABOUT = 120
 _DEEPEST_HEADING = 6
 _TRIES = 8
 _UNDERLINE = re.compile(r"^([ >\t]*)(-+|=+)(?=[ \t]*$)", re.MULTILINE)
-"""What a line under a heading looks like, in a quotation too."""
+"""The line under a heading, also in a quotation."""
 _HEADING_OFFSET = 2
 _NO_BREAK = "&nbsp;"
 _END_OF_LIST = "<!-- -->"
-"""Between two answers: the code at the beginning of one would be a part of the list at the end of the other."""
+"""Between two answers: code at the start of the second would be a part of a list at the end of the first."""
 
 _INLINE = re.compile(r"([\\`*\[\]<]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|~(?=~)|(?<=~)~|\$|&(?=[#A-Za-z]))")
-"""What would be taken for Markdown anywhere in a line."""
+"""Markup anywhere in a line."""
 _LINE_START = re.compile(r"(#{1,6}(?=\s|$)|[-+](?=\s|$)|[-=]+\s*$|>)")
 _NUMBERED = re.compile(r"(\d{1,9})([.)])(?=\s|$)")
 _INLINE_TOKENS = re.compile(r"\\.|`+|<|!\[", re.DOTALL)
 _LINE_OF_HTML = re.compile(r"(\n[ \t>]*)<")
-"""What begins a block of HTML even between backticks."""
+"""The start of a block of HTML, even between backticks."""
 _CELL_END = re.compile(r"(?<!\\)\|")
 _UNCLEAR_END = "\\\\|"
-"""For some it ends a cell of a table, and for others it does not."""
-
-
-@dataclass(frozen=True, slots=True)
-class PageTurn:
-    """A turn as the page shows it: its pieces as blocks of Markdown."""
-
-    told: StoryTurn
-    blocks: tuple[str, ...]
-    missing: str
-    summary: str
+"""It ends a cell of a table for some renderers, but not for others."""
 
 
 def render(story: Story, turns: Iterable[StoryTurn], *, full: bool = False) -> Iterator[str]:
-    """The page, piece by piece; without `full` long texts are cut in the middle, and say so."""
+    """Yield the page piece by piece; without `full` long texts are cut in the middle, and say so."""
+    words, output = text_bounds(full=full)
     filters: dict[str, Callable[..., object]] = {
-        "short": lambda name: str(name)[: phrases.SHORT_ID],
-        "relative": phrases.relative_phrase,
-        "moment": phrases.format_moment,
-        "about_turn": phrases.turn_facts,
-        "counted": humanize.format_count,
+        **phrases.FILTERS,
         "typed": escaped_line,
         "cell": lambda text: escaped_line(text).replace("|", "\\|"),
         "quoted": quoted_text,
+        "summary": lambda text: folded_block("Summary", "", _cut_and_paint(text, words, quoted_text)),
+        "blocks": lambda turn: _turn_blocks(turn, story.state.project, words, output),
     }
-    return template.render(
-        "page.md.j2",
-        filters,
-        story=story,
-        title=phrases.page_title(story),
-        facts=phrases.session_facts(story),
-        turns=_page_turns(story, turns, full=full),
-        version=__version__,
-    )
+    return template.render("page.md.j2", filters, **phrases.page_values(story, turns), version=__version__)
 
 
-def _page_turns(story: Story, turns: Iterable[StoryTurn], *, full: bool) -> Iterator[PageTurn]:
-    said, output = (NO_BOUND, NO_BOUND) if full else (WORDS_BOUND, OUTPUT_BOUND)
-    before = 0
-    for told in turns:
-        blocks = tuple(_turn_blocks(told, story.state.project, said, output))
-        summary = folded_block("Summary", "", _cut_and_paint(told.summary, said, quoted_text)) if told.summary else ""
-        yield PageTurn(told, blocks, phrases.missing_turns(before, told.number), summary)
-        before = told.number
-
-
-def _turn_blocks(told: StoryTurn, project: str, said: Bound, output: Bound) -> Iterator[str]:
-    answered = False
-    for piece in told.pieces:
+def _turn_blocks(turn: StoryTurn, project: str, words: Bound, output: Bound) -> Iterator[str]:
+    was_answer = False
+    for piece in turn.pieces:
         is_answer = isinstance(piece, Words) and piece.by == "model" and not piece.thinking
-        if is_answer and answered:
+        if is_answer and was_answer:
             yield _END_OF_LIST
-        yield _words_block(told, piece, project, said, output)
-        answered = is_answer
+        yield _call(turn, piece, project, output) if isinstance(piece, Call) else _words(piece, words)
+        was_answer = is_answer
 
 
-def _words_block(told: StoryTurn, piece: Piece, project: str, said: Bound, output: Bound) -> str:
-    if isinstance(piece, Call):
-        return _call(told, piece, project, output)
+def _words(piece: Words, bound: Bound) -> str:
     if piece.by == "client" and phrases.is_remark(piece.text):
         return f"*{escaped_line(piece.text)}*"
     text = piece.text + (f"\n\n[{phrases.images_note(piece.images)}]" if piece.images else "")
-    if piece.thinking or piece.by == "client":
-        head = "Thinking" if piece.thinking else "Notice"
-        return folded_block(head, one_line(text, _LONGEST_ABOUT), _cut_and_paint(text, said, quoted_text))
-    return _cut_and_paint(text, said, quoted_text if piece.by == "person" else answer)
+    is_folded = piece.thinking or piece.by == "client"
+    shown = _cut_and_paint(text, bound, quoted_text if is_folded or piece.by == "person" else answer)
+    if not is_folded:
+        return shown
+    return folded_block("Thinking" if piece.thinking else "Notice", one_line(text, _LONGEST_ABOUT), shown)
 
 
-def _call(told: StoryTurn, call: Call, project: str, bound: Bound) -> str:
-    about = phrases.short_place(told.about.get(call.ordinal, ""), project)
+def _call(turn: StoryTurn, call: Call, project: str, bound: Bound) -> str:
+    about = phrases.short_place(turn.about.get(call.ordinal, ""), project)
     outcome, _ = phrases.call_outcome(call)
-    parts = [_call_block(block, bound) for block in calls.call_blocks(call, about)]
-    told_about = " · ".join(part for part in (one_line(about, _LONGEST_ABOUT), outcome) if part)
-    return folded_block(phrases.tool_name(call.tool), told_about, "\n\n".join(parts))
+    head = " · ".join(filter(None, (one_line(about, _LONGEST_ABOUT), outcome)))
+    blocks = (_call_block(block, bound) for block in calls.call_blocks(call, about))
+    return folded_block(phrases.tool_name(call.tool), head, "\n\n".join(blocks))
 
 
 def _call_block(block: calls.CallBlock, bound: Bound) -> str:
     if block.short:
         return f"{escaped_line(block.name)}: {code_span(block.text)}"
-    found = cut_text(block.text, bound)
-    text = "\n".join(part for part in (found.head, f"… {found.note} …" if found.note else "", found.tail) if part)
+    cut = cut_text(block.text, bound)
+    text = "\n".join(filter(None, (cut.head, f"… {cut.note} …" if cut.note else "", cut.tail)))
     return (f"{escaped_line(block.name)}:\n\n" if block.name else "") + fenced_code(text, block.language)
 
 
@@ -136,19 +94,19 @@ def _call_block(block: calls.CallBlock, bound: Bound) -> str:
 
 
 def folded_block(head: str, about: str, inside: str) -> str:
-    """A block that is opened by a click; `head` and `about` are shown as they are, on one line."""
+    """Return a block that a click unfolds; `head` and `about` are plain text, on one line."""
     summary = f"<b>{escape(clean_text(head))}</b> {escape(one_line(about, 1_000))}".rstrip()
     return f"<details>\n<summary>{summary}</summary>\n\n{inside}\n\n</details>"
 
 
 def fenced_code(text: str, language: str = "") -> str:
-    """A harmless text as a block of code, between fences that are longer than any in it."""
+    """Return a clean text as a block of code, between fences that are longer than any in it."""
     mark = "`" * max(3, longest_run(text, "`") + 1)
     return f"{mark}{language or 'text'}\n{text}\n{mark}"
 
 
 def code_span(text: str) -> str:
-    """A text on one line, as code."""
+    """Return a text on one line, as code."""
     shown = one_line(text, 1_000)
     mark = "`" * (longest_run(shown, "`") + 1)
     pad = " " if shown[:1] in ("`", " ", "") or shown[-1:] in ("`", " ") else ""
@@ -156,12 +114,12 @@ def code_span(text: str) -> str:
 
 
 def escaped_line(text: str) -> str:
-    """The text's first line as it was typed: what Markdown would make of it is escaped."""
+    """Return the text's first line as it was typed: what Markdown would make of it is escaped."""
     return _escape_line(one_line(text, 1_000))
 
 
 def quoted_text(text: str) -> str:
-    """A harmless text as it was typed, line by line, as a quotation; its fenced code as code."""
+    """Return a clean text as a quotation, line by line as it was typed; its fenced code stays code."""
     out: list[str] = []
     for part, language in prose.split_fences(text):
         if language is not None:
@@ -174,7 +132,7 @@ def quoted_text(text: str) -> str:
 
 
 def _escape_lines(lines: Sequence[str]) -> Iterator[str]:
-    """Lines as they were typed, each ended as a line where another one follows it."""
+    """Yield lines as they were typed, with a line break if another line follows."""
     for own, after in zip(lines, [*lines[1:], ""], strict=True):
         yield _escape_line(own) + ("\\" if own.strip() and after.strip() else "")
 
@@ -190,7 +148,7 @@ def _escape_line(text: str) -> str:
 
 
 def answer(text: str) -> str:
-    """The Markdown of a harmless text with its HTML shown as text, its images as links, its headings below ours."""
+    """Return the Markdown of a clean text with HTML as text, images as links, and headings below the page's own."""
     text = _without_underlined_headings(text)
     lines = text.split("\n")
     code: set[int] = set()
@@ -218,7 +176,7 @@ def answer(text: str) -> str:
 
 
 def _demote_heading(lines: list[str], heading: prose.MarkdownBlock) -> None:
-    """Puts a heading below the page's own, with its mark before it."""
+    """Move a heading below the page's own, with `#` marks."""
     mark = "#" * min(_DEEPEST_HEADING, int(heading.tag[1:]) + _HEADING_OFFSET)
     first = heading.first
     if heading.mark.startswith("#"):
@@ -228,10 +186,10 @@ def _demote_heading(lines: list[str], heading: prose.MarkdownBlock) -> None:
 
 
 def _without_underlined_headings(text: str) -> str:
-    """The text where headings of several lines, and those within other blocks, have no line under them any more.
+    """Return the text without underlines of headings that have several lines or are inside other blocks.
 
-    What follows such a line may stand under the heading's words then: so it is looked at again, and after a few times
-    no line is left that could.
+    The line after such an underline may then underline the same words, so the text is parsed again; after a few times
+    every underline is escaped.
     """
     for _ in range(_TRIES):
         lines = text.split("\n")
@@ -245,66 +203,66 @@ def _without_underlined_headings(text: str) -> str:
 
 
 def _is_underlined(block: prose.MarkdownBlock) -> bool:
-    """Whether it is a heading with a line under it that cannot be written with a mark before it."""
+    """Return whether the block is an underlined heading that cannot be written with `#` marks."""
     is_line = block.kind == "heading_open" and not block.mark.startswith("#")
     return is_line and (block.level > 0 or block.end - block.first != 2)
 
 
 def _missing_fence(lines: Sequence[str], fence: prose.MarkdownBlock) -> str:
-    """The fence that ends a block of code, where the text itself does not end it."""
+    """Return the fence that ends a block of code, or ``""`` if the text has it."""
     last = lines[fence.end - 1].strip() if fence.end - fence.first > 1 else ""
     closed = last.startswith(fence.mark) and not last.strip(fence.mark[0])
     return "" if closed else fence.mark
 
 
 def _escape_row(text: str) -> str:
-    """A row of a table without HTML: code ends with its cell."""
+    """Return a row of a table without HTML: code ends with its cell."""
     if _UNCLEAR_END in text:
         return _without_any_html(text)
     return "|".join(map(_without_html, _CELL_END.split(text)))
 
 
 def _escape_paragraph(text: str) -> str:
-    """What stands in a paragraph without HTML, also for who takes its lines for a table."""
+    """Return a paragraph without HTML, also for renderers that would see a table in it."""
     return _without_any_html(text) if any(map(_is_table_delimiter, text.split("\n"))) else _without_html(text)
 
 
 def _is_table_delimiter(line: str) -> bool:
-    """Whether a line would make a table of the one above it, for some who read Markdown."""
+    """Return whether some renderers would see a table in this line and the one above it."""
     marks = line.strip(" \t>")
     return "-" in marks and ("|" in marks or ":" in marks) and not marks.strip("-|: \t")
 
 
 def _without_any_html(text: str) -> str:
-    """The text with what begins HTML or an image escaped, in code too."""
+    """Return the text with the start of HTML and of images escaped, in code too."""
     return text.replace("<", "&lt;").replace("![", "!\\[")
 
 
 def _without_html(text: str) -> str:
-    """The text with what begins HTML or an image escaped, but for what stands in code."""
+    """Return the text with the start of HTML and of images escaped, except in code."""
     out: list[str] = []
-    at, lonely = 0, set[int]()
+    at, unclosed = 0, set[int]()
     while match := _INLINE_TOKENS.search(text, at):
         out.append(text[at : match.start()])
-        found, at = match.group(), match.end()
-        if found.startswith("`"):
-            end = -1 if len(found) in lonely else _code_span_end(text, at, len(found))
+        token, at = match.group(), match.end()
+        if token.startswith("`"):
+            end = -1 if len(token) in unclosed else _code_span_end(text, at, len(token))
             if end < 0:
-                lonely.add(len(found))
+                unclosed.add(len(token))
             else:
-                found, at = _LINE_OF_HTML.sub(r"\1&lt;", text[match.start() : end]), end
-        out.append({"<": "&lt;", "![": "\\!["}.get(found, found))
+                token, at = _LINE_OF_HTML.sub(r"\1&lt;", text[match.start() : end]), end
+        out.append({"<": "&lt;", "![": "\\!["}.get(token, token))
     return "".join([*out, text[at:]])
 
 
 def _code_span_end(text: str, start: int, length: int) -> int:
-    """Where the code ends that a run of so many backticks began, or -1."""
+    """Return the end of the code that a run of so many backticks began, or -1."""
     run = re.compile(rf"(?<!`)`{{{length}}}(?!`)").search(text, start)
     return run.end() if run else -1
 
 
 def _cut_and_paint(text: str, bound: Bound, paint: Callable[[str], str]) -> str:
-    """The text, cut in the middle where it is too long, each part painted by itself."""
-    found: CutText = cut_text(text, bound)
-    parts = (paint(found.head), f"*… {found.note} …*" if found.note else "", paint(found.tail) if found.tail else "")
-    return "\n\n".join(part for part in parts if part)
+    """Return the text, cut in the middle if it is too long, each part painted by itself."""
+    cut = cut_text(text, bound)
+    parts = (paint(cut.head), f"*… {cut.note} …*" if cut.note else "", paint(cut.tail) if cut.tail else "")
+    return "\n\n".join(filter(None, parts))

@@ -1,117 +1,116 @@
-"""What the documents for people say in the same words: facts, places, what came of a call."""
+"""The phrases that all documents for people share: facts, places, outcomes of calls."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 from sessgit.formats.texts import one_line
-from sessgit.model import canonical, humanize
+from sessgit.model import canonical
 from sessgit.model.conversation.content import Call
 from sessgit.model.conversation.story import Heading, Relative, Story, StoryTurn
+from sessgit.model.humanize import format_count, format_money, format_tokens, new_tokens
 
-SHORT_ID = 8
+_SHORT_ID = 8
 _LONGEST_PROMPT = 100
 _LONGEST_REMARK = 120
 
 
-def page_title(story: Story) -> str:
-    """What the page is called."""
-    return one_line(story.title, 200) or "(no prompt yet)"
+def page_values(story: Story, turns: Iterable[StoryTurn]) -> dict[str, object]:
+    """Return what every template gets of a story."""
+    return {
+        "story": story,
+        "title": one_line(story.title, 200) or "(no prompt yet)",
+        "facts": session_facts(story),
+        "turns": with_gaps(turns),
+    }
 
 
 def turn_heading(heading: Heading) -> str:
-    """The first line of a turn's prompt."""
+    """Return the first line of a turn's prompt."""
     return one_line(heading.title, _LONGEST_PROMPT) or "(no text)"
 
 
 def session_facts(story: Story) -> list[tuple[str, str]]:
-    """What is known of the session as a whole, by what it is called; only what there is."""
+    """Return what is known of the session as a whole, as names and values."""
     state = story.state
     models = ", ".join(one_line(model, 60) for model in story.tokens)
+    turns = f"{state.turns:,}"
+    if not story.whole:
+        turns = f"{_format_ranges([heading.number for heading in story.contents])} of {turns}"
     every = (
         ("Session", story.branch),
         ("Project", one_line(state.project, 300)),
         ("Git branch", one_line(state.git_branch, 100)),
         ("When", _time_range(state.created, state.updated)),
         ("Model", models),
-        ("Turns", turns_phrase(story)),
+        ("Turns", turns),
         ("Tokens", _tokens_phrase(story)),
-        ("Cost", humanize.format_money(story.cost) if story.total.total else ""),
+        ("Cost", format_money(story.cost) if story.total.total else ""),
         ("Stage", one_line(state.stage, 40)),
         ("Labels", ", ".join(one_line(label, 60) for label in state.labels)),
-        ("Left behind", f"{humanize.format_count(story.rewound, 'turn')}, by rewinds" if story.rewound else ""),
+        ("Left behind", f"{format_count(story.rewound, 'turn')}, by rewinds" if story.rewound else ""),
         (
             "Elsewhere",
-            f"{humanize.format_count(story.elsewhere, 'turn')}, in other versions" if story.elsewhere else "",
+            f"{format_count(story.elsewhere, 'turn')}, in other versions" if story.elsewhere else "",
         ),
     )
     return [(name, value) for name, value in every if value]
 
 
-def turns_phrase(story: Story) -> str:
-    """`12`, `3–9 of 12`."""
-    if story.whole:
-        return f"{story.state.turns:,}"
-    return f"{_format_ranges([heading.number for heading in story.contents])} of {story.state.turns:,}"
+def with_gaps(turns: Iterable[StoryTurn]) -> Iterator[tuple[str, StoryTurn]]:
+    """Yield each turn with a sentence about the turns before it that are not included, or ``""``."""
+    expected = 1
+    for turn in turns:
+        first, last, expected = expected, turn.number - 1, turn.number + 1
+        gap = f"Turn {first} is" if first == last else f"Turns {first} to {last} are"
+        yield f"{gap} not included." if first <= last else "", turn
 
 
-def missing_turns(before: int, number: int) -> str:
-    """What stands between two turns that do not follow each other in the document, or ``""``."""
-    first, last = before + 1, number - 1
-    if first > last:
-        return ""
-    return f"Turn {first} is not included." if first == last else f"Turns {first} to {last} are not included."
-
-
-def turn_facts(told: StoryTurn) -> list[str]:
-    """What stands beside a turn's number: how long it took, by which model, what it used."""
-    turn = told.turn
-    times = [moment for piece in told.pieces if (moment := canonical.seconds(piece.time)) is not None]
-    new = humanize.new_tokens(turn.total)
+def turn_facts(shown: StoryTurn) -> list[str]:
+    """Return how long a turn took, its model, and what it used."""
+    turn = shown.turn
+    times = [moment for piece in shown.pieces if (moment := canonical.seconds(piece.time)) is not None]
+    new = new_tokens(turn.total)
     parts = (
         format_duration(max(times) - times[0]) if times else "",
         one_line(turn.model, 60),
-        f"{humanize.format_tokens(new)} tokens" if new else "",
-        humanize.format_money(told.cost) if turn.total.total else "",
+        f"{format_tokens(new)} tokens" if new else "",
+        format_money(shown.cost) if turn.total.total else "",
         "interrupted" if turn.interrupted else "",
     )
-    return [part for part in parts if part]
-
-
-def tools_phrase(calls: Mapping[str, int]) -> str:
-    """`Edit ×3, Bash ×2`."""
-    return ", ".join(tool_name(name) + (f" ×{number}" if number > 1 else "") for name, number in calls.items())
+    return list(filter(None, parts))
 
 
 def tool_name(name: str) -> str:
-    """A tool's name; of one with a long path of names the last, with where it comes from."""
+    """Return a tool's name; of an MCP tool its own name, with its server."""
     *path, own = one_line(name, 80).split("__")
     server = "/".join(word for word in path if word and word != "mcp")
     return f"{server}: {own}" if server and own else one_line(name, 80)
 
 
 def is_remark(text: str) -> bool:
-    """Whether a notice says all in one short line, so that there is nothing to fold."""
+    """Return whether a notice is one short line, so that there is nothing to fold."""
     return len(text) <= _LONGEST_REMARK and "\n" not in text.strip()
 
 
 def images_note(number: int) -> str:
     """`2 images, not shown`."""
-    return f"{humanize.format_count(number, 'image')}, not shown"
+    return f"{format_count(number, 'image')}, not shown"
 
 
 def call_outcome(call: Call) -> tuple[str, bool]:
-    """What came of a call, as far as it is worth a word, and whether it went wrong."""
+    """Return the outcome of a call, or ``""`` if it is as expected, and whether it went wrong."""
     began, ended = canonical.seconds(call.time), canonical.seconds(call.ended)
     took = format_duration(ended - began) if began is not None and ended is not None else ""
     if call.cell.ok is None:
         return "no result", True
     wrong = f"exit {call.exit_code}" if call.exit_code else "" if call.cell.ok else "failed"
-    return ", ".join(part for part in (wrong, took) if part), bool(wrong)
+    return ", ".join(filter(None, (wrong, took))), bool(wrong)
 
 
 def short_place(text: str, project: str) -> str:
-    """A path or a command with the project's own folder left out at its beginning."""
+    """Return a path or a command without the project folder at its start."""
     folder = project.rstrip("/") + "/"
     return text.removeprefix(folder) if len(folder) > 1 else text
 
@@ -119,25 +118,20 @@ def short_place(text: str, project: str) -> str:
 def relative_phrase(member: Relative) -> str:
     """`4 turns`, `6 turns, left at turn 4`."""
     where = "" if member.left is None else f", forked at {f'turn {member.left}' if member.left else 'the start'}"
-    return f"{humanize.format_count(member.turns, 'turn')}{where}"
+    return f"{format_count(member.turns, 'turn')}{where}"
 
 
 def format_moment(text: str) -> str:
-    """An RFC 3339 time as `2026-03-01 10:00`, in UTC."""
+    """Return an RFC 3339 time as `2026-03-01 10:00`, in UTC."""
     return text[:16].replace("T", " ")
 
 
 def format_duration(seconds: float) -> str:
     """`12 s`, `4 min`, `2 h 5 min`; nothing for less than a second."""
-    if seconds < 1:
-        return ""
     if round(seconds) < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, rest = divmod(minutes, 60)
-    return f"{hours:,} h {rest} min" if rest else f"{hours:,} h"
+        return f"{seconds:.0f} s" if seconds >= 1 else ""
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return " ".join(filter(None, (f"{hours:,} h" if hours else "", f"{minutes} min" if minutes else "")))
 
 
 def _time_range(created: str, updated: str) -> str:
@@ -152,15 +146,23 @@ def _tokens_phrase(story: Story) -> str:
     total = story.total
     if not total.total:
         return ""
-    new = humanize.format_tokens(humanize.new_tokens(total))
-    return f"{new} new, {humanize.format_tokens(total.cache_read)} from the cache" if total.cache_read else new
+    new = format_tokens(new_tokens(total))
+    return f"{new} new, {format_tokens(total.cache_read)} from the cache" if total.cache_read else new
 
 
 def _format_ranges(numbers: Sequence[int]) -> str:
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][1] == number - 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ", ".join(f"{first}–{last}" if last > first else str(first) for first, last in runs)
+    ranges = []
+    for _, group in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
+        run = [str(number) for _, number in group]
+        ranges.append("–".join(dict.fromkeys((run[0], run[-1]))))
+    return ", ".join(ranges)
+
+
+FILTERS: Mapping[str, Callable[..., object]] = {
+    "short": lambda name: str(name)[:_SHORT_ID],
+    "relative": relative_phrase,
+    "moment": format_moment,
+    "about_turn": turn_facts,
+    "counted": format_count,
+}
+"""What every template can call."""

@@ -1,7 +1,7 @@
-"""Words of a transcript as HTML: Markdown where a model wrote it, plain text where a person typed it.
+"""Texts of a transcript as HTML: a model's Markdown, and what a person typed as plain text.
 
-No HTML of the text survives as such; a link leads to the web or to a mailbox or is no link; an image is a link,
-for a page that is opened shall ask nothing of anybody. The only importer of markdown-it.
+HTML in a text is escaped. Only links to the web and to mailboxes are links. Images become links, because opening the
+page must not load anything. The only importer of markdown-it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from sessgit.formats import code
 
@@ -28,12 +28,19 @@ Environment = MutableMapping[str, Any]
 
 
 def markdown_html(text: str) -> Markup:
-    """The Markdown of a harmless text as HTML."""
-    return Markup(_markdown_parser().render(text))
+    """Return the Markdown of a clean text as HTML."""
+    parser = _markdown_parser()
+    tokens = parser.parse(text)
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(_DEEPEST_HEADING, int(token.tag[1:]) + _HEADING_OFFSET)}"
+        elif token.type in ("th_open", "td_open"):
+            token.attrs = {}  # a style, which the page's content security policy forbids
+    return Markup(parser.renderer.render(tokens, parser.options, {}))
 
 
 def plain_html(text: str) -> Markup:
-    """A harmless text as it was typed, its fenced code as code."""
+    """Return a clean text as it was typed, with its fenced code as code."""
     out = Markup()
     for part, language in split_fences(text):
         if language is None:
@@ -44,7 +51,7 @@ def plain_html(text: str) -> Markup:
 
 
 def split_fences(text: str) -> Iterator[tuple[str, str | None]]:
-    """The text in pieces: what stands between fences with None, what a fence holds with its language or ``""``."""
+    """Yield the parts of a text: those outside of fences with None, those inside with the language or ``""``."""
     lines = text.split("\n")
     at = 0
     for token in _fence_parser().parse(text) if "```" in text or "~~~" in text else ():
@@ -74,14 +81,14 @@ class MarkdownBlock:
 
 
 def markdown_blocks(text: str) -> Iterator[MarkdownBlock]:
-    """The blocks that the Markdown of a text has, in order, where no HTML is known."""
+    """Yield the blocks of a Markdown text, in order; HTML is text."""
     for token in _markdown_parser().parse(text):
         if token.map:
             yield MarkdownBlock(token.type, token.tag, token.map[0], token.map[1], token.level, token.markup)
 
 
 class _Renderer(RendererHTML):
-    """As markdown-it's, but for links, images, headings and code."""
+    """As markdown-it's, but for links, images, code and tables."""
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Environment) -> str:
         href = str(tokens[idx].attrGet("href") or "")
@@ -103,43 +110,25 @@ class _Renderer(RendererHTML):
         link = Markup('<a href="{}" rel="noopener noreferrer nofollow">[image: {}]</a>')
         return str(link.format(source, text))
 
-    def heading_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Environment) -> str:
-        return f"<{_demoted_tag(tokens[idx])}>"
-
-    def heading_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Environment) -> str:
-        return f"</{_demoted_tag(tokens[idx])}>\n"
-
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Environment) -> str:
         return str(_code_markup(tokens[idx].content.removesuffix("\n"), code.fence_language(tokens[idx].info)))
 
-    def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Environment) -> str:
-        return str(_code_markup(tokens[idx].content.removesuffix("\n"), ""))
+    code_block = fence
 
-    def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Environment) -> str:
+    def table_open(self, *_: Any) -> str:
         return '<div class="wide"><table>\n'
 
-    def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Environment) -> str:
+    def table_close(self, *_: Any) -> str:
         return "</table></div>\n"
-
-    def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Environment) -> str:
-        return "<th>"
-
-    def td_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Environment) -> str:
-        return "<td>"
 
 
 def _code_markup(text: str, language: str) -> Markup:
     return Markup("<pre><code>{}</code></pre>\n").format(code.highlight(text, language))
 
 
-def _demoted_tag(heading: Token) -> str:
-    level = escape(heading.tag)[1:]
-    return f"h{min(_DEEPEST_HEADING, int(level) + _HEADING_OFFSET)}"
-
-
 @cache
 def _markdown_parser() -> MarkdownIt:
-    """CommonMark with tables and struck text; a style attribute, which a table would have, is never written."""
+    """Return a parser of CommonMark with tables and strikethrough, without HTML."""
     return MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable(["table", "strikethrough"])
 
 

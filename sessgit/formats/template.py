@@ -17,11 +17,11 @@ from sessgit.formats.texts import clean_text
 
 _FOLDER = Path(__file__).parent / "templates"
 _PIECES_PER_CHUNK = 200
-"""A template gives its text in shreds; so many at a time are worth a write."""
+"""Pieces of a template that are written at once, because they are very short."""
 
 
 def render(name: str, filters: dict[str, Callable[..., object]], **values: Any) -> Iterator[str]:
-    """The text of a template, piece by piece, so that what is long need not be held as a whole."""
+    """Yield the text of a template, piece by piece, so that a long one is never whole in memory."""
     environment = _template_environment().overlay()
     environment.filters = {**environment.filters, **filters}
     stream = environment.get_template(name).stream(**values)
@@ -31,7 +31,7 @@ def render(name: str, filters: dict[str, Callable[..., object]], **values: Any) 
 
 @cache
 def read_template_file(name: str) -> str:
-    """A file beside the templates as it is."""
+    """Return the text of a file in the folder of templates."""
     return (_FOLDER / name).read_text("utf-8")
 
 

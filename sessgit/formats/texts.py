@@ -1,4 +1,4 @@
-"""Texts out of a transcript, made fit for a document: harmless, and not longer than anybody reads."""
+"""Texts of a transcript, made safe for a document and cut to a readable length."""
 
 from __future__ import annotations
 
@@ -9,26 +9,25 @@ from sessgit.model import canonical, humanize
 
 _LINE_END = re.compile(r"\r+\n|\r|\u2028|\u2029")
 
-LONGEST_LINE = 2_000
-
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How much of one text is shown: so many lines and so many characters; 0 stands for all."""
+    """How many lines and characters of a text are shown; 0 means all."""
 
     lines: int = 0
     chars: int = 0
 
 
-WORDS_BOUND = Bound(1_000, 50_000)
-"""Of what was said."""
-OUTPUT_BOUND = Bound(240, 16_000)
-"""Of what tools took and gave."""
 NO_BOUND = Bound()
 
 
+def text_bounds(*, full: bool) -> tuple[Bound, Bound]:
+    """Return the bounds of prompts and answers, and of the input and output of tools."""
+    return (NO_BOUND, NO_BOUND) if full else (Bound(1_000, 50_000), Bound(240, 16_000))
+
+
 def clean_text(text: str) -> str:
-    """The text without what steers a terminal or turns the direction of reading; what has no meaning is `\\ufffd`."""
+    """Return the text without control characters and text direction overrides; `\\ufffd` replaces others."""
     if text.isascii() and text.isprintable():
         return text
     return canonical.printable(_LINE_END.sub("\n", canonical.without_sequences(text)))
@@ -36,7 +35,7 @@ def clean_text(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CutText:
-    """A text of which the middle may be left out: `note` says how much, and is empty where nothing is."""
+    """A text whose middle may be left out: `note` says how much, or is ``""``."""
 
     head: str
     note: str = ""
@@ -44,7 +43,7 @@ class CutText:
 
 
 def cut_text(text: str, bound: Bound) -> CutText:
-    """The text, harmless; beyond the bound its first two thirds and its last one."""
+    """Return the text, cleaned; beyond the bound only its first two thirds and its last third."""
     text = clean_text(text).strip("\n")
     lines = text.split("\n")
     if (not bound.lines or len(lines) <= bound.lines) and (not bound.chars or len(text) <= bound.chars):
@@ -67,10 +66,10 @@ def _omission_note(text: str, head: str, tail: str) -> str:
 
 
 def one_line(text: str, width: int) -> str:
-    """The first line that is not empty, harmless, `width` characters at most."""
+    """Return the first line that is not empty, cleaned, in at most `width` characters."""
     return canonical.one_line(canonical.without_sequences(text), width)
 
 
 def longest_run(text: str, char: str) -> int:
-    """How often the character stands in a row at most."""
+    """Return the length of the longest run of the character."""
     return max((len(run) for run in re.findall(re.escape(char) + "+", text)), default=0)

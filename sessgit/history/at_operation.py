@@ -1,10 +1,10 @@
-"""The store as it was when an operation had been done.
+"""The store as it was after an operation.
 
-Operations since are gone back through, from the refs of now: what each found is what its refs held then. Between
-operations turns are recorded, which is none, so a branch goes further back, to the last commit that was there at that
-time: a commit that an operation made is as old as the operation, any other as what its lines say. What a rewind has
-moved since is put back: of the commits of a session that were there, those that lead on to no other are the ends of its
-branches, and its head is the one that was written last.
+The later operations are reverted from the present refs on: each one's journal entry has the former values. Recording
+turns is no operation, so each branch then goes back to its last commit that existed at that time: a commit that an
+operation made is as old as the operation, any other as old as its lines say. What a rewind moved since is put back: of
+the session's commits that existed, those without descendants among them are the tips of its branches, and its head is
+the one that was written last.
 """
 
 from __future__ import annotations
@@ -15,30 +15,29 @@ from dataclasses import dataclass
 from sessgit.errors import ConflictError, DamageError, NewerStoreError, SessgitError
 from sessgit.model import canonical, ids
 from sessgit.store import layout, operations, refs
-from sessgit.store.index import Index
+from sessgit.store.context import Context
+from sessgit.store.index import Index, Outline, Tips
 from sessgit.store.journal import Operation
 from sessgit.store.operations import ListedOperation
-from sessgit.store.sqlite import ref_snapshot
-from sessgit.store.sqlite.ref_snapshot import BranchState, Tips
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
 _BRANCH_SPACES = ((layout.ARCHIVE, True), (layout.HEADS, False))
-"""The later one wins, as everywhere."""
+"""A live branch takes precedence over an archived one of the same name."""
 _MERGE_EVENTS = ("graft", "turn")
-_EVENT_VERBS = {
+_TIME_FIELDS = {
     "start": "created",
     "fork": "created",
     "end": "ended",
     **dict.fromkeys(("turn", "cell", "graft"), "updated"),
 }
-"""Which time of a session's state is that of a commit, by its event; of any other it is the commit's own."""
+"""By the event of a commit, the field of its state with the commit's time; for other events it is the commit's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastStore:
-    """What the refs held when an operation had been done: the branches and the tags, and how many operations were done
-    since. `lost` are the sessions that were there then and are gone for good."""
+    """The branches and tags after an operation, and the number of later operations. `lost` are the sessions that
+    existed then and cannot be restored."""
 
     listed: ListedOperation
     later: int
@@ -51,11 +50,13 @@ class PastStore:
         return self.listed.operation
 
 
-def as_of_operation(store: Store, index: Index, wanted: str) -> PastStore:
-    """The store as of the operation whose id begins so, undone since or not; `index` is level with the store as it is.
+def as_of_operation(context: Context, wanted: str) -> PastStore:
+    """Return the store as of the operation whose id begins so, even if it was undone since. The index must be up to
+    date.
 
-    Raises NotFoundError where no operation fits, or several do, and ConflictError where it was never done.
+    Raises NotFoundError if none or several operations match, ConflictError if the operation was never completed.
     """
+    store = context.store
     held = refs.read_all(store.path)
     every = operations.list_operations(store)
     found = operations.find_operation(every, wanted)
@@ -71,7 +72,8 @@ def as_of_operation(store: Store, index: Index, wanted: str) -> PastStore:
         [one.operation for one in part if one.standing != "not done"] for part in (every[:place], every[place:])
     )
     values = _refs_before(store, held, since, {move.new for one in every for move in one.operation.moves})
-    then = _PastBranches(store, moment, values, held, _JournalFacts.of(since, until), ref_snapshot.branch_states(index))
+    indexed = {outline.name: outline for outline in context.index.branch_outlines()}
+    then = _PastBranches(store, moment, values, held, _JournalFacts.of(since, until), indexed)
     tips, lost = dict[str, tuple[str, bool]](), list[str]()
     for session in then.sessions:
         try:
@@ -80,11 +82,11 @@ def as_of_operation(store: Store, index: Index, wanted: str) -> PastStore:
             tips |= then.found[session]
         except SessgitError:
             lost.append(session)
-    return PastStore(found, len(since), tips, _tags_at(index, values, held), tuple(sorted(lost)))
+    return PastStore(found, len(since), tips, _tags_at(context.index, values, held), tuple(sorted(lost)))
 
 
 def _tags_at(index: Index, values: Mapping[str, str | None], held: Mapping[str, str]) -> dict[str, str]:
-    """The tags, those that have not moved as the index has them: of annotated ones it knows the commit."""
+    """Return the tags; those that have not moved as in the index, which has the commits of annotated ones."""
     found = index.tags()
     for ref, tip in values.items():
         if ref.startswith(layout.TAGS) and tip != held.get(ref):
@@ -97,16 +99,14 @@ def _tags_at(index: Index, values: Mapping[str, str | None], held: Mapping[str, 
 def _refs_before(
     store: Store, held: Mapping[str, str], since: Sequence[Operation], left: Collection[str | None]
 ) -> dict[str, str | None]:
-    """What each ref held when the first of the operations that touched it began; `since` are the newest first, `left`
-    is what operations left in refs."""
+    """Return the value of each ref before the first of the operations that moved it; `since` are the newest first,
+    `left` the values that operations set."""
     values: dict[str, str | None] = dict(held)
     own: dict[str, set[str]] = {}
     for ref in values:
         own.setdefault(_session_of_ref(ref), set()).add(ref)
     for operation in since:
-        for session in _tombstone_sessions(
-            operation
-        ):  # it had no other branches than those that were taken, or brought back
+        for session in _tombstone_sessions(operation):  # the operation moved all branches that the session had
             for ref in own.pop(session, ()):
                 values[ref] = None
         for move in operation.moves:
@@ -118,14 +118,14 @@ def _refs_before(
 
 
 def _before_merged_turns(store: Store, tip: str, merge: str, left: Collection[str | None]) -> str:
-    """The commit before the turns that a merge brought: they may be recorded before it moves the ref itself."""
+    """Return the commit before the turns of a merge: they may be recorded before the operation moves the ref."""
     try:
         theirs = _origin_branch(store, merge)
         for commit in store.repo.first_parents(tip):
-            brought = (
+            is_merged = (
                 store.message(commit.id).get("Event") in _MERGE_EVENTS and _origin_branch(store, commit.id) == theirs
             )
-            if not brought or not theirs or commit.id in left:
+            if not is_merged or not theirs or commit.id in left:
                 return commit.id
     except SessgitError:  # then what is missing shows where the branch is read
         pass
@@ -133,15 +133,15 @@ def _before_merged_turns(store: Store, tip: str, merge: str, left: Collection[st
 
 
 def _origin_branch(store: Store, commit: str) -> str:
-    """The branch from which a commit brought something, or ``""``."""
+    """Return the branch that a commit merged from, or ``""``."""
     return store.message(commit).get("Origin").partition("@")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class _JournalFacts:
-    """What operations say of commits: those that were there when the one asked for had been done, those that later ones
-    made; what it left itself, and what it or the last one before it left, with the time, by ref. And which sessions
-    were deleted since, or brought back."""
+    """What the journal says of commits: those that existed `there` after the operation, and those that later operations
+    `made`; by ref, the `exact` value that the operation set, and the value that it or the last one before it `left`,
+    with the time; and the sessions that were deleted or restored since."""
 
     there: frozenset[str]
     made: frozenset[str]
@@ -183,7 +183,7 @@ class _PastBranches:
     def __init__(
         self, store: Store, moment: float, values: Mapping[str, str | None], held: Mapping[str, str],
         known: _JournalFacts,
-        indexed: Mapping[str, BranchState],
+        indexed: Mapping[str, Outline],
     ) -> None:  # fmt: skip
         self.store, self.moment, self.values, self.known, self.indexed = store, moment, values, known, indexed
         self.found, self.now = _branches_by_session(values), _branches_by_session(held)
@@ -196,7 +196,7 @@ class _PastBranches:
         return self.found.keys()
 
     def branches(self, session: str) -> dict[str, tuple[str, bool]]:
-        """The branches of a session; raises StoreError where a commit of them is gone."""
+        """Return the branches of a session; raises StoreError if a commit of them is gone."""
         found = self.found[session]
         if self._is_as_now(session):
             return found
@@ -208,43 +208,44 @@ class _PastBranches:
         archived = found[session][1]
         return {name: (tip, archived) for name, tip in self._ends(session, head).items()}
 
-    # What can be told without reading a commit
+    # From the index and the journal alone
 
     def _is_as_now(self, session: str) -> bool:
-        """Whether the branches are those of now, perhaps in another place, and nothing was written since."""
+        """Return whether the branches are the present ones, archived or not, and nothing was written since."""
         found = {name: tip for name, (tip, _) in self.found[session].items()}
         if found != {name: self.indexed[name].tip for name in self.inside.get(session, ())}:
             return False
         if self._head(session) not in (None, found.get(session)) or self._gone_at(session) is not None:
             return False
-        last = max(_seconds(time) for name in found for time in self.indexed[name][1:])
+        outlines = [self.indexed[name] for name in found]
+        last = max(_seconds(time) for one in outlines for time in (one.created, one.updated, one.ended))
         return last <= self.moment and self.known.made.isdisjoint(found.values())
 
     def _began_since(self, session: str) -> bool:
-        """Whether a session that no operation until then had touched began after it."""
+        """Return whether a session that no operation had moved until then began after it."""
         known = self.indexed.get(session)
         return known is not None and _seconds(known.created) > self.moment and not self._left(session)
 
     def _left(self, session: str) -> list[tuple[str | None, float]]:
-        """What operations until then left in the refs of the session's head, and when."""
+        """Return the values that operations until then set the refs of the session's head to, and when."""
         refs = (layout.archive_ref(session), layout.head_ref(session))
         return [self.known.left[ref] for ref in refs if ref in self.known.left]
 
     def _gone_at(self, session: str) -> float | None:
-        """When the last of these operations took the session away, if it did and none let it be recorded again."""
+        """Return when the last of these operations deleted the session, if none allowed recording it again."""
         left = self._left(session)
         if layout.tombstone_ref(session) in self.known.left:
             return None
         return max(time for _, time in left) if left and not any(tip for tip, _ in left) else None
 
     def _head(self, session: str) -> str | None:
-        """The head, if it is what the operation itself left."""
+        """Return the head, if the operation itself set it."""
         return self.known.exact.get(layout.head_ref(session)) or self.known.exact.get(layout.archive_ref(session))
 
-    # What commits tell
+    # From commits
 
     def _ends(self, session: str, head: str | None) -> dict[str, str]:
-        """The ends of what was there of the session, by the name of the branch."""
+        """Return the tips of the session's branches that existed, by name."""
         found = {name: tip for name, (tip, _) in self.found[session].items()}
         cut = {name: self._cut(session, tip) for name, tip in found.items()}
         tips = {tip for name, tip in cut.items() if tip is not None and not layout.is_other_version(name)}
@@ -265,14 +266,18 @@ class _PastBranches:
         out, taken = {session: head}, self._turns(head)
         others = sorted((name, end) for name, end in cut.items() if layout.is_other_version(name) and end is not None)
         out |= {name: end for name, end in others if self._turns(end).keys() - taken.keys()}
+        moment = self._written(head)
         for end in ends:
             # A head is written last. What is later was said before the operation, and recorded after it.
-            if self._turns(end).keys() - taken.keys() and self._written(end) <= self._written(head):
-                out[self._name(session, end, cut, {*out}, taken)] = end
+            left = end if self._written(end) <= moment else self._own_until(session, end, moment)
+            if left is None or any(self._history_has(other, left) for other in out.values()):
+                continue
+            if self._turns(left).keys() - taken.keys():
+                out[self._name(session, left, cut, {*out}, self._followed_by(left, {head, *ends}))] = left
         return out
 
     def _set_apart(self, session: str, cut: Mapping[str, str | None], tips: Collection[str]) -> set[str]:
-        """The end of what was the head, if that came from another machine and this one's file has gone on without."""
+        """Return the tip of the former head, if it came from another machine and this one's file continued without."""
         left = [tip for tip, _ in self._left(session) if tip is not None]
         if not left or any(self._history_has(tip, left[0]) for tip in tips):
             return set()
@@ -300,28 +305,45 @@ class _PastBranches:
             return True
         if commit in self.known.made or time > self.moment:
             return False
-        told = _EVENT_VERBS.get(event)
-        said = canonical.seconds(getattr(self.store.state(commit), told)) if told else None
-        return (time if said is None else said) <= self.moment
+        field = _TIME_FIELDS.get(event)
+        written = canonical.seconds(getattr(self.store.state(commit), field)) if field else None
+        return (time if written is None else written) <= self.moment
 
     def _written(self, commit: str) -> float:
         return _seconds(self.store.state(commit).updated)
 
     def _turns(self, tip: str) -> dict[str, None]:
-        """The keys of the turns on the line to a commit, the newest first."""
+        """Return the keys of the turns on the line to a commit, the newest first."""
         messages = (self.store.message(commit.id) for commit in self.store.repo.first_parents(tip))
         return dict.fromkeys(key for message in messages if (key := message.get("Prompt")))
 
     def _history_has(self, tip: str, commit: str) -> bool:
-        """Whether the line to `tip`, without what was merged into it, has the commit."""
+        """Return whether the line to `tip`, without what was merged into it, has the commit."""
         if not self.store.repo.is_ancestor(commit, tip):
             return False
         return any(one.id == commit for one in self.store.repo.first_parents(tip))
 
+    def _own_until(self, session: str, tip: str, moment: float) -> str | None:
+        """Return the last commit of the session on the line to `tip` that was written by `moment`, or None."""
+        for commit in self.store.repo.first_parents(tip):
+            if self.store.message(commit.id).get("Session") != session:
+                return None
+            if self._written(commit.id) <= moment:
+                return commit.id
+        return None
+
+    def _followed_by(self, end: str, tips: Iterable[str]) -> dict[str, None]:
+        """Return the turns that the session kept when it left `end`: those of the commit written next, on another
+        line."""
+        left = self._written(end)
+        commits = (commit.id for tip in tips if tip != end for commit in self.store.repo.first_parents(tip))
+        later = [(time, commit) for commit in commits if (time := self._written(commit)) > left]
+        return self._turns(min(later)[1]) if later else {}
+
     def _name(
         self, session: str, end: str, cut: Mapping[str, str | None], taken: Iterable[str], kept: Mapping[str, None]
     ) -> str:
-        """The name of a rewound branch: the one that it still has, else as a rewind would name it."""
+        """Return the name of a rewound branch: its present one, else that of its first turn that was not kept."""
         own = [name for name, tip in cut.items() if tip == end and layout.is_rewound_branch(name) and name not in taken]
         behind = [key for key in reversed(self._turns(end)) if key not in kept]
         names = [*own, *(ids.rewound_name(session, key) for key in behind)]
@@ -329,7 +351,7 @@ class _PastBranches:
 
 
 def _branches_by_session(values: Mapping[str, str | None]) -> dict[str, dict[str, tuple[str, bool]]]:
-    """The branches of each session by name, their tips and whether they are archived."""
+    """Return the branches of each session by name, their tips and whether they are archived."""
     found: dict[str, dict[str, tuple[str, bool]]] = {}
     for space, archived in _BRANCH_SPACES:
         for ref, tip in values.items():
@@ -340,12 +362,12 @@ def _branches_by_session(values: Mapping[str, str | None]) -> dict[str, dict[str
 
 
 def _tombstone_sessions(operation: Operation) -> set[str]:
-    """The sessions that the operation deleted, or brought back."""
+    """Return the sessions that the operation deleted or restored."""
     return {move.ref.removeprefix(layout.DELETED) for move in operation.moves if move.ref.startswith(layout.DELETED)}
 
 
 def _session_of_ref(ref: str) -> str:
-    """The session that a ref belongs to, ``""`` for any other."""
+    """Return the session of a branch's ref, ``""`` for any other ref."""
     return layout.session_of_ref(ref) if ref.startswith((layout.HEADS, layout.ARCHIVE)) else ""
 
 

@@ -1,4 +1,4 @@
-"""Where the client looks for a session's transcript on this machine, and whether it can be started there."""
+"""Finds the place of a session's transcript on this machine, and whether the client can be started there."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sessgit.agents import new_file
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError
 from sessgit.model.config import is_folder
 from sessgit.model.conversation.session import Session
-from sessgit.store import journal
-from sessgit.store.files import paths
+from sessgit.model.homes import Homes
+from sessgit.store import journal, recorder_state
 from sessgit.store.layout import StorePaths, short_name
-from sessgit.store.recorder import cursor as cursors
+from sessgit.store.private_files import path_exists
 
 LocalPath = Callable[[str], str]
 """From the folder of a project, as a session's state names it, to the one that stands for it on this machine."""
@@ -36,38 +36,38 @@ def local_path_map(mapping: Mapping[str, str], user: str) -> LocalPath:
         parts = PurePosixPath(project).parts
         for prefix in longest:
             if parts[: len(prefix)] == prefix:
-                return project if paths.is_there(project) else str(PurePosixPath(known[prefix], *parts[len(prefix) :]))
+                return project if path_exists(project) else str(PurePosixPath(known[prefix], *parts[len(prefix) :]))
         return project
 
     return folder if known else str
 
 
 def localize_state(state: Session, here: LocalPath) -> Session:
-    """The state with its project's folder on this machine; what is recorded is never changed by that."""
+    """Return the state with its project's folder on this machine; the recorded state is not changed."""
     return replace(state, project=here(state.project))
 
 
-def transcript_place(config: Path, state: Session, beside: StorePaths | None = None) -> Path | None:
-    """Where the client looks for the session's transcript, if it is known; `beside` is of the store.
+def transcript_place(homes: Homes, state: Session, paths: StorePaths | None = None) -> Path | None:
+    """Where the client looks for the session's transcript, if it is known; `paths` is of the store.
 
     The state may have been written on another machine. So what counts is where the file is, then where it was read
     here last, then the folder of the project, if that is here; where nothing says a place, the one where it is all
     the same, as in a home that was moved.
     """
-    said = agents.of(state).home.transcript_place(config, state.transcript, state.agent_id, "")
-    if said is not None and paths.is_there(said):
+    said = agents.of(state).home.transcript_place(homes.of(state), state.transcript, state.agent_id, "")
+    if said is not None and path_exists(said):
         return said
-    found = agents.of(state).home.transcript_place(config, "", state.agent_id, _real_path(state.project))
+    found = agents.of(state).home.transcript_place(homes.of(state), "", state.agent_id, _real_path(state.project))
     if said is not None and said == found:
         return said
-    known = cursors.load_cursor(beside, state.id) if beside is not None else None
-    read = agents.of(state).home.transcript_place(config, known.path, state.agent_id, "") if known else None
+    known = recorder_state.load_cursor(paths, state.id) if paths is not None else None
+    read = agents.of(state).home.transcript_place(homes.of(state), known.path, state.agent_id, "") if known else None
     if read is not None:
         return read
-    if said is not None and (said.parent.is_dir() or not paths.is_there(state.project)):
+    if said is not None and (said.parent.is_dir() or not path_exists(state.project)):
         return said
     if said is None and found is None:
-        return _find_anywhere(config, state.agent_id)
+        return _find_anywhere(homes, state)
     return (
         said
         if said is not None and found is not None and agents.of(state).home.is_cut(said.parent.name, found.parent.name)
@@ -75,78 +75,76 @@ def transcript_place(config: Path, state: Session, beside: StorePaths | None = N
     )
 
 
-def _find_anywhere(config: Path, agent_id: str) -> Path | None:
-    """The one transcript of that name in whichever folder of the client's; of several it finds none."""
-    any_place = agents.at(config).home.transcript_place(config, "", agent_id, "/")
-    found = other_copies(config, any_place) if any_place else []
+def _find_anywhere(homes: Homes, state: Session) -> Path | None:
+    """Return the only transcript of that name in all folders of the client, or None."""
+    found = agents.of(state).home.copies(homes.of(state), state.agent_id)
     return found[0] if len(found) == 1 else None
 
 
-def recorded_transcript_path(state: Session, beside: StorePaths) -> str:
+def recorded_transcript_path(state: Session, paths: StorePaths) -> str:
     """Return where the session's transcript was read, as its state says, or here last where that lay elsewhere than
     the client's; ``""`` where nothing says it."""
-    known = None if state.transcript else cursors.load_cursor(beside, state.id)
+    known = None if state.transcript else recorder_state.load_cursor(paths, state.id)
     return known.path if known else state.transcript
 
 
-def transcript_file(config: Path, state: Session, beside: StorePaths) -> Path | None:
-    """The session's transcript, where the client looks for it, else where it was read; None where it is at neither."""
-    said = recorded_transcript_path(state, beside)
-    places = (transcript_place(config, state, beside), Path(said) if said else None)
-    return next((path for path in places if path is not None and paths.is_there(path)), None)
+def transcript_file(homes: Homes, state: Session, paths: StorePaths) -> Path | None:
+    """Return the session's transcript where the client looks for it, else where it was read, or None."""
+    said = recorded_transcript_path(state, paths)
+    places = (transcript_place(homes, state, paths), Path(said) if said else None)
+    return next((path for path in places if path is not None and path_exists(path)), None)
 
 
-def was_recorded_here(state: Session, beside: StorePaths, made: Callable[[], Collection[str]] | None = None) -> bool:
+def was_recorded_here(state: Session, paths: StorePaths, made: Callable[[], Collection[str]] | None = None) -> bool:
     """Whether the session was recorded on this machine, or a command made it here with a transcript of its own.
 
     The path in its state proves nothing: two machines on which the user has the same home have the same paths. `made`
     returns what `files_made_here` does, for a caller that asks about many sessions.
     """
-    return paths.is_there(beside.cursor(state.id)) or state.transcript in (made() if made else files_made_here(beside))
+    return path_exists(paths.cursor(state.id)) or state.transcript in (made() if made else files_made_here(paths))
 
 
-def files_made_here(beside: StorePaths) -> frozenset[str]:
-    """The paths of the files that commands wrote on this machine for the sessions that they made."""
-    return frozenset(path for operation in journal.read(beside) for path in operation.files)
+def files_made_here(paths: StorePaths) -> frozenset[str]:
+    """Return the paths of the files that commands wrote on this machine for sessions that they created."""
+    return frozenset(path for operation in journal.read(paths) for path in operation.files)
 
 
-def is_elsewhere(config: Path, state: Session, here: LocalPath) -> bool:
+def is_elsewhere(homes: Homes, state: Session, here: LocalPath) -> bool:
     """Whether the project of a session, as its state says it, is a folder of another machine, for which `project.map`
     can name one here: it is not here, and either that names one already or the session was not recorded here. A
     transcript that `restore` wrote for it here, and that was read since, is none of this machine's."""
     project = state.project
-    if not is_folder(project) or paths.is_there(project):
+    if not is_folder(project) or path_exists(project):
         return False
     return (
         here(project) != project
-        or agents.of(state).home.transcript_place(config, state.transcript, state.agent_id, "") is None
+        or agents.of(state).home.transcript_place(homes.of(state), state.transcript, state.agent_id, "") is None
     )
 
 
 def is_folder_gone(project: str) -> bool:
-    """Whether the folder in which a session was held is no longer there: then the client cannot be started in it."""
-    return bool(project) and not (paths.is_there(project) and Path(project).is_dir())
+    """Return whether a session's project folder is gone, so that the client cannot be started in it."""
+    return bool(project) and not (path_exists(project) and Path(project).is_dir())
 
 
 def check_folder(project: str) -> None:
-    """Raises NotFoundError where a session shall be continued in a folder that is none; ``""`` is no wish."""
+    """Raise NotFoundError if the folder to continue a session in does not exist; ``""`` is none."""
     if is_folder_gone(project):
         raise NotFoundError(f"there is no folder {project}", "--project needs the folder in which to start the client.")
 
 
-def other_copies(config: Path, path: Path) -> list[Path]:
-    """The transcripts of the same session in other folders of the client."""
-    found = (config / "projects").glob(f"*/{path.name}")
-    return sorted(other for other in found if other != path and other.is_file())
+def other_copies(homes: Homes, state: Session, path: Path) -> list[Path]:
+    """Return the transcripts of the session in other places of the client's folder."""
+    return [other for other in agents.of(state).home.copies(homes.of(state), state.agent_id) if other != path]
 
 
-def transcript_target(config: Path, state: Session, project: str, beside: StorePaths | None = None) -> Path:
-    """Where the transcript belongs: for the agent started in `project`, a folder, or where the session's state says."""
+def transcript_target(homes: Homes, state: Session, project: str, paths: StorePaths | None = None) -> Path:
+    """Return the place of the transcript for a client started in `project`, or where the session's state says."""
     check_folder(project)
     place = (
-        agents.of(state).home.transcript_place(config, "", state.agent_id, project)
+        agents.of(state).home.transcript_place(homes.of(state), "", state.agent_id, project)
         if project
-        else transcript_place(config, state, beside)
+        else transcript_place(homes, state, paths)
     )
     if place is None:
         raise SessgitError(
@@ -156,18 +154,18 @@ def transcript_target(config: Path, state: Session, project: str, beside: StoreP
     return place
 
 
-def move_transcript(config: Path, state: Session, target: Path) -> bool:
+def move_transcript(homes: Homes, state: Session, target: Path) -> bool:
     """Whether the transcript was moved to its new place, out of the folder for a project that is gone.
 
     A link first and the old name last: what stops it between the two, doing it again completes.
     """
-    others = other_copies(config, target)
+    others = other_copies(homes, state, target)
     if len(others) != 1 or not is_folder_gone(state.project):
         return False
-    if agents.of(state).home.is_open(config, state.agent_id):
+    if agents.is_open(homes, state.agent_id):
         return False
     try:
-        if paths.is_there(target):
+        if path_exists(target):
             if not target.samefile(others[0]):
                 return False
         else:
@@ -179,16 +177,16 @@ def move_transcript(config: Path, state: Session, target: Path) -> bool:
     return True
 
 
-def check_no_copies(config: Path, target: Path) -> None:
+def check_no_copies(homes: Homes, state: Session, target: Path) -> None:
     """Raises ConflictError where the session's transcript lies in another folder of the client.
 
     Of two with one id the client finds none.
     """
-    others = [] if paths.is_there(target) else other_copies(config, target)
+    others = [] if path_exists(target) else other_copies(homes, state, target)
     if others:
         raise ConflictError(
             f"its transcript exists in another folder: {others[0]}. With two, the client finds neither",
-            f"Move it to {target}, or leave it and fork: `sessgit fork {short_name(target.stem)} --project DIR`",
+            f"Move it to {target}, or leave it and fork: `sessgit fork {short_name(state.id)} --project DIR`",
         )
 
 
@@ -201,7 +199,7 @@ def _expand_home(folder: str, user: str) -> str:
 
 
 def _real_path(project: str) -> str:
-    """The client goes by where links lead."""
+    """Return the path without links, as the client has it."""
     try:
         return os.path.realpath(project) if project else ""
     except (OSError, ValueError):

@@ -1,23 +1,23 @@
-"""What two conversations have in common, and what each did on its own."""
+"""Compares two conversations: the turns that they share, and what each did on its own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from sessgit.history.same_lines import LineComparison
-from sessgit.history.views import Prices, read_turn, turn_gists, turn_json
+from sessgit.history.shared_turns import LineComparison
+from sessgit.history.views import Prices, read_turn, sum_tokens, turn_gists, turn_json
 from sessgit.model import edit_script
-from sessgit.model.conversation.turn import Gist, Tokens, add_by_model
+from sessgit.model.conversation.turn import Gist, Tokens
 from sessgit.model.edit_script import Edit
-from sessgit.store.index import Index
-from sessgit.store.sqlite.rows import Branch, Row
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
 class DiffSide:
-    """One side of a diff: a branch, the turns that only it has, what these amount to, and its last answer."""
+    """One side of a diff: a branch, the turns that only it has, their gists, and its last answer."""
 
     branch: Branch
     own_rows: list[Row]
@@ -30,22 +30,19 @@ class DiffSide:
         return list(dict.fromkeys(path for gist in self.gists for path in gist.files))
 
     @property
-    def by_model(self) -> dict[str, Tokens]:
+    def tokens_by_model(self) -> dict[str, Tokens]:
         """The tokens of its own turns by model."""
-        out: dict[str, Tokens] = {}
-        for gist in self.gists:
-            out = add_by_model(out, dict(gist.tokens))
-        return out
+        return sum_tokens(self.gists)
 
     @property
     def tokens(self) -> Tokens:
-        """The tokens of all models together."""
-        return sum(self.by_model.values(), Tokens())
+        """The tokens of its own turns, of all models together."""
+        return sum(self.tokens_by_model.values(), Tokens())
 
 
 @dataclass(frozen=True, slots=True)
 class PartialTurn:
-    """A turn that both have, one of them only its beginning: how many cells each has of it."""
+    """A turn of which one side has only the beginning, and the number of cells that each has."""
 
     turn: int
     a: int
@@ -54,8 +51,8 @@ class PartialTurn:
 
 @dataclass(frozen=True, slots=True)
 class ChangedTurn:
-    """A turn of a and the turn of b that has the same prompt, with what differs between them: some of `prompt`,
-    `answer` and `calls`, or else `lines`."""
+    """A turn of a and the turn of b with the same prompt, and what differs: some of `prompt`, `answer` and `calls`, or
+    else `lines`."""
 
     a: int
     b: int
@@ -64,8 +61,8 @@ class ChangedTurn:
 
 @dataclass(frozen=True, slots=True)
 class ConversationDiff:
-    """`edits` turn a into b, turn by turn; `base` is the last turn before which, and with which, both are the same,
-    if they have a common ancestor. A turn that is cut short or changed is among the turns of each side."""
+    """`edits` turn a into b, turn by turn; `base` is the last turn up to which both are the same, if they have a common
+    ancestor. A turn that is cut short or changed is among the own turns of each side."""
 
     a: DiffSide
     b: DiffSide
@@ -76,16 +73,14 @@ class ConversationDiff:
 
     @property
     def shared(self) -> int:
-        """How many whole turns both have."""
+        """The number of whole turns that both have."""
         return sum(edit.same for edit in self.edits)
 
 
-def diff_branches(
-    store: Store, index: Index, a: tuple[Branch, int | None], b: tuple[Branch, int | None]
-) -> ConversationDiff:
-    """Compares two branches, each up to a turn if one is given."""
-    left, right = (_rows_up_to(index.turns(branch.name), turn) for branch, turn in (a, b))
-    turns = LineComparison(store, (a[0].tip, left), (b[0].tip, right))
+def diff_branches(context: Context, a: tuple[Branch, int | None], b: tuple[Branch, int | None]) -> ConversationDiff:
+    """Compare two branches, each up to a turn if one is given."""
+    left, right = (_rows_up_to(context.index.turns(branch.name), turn) for branch, turn in (a, b))
+    turns = LineComparison(context.store, (a[0].tip, left), (b[0].tip, right))
 
     def has_same_lines(one: Row, other: Row) -> bool:
         return turns.relation(one, other) == "same"
@@ -104,20 +99,20 @@ def diff_branches(
     cut = edits[together - 1] if related else None
     partial = None
     if cut is not None and cut.a and cut.b and turns.relation(cut.a, cut.b) == "part":
-        partial = _find_partial(store, (a[0], cut.a), (b[0], cut.b))
+        partial = _find_partial(context.store, (a[0], cut.a), (b[0], cut.b))
     changed = [
         ChangedTurn(one.turn, other.turn, turns.differences(one, other) or ("lines",))
         for one, other in ((edit.a, edit.b) for edit in edits if edit.changed and not (partial and edit is cut))
         if one is not None and other is not None
     ]
-    mine = _diff_side(store, index, a[0], [edit.a for edit in edits if edit.a is not None and not edit.same])
-    theirs = _diff_side(store, index, b[0], [edit.b for edit in edits if edit.b is not None and not edit.same])
+    mine = _diff_side(context, a[0], [edit.a for edit in edits if edit.a is not None and not edit.same])
+    theirs = _diff_side(context, b[0], [edit.b for edit in edits if edit.b is not None and not edit.same])
     return ConversationDiff(mine, theirs, edits, left[same - 1] if same else None, partial, changed)
 
 
-def _diff_side(store: Store, index: Index, branch: Branch, own: list[Row]) -> DiffSide:
-    last = read_turn(store, branch.tip, own[-1]).told.answer if own else ""
-    return DiffSide(branch, own, turn_gists(store, index, branch, own), last)
+def _diff_side(context: Context, branch: Branch, own: list[Row]) -> DiffSide:
+    last = read_turn(context.store, branch.tip, own[-1]).answer if own else ""
+    return DiffSide(branch, own, turn_gists(context, branch, own), last)
 
 
 def diff_json(store: Store, found: ConversationDiff, overrides: Prices) -> dict[str, Any]:
@@ -139,7 +134,7 @@ def diff_json(store: Store, found: ConversationDiff, overrides: Prices) -> dict[
 
 
 def _turns_json(store: Store, side: DiffSide, overrides: Prices) -> list[dict[str, Any]]:
-    return [turn_json(read_turn(store, side.branch.tip, row), overrides) for row in side.own_rows]
+    return [turn_json(row, read_turn(store, side.branch.tip, row), overrides) for row in side.own_rows]
 
 
 def _rows_up_to(rows: list[Row], turn: int | None) -> list[Row]:
@@ -147,6 +142,6 @@ def _rows_up_to(rows: list[Row], turn: int | None) -> list[Row]:
 
 
 def _find_partial(store: Store, a: tuple[Branch, Row], b: tuple[Branch, Row]) -> PartialTurn | None:
-    """The turn of which one side has only the beginning, if that has fewer cells."""
+    """Return the turn of which one side has only the beginning, if that has fewer cells."""
     counts = [len(store.cells(branch.tip, row.turn)) for branch, row in (a, b)]
     return PartialTurn(a[1].turn, *counts) if counts[0] != counts[1] else None

@@ -1,4 +1,4 @@
-"""The text index brought level with the store: the words of each turn that a branch has got since."""
+"""Updates the full-text index with the turns that branches got since the last update."""
 
 from __future__ import annotations
 
@@ -6,51 +6,33 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from time import monotonic
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from sessgit import agents
-from sessgit.agents.base import Agent
-from sessgit.agents.values import Said
 from sessgit.errors import SessgitError
 from sessgit.model import long_strings
 from sessgit.model.progress import Progress, no_progress
 from sessgit.store import layout, refs
-from sessgit.store.fulltext.index import Body, TextIndex, Texts, Turn, Words, words_of
-from sessgit.store.index import Index
-from sessgit.store.sqlite.rows import Row
+from sessgit.store.fulltext import Body, TextIndex, Texts, Turn, Words, words_of
+from sessgit.store.index import Index, Row
 from sessgit.store.store import Store
 
+if TYPE_CHECKING:
+    from sessgit.agents.base import Agent
+    from sessgit.agents.values import Said
+
 _BATCH_SIZE = 48_000_000
-"""Characters after which what was indexed is kept: a process that is killed loses no more."""
+"""Characters after which the index is committed: a process that is killed loses no more."""
 _BULK_TURNS = 100
-"""So many branches are worth it that parts of the text index wait until they are joined."""
+"""From this number of branches on, the segments of the index are merged at the end."""
 _PARTS_BEFORE_MERGE = 12
-"""Batches, each of which leaves a part, after which they are joined at the end: each search looks into all of them."""
+"""From this number of batches on, their segments are merged: every search reads all segments."""
 _TEXT_MARK = b'{"$text":"'
 _COLUMN_BY_KIND = {"prompt": "asked", "answer": "answered", "thinking": "answered", "tool": "did", "notice": "did"}
 
 
-class PendingTurn(Protocol):
-    """A turn whose words are asked for."""
-
-    @property
-    def blob(self) -> str:
-        """The id of the body's blob."""
-
-    def words(self) -> Words:
-        """What is indexed of it."""
-
-
-PendingTurnAt = Callable[[str], PendingTurn | None]
-"""The turn that a commit ends with, where it is at hand."""
-
-
-def no_pending_turn(_commit: str) -> None:
-    """For who has nothing at hand."""
-
-
 def is_up_to_date(index: Index, text: TextIndex) -> bool:
-    """Whether all branches are indexed as their refs are."""
+    """Return whether the index has all branches as their refs are."""
     return text.level() == refs.refs_hash(index.path)
 
 
@@ -59,23 +41,21 @@ def update_fulltext(
     text: TextIndex,
     progress: Progress = no_progress,
     seconds: float = float("inf"),
-    at_hand: PendingTurnAt = no_pending_turn,
 ) -> bool:
-    """Brings the text index level with the index, which is level with the refs; False where the time was too short.
-    It tells how many branches are done.
+    """Update the full-text index from the index, which must be up to date; returns False if the time was too short.
+    `progress` counts branches.
 
-    What can be read is kept from batch to batch, and whoever comes next goes on from there. A turn that is not at hand
-    is read from the store; one that cannot be read is passed over. Raises `sqlite3.Error` where the text index cannot
-    be written.
+    Every batch is committed, and the next update continues from there. A turn that cannot be read is skipped. Raises
+    `sqlite3.Error` if the full-text index cannot be written.
     """
     if text.is_worn():
         text.clear()
-    signature, wanted = refs.refs_hash(index.path), _branch_tips(index)
+    signature, wanted = refs.refs_hash(index.path), {name: tip for name, (tip, _) in refs.branches(index.path).items()}
     known, began = text.tips(), monotonic()
     changed = [branch for branch in wanted if known.get(branch) != wanted[branch]]
     pending = _branches_in_order(index, changed)
     gone, count = known.keys() - wanted.keys(), len(pending)
-    follower, parts = _FulltextUpdate(index, text, at_hand), 0
+    follower, parts = _FulltextUpdate(index, text), 0
     if count:
         text.set_bulk_mode(much=count >= _BULK_TURNS)
     while (pending or gone) and monotonic() - began < seconds:
@@ -99,27 +79,22 @@ def update_fulltext(
 
 
 def _branches_in_order(index: Index, branches: Sequence[str]) -> list[str]:
-    """The branches, the ones to begin with last: sessions by age, so that new turns get the highest numbers, then
-    side branches."""
+    """Return the branches in reverse order: sessions by age, so that new turns get the highest row ids, then side
+    branches."""
     updated = {outline.name: outline.updated for outline in index.outlines()} if len(branches) > 1 else {}
     return sorted(
         branches, key=lambda branch: (layout.is_side_branch(branch), updated.get(branch, ""), branch), reverse=True
     )
 
 
-def _branch_tips(index: Index) -> dict[str, str]:
-    spaces = (layout.ARCHIVE, layout.HEADS)
-    return {ref.removeprefix(space): tip for space in spaces for ref, tip in refs.read_all(index.path, space).items()}
-
-
 class _FulltextUpdate:
-    def __init__(self, index: Index, text: TextIndex, at_hand: PendingTurnAt) -> None:
-        self.index, self.text, self.at_hand = index, text, at_hand
+    def __init__(self, index: Index, text: TextIndex) -> None:
+        self.index, self.text = index, text
         self.size = 0
-        """Characters that were indexed in this batch."""
+        """The number of characters in this batch."""
 
     def take(self, name: str) -> bool:
-        """Whether a branch is done; if not, the batch is full."""
+        """Index a branch; returns False if the batch is full before its end."""
         branch = self.index.branch(name)
         if branch is None or self.text.tip(name) == branch.tip:
             return True
@@ -142,7 +117,8 @@ class _FulltextUpdate:
 
     def _body(self, row: Row) -> Body | None:
         try:
-            turn = self.at_hand(row.commit) or _turn_texts(self.index.open_store(), row)
+            store = self.index.open_store()
+            turn = TurnTexts(agents.of_turn(store, row), store, row.commit, row.turn)
             known = self.text.body_of(row.prompt, turn.blob)
             words = None if known else turn.words()
         except SessgitError:
@@ -150,12 +126,12 @@ class _FulltextUpdate:
         if words is None:
             return known
         self.size += words.size
-        home = row.message.get("Session") or layout.session_of(row.branch)
+        home = row.trailer("Session") or layout.session_of(row.branch)
         return self.text.add(Turn(row.prompt, row.time, home), turn.blob, words)
 
 
 class TurnTexts:
-    """The texts of one turn as of a commit. Of its long strings only those are read that are asked for."""
+    """The texts of one turn as of a commit. Long strings are read when they are needed."""
 
     def __init__(self, agent: Agent, store: Store, commit: str, number: int) -> None:
         self._agent, self._store = agent, store
@@ -167,19 +143,20 @@ class TurnTexts:
         self._filled: dict[str, str] = {}
 
     def lines(self) -> list[Texts]:
-        """What is to be found in each line of the body."""
-        return line_texts(self.line(number) for number in range(1, len(self._raw) + 1))
+        """Return the searchable texts of each line of the body."""
+        tools: dict[str, str] = {}
+        return [_make_texts(self.line(number), tools) for number in range(1, len(self._raw) + 1)]
 
     def words(self) -> Words:
-        """What is indexed of the turn."""
+        """Return the words to index."""
         return words_of(self.lines())
 
     def line(self, number: int) -> list[Said]:
-        """The texts of a line of the body, counted from 1; none where there is no such line."""
+        """Return the texts of a line of the body, counted from 1; none if there is no such line."""
         if not 0 < number <= len(self._raw):
             return []
         raw = self._raw[number - 1]
-        line = self._agent.lines.parsed([raw])[0]
+        line = self._agent.parsed([raw])[0]
         if _TEXT_MARK in raw and self._stored:
             line = replace(line, data=self._parsed(raw))
         return list(self._agent.content.texts(line, number))
@@ -199,16 +176,6 @@ class TurnTexts:
             text = long_strings.full_text(name, self._store.repo.blob(self._stored[name][0]))
             self._filled[name] = text.decode("utf-8", "replace")
         return self._filled[name]
-
-
-def _turn_texts(store: Store, row: Row) -> TurnTexts:
-    return TurnTexts(agents.of_turn(store, row), store, row.commit, row.turn)
-
-
-def line_texts(lines: Iterable[Iterable[Said]]) -> list[Texts]:
-    """What is to be found in each line of a body, by what is said there."""
-    tools: dict[str, str] = {}
-    return [_make_texts(parts, tools) for parts in lines]
 
 
 def _make_texts(parts: Iterable[Said], tools: dict[str, str]) -> Texts:

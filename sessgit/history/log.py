@@ -1,39 +1,38 @@
-"""What happened in a conversation, turn by turn, and what left it on the way."""
+"""What happened in a conversation, turn by turn, and what left it on the way; families of conversations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sessgit.errors import SessgitError
 from sessgit.history import views
-from sessgit.history.merge_history import list_merges
-from sessgit.store import layout
-from sessgit.store.index import Index
-from sessgit.store.sqlite import ancestry
-from sessgit.store.sqlite.ancestry import ForkPlace
-from sessgit.store.sqlite.rows import Branch, Row
+from sessgit.store import ancestry, layout
+from sessgit.store.ancestry import ForkPlace
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Index, Outline, Row
 
 if TYPE_CHECKING:
+    from sessgit.model.conversation.message import Message
     from sessgit.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
 class SideBranch:
-    """So many turns after turn `turn` that stand on a side branch: a rewind left them behind, or they are from another
-    machine. `brought` of them were brought back since."""
+    """A side branch that has `count` turns after turn `turn` which the branch lacks: a rewind left them behind, or they
+    are from another machine. `merged` of them were merged back since."""
 
     branch: Branch
     turn: int
     count: int
-    brought: int = 0
+    merged: int = 0
 
     @property
     def open(self) -> int:
-        """How many of them stand nowhere else."""
-        return max(0, self.count - self.brought)
+        """The number of turns that were not merged back."""
+        return max(0, self.count - self.merged)
 
     @property
     def rewound(self) -> bool:
@@ -43,8 +42,8 @@ class SideBranch:
 
 @dataclass(frozen=True, slots=True)
 class ForkEntry:
-    """A session that left this one, the last turn that it shares with the branch, the cell of the next at which it
-    left that, as `7.3` or ``""``, and where it left this session, which may be another branch of it."""
+    """A session that left this one: the last turn that it shares with the branch, the cell of the next turn if it left
+    inside that, as `7.3`, and where it `left` this session, which may be another branch of it."""
 
     branch: Branch
     turn: int
@@ -53,7 +52,7 @@ class ForkEntry:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether it left another branch of the session, after the two had parted."""
+        """Whether it left another branch of the session, after that one's fork from this one."""
         return (self.turn, self.cell) != (self.left.turn, self.left.cell)
 
 
@@ -66,15 +65,15 @@ class BranchLog:
     forks: dict[int, list[ForkEntry]] = field(default_factory=dict)
     left: dict[int, list[SideBranch]] = field(default_factory=dict)
     merged: dict[int, list[str]] = field(default_factory=dict)
-    """The branches that were merged after a turn and brought none, and maybe others."""
+    """By turn the branches that were merged after it, including those without a turn to copy."""
     narrowed: bool = False
-    """Whether turns between those that are there were left out."""
+    """Whether a filter left out turns."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnFilter:
-    """Which turns are wanted: those since a moment (seconds since 1970), those that used a tool, those that end with
-    one of some commits. What is None or empty chooses nothing."""
+    """Which turns to select: those since a time (seconds since 1970), those that used a tool, those that end with one
+    of some commits. None or empty selects all."""
 
     since: float | None = None
     tool: str = ""
@@ -82,12 +81,20 @@ class TurnFilter:
 
     @property
     def narrows(self) -> bool:
-        """Whether it leaves out any turn."""
+        """Whether it can leave out a turn."""
         return self.since is not None or bool(self.tool) or self.commits is not None
 
-
-def _no_store() -> Store:
-    raise ValueError("a tool can be asked for only where the store can be opened")
+    def select(self, index: Index, branch: Branch, rows: list[Row]) -> list[Row]:
+        """Return the turns that fit. Those of which the index does not know the tools are read from the store."""
+        if self.since is not None:
+            rows = [row for row in rows if row.time >= self.since]
+        if self.commits is not None:
+            rows = [row for row in rows if row.commit in self.commits]
+        if not self.tool:
+            return rows
+        gists = views.turn_gists(Context(index), branch, rows)
+        tool = self.tool.lower()
+        return [row for row, gist in zip(rows, gists, strict=True) if any(name.lower() == tool for name in gist.tools)]
 
 
 def branch_log(
@@ -96,16 +103,13 @@ def branch_log(
     turn: int | None = None,
     limit: int | None = None,
     only: TurnFilter | None = None,
-    open_store: Callable[[], Store] = _no_store,
 ) -> BranchLog:
-    """The log of a branch up to a turn, or all of it; the last `limit` of the turns that are wanted.
-
-    `open_store` is called only where a tool is asked for of which the index does not know enough.
-    """
+    """Return the log of a branch up to a turn, or of all of it, with the last `limit` turns that fit the filter."""
     session = layout.session_of(branch.name)
     end = branch.state.turns if turn is None else turn
-    if only is not None and only.narrows:
-        rows = _matching_rows(index, branch, index.turns(branch.name, 1, end), only, open_store)
+    narrowed = only is not None and only.narrows
+    if only is not None and narrowed:
+        rows = only.select(index, branch, index.turns(branch.name, 1, end))
         rows = rows if limit is None else rows[max(0, len(rows) - limit) :]
     else:
         rows = index.turns(branch.name, 1 if limit is None else end - limit + 1, end)
@@ -116,24 +120,19 @@ def branch_log(
             cell = at.cell if at.branch == branch.name else ""
             forks.setdefault(shared, []).append(ForkEntry(fork, shared, cell, at))
     left: dict[int, list[SideBranch]] = {}
-    for one in side_branches(index, branch):
-        if one.turn <= end:
-            left.setdefault(one.turn, []).append(one)
-    return BranchLog(branch, rows, forks, left, _merges_by_turn(index, branch), only is not None and only.narrows)
-
-
-def _merges_by_turn(index: Index, branch: Branch) -> dict[int, list[str]]:
-    found: dict[int, list[str]] = {}
+    for side in side_branches(index, branch):
+        if side.turn <= end:
+            left.setdefault(side.turn, []).append(side)
+    merged: dict[int, list[str]] = {}
     if ancestry.has_silent_merges(index, branch.name):
-        with suppress(SessgitError):  # what is damaged is no merge that could be told
-            for theirs, turn in list_merges(index.open_store(), branch):
-                found.setdefault(turn, []).insert(0, theirs)
-    return found
+        with suppress(SessgitError):  # merges of a damaged history are not listed
+            for theirs, number in list_merges(index.open_store(), branch):
+                merged.setdefault(number, []).insert(0, theirs)
+    return BranchLog(branch, rows, forks, left, merged, narrowed)
 
 
 def last_shared_turn(index: Index, branch: str, left: ForkPlace) -> int:
-    """The last turn that a fork of the branch's session has in common with the branch: what it left may be another
-    one of the session's branches."""
+    """Return the last turn that a fork shares with a branch of the session that it left, maybe from another branch."""
     if left.branch == branch:
         return left.turn
     last, count = index.left_behind(left.branch, branch)
@@ -141,47 +140,90 @@ def last_shared_turn(index: Index, branch: str, left: ForkPlace) -> int:
 
 
 def side_branches(index: Index, branch: Branch) -> Iterator[SideBranch]:
-    """The side branches of the branch's session that have turns which the branch lacks, by name."""
+    """Yield by name the side branches of the branch's session that have turns which the branch lacks."""
     others = [other for other in ancestry.side_branches(index, layout.session_of(branch.name)) if other != branch.name]
-    brought = ancestry.merged_turns(index, branch.name) if others else {}
+    merged = ancestry.merged_turns(index, branch.name) if others else {}
     for other in index.branches_named(others):
         last, count = index.left_behind(other.name, branch.name)
         if count:
-            back = brought.get(other.name, ())
-            known = sum(any(n in turns for turns in back) for n in range(last + 1, last + count + 1))
-            yield SideBranch(other, last, count, known)
+            parts = merged.get(other.name, ())
+            back = sum(any(number in part for part in parts) for number in range(last + 1, last + count + 1))
+            yield SideBranch(other, last, count, back)
 
 
-def _matching_rows(
-    index: Index, branch: Branch, rows: list[Row], only: TurnFilter, open_store: Callable[[], Store]
-) -> list[Row]:
-    if only.since is not None:
-        rows = [row for row in rows if row.time >= only.since]
-    if only.commits is not None:
-        rows = [row for row in rows if row.commit in only.commits]
-    if not only.tool:
-        return rows
-    known = index.gists([row.commit for row in rows])
-    unknown = [row for row in rows if row.commit not in known]
-    if unknown:
-        read = views.turn_gists(open_store(), index, branch, unknown)
-        known |= {row.commit: gist for row, gist in zip(unknown, read, strict=True)}
-    wanted = only.tool.lower()
-    return [row for row in rows if any(tool.lower() == wanted for tool in known[row.commit].tools)]
+def list_merges(store: Store, branch: Branch) -> Iterator[tuple[str, int]]:
+    """Yield the branches that were merged into a branch, each with the last turn that it had then; a fork has none of
+    those of the session that it left."""
+    waiting: list[str] = []
+    for commit in store.repo.first_parents(branch.tip):
+        message = store.message(commit.id)
+        is_own = message.get("Session") == branch.name
+        if is_own and message.get("Event") == "merge":
+            waiting += [_merged_branch(store, message, parent) for parent in store.commit(commit.id).parents[1:]]
+        if number := message.number("Turn"):
+            yield from ((theirs, number) for theirs in waiting if theirs != branch.name)
+            waiting = []
+        if not is_own and not waiting:
+            return
 
 
-def session_family(index: Index, branch: Branch) -> list[Branch]:
-    """All sessions that come from the same first one, parents before their forks."""
-    root, seen = branch, {branch.name}
-    while root.state.origin is not None:
-        parent = index.branch(layout.session_of(root.state.origin.session))
-        if parent is None or parent.name in seen:
-            break
-        root = parent
-        seen.add(parent.name)
-    found, known = [root], {root.name}
-    for member in found:
-        forks = sorted(index.forks_of(layout.session_of(member.name)), key=lambda fork: (fork.state.created, fork.name))
-        found += [fork for fork in forks if fork.name not in known]
-        known |= {fork.name for fork in forks}
+def _merged_branch(store: Store, merge: Message, parent: str) -> str:
+    """Return the branch that a merge names if the merged commit is of its session, else the commit's session."""
+    named, session = merge.get("Origin").partition("@")[0], store.message(parent).get("Session")
+    return named if layout.session_of(named) == session else session
+
+
+# Families
+
+
+def forks_by_parent(outlines: Iterable[Outline]) -> dict[str, list[Outline]]:
+    """Return the sessions that left each session, in their order."""
+    forks: dict[str, list[Outline]] = {}
+    for outline in outlines:
+        if outline.parent and outline.parent != outline.name:
+            forks.setdefault(outline.parent, []).append(outline)
+    return forks
+
+
+def families(outlines: Iterable[Outline]) -> list[list[tuple[Outline, int]]]:
+    """Return the families of the sessions, each as its sessions and their depth, every session before its forks and
+    older forks first. A session whose parent is not among them is the first of a family.
+
+    If sessions name each other as parents, as only in a damaged store, the first by name is the first of the family.
+    """
+    known = {outline.name: outline for outline in outlines}
+    forks = forks_by_parent(known.values())
+    for members in forks.values():
+        members.sort(key=lambda fork: (fork.created, fork.name), reverse=True)
+    found = []
+    for root in dict.fromkeys(_family_roots(known).values()):
+        family, waiting = [], [(known[root], 0)]
+        while waiting:
+            outline, depth = waiting.pop()
+            family.append((outline, depth))
+            waiting += [(fork, depth + 1) for fork in forks.get(outline.name, ()) if fork.name != root]
+        found.append(family)
     return found
+
+
+def session_family(index: Index, branch: Branch) -> list[tuple[Branch, int]]:
+    """Return the sessions of the branch's family and their depth, every session before its forks."""
+    session = layout.session_of(branch.name)
+    own = next((one for one in families(index.outlines()) if any(member.name == session for member, _ in one)), [])
+    branches = {found.name: found for found in index.branches_named([member.name for member, _ in own])}
+    return [(branches[member.name], depth) for member, depth in own if member.name in branches]
+
+
+def _family_roots(known: Mapping[str, Outline]) -> dict[str, str]:
+    """Return the first session of each session's family, in the order of the sessions."""
+    parents = {o.name: o.parent for o in known.values() if o.parent in known and o.parent != o.name}
+    roots: dict[str, str] = {}
+    for start in known:
+        path: dict[str, int] = {}
+        name = start
+        while name not in roots and name not in path and name in parents:
+            path[name] = len(path)
+            name = parents[name]
+        root = roots.get(name) or (min(list(path)[path[name] :]) if name in path else name)
+        roots.update(dict.fromkeys([*path, name], root))
+    return {name: roots[name] for name in known}

@@ -1,23 +1,21 @@
-"""The conversations that there are, as families: forks under those they left."""
+"""Lists conversations as families, forks below the conversation that they left, or in another order."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal
 
 from sessgit.history import views
-from sessgit.history.log import side_branches
+from sessgit.history.log import families, forks_by_parent, side_branches
 from sessgit.history.resolve import outlines_in_project, session_title
 from sessgit.history.views import Prices
 from sessgit.model import canonical
-from sessgit.store import layout
-from sessgit.store.index import Index
-from sessgit.store.sqlite import ancestry
-from sessgit.store.sqlite.ancestry import ForkPlace
-from sessgit.store.sqlite.rows import Branch, Outline
+from sessgit.store import ancestry, layout
+from sessgit.store.ancestry import ForkPlace
+from sessgit.store.index import Branch, Index, Outline
 
 Order = Literal["updated", "created", "turns", "tokens", "cost", "name"]
 State = Literal["live", "active", "ended", "interrupted"]
@@ -25,12 +23,11 @@ State = Literal["live", "active", "ended", "interrupted"]
 
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
-    """Which sessions, in which order; what is None or empty chooses nothing.
+    """Which sessions to list, and in which order. None or empty selects all.
 
     `folder` is a folder of the project, `since` and `before` are seconds since 1970, `live` the agent's ids of the
-    sessions that are open in a client, `among` sessions that were chosen elsewhere, `forks_of` the session whose
-    descendants are wanted. Headless sessions and those without a turn are left out where not wanted; archived ones
-    stand by themselves.
+    sessions that are open in a client, `among` sets of sessions from other queries, `forks_of` a session whose
+    descendants are listed. Headless and empty sessions are listed only on request, archived ones alone.
     """
 
     folder: str | None = None
@@ -50,16 +47,16 @@ class SessionFilter:
 
     @property
     def narrowed(self) -> bool:
-        """Whether anything but the project chooses."""
+        """Whether it selects by anything but the project."""
         return bool(self.labels or self.state or self.stage or self.since is not None or self.among or self.forks_of)
 
 
 @dataclass(frozen=True, slots=True)
 class ListEntry:
-    """A session, how deep it stands under the first of its family, and how many sessions left it.
+    """A session, its depth below the first of its family, and the number of its forks.
 
-    `left` is where it leaves another one, `merged` are the sessions to which all that it has of its own was brought
-    back; `elsewhere` counts the turns that other machines added and that it lacks.
+    `left` is where it left another session, `merged` are the sessions that have all its own turns by a merge;
+    `elsewhere` is the number of turns that other machines added and it lacks.
     """
 
     branch: Branch
@@ -72,16 +69,16 @@ class ListEntry:
 
 @dataclass(frozen=True, slots=True)
 class SessionListing:
-    """Families, the one written last first, or single sessions in the order that was wanted.
+    """Families, the newest first, or single sessions in another order.
 
-    `found` counts the sessions that were chosen, `entries` are those from `offset` on; `total` counts all of the store.
+    `entries` are the sessions from `offset` on; `matching` counts all that fit, `total` all in the store.
     """
 
     entries: list[ListEntry]
-    found: int
+    matching: int
     total: int
     offset: int = 0
-    wanted: SessionFilter = field(default_factory=SessionFilter)
+    query: SessionFilter = field(default_factory=SessionFilter)
 
     @property
     def branches(self) -> list[Branch]:
@@ -90,8 +87,8 @@ class SessionListing:
 
 @dataclass(frozen=True, slots=True)
 class HiddenCounts:
-    """What the list of a project leaves out: how many headless sessions and how many without a turn are there, and
-    how many are elsewhere."""
+    """The numbers of sessions that the list of a project leaves out: headless and empty ones, and those of other
+    projects."""
 
     headless: int
     empty: int
@@ -99,57 +96,55 @@ class HiddenCounts:
 
 
 def count_hidden(index: Index, folder: str, *, archived: bool = False) -> HiddenCounts:
-    """What is in the store beside the sessions that are listed in a folder."""
-    everything = [outline for outline in index.outlines() if outline.archived == archived]
-    near = outlines_in_project(everything, folder)
+    """Return how many sessions the list of a folder's project leaves out."""
+    outlines = [outline for outline in index.outlines() if outline.archived == archived]
+    near = outlines_in_project(outlines, folder)
     headless = sum(outline.headless for outline in near)
     empty = sum(not outline.headless and not outline.turns for outline in near)
-    return HiddenCounts(headless, empty, len(everything) - len(near))
+    return HiddenCounts(headless, empty, len(outlines) - len(near))
 
 
-def matching_sessions(index: Index, wanted: SessionFilter) -> list[Outline]:
-    """The sessions that are wanted, the one written last first, whatever the order that is wanted."""
-    everything = [outline for outline in index.outlines() if outline.archived == wanted.archived]
-    return list(_matching_outlines(index, everything, wanted))
+def matching_sessions(index: Index, query: SessionFilter) -> list[Outline]:
+    """Return the sessions that fit, the newest first, whatever the order of the filter."""
+    outlines = [outline for outline in index.outlines() if outline.archived == query.archived]
+    return _matching_outlines(index, outlines, query)
 
 
-def list_sessions(
-    index: Index, wanted: SessionFilter, limit: int | None, offset: int, prices: Prices
-) -> SessionListing:
-    """The sessions that are wanted, at most `limit` of them; only of those the states are read."""
-    everything = [outline for outline in index.outlines() if outline.archived == wanted.archived]
-    found = list(_matching_outlines(index, everything, wanted))
-    forks = _forks_by_parent(everything)
-    if wanted.order is None:
-        places = list(_families_with_depth(found, forks))
+def list_sessions(index: Index, query: SessionFilter, limit: int | None, offset: int, prices: Prices) -> SessionListing:
+    """Return the sessions that fit, at most `limit` of them; only their states are read."""
+    outlines = [outline for outline in index.outlines() if outline.archived == query.archived]
+    matching = _matching_outlines(index, outlines, query)
+    forks = forks_by_parent(outlines)
+    if query.order is None:
+        newest_first = sorted(families(matching), key=lambda family: max(o.updated for o, _ in family), reverse=True)
+        places = [(outline.name, depth) for family in newest_first for outline, depth in family]
     else:
-        places = [(outline.name, 0) for outline in _sorted_outlines(index, found, wanted.order, prices)]
-    if wanted.reverse:
+        places = [(outline.name, 0) for outline in _sorted_outlines(index, matching, query.order, prices)]
+    if query.reverse:
         places.reverse()
     shown = places[offset:] if limit is None else places[offset : offset + limit]
     branches = {branch.name: branch for branch in index.branches_named([name for name, _ in shown])}
-    back, apart, left = (
-        ancestry.merged_elsewhere(index),
-        ancestry.sessions_of_other_machines(index),
-        ancestry.fork_places(index, list(branches)),
-    )
+    merged, parted = ancestry.merged_elsewhere(index), ancestry.sessions_of_other_machines(index)
+    left = ancestry.fork_places(index, list(branches))
     entries = [
         ListEntry(
             branches[name],
             depth,
             len(forks.get(name, ())),
             left.get(name),
-            tuple(_fully_merged_into(branches[name], left.get(name), back.get(name, {}))),
-            sum(one.open for one in side_branches(index, branches[name]) if not one.rewound) if name in apart else 0,
+            tuple(_fully_merged_into(branches[name], left.get(name), merged.get(name, {}))),
+            sum(side.open for side in side_branches(index, branches[name]) if not side.rewound)
+            if name in parted
+            else 0,
         )
         for name, depth in shown
         if name in branches
     ]
-    return SessionListing(entries, len(found), len(everything), offset, wanted)
+    return SessionListing(entries, len(matching), len(outlines), offset, query)
 
 
 def _fully_merged_into(branch: Branch, left: ForkPlace | None, back: Mapping[str, Sequence[range]]) -> Iterator[str]:
-    """Those of the sessions that turns of the branch were brought to which have got all that are its own."""
+    """Yield the sessions that have all own turns of the branch; `back` are the turns that were merged into each."""
     first = left.turn + bool(left.cell) + 1 if left else 1
     own = range(first, branch.state.turns + 1)
     for into, turns in back.items():
@@ -158,7 +153,7 @@ def _fully_merged_into(branch: Branch, left: ForkPlace | None, back: Mapping[str
 
 
 def covers_range(parts: Sequence[range], whole: range) -> bool:
-    """Whether each number of a range is in one of the others; as quick for long ranges as for short ones."""
+    """Return whether each number of a range is in one of the others."""
     reached = whole.start
     for part in sorted(parts, key=attrgetter("start")):
         if part.start > reached:
@@ -167,41 +162,38 @@ def covers_range(parts: Sequence[range], whole: range) -> bool:
     return reached >= whole.stop
 
 
-def _matching_outlines(index: Index, everything: Sequence[Outline], wanted: SessionFilter) -> Iterator[Outline]:
-    if wanted.folder is not None:
-        everything = outlines_in_project(everything, wanted.folder)
-    below = _descendants(index, wanted.forks_of) if wanted.forks_of else None
-    tests = list(_filter_tests(wanted))
-    for outline in everything:
-        if below is not None and outline.name not in below:
-            continue
-        if all(test(outline) for test in tests) and all(outline.name in chosen for chosen in wanted.among):
-            yield outline
+def _matching_outlines(index: Index, outlines: Sequence[Outline], query: SessionFilter) -> list[Outline]:
+    """Return the sessions that fit, in their order."""
+    if query.folder is not None:
+        outlines = outlines_in_project(outlines, query.folder)
+    below = _descendants(index, query.forks_of) if query.forks_of else None
+    since = "" if query.since is None else canonical.rfc3339(query.since)
+    before = None if query.before is None else canonical.rfc3339(query.before)
+    labels = set(query.labels)
+    return [
+        outline
+        for outline in outlines
+        if (below is None or outline.name in below)
+        and (query.headless or not outline.headless)
+        and (query.empty or outline.turns > 0)
+        and (not labels or labels <= set(json.loads(outline.labels)))
+        and _has_state(outline, query)
+        and query.stage in ("", outline.stage)
+        and outline.updated >= since
+        and (before is None or "" < (outline.updated or outline.created) < before)
+        and all(outline.name in chosen for chosen in query.among)
+    ]
 
 
-def _filter_tests(wanted: SessionFilter) -> Iterator[Callable[[Outline], bool]]:
-    if not wanted.headless:
-        yield lambda outline: not outline.headless
-    if not wanted.empty:
-        yield lambda outline: outline.turns > 0
-    if wanted.labels:
-        yield lambda outline: set(wanted.labels) <= set(json.loads(outline.labels))
-    if wanted.state == "live":
-        yield lambda outline: outline.agent_id in wanted.live
-    elif wanted.state:
-        yield lambda outline: outline.state == wanted.state
-    if wanted.stage:
-        yield lambda outline: outline.stage == wanted.stage
-    if wanted.since is not None:
-        moment = canonical.rfc3339(wanted.since)
-        yield lambda outline: outline.updated >= moment
-    if wanted.before is not None:
-        limit = canonical.rfc3339(wanted.before)
-        yield lambda outline: "" < (outline.updated or outline.created) < limit
+def _has_state(outline: Outline, query: SessionFilter) -> bool:
+    if query.state == "live":
+        return outline.agent_id in query.live
+    return query.state in (None, outline.status)
 
 
 def _descendants(index: Index, session: str) -> set[str]:
-    forks = _forks_by_parent(index.outlines())
+    """Return the forks of a session, and the forks of those."""
+    forks = forks_by_parent(index.outlines())
     found, waiting = set[str](), [session]
     while waiting:
         new = [fork.name for fork in forks.get(waiting.pop(), ()) if fork.name not in found]
@@ -210,51 +202,15 @@ def _descendants(index: Index, session: str) -> set[str]:
     return found
 
 
-def _forks_by_parent(everything: Iterable[Outline]) -> dict[str, list[Outline]]:
-    """The sessions that left each session."""
-    forks: dict[str, list[Outline]] = {}
-    for outline in everything:
-        if outline.parent and outline.parent != outline.name:
-            forks.setdefault(outline.parent, []).append(outline)
-    return forks
-
-
-def _sorted_outlines(index: Index, found: Sequence[Outline], order: Order, prices: Prices) -> list[Outline]:
-    """Largest and newest first, names from a to z."""
+def _sorted_outlines(index: Index, outlines: Sequence[Outline], order: Order, prices: Prices) -> list[Outline]:
+    """Return the sessions with the largest or newest first, or by name."""
     if order in ("updated", "created", "turns"):
-        return sorted(found, key=attrgetter(order), reverse=True)
-    states = {b.name: b.state for b in index.branches_named([outline.name for outline in found])}
+        return sorted(outlines, key=attrgetter(order), reverse=True)
+    states = {b.name: b.state for b in index.branches_named([outline.name for outline in outlines])}
     if order == "name":
-        return sorted(found, key=lambda outline: session_title(states[outline.name]).casefold())
+        return sorted(outlines, key=lambda outline: session_title(states[outline.name]).casefold())
     sizes = {
         name: views.total_tokens(state).total if order == "tokens" else views.session_cost(state, prices) or 0.0
         for name, state in states.items()
     }
-    return sorted(found, key=lambda outline: sizes[outline.name], reverse=True)
-
-
-def _families_with_depth(found: Sequence[Outline], forks: dict[str, list[Outline]]) -> Iterator[tuple[str, int]]:
-    """Each session and how deep it stands; a fork whose parent is not among those found stands by itself."""
-    shown = {outline.name: outline for outline in found}
-    roots = [outline for outline in found if outline.parent not in shown or outline.parent == outline.name]
-    seen: set[str] = set()
-
-    def family(root: Outline) -> list[tuple[str, int]]:
-        out: list[tuple[str, int]] = []
-        waiting = [(root, 0)]
-        while waiting:
-            outline, depth = waiting.pop()
-            if outline.name in seen:
-                continue
-            seen.add(outline.name)
-            out.append((outline.name, depth))
-            below = [fork for fork in forks.get(outline.name, ()) if fork.name in shown]
-            below.sort(key=lambda fork: (fork.created, fork.name), reverse=True)
-            waiting += [(fork, depth + 1) for fork in below]
-        return out
-
-    # Those that name each other as parents, which only a damaged or foreign store holds, have no root among them.
-    families = [members for root in (*roots, *found) if (members := family(root))]
-    families.sort(key=lambda members: max(shown[name].updated for name, _ in members), reverse=True)
-    for members in families:
-        yield from members
+    return sorted(outlines, key=lambda outline: sizes[outline.name], reverse=True)

@@ -48,11 +48,13 @@ def list_changes(store: Store, commit: str, before: Lists, after: Lists) -> Chan
 
 def inherited_changes(store: Store, commit: str, *, whole: bool = False) -> Changes:
     """What becomes of the pad of a commit in the tree of a session that leaves another one: all of it, or what
-    `model.scratchpad.pad.inherited` leaves."""
+    `pad.inherited_lists` leaves."""
     held = store.repo.entry(store.tree(commit), layout.PAD)
+    if whole or held is None:
+        return {layout.PAD: held}
     before = read_lists(store, commit)
     after = pads.inherited_lists(before)
-    if whole or held is None or after == before:
+    if after == before:
         return {layout.PAD: held}
     kept = dict(_list_entries(store, commit))
     for name in before:

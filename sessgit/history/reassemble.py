@@ -1,7 +1,7 @@
-"""A session's file laid out again: the recorded lines in the order in which they stood in it.
+"""Reassembles a session's file: the recorded lines in the order in which they were in it.
 
-Places are those of the file that was read. Of one session there can be several, one after another, in which a line
-has different places: a restored one in which words stand replaced, one on another machine. Commits say which it was.
+Offsets are those of the file that was read. A session may have had several files, one after another, with other
+offsets: a restored one in which secrets are replaced, one on another machine. Each commit names the file by number.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import groupby
 
 from sessgit import agents
 from sessgit.errors import DamageError, NotFoundError
-from sessgit.history import shared_prefix
+from sessgit.history import shared_turns
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin, Session
@@ -24,10 +24,10 @@ from sessgit.store.store import Store, lines_hash
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Lines that stood together: in which file, where in it, and as they are stored; `key` is that of their turn.
+    """Adjacent lines of a file: the file's number, their extent in it, the lines as stored, the `key` of their turn.
 
-    The lines are without their newlines; `unended` says that the last one had none. `key` is ``""`` for what belongs to
-    no turn or to several; `is_tail` says that they stood behind the last turn, and `leads` that they are that or of the
+    The lines are without their newlines; `unended` says that the last one had none. `key` is ``""`` for lines of no
+    turn or of several; `is_tail` says that they came after the last turn, and `leads` that they did or are of the
     head's last turn.
     """
 
@@ -48,21 +48,21 @@ class Piece:
 
 @dataclass
 class Pieces:
-    """What is recorded of a session's file; `redacted` counts secrets, `checked` hashes, and `rewritten` says that a
-    fork's beginning could be written anew, though not to the same bytes."""
+    """The recorded pieces of a session's file; `redacted` counts secrets, `checked` matching hashes, and `rewritten`
+    says that a fork's beginning was written again with other bytes."""
 
     found: list[Piece] = field(default_factory=list)
     redacted: int = 0
     checked: int = 0
     rewritten: bool = False
     hashes: list[tuple[int, int, str]] = field(default_factory=list)
-    """For each commit that says it the hash of the file up to a place: which file, the place, the hash."""
+    """The hashes that commits have of the beginning of a file: the file's number, the length in bytes, the hash."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaidOutFile:
-    """The lines in order, each piece without what stands before it already, how many bytes between them are missing,
-    the last file, and where the last one ends in it.
+    """The pieces in order, each without the lines that an earlier piece has, the number of bytes missing between them,
+    the number of the last file, and the offset at which the last piece ends in it.
 
     `glued` are the keys of the turns whose last line had no newline, and is part of another line in the file now.
     """
@@ -75,13 +75,13 @@ class LaidOutFile:
 
     @property
     def data(self) -> LineFile:
-        """The file of all of them."""
+        """The file with the lines of all pieces."""
         lines = [line for piece in self.pieces for line in piece.lines]
         return LineFile(lines, bool(self.pieces) and self.pieces[-1].unended)
 
 
 def file_pieces(store: Store, session: str, tips: dict[str, str]) -> Pieces:
-    """The pieces of the session's file; `tips` are its head and what rewinds left."""
+    """Return the pieces of the session's file; `tips` are those of its head and its rewound branches, by name."""
     head = tips[session]
     state = store.state(head)
     out = Pieces()
@@ -94,13 +94,13 @@ def file_pieces(store: Store, session: str, tips: dict[str, str]) -> Pieces:
 
 
 def lay_out(found: Sequence[Piece]) -> LaidOutFile:
-    """The pieces by file and by offset; what leads to the head comes last, where that is of an earlier file than
-    others. No line is left out that does not stand there already."""
+    """Return the pieces by file and by offset; those that lead to the head come last, even if of an earlier file. Only
+    lines that are already present are left out."""
     out: list[Piece] = []
     glued = set[str]()
     missing, number, position = 0, 1, 0
     for number, group in groupby(sorted(found, key=_piece_order), key=lambda piece: piece.file):
-        # Where the lines of earlier files stand in this one, nothing says.
+        # The offsets of the lines of earlier files in this one are unknown.
         position = 0 if number == 1 else -1
         near: list[Piece] = []
         for piece in group:
@@ -119,15 +119,15 @@ def lay_out(found: Sequence[Piece]) -> LaidOutFile:
                 near.append(rest)
             position = max(position, piece.extent.end)
     if max((piece.file for piece in out if piece.leads), default=number) < number:
-        # Files of one session that went on apart: the agent goes on from what stands last.
+        # Files of one session that continued separately: the agent continues from the last lines.
         out.sort(key=lambda piece: piece.leads)
     out[:-1] = [replace(piece, unended=False) for piece in out[:-1]]
     return LaidOutFile(tuple(out), missing, number, position, frozenset(glued))
 
 
 def was_continued_without_newline(piece: Piece, others: Iterable[Piece]) -> bool:
-    """Return whether a piece is a line that had no newline and that the client went on in without one: then another
-    piece has the longer line that stands in its place."""
+    """Return whether a piece is a line without a newline that the client continued: then another piece has the longer
+    line at its offset."""
     return piece.unended and any(
         one.file == piece.file and one.extent.offset <= piece.extent.offset and one.extent.end > piece.extent.end
         for one in others
@@ -135,33 +135,29 @@ def was_continued_without_newline(piece: Piece, others: Iterable[Piece]) -> bool
 
 
 def session_branches(store: Store, session: str) -> dict[str, str]:
-    """The session's head and what rewinds left, live or archived, and their tips; raises NotFoundError for none.
+    """Return the tips of the session's head and its rewound branches, live or archived; raises NotFoundError if it has
+    none.
 
-    What another machine added is not among them: it stands in a file of its own.
+    Branches of other machines are not among them: they have files of their own.
     """
-    own: dict[str, str] = {}
-    for space in (layout.ARCHIVE, layout.HEADS):
-        for ref, tip in refs.read_all(store.path, space + session).items():
-            name = ref.removeprefix(space)
-            if name == session or (layout.is_rewound_branch(name) and layout.session_of(name) == session):
-                own[name] = tip
+    tips = refs.branches(store.path, session)
+    own = {name: tip for name, (tip, _) in tips.items() if name == session or layout.is_rewound_branch(name)}
     if session not in own:
         raise NotFoundError(f"{session} has no branch", "`sessgit ls --all` lists all conversations.")
     return own
 
 
 def own_commits(store: Store, session: str, tip: str) -> Iterator[tuple[str, Message]]:
-    """The commits of the session itself, from a tip backwards."""
-    for commit in store.repo.first_parents(tip):
-        message = store.message(commit.id)
+    """Yield the commits of the session itself, from a tip backwards."""
+    for commit, message in store.history(tip):
         if message.get("Session") != session:
             return
-        yield commit.id, message
+        yield commit, message
 
 
 def fork_commit(store: Store, session: str, tips: Mapping[str, str]) -> str:
-    """The first commit of a fork of ours, or its fork point where that is not here any more: a rewind to before it
-    leaves it on a branch of its own."""
+    """Return the first commit of a fork that sessgit made, or its fork point if that commit is gone: a rewind to before
+    it leaves it on a branch of its own."""
     for tip in tips.values():
         for commit, message in own_commits(store, session, tip):
             if message.get("Event") == "fork":
@@ -172,20 +168,20 @@ def fork_commit(store: Store, session: str, tips: Mapping[str, str]) -> str:
 
 
 def turn_lines(store: Store, commit: str, state: Session, number: int) -> list[bytes]:
-    """The lines of a turn as the session's own file has them."""
+    """Return the lines of a turn as the session's own file has them."""
     stored = store.lines(commit, number)
     lines = [*stored.before, *stored.body]
     return (
-        [shared_prefix.own_line(raw, state) for raw in lines]
-        if shared_prefix.is_shared_folder(store, commit, state, number)
+        [shared_turns.own_line(raw, state) for raw in lines]
+        if shared_turns.is_parent_folder(store, commit, state, number)
         else lines
     )
 
 
 def fork_prefix(store: Store, state: Session, origin: Origin, first: str) -> bytes:
-    """The beginning that this program wrote when it made the fork, written anew; `first` is what `fork_commit` says.
-
-    The turns are read from there: the fork point has the shared ones, the first commit also one cut at a cell.
+    """Return the beginning of a fork's file, written again as sessgit wrote it for the fork; `first` is the result of
+    `fork_commit`, from which the turns are read: the fork point has the shared ones, the first commit also one that was
+    cut at a cell.
     """
     parent = store.state(origin.commit)
     turns = origin.turn + bool(origin.cell and first != origin.commit)
@@ -194,12 +190,12 @@ def fork_prefix(store: Store, state: Session, origin: Origin, first: str) -> byt
 
 
 def _piece_order(piece: Piece) -> tuple[int, int, int]:
-    """Of two that begin at the same place the longer one comes first: lines can stand before two turns."""
+    """Return the sort key; of two with one offset the longer one comes first, since lines can precede two turns."""
     return piece.file, piece.extent.offset, -piece.extent.length
 
 
 def _without_laid(piece: Piece, laid: list[tuple[bytes, bytes]]) -> Piece:
-    """A piece that begins among lines which are laid out, without those of its lines that are among them."""
+    """Return a piece without those of its lines that are already in the file; it begins among them."""
     lines = piece.ended
     count = len(lines)
     if any(laid[at : at + count] == lines for at in range(len(laid) - count + 1)):
@@ -220,23 +216,22 @@ def _put_prefix(store: Store, state: Session, origin: Origin, first: str, out: P
 
 
 def _count_secrets(store: Store, tip: str, turns: int) -> int:
-    """How many secrets stand replaced in the first turns as of a commit, as the last commit of each says."""
+    """Return the number of redacted secrets in the first turns as of a commit, from the last commit of each turn."""
     found: dict[int, int] = {}
-    for commit in store.repo.first_parents(tip):
-        message = store.message(commit.id)
+    for _, message in store.history(tip):
         if number := message.number("Turn"):
             found.setdefault(number, message.number("Redacted") or 0)
     return sum(count for number, count in found.items() if number <= turns)
 
 
 class _Collector:
-    """Takes the lines of every commit of the session, from tips backwards."""
+    """Collects the lines of every commit of the session, from tips backwards."""
 
     def __init__(self, store: Store, session: str, state: Session, out: Pieces) -> None:
         self.store, self.session, self.state, self.out = store, session, state, out
         self.seen: set[str] = set()
         self.open: dict[str, int] = {}
-        """For each turn how many of its first lines have no place yet."""
+        """By turn the number of its first lines that have no offset yet."""
         self.leading: str | None = ""
         """The key of the head's last turn, while its branch is walked; None before that is met."""
 
@@ -261,8 +256,8 @@ class _Collector:
             only_edits = only_edits and event in ("edit", "merge")
 
     def _take(self, message: Message, lines: list[bytes], key: str) -> None:
-        """Lays the last lines of the folder where the extents say; those before them stand elsewhere as well, or
-        where the turn's commit before this one says."""
+        """Add the last lines of the turn at the commit's extents; the lines before them are at those of the turn's
+        earlier commits, or elsewhere as well."""
         extents = message.extents
         count = sum(extent.lines for extent in extents)
         if count > len(lines):
@@ -283,7 +278,7 @@ class _Collector:
         self, message: Message, lines: Sequence[bytes], every: Sequence[bytes], key: str, *, is_tail: bool = False,
         unended: bool = False,
     ) -> None:  # fmt: skip
-        """Puts those of the lines that the message speaks of where it says; a line that begins none stands nowhere."""
+        """Add those of the lines for which the message has extents."""
         self._check(message, every)
         if message.extents:
             end = max(extent.end for extent in message.extents)

@@ -1,10 +1,10 @@
-"""Search over what was said and done in all conversations, and over what they are called."""
+"""Searches the texts of all conversations, and their names, titles, labels and descriptions."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,19 +16,15 @@ from sessgit.model import canonical, ids
 from sessgit.model.conversation.turn import Cell
 from sessgit.model.progress import Progress, no_progress
 from sessgit.model.search_query import Query, Snippet, make_snippet, parse_query
-from sessgit.store import layout, project
-from sessgit.store.fulltext import lookup
-from sessgit.store.fulltext.index import TextIndex
-from sessgit.store.fulltext.lookup import Hit, TextQuery
-from sessgit.store.index import Index
-from sessgit.store.sqlite import cache_file
-from sessgit.store.sqlite.rows import Branch, Row
-from sessgit.store.sqlite.titles import Titles, titles
+from sessgit.store import cache_file, fulltext_search, layout, project
+from sessgit.store.fulltext import TextIndex
+from sessgit.store.fulltext_search import Hit, TextQuery
+from sessgit.store.index import Branch, Index, Outline, Row
 
 COLUMNS_BY_PLACE = {"prompts": ("asked",), "answers": ("answered",), "tools": ("did",)}
-"""The columns in which each place where one can search stands."""
+"""The columns of the full-text index for each place that can be searched."""
 METADATA_FIELDS = ("name", "title", "label", "description")
-"""What of a conversation is searched besides its turns, the most telling first."""
+"""The fields of a conversation that are searched besides its turns, the most important first."""
 _KINDS_BY_COLUMN = {"asked": ("prompt",), "answered": ("answer", "thinking"), "did": ("tool", "notice")}
 
 T = TypeVar("T")
@@ -36,8 +32,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A turn in which something was found: its best line, told by `kind` (prompt, answer, thinking, tool or notice),
-    the tool's name, and the ordinal of the cell that it belongs to, or 0."""
+    """A turn that matches: its best line, the `kind` of that (prompt, answer, thinking, tool or notice), the tool's
+    name, and the ordinal of the line's cell, or 0."""
 
     branch: Branch
     row: Row
@@ -50,15 +46,15 @@ class SearchHit:
 
     @property
     def place(self) -> str:
-        """The turn, and the cell if it is in one: `7`, `7.3`."""
+        """The turn, or the cell if the line is in one: `7`, `7.3`."""
         return f"{self.row.turn}.{self.cell}" if self.cell else str(self.row.turn)
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataHit:
-    """A conversation whose name, title, labels and description hold what was searched for.
+    """A conversation whose name, title, labels and description match.
 
-    `matched` are those of `METADATA_FIELDS` that hold any of it, the best one first, of which `snippet` is a part.
+    `matched` are the fields that match any part of the query, the best first; `snippet` is a part of that one.
     """
 
     branch: Branch
@@ -68,26 +64,25 @@ class MetadataHit:
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """The best turns; `total` is how many there are, or at least so many if not `exact`. `behind` says why turns that
-    were recorded lately are left out, if they are. `called` are the conversations that are called so, the one written
-    last first, of `total_called`."""
+    """The best turns; `total` is the number of turns that match, a minimum if not `exact`. `behind` says why recent
+    turns are missing, if they are. `conversations` are the newest of the `total_conversations` whose metadata match."""
 
-    found: list[SearchHit]
+    turns: list[SearchHit]
     total: int
     exact: bool
     behind: str
-    called: list[MetadataHit]
-    total_called: int
+    conversations: list[MetadataHit]
+    total_conversations: int
 
     @property
     def is_empty(self) -> bool:
-        return not self.total and not self.total_called
+        return not self.total and not self.total_conversations
 
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """Where to search: in one branch or all branches of a session, in the project at a folder, in sessions with a
-    label, in `prompts`, `answers` or `tools`, in calls of a tool, and since when."""
+    """Where to search: one branch or all branches of a session, the project at a folder, sessions with a label,
+    `prompts`, `answers` or `tools`, calls of a tool, and turns since a time."""
 
     session: str = ""
     folder: str = ""
@@ -98,35 +93,43 @@ class SearchScope:
 
 
 def search(index: Index, text: str, where: SearchScope, limit: int, length: int, progress: Progress) -> SearchResults:
-    """What is found, the best first, with snippets of about `length` characters. The index is level with the refs."""
+    """Return what matches, the best first, with snippets of about `length` characters. The index must be up to date."""
     query = parse_query(text)
-    columns = COLUMNS_BY_PLACE.get(where.place, ("did",) if where.tool else lookup.COLUMNS)
+    columns = COLUMNS_BY_PLACE.get(where.place, ("did",) if where.tool else fulltext_search.COLUMNS)
     wanted = TextQuery(query, columns, where.tool, _branches_to_search(index, where), where.since)
-    found, behind = _query_fulltext(index, lambda words: lookup.find_turns(words, wanted, limit), progress)
-    results = (_search_hit(index, hit, wanted, length) for hit in found.hits)
-    called = [] if where.place or where.tool else _metadata_matches(index, query, wanted.branches, where.since)
-    shown = list(_metadata_hits(index, called[:limit], query, length))
-    return SearchResults([one for one in results if one], found.total, found.exact, behind, shown, len(called))
+    best, behind = _query_fulltext(index, lambda words: fulltext_search.find_turns(words, wanted, limit), progress)
+    matching = [] if where.place or where.tool else _metadata_matches(index, query, wanted.branches, where.since)
+    newest = matching[:limit]
+    names = [*(hit.branch for hit in best.hits), *(titles.session for titles in newest)]
+    branches = {branch.name: branch for branch in index.branches_named(names)}
+    hits = (
+        _search_hit(index, branches[hit.branch], hit, wanted, length) for hit in best.hits if hit.branch in branches
+    )
+    conversations = [
+        _metadata_hit(branches[titles.session], titles, query, length)
+        for titles in newest
+        if titles.session in branches
+    ]
+    turns = [hit for hit in hits if hit]
+    return SearchResults(turns, best.total, best.exact, behind, conversations, len(matching))
 
 
 def sessions_with(index: Index, text: str, progress: Progress = no_progress) -> tuple[list[str], str]:
-    """The sessions that have a turn, left behind or not, in which the text is found, of the newest turn first, then
-    those that are called so. And why turns that were recorded lately are left out, if they are, or ``""``."""
+    """Return the sessions with a turn that matches, rewound or not, that with the newest turn first, then those whose
+    metadata match; and why recent turns are missing, or ``""``."""
     wanted = TextQuery(parse_query(text))
-    found, behind = _query_fulltext(index, lambda words: lookup.find_branches(words, wanted), progress)
-    sessions = [*map(layout.session_of, found), *(one.session for one in _metadata_matches(index, wanted.query))]
+    branches, behind = _query_fulltext(index, lambda words: fulltext_search.find_branches(words, wanted), progress)
+    sessions = [*map(layout.session_of, branches), *(one.session for one in _metadata_matches(index, wanted.query))]
     return list(dict.fromkeys(sessions)), behind
 
 
 def update_fulltext(
     index: Index,
     progress: Progress = no_progress,
-    at_hand: fulltext_update.PendingTurnAt = fulltext_update.no_pending_turn,
 ) -> str:
-    """Brings the text index level with the store, with what is at hand of its turns; why that could not be done, or
-    ``""``."""
+    """Update the full-text index; returns why that failed, or ``""``."""
     try:
-        return _query_fulltext(index, lambda _: None, progress, at_hand)[1]
+        return _query_fulltext(index, lambda _: None, progress)[1]
     except StoreError as error:
         return str(error)
 
@@ -135,13 +138,12 @@ def _query_fulltext(
     index: Index,
     question: Callable[[TextIndex], T],
     progress: Progress,
-    at_hand: fulltext_update.PendingTurnAt = fulltext_update.no_pending_turn,
 ) -> tuple[T, str]:
-    """The answer of the text index, level with the refs, and why it may not be; a damaged one is made anew."""
+    """Update the full-text index and return its answer, and why it may lack turns. A damaged index is rebuilt."""
     for attempt in (0, 1):
         words = _open_fulltext(index)
         try:
-            behind = _update_for_query(index, words, progress, at_hand)
+            behind = _update_for_query(index, words, progress)
             return question(words), behind
         except sqlite3.Error as error:
             if attempt or not cache_file.is_damage(error):
@@ -159,15 +161,13 @@ def _open_fulltext(index: Index) -> TextIndex:
         raise StoreError(f"cannot create the full-text index: {error}", "It needs SQLite with FTS5.") from error
 
 
-def _update_for_query(
-    index: Index, words: TextIndex, progress: Progress, at_hand: fulltext_update.PendingTurnAt
-) -> str:
+def _update_for_query(index: Index, words: TextIndex, progress: Progress) -> str:
     if fulltext_update.is_up_to_date(index, words):
         return ""
     if words.read_only:
         return "cannot write the full-text index: the most recent turns are not searched"
     try:
-        fulltext_update.update_fulltext(index, words, progress, at_hand=at_hand)
+        fulltext_update.update_fulltext(index, words, progress)
     except sqlite3.OperationalError as error:
         if cache_file.is_damage(error):
             raise
@@ -176,64 +176,59 @@ def _update_for_query(
 
 
 def _branches_to_search(index: Index, where: SearchScope) -> list[str] | None:
-    """The branches to search in, or None for all."""
+    """Return the branches to search, or None for all."""
     chosen: list[Collection[str]] = []
-    names = [] if not (where.session or where.folder or where.label) else index.names()
+    every = [] if not (where.session or where.folder or where.label) else index.branch_outlines()
     if where.session:
-        own = layout.session_of(where.session)
-        chosen.append(
-            [name for name, *_ in names if name == where.session or (own == where.session == layout.session_of(name))]
-        )
+        chosen.append([one.name for one in every if where.session in (one.name, one.session)])
     if where.folder:
         here = project.project_key(where.folder)
-        keys = {folder: project.project_key(folder) for folder in {row[4] for row in names} if folder}
-        chosen.append([row[0] for row in names if keys.get(row[4]) == here])
+        keys = {folder: project.project_key(folder) for folder in {one.project for one in every} if folder}
+        chosen.append([one.name for one in every if keys.get(one.project) == here])
     if where.label:
-        labelled = {outline.name for outline in index.outlines() if where.label in json.loads(outline.labels)}
-        chosen.append([name for name, *_ in names if layout.session_of(name) in labelled])
+        heads = (one for one in every if one.name == one.session)
+        labelled = {head.name for head in heads if where.label in json.loads(head.labels)}
+        chosen.append([one.name for one in every if one.session in labelled])
     return sorted(set.intersection(*map(set, chosen))) if chosen else None
 
 
 def _metadata_matches(
     index: Index, query: Query, branches: Collection[str] | None = None, since: float | None = None
-) -> list[Titles]:
-    """The sessions whose name, title, labels and description together hold all of it, the one written last first."""
+) -> list[Outline]:
+    """Return the sessions whose name, title, labels and description together match, the newest first."""
     moment = "" if since is None else canonical.rfc3339(since)
     among = None if branches is None else set(branches)
     return [
         one
-        for one in titles(index)
-        if (among is None or one.session in among)
+        for one in index.outlines()
+        if (among is None or one.name in among)
         and one.updated >= moment
-        and query.fits((one.name, one.title, *one.labels, one.description))
+        and query.fits((one.authored_name, one.title, *json.loads(one.labels), one.description))
     ]
 
 
-def _metadata_hits(index: Index, found: Sequence[Titles], query: Query, length: int) -> Iterator[MetadataHit]:
-    for one in found:
-        branch = index.branch(one.session)
-        texts = (one.name, one.title, ", ".join(one.labels), one.description)
-        held = {kind: count for kind, text in zip(METADATA_FIELDS, texts, strict=True) if (count := query.held(text))}
-        matched = tuple(sorted(held, key=lambda kind: -held[kind]))
-        if branch is not None:
-            yield MetadataHit(branch, matched, make_snippet(texts[METADATA_FIELDS.index(matched[0])], query, length))
+def _metadata_hit(branch: Branch, outline: Outline, query: Query, length: int) -> MetadataHit:
+    texts = (outline.authored_name, outline.title, ", ".join(json.loads(outline.labels)), outline.description)
+    held = {kind: count for kind, text in zip(METADATA_FIELDS, texts, strict=True) if (count := query.held(text))}
+    matched = tuple(sorted(held, key=lambda kind: -held[kind]))
+    return MetadataHit(branch, matched, make_snippet(texts[METADATA_FIELDS.index(matched[0])], query, length))
 
 
-def _search_hit(index: Index, hit: Hit, wanted: TextQuery, length: int) -> SearchHit | None:
-    branch, row = index.branch(hit.branch), index.turn(hit.branch, hit.number)
-    if branch is None or row is None:
-        return None
-    try:
-        store = index.open_store()
-        parts = TurnTexts(agents.of_turn(store, row), store, row.commit, row.turn).line(hit.line)
-        cells = store.cells(row.commit, row.turn)
-    except (SessgitError, ValueError):
+def _search_hit(index: Index, branch: Branch, hit: Hit, wanted: TextQuery, length: int) -> SearchHit | None:
+    row = index.turn(hit.branch, hit.number)
+    if row is None:
         return None
     kinds = {kind for column in wanted.columns for kind in _KINDS_BY_COLUMN[column]}
-    parts = [part for part in parts if part.kind in kinds]
-    if not parts:
+    try:
+        store = index.open_store()
+        texts = TurnTexts(agents.of_turn(store, row), store, row.commit, row.turn)
+        parts = [part for part in texts.line(hit.line) if part.kind in kinds]
+        if not parts:
+            return None
+        part = max(parts, key=lambda part: wanted.query.held(part.text))
+        cells = [] if part.kind == "prompt" else store.cells(row.commit, row.turn)
+    except (SessgitError, ValueError):
         return None
-    part = max(parts, key=lambda part: wanted.query.held(part.text))
     ordinal = _cell_ordinal(cells, ids.cell_id(row.prompt, part.call) if part.call else "", hit.line)
     tool = cells[ordinal - 1].operation if part.call and ordinal else part.tool
     shown = make_snippet(part.text, wanted.query, length)
@@ -241,7 +236,7 @@ def _search_hit(index: Index, hit: Hit, wanted: TextQuery, length: int) -> Searc
 
 
 def _cell_ordinal(cells: Sequence[Cell], call: str, line: int) -> int:
-    """The ordinal of the cell of a tool's call, or of the model's message on a line, else 0."""
+    """Return the ordinal of the cell of a tool's call, or of the model's message on a line, else 0."""
     for ordinal, cell in enumerate(cells, start=1):
         if cell.id == call if call else cell.type != "tool" and line in cell.lines:
             return ordinal

@@ -1,4 +1,4 @@
-"""The files that a session as a whole keeps, under `kept/`: carried along by every commit, and by what leaves it."""
+"""The files in `kept/` that an import stored with a session: every commit has them, and forks inherit them."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from sessgit.store.store import Store
 
 Entry = tuple[str, bool]
 SOURCE = "source.json"
-"""The note of where a session came from: it is of that session alone."""
+"""The note of the session's source; forks do not inherit it."""
 
 
 def kept_files(store: Store, commit: str) -> dict[str, Entry]:
-    """The files as of a commit by their paths, the note left out."""
+    """Return the files as of a commit by their paths, without the note."""
     entry = _kept_folder(store, commit)
     found = store.repo.files(entry[0]) if entry and entry[1] else {}
     return {path: one for path, one in sorted(found.items()) if path != SOURCE}
 
 
 def file_sizes(store: Store, commit: str) -> dict[str, int]:
-    """How many bytes each of them has."""
+    """Return the size of each of them in bytes."""
     return {path: len(store.repo.blob(oid)) for path, (oid, _) in kept_files(store, commit).items()}
 
 
 def inherited_changes(store: Store, session: str) -> dict[str, Entry | None]:
-    """What a session that leaves another one takes over, as changes of its tree: all that the other one keeps now."""
+    """Return what a fork of a session inherits, as changes of its tree: all files that the session keeps now."""
     own = layout.session_of(session)
     tips = (refs.read(store.path, ref) for ref in (layout.head_ref(own), layout.archive_ref(own)))
     tip = next((tip for tip in tips if tip), "")
@@ -35,7 +35,7 @@ def inherited_changes(store: Store, session: str) -> dict[str, Entry | None]:
 
 
 def missing_files(store: Store, ours: str, theirs: str) -> dict[str, Entry]:
-    """The files that only theirs keeps, by their paths in the tree."""
+    """Return the files that only theirs keeps, by their paths in the tree."""
     here = kept_files(store, ours)
     above = {"/".join(path.split("/")[:n]) for path in here for n in range(1, path.count("/") + 1)}
     return {
@@ -46,7 +46,7 @@ def missing_files(store: Store, ours: str, theirs: str) -> dict[str, Entry]:
 
 
 def joined_changes(store: Store, main: str, other: str) -> dict[str, Entry | None]:
-    """The same for two sides of one session, whose note both have; nothing that one of them keeps is lost."""
+    """Return the same for two sides of one session, which both have the note."""
     held = _kept_folder(store, main)
     return {layout.KEPT: _kept_folder(store, other)} if held is None else {**missing_files(store, main, other)}
 
@@ -56,8 +56,8 @@ def _kept_folder(store: Store, commit: str) -> Entry | None:
 
 
 def source_note(store: Store, commit: str, session: str) -> dict[str, Any]:
-    """What an import noted of the session: `system`, `id`, how many `turns` the source has, and what it `said`; empty
-    for any other session."""
+    """Return what an import noted of the session: its `system`, `id`, number of `turns` and what it `said`; empty for
+    any other session."""
     entry = store.repo.entry(store.tree(commit), f"{layout.KEPT}/{SOURCE}")
     try:
         found = json.loads(store.repo.blob(entry[0])) if entry and not entry[1] else None

@@ -16,7 +16,7 @@ from sessgit.model import canonical, prices
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens, Turn
-from sessgit.store.sqlite.rows import Row
+from sessgit.store.index import Row
 
 _MOST_OUTPUTS = 100
 _PREVIEW_LENGTH = 1000
@@ -34,18 +34,20 @@ class SessionTotals:
     files: dict[str, FileState] = field(default_factory=dict)
     outputs: list[dict[str, Any]] = field(default_factory=list)
     """The last 100 results, as documents have them."""
-    said: list[dict[str, Any]] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
     """The messages of the person and of the model, as documents have them."""
     cells: int = 0
     events: int = 0
     recursive: int = 0
 
-    def take(self, row: Row, told: Turn, pieces: Sequence[Piece]) -> None:
-        """Takes the next turn."""
-        self.cells += len(told.cells)
+    def add(self, row: Row, turn: Turn, pieces: Sequence[Piece]) -> None:
+        """Add the next turn."""
+        self.cells += len(turn.cells)
         if row.turn <= self.since:
             return
-        self.said += [_message_json(piece, row) for piece in pieces if isinstance(piece, Words) and not piece.thinking]
+        self.messages += [
+            _message_json(piece, row) for piece in pieces if isinstance(piece, Words) and not piece.thinking
+        ]
         self.events += len(pieces)
         for call in (one for one in pieces if isinstance(one, Call)):
             self.recursive += call.tool in self.agent.cells.SUBAGENT_TOOLS
@@ -64,7 +66,8 @@ class SessionTotals:
 
 @dataclass
 class FileState:
-    """What is known of a file: its whole text as far as the lines told it last, and when tools named it."""
+    """A file: its whole text as of the last call, None if the lines do not have it, and when tools first and last named
+    it, in seconds since 1970."""
 
     first: float
     last: float
@@ -79,7 +82,7 @@ class FileState:
 
 
 def activation_json(state: Session) -> dict[str, Any]:
-    """As a program set it, else what holds for a conversation that no program drives."""
+    """Return the activation that a program set, else that of a conversation that no program drives."""
     own = state.unified.activation
     most = {} if own.max_depth is None else {"max_depth": own.max_depth}
     return {
@@ -93,7 +96,7 @@ def activation_json(state: Session) -> dict[str, Any]:
 
 
 def budget_json(state: Session, recursive: int, overrides: Prices) -> dict[str, Any]:
-    """What was used, by model: calls and cost as a program said them, else as the lines and the prices tell."""
+    """Return what was used, by model: calls and cost as a program set them, else from the lines and the prices."""
     own, models = state.unified.budget, sorted({*state.tokens, *state.calls})
     most = {} if own.max_recursive_calls is None else {"max_recursive_calls": own.max_recursive_calls}
     return {
@@ -106,9 +109,9 @@ def budget_json(state: Session, recursive: int, overrides: Prices) -> dict[str, 
 
 
 def piece_time(time: str, row: Row) -> float:
-    """The time in seconds since 1970; where a line has none, that of its turn."""
-    found = canonical.seconds(time)
-    return float(row.time) if found is None else found
+    """Return the time of a piece in seconds since 1970; if its line has none, that of its turn."""
+    seconds = canonical.seconds(time)
+    return float(row.time) if seconds is None else seconds
 
 
 def _message_json(words: Words, row: Row) -> dict[str, Any]:
@@ -129,7 +132,7 @@ def _tool_output_json(call: Call, row: Row) -> dict[str, Any]:
 def _model_json(state: Session, model: str, overrides: Prices) -> dict[str, Any]:
     tokens = state.tokens.get(model, Tokens())
     known = _cost_json({model: tokens}, overrides)
-    return {"calls": state.calls.get(model, 0), "tokens": tokens.total, **known, "by_kind": tokens.as_json()}
+    return {"calls": state.calls.get(model, 0), "tokens": tokens.total, **known}
 
 
 def _cost_json(tokens: Mapping[str, Tokens], overrides: Prices) -> dict[str, float]:

@@ -1,63 +1,47 @@
-"""A session, a turn or a cell, with all that the store knows of it."""
+"""A session, a turn or a cell with all that the store knows of it, and as JSON: what `show` and `export` print."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Any
 
 from sessgit import agents
 from sessgit.errors import NotFoundError
 from sessgit.history import log as logs
-from sessgit.history import lost_sessions, reassemble, resolve
-from sessgit.history.log import ForkEntry, SideBranch
-from sessgit.history.views import TurnView, body_of, turn_gists
-from sessgit.model import canonical, humanize
+from sessgit.history import lost_sessions, reassemble, resolve, session_files
+from sessgit.history.cells import cell_ordinal, no_cell_error
+from sessgit.history.log import BranchLog
+from sessgit.history.session_totals import FileState, SessionTotals, piece_time
+from sessgit.history.views import Prices, read_pieces, seconds_between, session_json, sum_tokens, turn_gists, turn_json
+from sessgit.model import canonical, prices
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.session import Session
-from sessgit.model.conversation.turn import Cell, Tokens, Turn, add_by_model
+from sessgit.model.conversation.turn import Cell, Tokens, Turn
 from sessgit.model.line_list import file_lines
+from sessgit.model.program_input import Metadata
 from sessgit.model.progress import Progress, no_progress
-from sessgit.store import layout
-from sessgit.store.index import Index
-from sessgit.store.sqlite import ancestry
-from sessgit.store.sqlite.ancestry import ForkPlace
-from sessgit.store.sqlite.rows import Branch, Row
+from sessgit.store import ancestry, layout
+from sessgit.store.ancestry import ForkPlace
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Subagent:
-    """So many lines of a subagent's file were recorded with a turn."""
-
-    name: str
-    lines: int
-
-
-@dataclass(frozen=True, slots=True)
-class SessionFamily:
-    """Where a session comes from and what left it: forks and side branches, each in their order.
-
-    `parent` is None for a session that left no other, and for one that left a session which is not in the store; `at`
-    is where it left it, as both stand now.
-    """
-
-    parent: Branch | None
-    at: ForkPlace | None
-    forks: list[ForkEntry]
-    left: list[SideBranch]
-
-
-@dataclass(frozen=True, slots=True)
 class SessionCard:
-    """What there is to say of a session: `last` is its last turn, `only_here` says that the client's file is gone.
+    """A session, its forks and side branches by turn, and its last turn.
 
-    `changed` and `read` are the files that tools named, the last named ones first; one that was changed is not in
-    `read`.
+    `parent` is the branch that it left, None if there is none in the store; `at` is where, as both are now. `changed`
+    and `read` are the files that tools named, the last ones first; one that was changed is not in `read`. `only_here`
+    says that the client's file is gone.
     """
 
     branch: Branch
-    family: SessionFamily
+    parent: Branch | None
+    at: ForkPlace | None
+    log: BranchLog
     changed: list[str]
     read: list[str]
     last: Turn | None
@@ -72,67 +56,61 @@ class SessionCard:
 
 @dataclass(frozen=True, slots=True)
 class ShownTurn:
-    """A turn, its pieces in order, and the subagents that it started or that wrote while it ran.
+    """A turn, what its lines say, its pieces in order, and by name the number of lines of each subagent's file that
+    was recorded with it.
 
     `cut` is the address of the cell at which a fork took it over, as `7.3`, or empty.
     """
 
     branch: Branch
-    view: TurnView
+    row: Row
+    content: Turn
     pieces: list[Piece]
-    subagents: list[Subagent]
+    subagents: Mapping[str, int]
     cut: str = ""
 
     @property
-    def row(self) -> Row:
-        return self.view.row
-
-    @property
-    def told(self) -> Turn:
-        return self.view.told
-
-    @property
     def seconds(self) -> float | None:
-        """From the prompt to the last line, or None where times are missing."""
-        return seconds_between(self.told.time, self.told.ended)
+        """The time from the prompt to the last line, None if times are missing."""
+        return seconds_between(self.content.time, self.content.ended)
 
 
 @dataclass(frozen=True, slots=True)
 class ShownCell:
-    """A cell of a turn: a `call`, or a message of the model with what it `said` and its `tokens`."""
+    """A cell of a turn: a `call`, or a message of the model with its `words` and `tokens`."""
 
     turn: ShownTurn
     cell: Cell
     ordinal: int
     call: Call | None
-    said: list[Words]
+    words: list[Words]
     tokens: Tokens
 
     @property
     def depends(self) -> list[int]:
-        """The ordinals of the cells that had to come first."""
-        return [n for n, other in enumerate(self.turn.told.cells, start=1) if other.id in self.cell.depends]
+        """The ordinals of the cells that it depends on."""
+        return [n for n, other in enumerate(self.turn.content.cells, start=1) if other.id in self.cell.depends]
 
     @property
     def dependents(self) -> list[int]:
-        """The ordinals of the cells that needed this one."""
-        return [n for n, other in enumerate(self.turn.told.cells, start=1) if self.cell.id in other.depends]
+        """The ordinals of the cells that depend on it."""
+        return [n for n, other in enumerate(self.turn.content.cells, start=1) if self.cell.id in other.depends]
 
     @property
     def time(self) -> str:
         """When it began, RFC 3339 or empty."""
-        return self.call.time if self.call else next((piece.time for piece in self.said), "")
+        return self.call.time if self.call else next((words.time for words in self.words), "")
 
     @property
     def seconds(self) -> float | None:
-        """How long the call took, or None where that is not known."""
+        """How long the call took, None if that is unknown."""
         return seconds_between(self.call.time, self.call.ended) if self.call else None
 
 
 @dataclass(frozen=True, slots=True)
 class SessionStart:
-    """The place before turn 1: the first commit of the history; `at` is where a fork leaves the other as both stand
-    now."""
+    """The start of a session, before turn 1: the first commit of its history; `at` is where it left another session, as
+    both are now."""
 
     branch: Branch
     at: ForkPlace | None
@@ -140,134 +118,372 @@ class SessionStart:
     time: float
 
 
-def seconds_between(began: str, ended: str) -> float | None:
-    """The seconds between two times as RFC 3339, or None where one is missing or they run backwards."""
-    a, b = canonical.seconds(began), canonical.seconds(ended)
-    return b - a if a is not None and b is not None and b >= a else None
-
-
-def session_card(
-    store: Store, index: Index, branch: Branch, config: Path, progress: Progress = no_progress
-) -> SessionCard:
-    """The card of a session, or of a side branch of one; of its turns only the last one is read, and
-    those that nobody has asked the index about yet. `config` is the agent's folder."""
-    rows = index.turns(branch.name)
-    known = turn_gists(store, index, branch, rows, progress) if rows else []
-    changed, seen = dict[str, None](), dict[str, None]()
-    for gist in reversed(known):
+def session_card(context: Context, branch: Branch, progress: Progress = no_progress) -> SessionCard:
+    """Return the card of a session, or of a side branch. Only the last turn is read, and turns whose gists are not in
+    the index."""
+    index, rows, origin = context.index, context.index.turns(branch.name), branch.state.origin
+    gists = turn_gists(context, branch, rows, progress) if rows else []
+    changed: dict[str, None] = {}
+    read: dict[str, None] = {}
+    for gist in reversed(gists):
         changed.update(dict.fromkeys(reversed(gist.files_changed)))
-        seen.update(dict.fromkeys(reversed(gist.files_read)))
-    last = read_pieces(store, branch, rows[-1])[0] if rows else None
-    used: dict[str, Tokens] = {}
-    for gist in known:
-        used = add_by_model(used, dict(gist.subagents.tokens) if gist.subagents else {})
+        read.update(dict.fromkeys(reversed(gist.files_read)))
+    used = sum_tokens(gist.subagents for gist in gists if gist.subagents)
+    is_other = layout.is_other_version(branch.name)
     return SessionCard(
         branch,
-        session_family(index, branch),
+        (index.branch(origin.session) or index.branch(layout.session_of(origin.session))) if origin else None,
+        ancestry.fork_place(index, branch),
+        logs.branch_log(index, branch),
         list(changed),
-        [name for name in seen if name not in changed],
-        last,
-        bool(rows)
-        and not layout.is_other_version(branch.name)
-        and lost_sessions.is_lost(branch.state, config, store.beside),
+        [name for name in read if name not in changed],
+        read_pieces(context.store, branch, rows[-1])[0] if rows else None,
+        not is_other and lost_sessions.is_lost(branch.state, context.homes, context.store.paths),
         used,
     )
 
 
-def session_family(index: Index, branch: Branch) -> SessionFamily:
-    """Where the session comes from, and what left it."""
-    found = logs.branch_log(index, branch)
-    forks = [fork for turn in sorted(found.forks) for fork in found.forks[turn]]
-    left = [other for turn in sorted(found.left) for other in found.left[turn]]
-    return SessionFamily(_parent_branch(index, branch), ancestry.fork_place(index, branch), forks, left)
-
-
-def show_turn(store: Store, index: Index, branch: Branch, number: int) -> ShownTurn:
-    """The turn of a branch; raises NotFoundError where it has none of that number."""
-    row = resolve.row_of(index, branch, number)
-    told, pieces = read_pieces(store, branch, row)
+def show_turn(context: Context, branch: Branch, number: int) -> ShownTurn:
+    """Return a turn of a branch; raises NotFoundError if it has none of that number."""
+    row = resolve.row_of(context.index, branch, number)
+    content, pieces = read_pieces(context.store, branch, row)
     origin = branch.state.origin
-    cut = origin.cell if origin and row.message.get("Event") == "fork" else ""
-    return ShownTurn(branch, TurnView(row, told), pieces, turn_subagents(store, branch.tip, number), cut)
+    cut = origin.cell if origin and row.trailer("Event") == "fork" else ""
+    return ShownTurn(branch, row, content, pieces, _subagent_lines(context.store, branch.tip, number), cut)
 
 
-def show_cell(store: Store, index: Index, branch: Branch, number: int, name: str) -> ShownCell:
-    """The cell of that ordinal or id; raises NotFoundError where the turn has none."""
+def show_cell(context: Context, branch: Branch, number: int, name: str) -> ShownCell:
+    """Return the cell of a turn with that ordinal or id; raises NotFoundError if the turn has none."""
     if not number:
         raise NotFoundError(
             "there is no cell before the first turn",
             f"`sessgit show {layout.short_name(branch.name)}@1` shows the first turn.",
         )
-    shown = show_turn(store, index, branch, number)
-    ordinal = _cell_ordinal(branch, shown.row, shown.told.cells, name)
-    found = shown.told.cells[ordinal - 1]
-    call = next((piece for piece in shown.pieces if isinstance(piece, Call) and piece.ordinal == ordinal), None)
-    said = [piece for piece in shown.pieces if isinstance(piece, Words) and piece.ordinal == ordinal]
-    body = agents.of(branch.state).lines.parsed(store.lines(branch.tip, number).body)
-    return ShownCell(shown, found, ordinal, call, said, agents.of(branch.state).content.tokens(body, found))
+    cells = list(shown_cells(context, branch, number))
+    ordinal = cell_ordinal([shown.cell for shown in cells], name)
+    if not ordinal:
+        raise no_cell_error(branch, number, name, len(cells))
+    return cells[ordinal - 1]
 
 
-def show_start(store: Store, index: Index, branch: Branch) -> SessionStart:
-    """The place before turn 1."""
-    row = index.turn(branch.name, 1)
-    first = (store.commit(row.commits[0]).parents or (row.commits[0],))[0] if row else branch.tip
-    return SessionStart(branch, ancestry.fork_place(index, branch), first, store.commit(first).time)
+def shown_cells(context: Context, branch: Branch, number: int) -> Iterator[ShownCell]:
+    """Yield the cells of a turn; raises NotFoundError if the branch has no turn of that number."""
+    turn, agent = show_turn(context, branch, number), agents.of(branch.state)
+    body = agent.parsed(context.store.lines(branch.tip, number).body)
+    calls = {piece.ordinal: piece for piece in turn.pieces if isinstance(piece, Call)}
+    words: dict[int, list[Words]] = {}
+    for piece in turn.pieces:
+        if isinstance(piece, Words) and piece.ordinal:
+            words.setdefault(piece.ordinal, []).append(piece)
+    for ordinal, cell in enumerate(turn.content.cells, start=1):
+        tokens = agent.tokens(body, cell) or Tokens()
+        yield ShownCell(turn, cell, ordinal, calls.get(ordinal), words.get(ordinal, []), tokens)
 
 
-def read_pieces(store: Store, branch: Branch, row: Row) -> tuple[Turn, list[Piece]]:
-    """What the lines of a turn say, as a whole and piece by piece."""
-    return agents.of(branch.state).content.told(body_of(store, branch.tip, row))
+def show_start(context: Context, branch: Branch) -> SessionStart:
+    """Return the start of a session, before turn 1."""
+    row = context.index.turn(branch.name, 1)
+    first = (context.store.commit(row.commits[0]).parents or (row.commits[0],))[0] if row else branch.tip
+    return SessionStart(branch, ancestry.fork_place(context.index, branch), first, context.store.commit(first).time)
 
 
-def turn_subagents(store: Store, tip: str, number: int) -> list[Subagent]:
-    """The subagents whose lines are in the turn's folder, by name."""
+def _subagent_lines(store: Store, tip: str, number: int) -> dict[str, int]:
     entry = store.folder(tip, number).get(layout.SUBAGENTS)
     files = store.repo.tree(entry[0]) if entry and entry[1] else {}
-    names = sorted(name for name, (_, is_tree) in files.items() if name.endswith(".jsonl") and not is_tree)
-    return [
-        Subagent(
-            name.removeprefix("agent-").removesuffix(".jsonl"), len(file_lines(store.repo.lines(files[name][0], 0)))
-        )
-        for name in names
-    ]
+    return {
+        name.removeprefix("agent-").removesuffix(".jsonl"): len(file_lines(store.repo.lines(oid, 0)))
+        for name, (oid, is_tree) in sorted(files.items())
+        if name.endswith(".jsonl") and not is_tree
+    }
 
 
-# The lines as they are recorded
+# The recorded lines
 
 
 def raw_session(store: Store, branch: Branch) -> Iterator[bytes]:
-    """The lines of all turns in their order, without their newlines, as the session's own file has them."""
+    """Yield the lines of all turns without their newlines, as the session's own file has them."""
     for number in range(1, branch.state.turns + 1):
         yield from raw_turn(store, branch, number)
 
 
 def raw_turn(store: Store, branch: Branch, number: int) -> list[bytes]:
-    """The lines before the prompt and the body."""
+    """Return the lines before a turn's prompt and its body."""
     return reassemble.turn_lines(store, branch.tip, branch.state, number)
 
 
 def raw_cell(store: Store, shown: ShownCell) -> list[bytes]:
-    """The lines of the cell: those of a message, or those of a call and its result."""
+    """Return the lines of a message, or of a call and its result."""
     branch, number = shown.turn.branch, shown.turn.row.turn
     lines = raw_turn(store, branch, number)
     body = lines[len(store.lines(branch.tip, number).before) :]
     return [body[line - 1] for line in shown.cell.lines]
 
 
-# Inside
+# JSON
 
 
-def _parent_branch(index: Index, branch: Branch) -> Branch | None:
-    origin = branch.state.origin
-    return (index.branch(origin.session) or index.branch(layout.session_of(origin.session))) if origin else None
+def session_document(
+    context: Context, branch: Branch, overrides: Prices, progress: Progress = no_progress
+) -> dict[str, Any]:
+    """Return a session with all that is known of it. Every turn is read; `progress` counts them."""
+    rows, totals, state = context.index.turns(branch.name), SessionTotals(agents.of(branch.state)), branch.state
+    for number, row in enumerate(rows):
+        progress(number, len(rows))
+        totals.add(row, *read_pieces(context.store, branch, row))
+    return {
+        **session_json(branch, overrides),
+        "agent_version": state.agent_version,
+        "transcript": state.transcript,
+        "ended": state.ended or None,
+        "confidence": state.confidence,
+        "cells": totals.cells,
+        "subagent_calls": totals.recursive,
+        "models": {model: _model_json(state, model, overrides) for model in sorted({*state.tokens, *state.calls})},
+        "files": {path: _file_json(file) for path, file in totals.files.items()},
+        "family": _family_json(state, logs.branch_log(context.index, branch)),
+        "program": _program_json(state),
+        "kept_files": [
+            {"path": path, "bytes": size} for path, size in session_files.file_sizes(context.store, branch.tip).items()
+        ],
+        "rules": dict(state.rules),
+        "redacted": state.redacted,
+        "commit": branch.tip,
+        "commits": [row.commit for row in rows],
+    }
 
 
-def _cell_ordinal(branch: Branch, row: Row, cells: tuple[Cell, ...], name: str) -> int:
-    wanted = name.lstrip("0") if name.isdecimal() else name
-    ordinal = next((n for n, cell in enumerate(cells, start=1) if wanted in (cell.id, str(n))), 0)
-    if not ordinal:
-        raise NotFoundError(
-            f"turn {row.turn} has no cell {name}; it has {humanize.format_count(len(cells), 'cell')}",
-            f"`sessgit show {layout.short_name(branch.name)}@{row.turn}` lists them.",
-        )
-    return ordinal
+def turn_document(shown: ShownTurn, overrides: Prices) -> dict[str, Any]:
+    """Return what `log --json` prints of a turn, and its pieces."""
+    content, row = shown.content, shown.row
+    return {
+        **turn_json(row, content, overrides),
+        "session_id": layout.session_of(row.branch),
+        "ended": content.ended or None,
+        "seconds": shown.seconds,
+        "messages": content.messages,
+        "interrupted": content.interrupted,
+        "compacted": row.compacted,
+        "cut": shown.cut or None,
+        "files_read": list(content.files_read),
+        "files_changed": list(content.files_changed),
+        "subagents": [{"name": name, "lines": lines} for name, lines in shown.subagents.items()],
+        "pieces": [piece_json(piece) for piece in shown.pieces],
+    }
+
+
+def start_document(shown: SessionStart) -> dict[str, Any]:
+    """Return turn 0, the start of a session."""
+    origin = shown.branch.state.origin
+    return {
+        "turn": 0,
+        "branch": shown.branch.name,
+        "commit": shown.commit,
+        "commits": [shown.commit],
+        "event": "start",
+        "time": canonical.rfc3339(shown.time),
+        "session_id": layout.session_of(shown.branch.name),
+        "parent": origin.session if origin else None,
+        "fork_turn": origin.turn if origin else None,
+        "fork_cell": (origin.cell or None) if origin else None,
+        "fork_point": origin.commit if origin else None,
+        "pieces": [],
+    }
+
+
+def cell_document(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
+    """Return a cell with its input, its output, and the cells of its turn that it depends on."""
+    cell, call, row = shown.cell, shown.call, shown.turn.row
+    usage, output = _usage_json(shown), _output_json(shown)
+    price = prices.token_cost({usage["model"] or "": shown.tokens}, overrides)
+    return {
+        "id": cell.id,
+        "type": cell.type,
+        "operation": cell.operation,
+        "session_id": layout.session_of(row.branch),
+        "branch": row.branch,
+        "commit": row.commit,
+        "turn": row.turn,
+        "ordinal": shown.ordinal,
+        "lines": list(cell.lines),
+        "ok": cell.ok,
+        "time": shown.time or canonical.rfc3339(row.time),
+        "seconds": shown.seconds,
+        "model": usage["model"],
+        "input": canonical.bounded(call.input) if call else {},
+        "output": output["result"],
+        "error": output["error"],
+        "thinking": "\n".join(words.text for words in shown.words if words.thinking) or None,
+        "exit_code": call.exit_code if call else None,
+        "file": (call.file or None) if call else None,
+        "changes": _changes_json(call) if call else [],
+        "images": call.images if call else 0,
+        "client_note": canonical.bounded(call.result) if call else None,
+        "dependencies": list(cell.depends),
+        "dependents": [other.id for other in shown.turn.content.cells if cell.id in other.depends],
+        "dependency_ordinals": shown.depends,
+        "dependent_ordinals": shown.dependents,
+        "tokens": shown.tokens.as_json(),
+        "cost_usd": None if price is None or cell.type != "llm_call" else round(price, 6),
+    }
+
+
+def unified_cell(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
+    """Return a cell in the form of other programs: times are Unix times, unknown numbers are left out."""
+    document, task = cell_document(shown, overrides), shown.call.task if shown.call else None
+    kept = (
+        "branch", "commit", "turn", "ordinal", "dependency_ordinals", "dependent_ordinals", "ok", "lines", "exit_code",
+        "file", "changes", "images", "thinking", "tokens", "cost_usd",
+    )  # fmt: skip
+    created = None if task is None else task.created
+    return {
+        "cell_id": document["id"],
+        "created_at": piece_time(shown.time, shown.turn.row) if created is None else created,
+        "type": document["type"],
+        "input": {
+            "source": (task.source if task else "") or document["type"],
+            "operation": document["operation"],
+            "args": document["input"],
+        },
+        "output": _output_json(shown),
+        "dependencies": document["dependencies"],
+        "dependents": document["dependents"],
+        "metadata": _usage_json(shown),
+        "session": document["session_id"],
+        "noted": document["client_note"],
+        **{key: document[key] for key in kept},
+    }
+
+
+def _output_json(shown: ShownCell) -> dict[str, Any]:
+    """Return the result of a cell, as a program gave it if it was a program's."""
+    cell, call = shown.cell, shown.call
+    outcome = call.outcome if call else None
+    if outcome is not None:
+        output: dict[str, Any] = {"result": canonical.bounded(outcome.result), "error": outcome.error}
+    elif call is not None:
+        output = {"result": call.output if cell.ok else None, "error": call.output if cell.ok is False else None}
+    else:
+        output = {"result": "\n".join(words.text for words in shown.words if not words.thinking), "error": None}
+    ms = outcome.execution_time_ms if outcome else None
+    if ms is None and shown.seconds is not None:
+        ms = round(shown.seconds * 1000, 3)
+    return output if ms is None else {**output, "execution_time_ms": ms}
+
+
+def _usage_json(shown: ShownCell) -> dict[str, Any]:
+    """Return the depth, the model and the tokens of a cell, as a program gave them, else as its lines tell."""
+    call = shown.call
+    outcome = call.outcome if call else None
+    metadata = call.task.metadata if call and call.task else Metadata()
+    own_model = shown.cell.operation if shown.cell.type == "llm_call" and call is None else ""
+    return {
+        "depth": metadata.depth,
+        "model": (outcome.model if outcome else "") or metadata.model or own_model or None,
+        "tokens_used": (sum(outcome.tokens.values()) if outcome else 0) or metadata.tokens_used or shown.tokens.total,
+    }
+
+
+def piece_json(piece: Piece) -> dict[str, Any]:
+    """Return words, or a call with its result; what the client noted with a call is in the cell's JSON."""
+    if isinstance(piece, Words):
+        return {
+            "kind": "words",
+            "by": piece.by,
+            "thinking": piece.thinking,
+            "ordinal": piece.ordinal or None,
+            "time": piece.time or None,
+            "text": piece.text,
+            "images": piece.images,
+            "line": piece.line,
+        }
+    return {
+        "kind": "call",
+        "cell": piece.cell.id,
+        "ordinal": piece.ordinal,
+        "tool": piece.tool,
+        "ok": piece.cell.ok,
+        "time": piece.time or None,
+        "ended": piece.ended or None,
+        "seconds": seconds_between(piece.time, piece.ended),
+        "file": piece.file or None,
+        "input": canonical.bounded(piece.input),
+        "output": piece.output,
+        "exit_code": piece.exit_code,
+        "changes": _changes_json(piece),
+        "images": piece.images,
+        "line": piece.line,
+        "result_line": piece.result_line or None,
+    }
+
+
+def _model_json(state: Session, model: str, overrides: Prices) -> dict[str, Any]:
+    tokens = state.tokens.get(model, Tokens())
+    price = prices.token_cost({model: tokens}, overrides)
+    return {
+        "calls": state.calls.get(model, 0),
+        "tokens": tokens.as_json(),
+        "cost_usd": None if price is None else round(price, 6),
+    }
+
+
+def _file_json(file: FileState) -> dict[str, Any]:
+    data = None if file.text is None else file.text.encode("utf-8", "surrogatepass")
+    return {
+        "sha256": None if data is None else hashlib.sha256(data).hexdigest(),
+        "bytes": None if data is None else len(data),
+        "first": canonical.rfc3339(file.first),
+        "last": canonical.rfc3339(file.last),
+    }
+
+
+def _program_json(state: Session) -> dict[str, Any]:
+    """Return what a program set that drives the session; what it did not set is null."""
+    own = state.unified
+    return {
+        "version": own.metadata.rlm_version or None,
+        "active": own.activation.rlm_active,
+        "mode": own.activation.activation_mode or None,
+        "reason": own.activation.activation_reason,
+        "complexity": own.activation.complexity_score,
+        "depth": own.activation.current_depth,
+        "max_depth": own.activation.max_depth,
+        "calls": own.budget.total_recursive_calls,
+        "max_calls": own.budget.max_recursive_calls,
+        "cost_usd": own.budget.cost_usd,
+        "memory": canonical.bounded(dict(own.working_memory)),
+        "export_path": own.trajectory.export_path or None,
+    }
+
+
+def _family_json(state: Session, log: BranchLog) -> dict[str, Any]:
+    origin = state.origin
+    rewound, others = (
+        [
+            {"branch": side.branch.name, "turn": side.turn, "turns": side.count, "brought_back": side.merged}
+            for turn in sorted(log.left)
+            for side in log.left[turn]
+            if side.rewound == kind
+        ]
+        for kind in (True, False)
+    )
+    return {
+        "origin": None
+        if origin is None
+        else {
+            "session_id": origin.session,
+            "turn": origin.turn,
+            "cell": origin.cell or None,
+            "commit": origin.commit,
+        },
+        "forks": [
+            {"id": fork.branch.name, "turn": fork.turn, "cell": fork.cell or None}
+            for turn in sorted(log.forks)
+            for fork in log.forks[turn]
+        ],
+        "rewound": rewound,
+        "other_versions": others,
+    }
+
+
+def _changes_json(call: Call) -> list[dict[str, Any]]:
+    return [{"path": change.path, "diff": list(change.diff)} for change in call.changes]

@@ -1,292 +1,383 @@
-"""What conversations used: tokens, the model's calls, tools; each turn counted once, where it was held first.
+"""What conversations used: tokens, the model's calls, tool calls. Each turn counts once.
 
-A fork shares its turns with the session that it left, so that only what it added counts there. Where two sessions
-hold the same turn with bytes of their own, as a fork that was cut inside of it does, the earlier one has the turn, and
-the later one what it has beyond that.
+A turn that a fork shares with the session that it left counts in that one. If the fork has more of the turn, as when
+the client copied a session in the middle of one, the fork counts what it has beyond that.
 """
 
 from __future__ import annotations
 
+import math
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from sessgit.history import usage
-from sessgit.history.usage import TurnUsage
-from sessgit.history.views import Prices
+from sessgit import agents
+from sessgit.agents.line import Line
+from sessgit.errors import SessgitError
+from sessgit.history import shared_turns
 from sessgit.model import prices
+from sessgit.model.config import Price
+from sessgit.model.conversation.message import parse_tools
 from sessgit.model.conversation.turn import Gist, Tokens
+from sessgit.model.line_list import Bytes, file_of_split
 from sessgit.model.progress import Progress, no_progress
-from sessgit.store import layout, project
-from sessgit.store.index import Index
-from sessgit.store.sqlite.rows import Branch, Outline, Row
+from sessgit.store import ancestry, layout, project
+from sessgit.store.index import Branch, Index, Outline, Row
+
+if TYPE_CHECKING:
+    from sessgit.store.store import Store
 
 GroupBy = Literal["day", "project", "model", "session", "tool"]
-_NO_GIST = Gist()
+Counts = Counter[tuple[str, str, str]]
+"""Numbers by what they count: `("tokens", MODEL, KIND)`, `("calls", MODEL, "")` and `("tools", NAME, "")`."""
+_GRAFT_EVENT = "\nEvent: graft\n"
+_NO_COUNTS: Counts = Counter()
+
+
+@dataclass(slots=True)
+class UsagePart:
+    """A number of turns, and what was used in them."""
+
+    turns: int = 0
+    counts: Counts = field(default_factory=Counter)
+
+    def add(self, counts: Counts, turns: int = 0) -> None:
+        """Add what was used in some turns."""
+        self.turns += turns
+        own = self.counts
+        for key, number in counts.items():
+            own[key] = own.get(key, 0) + number
+
+    @property
+    def tokens(self) -> dict[str, Tokens]:
+        """Tokens by model."""
+        models = dict.fromkeys(model for what, model, _ in self.counts if what == "tokens")
+        return {model: Tokens(*(self.counts["tokens", model, kind] for kind in Tokens._fields)) for model in models}
+
+    @property
+    def total(self) -> Tokens:
+        """The tokens of all models together."""
+        return sum(self.tokens.values(), Tokens())
+
+    @property
+    def calls(self) -> dict[str, int]:
+        """The model's calls by model."""
+        return {model: number for (what, model, _), number in self.counts.items() if what == "calls"}
+
+    @property
+    def tools(self) -> dict[str, int]:
+        """Tool calls by name, the most frequent first."""
+        tools = {name: number for (what, name, _), number in self.counts.items() if what == "tools"}
+        return dict(sorted(tools.items(), key=lambda item: (-item[1], item[0])))
+
+
+@dataclass(slots=True)
+class UsageTally:
+    """What was used in all, and the parts of that by subagents and in turns that rewinds left behind."""
+
+    whole: UsagePart = field(default_factory=UsagePart)
+    subagents: UsagePart = field(default_factory=UsagePart)
+    left: UsagePart = field(default_factory=UsagePart)
+
+    def add(self, share: TurnShare, own: Counts, subagents: Counts) -> None:
+        """Add a share, or a part of it."""
+        self.whole.add(own, share.turns)
+        if subagents:
+            self.whole.add(subagents)
+            self.subagents.add(subagents, share.turns)
+        if share.left:
+            self.left.add(own, share.turns)
+            self.left.add(subagents)
 
 
 class TurnShare(NamedTuple):
-    """What a session did in a turn, `project` being the project's own folder.
+    """What a session did in a turn; `project` is the main folder of its project.
 
-    `turns` is 0 where the turn itself counts in an earlier session and this is what was added to it. `left` tells that
-    a rewind left it behind and no session has it any more.
+    `turns` is 0 if the turn itself counts in another session. `left` says that a rewind left it behind and no session
+    has it any more.
     """
 
     row: Row
     session: str
     project: str
-    own: Gist
-    subagents: Gist
+    own: Counts
+    subagents: Counts
     turns: int = 1
     left: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class UsagePart:
-    """So many turns and what was used in them: tokens and the model's calls by model, tool calls by name."""
-
-    turns: int = 0
-    tokens: Mapping[str, Tokens] = field(default_factory=dict)
-    calls: Mapping[str, int] = field(default_factory=dict)
-    tools: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def total(self) -> Tokens:
-        return sum(self.tokens.values(), Tokens())
-
-
-@dataclass(frozen=True, slots=True)
-class UsageTally:
-    """What was used in all, and how much of that by subagents and in turns that rewinds left behind."""
-
-    whole: UsagePart = UsagePart()
-    subagents: UsagePart = UsagePart()
-    left: UsagePart = UsagePart()
-
-
-@dataclass(frozen=True, slots=True)
 class Cost:
-    """US dollars, and the models of which no price is known: what they cost is missing."""
+    """US dollars without the cost of the models whose price is unknown."""
 
     dollars: float
     unpriced: tuple[str, ...] = ()
 
 
-def part_cost(part: UsagePart, overrides: Prices) -> Cost:
-    """What the tokens of a part cost, as far as prices are known."""
-    each = {
+def part_cost(part: UsagePart, overrides: Mapping[str, Price]) -> Cost:
+    """Return what the tokens of a part cost."""
+    costs = {
         model: prices.token_cost({model: tokens}, overrides) for model, tokens in part.tokens.items() if tokens.total
     }
-    unpriced = tuple(sorted(model for model, dollars in each.items() if dollars is None))
-    return Cost(sum((dollars for dollars in each.values() if dollars is not None), 0.0), unpriced)
+    unpriced = tuple(sorted(model for model, dollars in costs.items() if dollars is None))
+    return Cost(math.fsum(dollars for dollars in costs.values() if dollars is not None), unpriced)
+
+
+def tally_shares(shares: Iterable[TurnShare]) -> UsageTally:
+    """Return the sum of all shares."""
+    tally = UsageTally()
+    for share in shares:
+        tally.add(share, share.own, share.subagents)
+    return tally
+
+
+def tally_by(shares: Iterable[TurnShare], what: GroupBy) -> dict[str, UsageTally]:
+    """Return the sums by day, as in `2026-03-01` in local time, the latest first; by tool, the one with most calls
+    first; or by something else, the one with most tokens first. A project or time that is unknown is ``""``.
+
+    The turns of a model are those in which it was called. A tool has turns and calls only.
+    """
+    tallies: dict[str, UsageTally] = {}
+    for share in shares:
+        if what in ("model", "tool"):
+            own, subagents = _split_counts(share.own, what), _split_counts(share.subagents, what)
+            for key in {**own, **subagents}:
+                tallies.setdefault(key, UsageTally()).add(share, own.get(key, Counter()), subagents.get(key, Counter()))
+        else:
+            key = _day(share.row) if what == "day" else share.project if what == "project" else share.session
+            tallies.setdefault(key, UsageTally()).add(share, share.own, share.subagents)
+    if what == "day":
+        return dict(sorted(tallies.items(), reverse=True))
+    if what == "tool":
+        return dict(sorted(tallies.items(), key=lambda item: (-sum(item[1].whole.tools.values()), item[0])))
+    return dict(sorted(tallies.items(), key=lambda item: (-item[1].whole.total.total, item[0])))
+
+
+def rank_by_cost(tallies: Mapping[str, UsageTally], overrides: Mapping[str, Price]) -> dict[str, UsageTally]:
+    """Return the tallies, the most expensive first."""
+    dollars = {key: part_cost(tally.whole, overrides).dollars for key, tally in tallies.items()}
+    return dict(sorted(tallies.items(), key=lambda item: (-dollars[item[0]], -item[1].whole.total.total, item[0])))
+
+
+def _day(row: Row) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(row.time)) if row.time > 0 else ""
+
+
+def _split_counts(counts: Counts, what: GroupBy) -> dict[str, Counts]:
+    """Return the counts of each model, or of each tool."""
+    parts: dict[str, Counts] = {}
+    for key, number in counts.items():
+        if (key[0] == "tools") == (what == "tool"):
+            parts.setdefault(key[1], Counter())[key] = number
+    return parts
 
 
 # Which turns
 
 
 def all_shares(index: Index, progress: Progress = no_progress) -> list[TurnShare]:
-    """All that the sessions of the store did, turn by turn.
+    """Return what the sessions of the store did in each turn.
 
-    What the index does not remember is read from the turns' folders, and remembered; `progress` is told how many of
-    those turns are read and how many they are.
+    Turns whose gists are not in the index are read from the store and then saved there; `progress` counts them.
     """
     outlines = {outline.name: outline for outline in index.outlines()}
-    turns: dict[str, list[TurnUsage]] = {}
-    for one in usage.all_turn_usage(index, outlines, progress):
-        turns.setdefault(one.row.prompt, []).append(one)
     root = cache(project.project_root)
     projects = {name: root(outline.project) if outline.project else "" for name, outline in outlines.items()}
-    out = []
-    for held in turns.values():
-        if len(held) == 1:
-            ((session, row, gist),) = held
-            agents, left = gist.subagents or _NO_GIST, layout.is_rewound_branch(row.branch)
-            out.append(TurnShare(row, session, projects.get(session, ""), gist, agents, 1, left))
-            continue
-        ranked = sorted(held, key=lambda one: _share_order(one, outlines))
-        gone = all(layout.is_rewound_branch(one.row.branch) for one in ranked)
-        for one, own, agents in _usage_beyond_earlier(ranked):
-            first = one is ranked[0]
-            left = gone if first else layout.is_rewound_branch(one.row.branch)
-            out.append(TurnShare(one.row, one.session, projects.get(one.session, ""), own, agents, int(first), left))
-    return out
+    shares = []
+    for turns in _distinct_turns(index, _held_turns(index, outlines, progress)):
+        if len(turns) > 1:
+            turns.sort(key=lambda turn: _holder_order(turn, outlines))
+        is_gone = all(layout.is_rewound_branch(turn.row.branch) for turn in turns)
+        counted, counted_subagents = _NO_COUNTS, _NO_COUNTS
+        for number, (session, row, gist) in enumerate(turns):
+            own, subagents = _counts(gist), _counts(gist.subagents)
+            if number:
+                own, subagents = own - counted, subagents - counted_subagents
+            if own or subagents or not number:
+                left = layout.is_rewound_branch(row.branch) if number else is_gone
+                shares.append(TurnShare(row, session, projects.get(session, ""), own, subagents, int(not number), left))
+                if len(turns) > 1:
+                    counted, counted_subagents = counted + own, counted_subagents + subagents
+    return shares
 
 
-def branch_shares(found: Iterable[TurnShare], index: Index, branch: Branch, turn: int | None) -> list[TurnShare]:
-    """What a session did, also in turns of its side branches; up to a turn, or of a side branch, what it did on
-    that branch."""
+def branch_shares(shares: Iterable[TurnShare], index: Index, branch: Branch, turn: int | None) -> list[TurnShare]:
+    """Return what a session did, side branches included; up to a turn, or of a side branch, what it did on that
+    branch."""
     session = layout.session_of(branch.name)
-    own = [share for share in found if share.session == session]
+    own = [share for share in shares if share.session == session]
     if turn is None and not layout.is_side_branch(branch.name):
         return own
     commits = {row.commit for row in index.turns(branch.name, 1, turn)}
     return [share for share in own if share.row.commit in commits]
 
 
-def _usage_beyond_earlier(held: Sequence[TurnUsage]) -> Iterator[tuple[TurnUsage, Gist, Gist]]:
-    """Of each that holds a turn what it, and its subagents, have beyond those before it, where that is anything."""
-    own, agents = _NO_GIST, _NO_GIST
-    for number, one in enumerate(held):
-        if not number:
-            own, agents = one.gist, one.gist.subagents or _NO_GIST
-            yield one, own, agents
-            continue
-        more, more_agents = _gist_difference(one.gist, own), _gist_difference(one.gist.subagents or _NO_GIST, agents)
-        if more != _NO_GIST or more_agents != _NO_GIST:
-            yield one, more, more_agents
-            own, agents = _gist_sum(own, more), _gist_sum(agents, more_agents)
+def count_turns(index: Index) -> int:
+    """Return the number of turns in the store, each counted once."""
+    prompts, ambiguous = index.prompt_counts()
+    turns = [_HeldTurn(layout.session_of(row.branch), row, Gist()) for row in ambiguous if _GRAFT_EVENT not in row.text]
+    return prompts + len(_distinct_turns(index, turns)) - len({turn.row.prompt for turn in turns})
 
 
-def _share_order(held: TurnUsage, outlines: Mapping[str, Outline]) -> tuple[int, int, str, str]:
-    """By time, and of two at the same time a session before those that left it."""
-    outline = outlines.get(held.session)
-    above, depth = outline, 0
-    while above is not None and above.parent and depth < len(outlines):
-        above, depth = outlines.get(above.parent), depth + 1
-    return held.row.time, depth, outline.created if outline else "", held.row.commit
+def _distinct_turns(index: Index, turns: Iterable[_HeldTurn]) -> list[list[_HeldTurn]]:
+    """Group the turns that several sessions share: those with the same prompt uuid and the same lines.
 
-
-def _gist_difference(gist: Gist, known: Gist) -> Gist:
-    more = {
-        model: _token_difference(tokens, known.tokens.get(model, Tokens())) for model, tokens in gist.tokens.items()
-    }
-    return Gist(
-        tokens={model: tokens for model, tokens in more.items() if tokens.total},
-        calls={model: n for model, m in gist.calls.items() if (n := m - known.calls.get(model, 0)) > 0},
-        tools={name: n for name, m in gist.tools.items() if (n := m - known.tools.get(name, 0)) > 0},
-    )
-
-
-def _token_difference(a: Tokens, b: Tokens) -> Tokens:
-    return Tokens(
-        max(0, a.input - b.input),
-        max(0, a.output - b.output),
-        max(0, a.cache_read - b.cache_read),
-        max(0, a.cache_write - b.cache_write),
-    )
-
-
-def _gist_sum(a: Gist, b: Gist) -> Gist:
-    total = _PartSum()
-    total.add(a)
-    total.add(b)
-    part = total.part()
-    return Gist(tokens=part.tokens, calls=part.calls, tools=part.tools)
-
-
-# What they add up to
-
-
-def tally_shares(found: Iterable[TurnShare]) -> UsageTally:
-    """All shares together."""
-    sums = _TallySum()
-    for share in found:
-        sums.add(share, share.own, share.subagents)
-    return sums.tally()
-
-
-def tally_by(found: Iterable[TurnShare], what: GroupBy) -> dict[str, UsageTally]:
-    """The shares by what they have in common: days as `2026-03-01` in local time, the latest first; tools by calls;
-    all others by tokens. What is not known of a turn, its time or its project, is ``""``.
-
-    A model has the turns in which it was called; which model called a tool is not told apart. A tool has turns and
-    calls alone.
+    Programs number their messages alike in every session, so the uuid alone says nothing. Recording compared the lines
+    of a fork with those of the session that it left; lines are compared here only for others with the same prompt.
     """
-    sums: dict[str, _TallySum] = {}
-    for share in found:
-        for key, own, agents in _split_share(share, what):
-            if key not in sums:
-                sums[key] = _TallySum()
-            sums[key].add(share, own, agents)
-    found_ = {key: one.tally() for key, one in sums.items()}
-    if what == "day":
-        return dict(sorted(found_.items(), reverse=True))
-    if what == "tool":
-        return dict(sorted(found_.items(), key=lambda item: (-sum(item[1].whole.tools.values()), item[0])))
-    return dict(sorted(found_.items(), key=lambda item: (-item[1].whole.total.total, item[0])))
+    origins = ancestry.origins(index)
+    by_holder: dict[tuple[str, str], list[_HeldTurn]] = {}
+    for turn in turns:
+        session, visited = turn.session, {turn.session}
+        while (origin := origins.get(session)) and turn.row.turn <= origin.turn + bool(origin.cell):
+            session = layout.session_of(origin.branch)
+            if session in visited:
+                break
+            visited.add(session)
+        by_holder.setdefault((turn.row.prompt, session), []).append(turn)
+    by_prompt: dict[str, list[list[_HeldTurn]]] = {}
+    for (prompt, _), group in by_holder.items():
+        known = by_prompt.get(prompt)
+        if known is None:
+            by_prompt[prompt] = [group]
+            continue
+        same = next((other for other in known if _is_same_turn(index, other[0].row, group[0].row)), None)
+        if same is None:
+            known.append(group)
+        else:
+            same += group
+    return [group for groups in by_prompt.values() for group in groups]
 
 
-def rank_by_cost(tallies: Mapping[str, UsageTally], overrides: Prices) -> dict[str, UsageTally]:
-    """The dearest first."""
-    dollars = {key: part_cost(tally.whole, overrides).dollars for key, tally in tallies.items()}
-    return dict(sorted(tallies.items(), key=lambda item: (-dollars[item[0]], -item[1].whole.total.total, item[0])))
+def _is_same_turn(index: Index, a: Row, b: Row) -> bool:
+    return (a.time, a.title) == (b.time, b.title) and shared_turns.is_same_turn(index.open_store(), a, b)
 
 
-def _split_share(share: TurnShare, what: GroupBy) -> Iterator[tuple[str, Gist, Gist]]:
-    own, agents = share.own, share.subagents
-    if what == "day":
-        moment = share.row.time
-        yield time.strftime("%Y-%m-%d", time.localtime(moment)) if moment > 0 else "", own, agents
-    elif what == "project":
-        yield share.project, own, agents
-    elif what == "session":
-        yield share.session, own, agents
-    elif what == "model":
-        for model in {**own.tokens, **own.calls, **agents.tokens, **agents.calls}:
-            yield model, _gist_of_model(own, model), _gist_of_model(agents, model)
-    else:
-        for name in {**own.tools, **agents.tools}:
-            yield name, _gist_of_tool(own, name), _gist_of_tool(agents, name)
+class _HeldTurn(NamedTuple):
+    """A turn as a session has it, and its gist, subagents included."""
+
+    session: str
+    row: Row
+    gist: Gist
 
 
-def _gist_of_model(gist: Gist, model: str) -> Gist:
-    tokens, calls = gist.tokens.get(model), gist.calls.get(model)
-    return Gist(tokens={model: tokens} if tokens else {}, calls={model: calls} if calls else {})
+def _counts(gist: Gist | None) -> Counts:
+    if gist is None or not (gist.tokens or gist.calls or gist.tools):
+        return _NO_COUNTS
+    counts: dict[tuple[str, str, str], int] = {}
+    for model, tokens in gist.tokens.items():
+        for kind, number in zip(Tokens._fields, tokens, strict=True):
+            counts["tokens", model, kind] = number
+    for model, number in gist.calls.items():
+        counts["calls", model, ""] = number
+    for name, number in gist.tools.items():
+        counts["tools", name, ""] = number
+    return Counter(counts)
 
 
-def _gist_of_tool(gist: Gist, name: str) -> Gist:
-    return Gist(tools={name: gist.tools[name]}) if name in gist.tools else _NO_GIST
+def _holder_order(turn: _HeldTurn, outlines: Mapping[str, Outline]) -> tuple[int, int, str, str]:
+    """By time, and at the same time a session before those that left it."""
+    outline = outlines.get(turn.session)
+    parent, depth = outline, 0
+    while parent is not None and parent.parent and depth < len(outlines):
+        parent, depth = outlines.get(parent.parent), depth + 1
+    return turn.row.time, depth, outline.created if outline else "", turn.row.commit
 
 
-class _PartSum:
-    """A part in the making; numbers are added in place, for they are many."""
+def _held_turns(index: Index, outlines: Mapping[str, Outline], progress: Progress) -> Iterator[_HeldTurn]:
+    """Yield the turns of the store, those that several sessions have with different lines once for each of these.
 
-    def __init__(self) -> None:
-        self.turns = 0
-        self.tokens: dict[str, list[int]] = {}
-        self.calls: dict[str, int] = {}
-        self.tools: dict[str, int] = {}
-
-    def add(self, gist: Gist, turns: int = 0) -> None:
-        self.turns += turns
-        for model, tokens in gist.tokens.items():
-            known = self.tokens.setdefault(model, [0, 0, 0, 0])
-            known[0] += tokens.input
-            known[1] += tokens.output
-            known[2] += tokens.cache_read
-            known[3] += tokens.cache_write
-        for model, number in gist.calls.items():
-            self.calls[model] = self.calls.get(model, 0) + number
-        for name, number in gist.tools.items():
-            self.tools[name] = self.tools.get(name, 0) + number
-
-    def part(self) -> UsagePart:
-        tools = dict(sorted(self.tools.items(), key=lambda item: (-item[1], item[0])))
-        return UsagePart(
-            self.turns, {model: Tokens(*numbers) for model, numbers in self.tokens.items()}, self.calls, tools
-        )
+    A turn is held by the session that its commit was made for, or by one that has it if that session is gone. A turn
+    that a merge copied counts where it comes from.
+    """
+    rows = [(row, gist) for row, gist in index.every_turn() if _GRAFT_EVENT not in row.text]
+    unknown = [(row, gist) for row, gist in rows if gist is None or gist.subagents is None]
+    read = _read_gists(index, outlines, unknown, progress) if unknown else {}
+    for row, gist in rows:
+        yield _HeldTurn(_holder(row, outlines), row, read.get(row.commit) or gist or Gist())
+    yield from _grown_in_forks(index, outlines)
 
 
-class _TallySum:
-    def __init__(self) -> None:
-        self.whole = _PartSum()
-        self.subagents: _PartSum | None = None
-        self.left: _PartSum | None = None
+def _holder(row: Row, outlines: Mapping[str, Outline]) -> str:
+    session = row.trailer("Session")
+    return session if session in outlines else layout.session_of(row.branch)
 
-    def add(self, share: TurnShare, own: Gist, agents: Gist) -> None:
-        self.whole.add(own, share.turns)
-        if agents.tokens or agents.calls or agents.tools:
-            self.whole.add(agents)
-            self.subagents = self.subagents or _PartSum()
-            self.subagents.add(agents, share.turns)
-        if share.left:
-            self.left = self.left or _PartSum()
-            self.left.add(own, share.turns)
-            self.left.add(agents)
 
-    def tally(self) -> UsageTally:
-        return UsageTally(
-            self.whole.part(), *(one.part() if one else UsagePart() for one in (self.subagents, self.left))
-        )
+def _read_gists(
+    index: Index, outlines: Mapping[str, Outline], unknown: Sequence[tuple[Row, Gist | None]], progress: Progress
+) -> dict[str, Gist]:
+    """Return the gists of turns by their last commits, and save each in the index, so that an interruption loses
+    none."""
+    read: dict[str, Gist] = {}
+    for number, (row, gist) in enumerate(unknown):
+        progress(number, len(unknown))
+        try:
+            known = index.gists([row.commit]).get(row.commit) if gist else None
+            read[row.commit] = _read_gist(index, outlines, row, row.commit, known)
+            index.remember({row.commit: read[row.commit]})
+        except SessgitError:  # a damaged turn does not stop the count of all others
+            read[row.commit] = gist or _gist_from_trailers(row)
+    return read
+
+
+def _grown_in_forks(index: Index, outlines: Mapping[str, Outline]) -> Iterator[_HeldTurn]:
+    """Yield the last turn that each fork of the client shares, if the fork's own file has other lines of it.
+
+    The turn's commit is then that of the session that was left, and the fork's tip has the other lines.
+    """
+    for name in (outline.name for outline in outlines.values() if outline.parent):
+        branch = index.branch(name)
+        origin = branch.state.origin if branch else None
+        row = index.turn(name, origin.turn) if origin and not origin.prefix else None
+        if branch is None or row is None or _holder(row, outlines) == name:
+            continue
+        store, folder = index.open_store(), layout.turn_folder(row.turn)
+        try:
+            if len({store.repo.entry(store.tree(commit), folder) for commit in (branch.tip, row.commit)}) > 1:
+                yield _HeldTurn(name, row, _read_gist(index, outlines, row, branch.tip, None))
+        except SessgitError:
+            continue  # a damaged turn adds nothing
+
+
+def _read_gist(index: Index, outlines: Mapping[str, Outline], row: Row, commit: str, known: Gist | None) -> Gist:
+    """Return the gist of a turn as of a commit, subagents included; `known` is the gist without those, if there is
+    one."""
+    store = index.open_store()
+    agent = agents.of_turn(store, row)
+    body: list[Line] = []
+    if known is None or agent.sidecars.may_be_inline(_client_version(index, _holder(row, outlines))):
+        body = agent.parsed(store.lines(commit, row.turn).body)
+    own = known or (agent.cells.describe(body).gist if body else _gist_from_trailers(row))
+    files = _subagent_files(store, commit, row.turn)
+    counted = {
+        message
+        for name, data in files.items()
+        if agent.sidecars.goes_on(data)
+        for message in agent.sidecars.messages(_earlier_part(store, commit, row.turn, name))
+    }
+    return replace(own, subagents=agent.sidecars.gist(body, files.values(), counted))
+
+
+def _client_version(index: Index, session: str) -> str:
+    branch = index.branch(session)
+    return branch.state.agent_version if branch else ""
+
+
+def _subagent_files(store: Store, commit: str, turn: int) -> dict[str, Bytes]:
+    entry = store.folder(commit, turn).get(layout.SUBAGENTS)
+    files = store.repo.files(entry[0]) if entry else {}
+    return {name: file_of_split(store.repo.lines(oid)) for name, (oid, _) in files.items() if name.endswith(".jsonl")}
+
+
+def _earlier_part(store: Store, commit: str, turn: int, name: str) -> Bytes:
+    """Return what was recorded of a subagent's file with the last earlier turn that has a part of it."""
+    earlier = (_subagent_files(store, commit, number) for number in range(turn - 1, 0, -1))
+    return next((files[name] for files in earlier if name in files), b"")
+
+
+def _gist_from_trailers(row: Row) -> Gist:
+    model = row.trailer("Model")
+    return Gist(tokens={model: row.tokens} if model else {}, tools=parse_tools(row.trailer("Tools")))

@@ -1,4 +1,4 @@
-"""Families as they are drawn: what left what and where, side branches, what was merged into what."""
+"""Families of conversations as a tree: where each left another, side branches, and merges."""
 
 from __future__ import annotations
 
@@ -9,34 +9,31 @@ from typing import Literal
 
 from sessgit.errors import SessgitError
 from sessgit.history import views
-from sessgit.history.merge_history import list_merges
+from sessgit.history.log import families, forks_by_parent, list_merges
 from sessgit.history.resolve import outlines_in_project
 from sessgit.history.views import Prices
 from sessgit.model import prices as price_list
-from sessgit.model.conversation.turn import Tokens, add_by_model
 from sessgit.model.progress import Progress, no_progress
-from sessgit.store import layout
-from sessgit.store.index import Index
-from sessgit.store.sqlite import ancestry
-from sessgit.store.sqlite.ancestry import ForkPlace
-from sessgit.store.sqlite.rows import Branch, Outline, Row
+from sessgit.store import ancestry, layout
+from sessgit.store.ancestry import ForkPlace
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Index, Outline, Row
 
 Kind = Literal["session", "rewound", "machine"]
 
 _FEW_TURNS = 5
-"""A fork with so many turns of its own at most may be folded."""
+"""Forks with more turns of their own are always drawn."""
 _NEWEST_FORKS = 4
 _NEWEST_SINGLE = 8
-"""So many of the quiet ones are drawn all the same, the ones written last."""
+"""The newest quiet forks of a session, and the newest quiet single sessions, that are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeFilter:
-    """Which families: that of `session`, else those that have a session of the project at `folder`, else all.
+    """Which families to draw: that of `session`, else those with a session of the project at `folder`, else all.
 
-    Only with `everything` is a headless session or one without a turn enough for its family to be there. `limit` is
-    how many families, `live` the agent's ids of the sessions that are open in a client. With `fold` quiet sessions
-    are only counted.
+    Families of headless or empty sessions only are drawn with `everything`. `limit` is the number of families, `live`
+    the agent's ids of the sessions that are open in a client. With `fold` quiet sessions are only counted.
     """
 
     session: str = ""
@@ -49,12 +46,12 @@ class TreeFilter:
 
 @dataclass(frozen=True, slots=True)
 class TreeNode:
-    """A session, or a side branch of one, and what it has of its own.
+    """A session or a side branch, and its own turns.
 
-    `parent` is the branch under which it stands, ``""`` for the first of a family; it left after turn `turn`, or at
-    `cell` of the next. A turn that was cut for a fork at a cell is not its own. `own_cost` leaves out turns that were
-    brought from another session; it is None where a price is not known, or a turn cannot be read. `first_words` are
-    the first line of its first own prompt.
+    `parent` is the branch above it, ``""`` for the first of a family; it left that after turn `turn`, or at `cell` of
+    the next. A turn that was cut for a fork at a cell is not its own. `own_cost` leaves out turns that were merged
+    from another session; it is None if a price is unknown or a turn cannot be read. `first_words` is the first line of
+    its first own prompt.
     """
 
     branch: Branch
@@ -65,11 +62,11 @@ class TreeNode:
     own_cost: float | None = None
     first_words: str = ""
     merged: tuple[tuple[str, int], ...] = ()
-    """The sessions that it was merged into, each with the turn that did it."""
+    """The sessions that it was merged into, each with the turn after which it was."""
 
     @property
     def kind(self) -> Kind:
-        """Whether a rewind left it behind, or it is another version of a session, or a session's head."""
+        """`rewound` for a branch that a rewind left, `machine` for another version of a session, else `session`."""
         name = self.branch.name
         return (
             "rewound" if layout.is_rewound_branch(name) else "machine" if layout.is_other_version(name) else "session"
@@ -78,7 +75,7 @@ class TreeNode:
 
 @dataclass(frozen=True, slots=True)
 class FoldedForks:
-    """Quiet forks of the session `parent` that are only counted, and from where to where they left it."""
+    """A number of quiet forks of the session `parent`, and the first and the last place at which they left it."""
 
     parent: str
     count: int
@@ -88,184 +85,126 @@ class FoldedForks:
 
 @dataclass(frozen=True, slots=True)
 class TreeFamily:
-    """The nodes that are drawn, each before all that stands under it, in the order of their turns; and the folds."""
+    """The nodes that are drawn, each before those below it, in the order of their turns; and the folds."""
 
     nodes: list[TreeNode]
     folds: dict[str, FoldedForks] = field(default_factory=dict)
 
     @property
     def root(self) -> TreeNode:
-        """The session that all others come from."""
+        """The first session of the family."""
         return self.nodes[0]
 
     @property
     def sessions(self) -> int:
-        """How many sessions it has, those in folds too."""
+        """The number of its sessions, folded ones included."""
         drawn = sum(node.kind == "session" for node in self.nodes)
         return drawn + sum(fold.count for fold in self.folds.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """Families, the one written last first. `quiet` single sessions are only counted.
+    """Families, the newest first. `quiet` is the number of single sessions that are not drawn.
 
-    `found` families and `sessions` are what was wanted, with the quiet ones and those beyond the limit; `others` are
-    the sessions of all other families, archived ones left out.
+    `matching` and `sessions` count all families that fit and their sessions, those that are not drawn included;
+    `others` counts the sessions of all other families, without archived ones.
     """
 
     families: list[TreeFamily]
     quiet: int
-    found: int
+    matching: int
     sessions: int
     others: int
 
 
-@dataclass(frozen=True, slots=True)
-class _FamilyOutline:
-    """The sessions of a family, newest first, before anything but their outlines is read."""
+def build_forest(index: Index, choice: TreeFilter, prices: Prices, progress: Progress = no_progress) -> Forest:
+    """Return the families to draw; states and turns are read only for nodes that are drawn.
 
-    root: str
-    members: list[Outline]
-
-    @property
-    def forks(self) -> dict[str, list[Outline]]:
-        """The members that left each member."""
-        found: dict[str, list[Outline]] = {}
-        for member in self.members:
-            if member.name != self.root:
-                found.setdefault(member.parent, []).append(member)
-        return found
-
-
-def build_forest(index: Index, wanted: TreeFilter, prices: Prices, progress: Progress = no_progress) -> Forest:
-    """The families that are wanted; states and turns are read of the nodes that are drawn, and only of those.
-
-    `progress` is told of turns whose cost must be read from their lines.
+    `progress` counts turns whose cost must be read from their lines.
     """
-    everything = index.outlines()
-    families = list(_matching_families(everything, wanted))
-    found, inside = len(families), {member.name for family in families for member in family.members}
+    outlines = index.outlines()
+    chosen = list(_matching_families(outlines, choice))
+    sessions = {member.name for family in chosen for member in family}
     quiet = set[str]()
-    if wanted.fold and not wanted.session:
-        quiet = _names_to_fold(
-            [f.members[0] for f in families if len(f.members) == 1 and _is_plain(f.members[0], wanted)]
-        )
-        families = [family for family in families if family.root not in quiet]
-    families = families if wanted.limit is None else families[: wanted.limit]
-    names = [member.name for family in families for member in family.members]
-    reader = _NodeReader(
-        index, prices, progress, ancestry.fork_places(index, names), ancestry.sessions_with_merges(index, names)
-    )
-    drawn = [
-        reader.family(family, _foldable_forks(family, reader, wanted) if wanted.fold else {}) for family in families
-    ]
-    others = sum(not outline.archived and outline.name not in inside for outline in everything)
-    return Forest(drawn, len(quiet), found, len(inside), others)
+    if choice.fold and not choice.session:
+        quiet = _names_to_fold([family[0] for family in chosen if len(family) == 1 and _is_plain(family[0], choice)])
+    shown = [family for family in chosen if family[0].name not in quiet][: choice.limit]
+    reader = _NodeReader(index, prices, progress, [member.name for family in shown for member in family])
+    drawn = [reader.family(family, _foldable_forks(family, reader, choice) if choice.fold else {}) for family in shown]
+    others = sum(not outline.archived and outline.name not in sessions for outline in outlines)
+    return Forest(drawn, len(quiet), len(chosen), len(sessions), others)
 
 
-def _matching_families(everything: Sequence[Outline], wanted: TreeFilter) -> Iterator[_FamilyOutline]:
-    roots = _family_roots(everything)
-    families: dict[str, list[Outline]] = {}
-    for outline in everything:
-        families.setdefault(roots[outline.name], []).append(outline)
-    if wanted.session:
-        root = roots.get(wanted.session, "")
-        chosen = {root} & families.keys()
-    else:
-        near = everything if wanted.folder is None else outlines_in_project(everything, wanted.folder)
-        chosen = {roots[outline.name] for outline in near if _is_listed(outline, wanted)}
-    return (_FamilyOutline(root, members) for root, members in families.items() if root in chosen)
+def _matching_families(outlines: Sequence[Outline], choice: TreeFilter) -> Iterator[list[Outline]]:
+    """Yield the families to draw, each with its first session first and then the newest first."""
+    near = outlines if choice.folder is None else outlines_in_project(outlines, choice.folder)
+    listed = {choice.session} if choice.session else {o.name for o in near if _is_listed(o, choice)}
+    position = {outline.name: number for number, outline in enumerate(outlines)}
+    for (root, _), *members in families(outlines):
+        if listed & {root.name, *(member.name for member, _ in members)}:
+            yield [root, *sorted((member for member, _ in members), key=lambda member: position[member.name])]
 
 
-def _is_listed(outline: Outline, wanted: TreeFilter) -> bool:
-    return not outline.archived and (wanted.everything or (not outline.headless and outline.turns > 0))
+def _is_listed(outline: Outline, choice: TreeFilter) -> bool:
+    return not outline.archived and (choice.everything or (not outline.headless and outline.turns > 0))
 
 
-def _family_roots(everything: Sequence[Outline]) -> dict[str, str]:
-    """The first session of each one's family. Sessions that name each other as parents, which only a damaged or
-    foreign store holds, have the first of them by name."""
-    names = {outline.name for outline in everything}
-    parents = {o.name: o.parent for o in everything if o.parent in names and o.parent != o.name}
-    roots = {name: name for name in names if name not in parents}
-    for start in parents:
-        path: dict[str, int] = {}
-        name = start
-        while name not in roots and name not in path:
-            path[name] = len(path)
-            name = parents[name]
-        root = roots.get(name) or min(list(path)[path[name] :])
-        roots.update(dict.fromkeys(path, root))
-    return roots
-
-
-def _is_plain(outline: Outline, wanted: TreeFilter) -> bool:
-    """Whether nobody gave it a name or a label, and no client has it open."""
-    return not outline.authored_name and outline.labels in ("", "[]") and outline.agent_id not in wanted.live
+def _is_plain(outline: Outline, choice: TreeFilter) -> bool:
+    """Return whether it has no name and no label from the user, and no client has it open."""
+    return not outline.authored_name and outline.labels in ("", "[]") and outline.agent_id not in choice.live
 
 
 def _names_to_fold(quiet: Sequence[Outline], drawn: int = _NEWEST_SINGLE) -> set[str]:
-    """The names of all but the newest; of none where a single one would be left."""
+    """Return the names of all but the newest; of none if a single one would be left."""
     rest = quiet[drawn:]
     return {outline.name for outline in rest} if len(rest) > 1 else set()
 
 
-def _foldable_forks(family: _FamilyOutline, reader: _NodeReader, wanted: TreeFilter) -> dict[str, set[str]]:
-    """For each member the quiet forks of it that are not drawn."""
-    forks = family.forks
+def _foldable_forks(family: Sequence[Outline], reader: _NodeReader, choice: TreeFilter) -> dict[str, set[str]]:
+    """Return for each session the quiet forks of it that are not drawn."""
+    forks = forks_by_parent(family[1:])
 
     def is_quiet(fork: Outline) -> bool:
         left = reader.fork_places.get(fork.name)
         own = fork.turns - _count_shared_turns(left) if left else fork.turns
-        kept = fork.name in forks or fork.name in reader.merged or fork.name == wanted.session
-        return not kept and own <= _FEW_TURNS and _is_plain(fork, wanted)
+        kept = fork.name in forks or fork.name in reader.merged or fork.name == choice.session
+        return not kept and own <= _FEW_TURNS and _is_plain(fork, choice)
 
-    found = {parent: _names_to_fold([f for f in forks[parent] if is_quiet(f)], _NEWEST_FORKS) for parent in forks}
-    return {parent: names for parent, names in found.items() if names}
+    folds = {parent: _names_to_fold([f for f in forks[parent] if is_quiet(f)], _NEWEST_FORKS) for parent in forks}
+    return {parent: names for parent, names in folds.items() if names}
 
 
 def _count_shared_turns(left: ForkPlace) -> int:
-    """How many turns are not the fork's own, the one that was cut for it counted in."""
+    """Return the number of turns that are not the fork's own, with the one that was cut for it."""
     return left.turn + bool(left.cell)
 
 
-def _merges_by_source(index: Index, bringing: Sequence[str]) -> dict[str, list[tuple[str, int]]]:
-    """By the branch that was merged, what it was merged into and the last turn that was there by then."""
-    found: dict[str, list[tuple[str, int]]] = {}
-    for branch in index.branches_named(bringing):
-        with suppress(SessgitError):  # what is damaged is no merge that could be told
-            for theirs, turn in list_merges(index.open_store(), branch):
-                found.setdefault(theirs, []).append((branch.name, turn))
-    return {theirs: sorted(set(into)) for theirs, into in found.items()}
-
-
 class _NodeReader:
-    """What is read of the nodes that are drawn."""
+    """Reads the nodes that are drawn."""
 
-    def __init__(
-        self,
-        index: Index,
-        prices: Prices,
-        progress: Progress,
-        departures: Mapping[str, ForkPlace],
-        bringing: Sequence[str],
-    ) -> None:
+    def __init__(self, index: Index, prices: Prices, progress: Progress, sessions: Sequence[str]) -> None:
         self.index, self.prices, self.progress = index, prices, progress
-        self.fork_places, self.sessions_with_merges = departures, bringing
-        self.merged = _merges_by_source(index, bringing)
+        self.fork_places = ancestry.fork_places(index, sessions)
+        self.merging = ancestry.sessions_with_merges(index, sessions)
+        self.merged: dict[str, set[tuple[str, int]]] = {}
+        """By the branch that was merged, what it was merged into and the last turn that was there by then."""
+        for branch in index.branches_named(self.merging):
+            with suppress(SessgitError):  # merges of a damaged history are not drawn
+                for theirs, turn in list_merges(index.open_store(), branch):
+                    self.merged.setdefault(theirs, set()).add((branch.name, turn))
 
-    def family(self, family: _FamilyOutline, folds: Mapping[str, set[str]]) -> TreeFamily:
-        hidden = set[str]().union(*folds.values())
-        shown = [member for member in family.members if member.name not in hidden]
-        branches = self.index.branches_named([member.name for member in shown])
-        nodes = [node for branch in branches for node in self._nodes(branch, family.root)]
-        return TreeFamily(_nodes_in_order(nodes, family.root), {name: self._fold(name, folds[name]) for name in folds})
+    def family(self, family: Sequence[Outline], folds: Mapping[str, set[str]]) -> TreeFamily:
+        root, hidden = family[0].name, set[str]().union(*folds.values())
+        branches = self.index.branches_named([member.name for member in family if member.name not in hidden])
+        nodes = [node for branch in branches for node in self._nodes(branch, root)]
+        return TreeFamily(_nodes_in_order(nodes, root), {name: self._fold(name, folds[name]) for name in folds})
 
     def _fold(self, parent: str, names: set[str]) -> FoldedForks:
         left = sorted((self.fork_places[name] for name in names), key=lambda left: _place_order(left.turn, left.cell))
         return FoldedForks(parent, len(left), *(at.cell or str(at.turn) for at in (left[0], left[-1])))
 
     def _nodes(self, branch: Branch, root: str) -> Iterator[TreeNode]:
-        """The session and its side branches."""
+        """Yield the nodes of a session and its side branches."""
         left = self.fork_places.get(branch.name)
         first = _count_shared_turns(left) + 1 if left else 1
         yield TreeNode(
@@ -275,10 +214,10 @@ class _NodeReader:
             left.cell if left else "",
             max(0, branch.state.turns - first + 1),
             self._cost(branch, self._own(branch, first))
-            if left or branch.name in self.sessions_with_merges
+            if left or branch.name in self.merging
             else views.session_cost(branch.state, self.prices),
             self._words(branch, first),
-            tuple(self.merged.get(branch.name, ())),
+            tuple(sorted(self.merged.get(branch.name, ()))),
         )
         for other in self.index.branches_named(ancestry.side_branches(self.index, branch.name)):
             last, count = self.index.left_behind(other.name, branch.name)
@@ -286,34 +225,27 @@ class _NodeReader:
                 at = ancestry.fork_place(self.index, other)
                 cost = self._cost(other, self._own(other, max(last, _count_shared_turns(at) if at else 0) + 1))
                 words = self._words(other, last + 1)
-                merged = tuple(self.merged.get(other.name, ()))
+                merged = tuple(sorted(self.merged.get(other.name, ())))
                 yield TreeNode(other, branch.name, last, "", count, cost, words, merged)
 
     def _own(self, branch: Branch, first: int) -> list[Row]:
-        """The turns that used something themselves: one that was brought used it where it comes from."""
-        return [row for row in self.index.turns(branch.name, first) if row.message.get("Event") != "graft"]
+        """Return the turns that cost something themselves: a merged one cost it in the session it comes from."""
+        return [row for row in self.index.turns(branch.name, first) if row.trailer("Event") != "graft"]
 
     def _words(self, branch: Branch, first: int) -> str:
         row = self.index.turn(branch.name, first)
         return self.index.title(row) if row else ""
 
     def _cost(self, branch: Branch, rows: Sequence[Row]) -> float | None:
-        known = self.index.gists([row.commit for row in rows])
-        unknown = [row for row in rows if row.commit not in known]
         try:
-            read = (
-                views.turn_gists(self.index.open_store(), self.index, branch, unknown, self.progress) if unknown else []
-            )
+            gists = views.turn_gists(Context(self.index), branch, rows, self.progress)
         except SessgitError:  # a damaged turn does not stop the drawing of all others
             return None
-        used: dict[str, Tokens] = {}
-        for gist in (*known.values(), *read):
-            used = add_by_model(used, dict(gist.tokens))
-        return price_list.token_cost(used, self.prices)
+        return price_list.token_cost(views.sum_tokens(gists), self.prices)
 
 
 def _nodes_in_order(nodes: Sequence[TreeNode], root: str) -> list[TreeNode]:
-    """The nodes from the root on, each before those under it, which stand in the order in which they left."""
+    """Return the nodes from the root on, each before those below it, which are in the order in which they left."""
     known = {node.branch.name: node for node in nodes}
     below: dict[str, list[TreeNode]] = {}
     for node in nodes:
@@ -334,6 +266,6 @@ def _fork_order(node: TreeNode) -> tuple[int, int, str, str]:
 
 
 def _place_order(turn: int, cell: str) -> tuple[int, int]:
-    """Where in the conversation: a cell of the next turn comes after the whole turn."""
+    """Return a sort key for a place in the conversation: a cell of the next turn comes after the whole turn."""
     ordinal = cell.rpartition(".")[2]
     return turn, int(ordinal) if ordinal.isascii() and ordinal.isdigit() and len(ordinal) < 16 else 0

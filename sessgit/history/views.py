@@ -1,52 +1,57 @@
-"""Sessions and turns as they are shown: computed on reading, with the keys that programs rely on.
+"""Reads turns, and tells sessions and turns as JSON.
 
-The keys of `session_json` and `turn_json` are a contract: they are only ever added to.
+The keys of `session_json` and `turn_json` are a contract: keys are only ever added.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from sessgit import agents
-from sessgit.agents.line import Line
-from sessgit.errors import DamageError, NotFoundError
-from sessgit.model import canonical, prices
+from sessgit.errors import DamageError, NotFoundError, SessgitError
+from sessgit.model import canonical, prices, stored_fields
 from sessgit.model.config import Price
-from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Gist, Tokens, Turn
 from sessgit.model.progress import Progress, no_progress
-from sessgit.store.index import Index
-from sessgit.store.sqlite.rows import Branch, Row
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Row
 
 if TYPE_CHECKING:
+    from sessgit.agents.line import Line
+    from sessgit.model.conversation.content import Piece
+    from sessgit.model.conversation.session import Session
     from sessgit.store.store import Store
 
 Prices = Mapping[str, Price]
+_GLOB_CHARS = frozenset("*?[")
 
 
-@dataclass(frozen=True, slots=True)
-class TurnView:
-    """A turn as its commits tell it and as its lines say."""
-
-    row: Row
-    told: Turn
+def read_turn(store: Store, tip: str, row: Row) -> Turn:
+    """Return what a turn's lines say, as the branch with the tip `tip` has them."""
+    return agents.of_turn(store, row).cells.describe(body_of(store, tip, row))
 
 
-def read_turn(store: Store, tip: str, row: Row) -> TurnView:
-    """The turn with what its lines say, as the branch with the tip `tip` holds it."""
-    return TurnView(row, agents.of_turn(store, row).cells.describe(body_of(store, tip, row)))
+def read_pieces(store: Store, branch: Branch, row: Row) -> tuple[Turn, list[Piece]]:
+    """Return what the lines of a turn say, as a whole and piece by piece."""
+    return agents.of(branch.state).content.told(body_of(store, branch.tip, row))
+
+
+def seconds_between(began: str, ended: str) -> float | None:
+    """Return the seconds between two times in RFC 3339, or None if one is missing or they run backwards."""
+    a, b = canonical.seconds(began), canonical.seconds(ended)
+    return b - a if a is not None and b is not None and b >= a else None
 
 
 def body_of(store: Store, tip: str, row: Row) -> list[Line]:
-    """The lines of the turn from its prompt on, one at least; raises DamageError where there is none."""
-
+    """Return the lines of a turn from its prompt on; raises DamageError if there are none."""
     try:
         stored = store.lines(tip, row.turn)
-    except NotFoundError:  # somebody recorded it after the tip was asked for
+    except NotFoundError:  # it was recorded after the tip was read
         stored = store.lines(row.commit, row.turn)
-    body = agents.of_turn(store, row).lines.parsed(stored.body)
+    body = agents.of_turn(store, row).parsed(stored.body)
     if not body:
         raise DamageError(
             f"turn {row.turn} of {row.branch} has no lines", f"`sessgit repair {row.branch}` repairs what it can."
@@ -54,39 +59,71 @@ def body_of(store: Store, tip: str, row: Row) -> list[Line]:
     return body
 
 
-def turn_gists(
-    store: Store, index: Index, branch: Branch, rows: Sequence[Row], progress: Progress = no_progress
-) -> list[Gist]:
-    """The gist of each turn, out of the index, or out of the turn's lines where the index does not know it yet.
-
-    `progress` is told how many of the turns that must be read have been, and how many those are.
-    """
-    known = index.gists([row.commit for row in rows])
+def turn_gists(context: Context, branch: Branch, rows: Sequence[Row], progress: Progress = no_progress) -> list[Gist]:
+    """Return the gist of each turn of a branch, from the index or from the turn's lines; raises the damage of a turn
+    that cannot be read. `progress` counts the turns that are read."""
+    known = context.index.gists([row.commit for row in rows])
     unknown = [row for row in rows if row.commit not in known]
-    new: dict[str, Gist] = {}
-    for done, row in enumerate(unknown):
-        progress(done, len(unknown))
-        new[row.commit] = read_turn(store, branch.tip, row).told.gist
-    if new:
-        index.remember(new)
-    every = {**known, **new}
-    return [every[row.commit] for row in rows]
+    if unknown:
+        known |= _read_gists(context, {branch.name: branch.tip}, unknown, progress)
+        for row in unknown:
+            if row.commit not in known:
+                read_turn(context.store, branch.tip, row)
+    return [known[row.commit] for row in rows]
+
+
+def _read_gists(context: Context, tips: Mapping[str, str], rows: Sequence[Row], progress: Progress) -> dict[str, Gist]:
+    """Return the gists of turns by their last commits, without those of damaged turns, and save each in the index, so
+    that an interruption loses none; `tips` are those of the branches."""
+    read: dict[str, Gist] = {}
+    for number, row in enumerate(rows):
+        progress(number, len(rows))
+        with suppress(SessgitError):
+            read[row.commit] = read_turn(context.store, tips[row.branch], row).gist
+            context.index.remember({row.commit: read[row.commit]})
+    return read
+
+
+def sum_tokens(gists: Iterable[Gist]) -> dict[str, Tokens]:
+    """Return the tokens of turns by model, without those of their subagents."""
+    counts: dict[str, list[Tokens]] = {}
+    for gist in gists:
+        for model, tokens in gist.tokens.items():
+            counts.setdefault(model, []).append(tokens)
+    return {model: Tokens(*map(sum, zip(*every, strict=True))) for model, every in counts.items()}
+
+
+def commits_touching(context: Context, paths: Sequence[str], cwd: str, progress: Progress) -> set[str]:
+    """Return the last commits of the turns in which a tool read or changed one of the files. Turns whose gists are not
+    in the index are read first; damaged ones are left out.
+
+    A path is a file, a folder with all below it, or a glob; a relative one is in `cwd`, or is what the tool was given.
+    """
+    rows = context.index.without_gist()
+    if rows:
+        _read_gists(context, {branch.name: branch.tip for branch in context.index.branches()}, rows, progress)
+    found: set[str] = set()
+    for path in paths:
+        named = path if _GLOB_CHARS.intersection(path) else path.replace("[", "[[]")
+        for place in {os.path.normpath(os.path.join(cwd, named)), os.path.normpath(named)}:  # noqa: PTH118
+            found.update(context.index.commits_touching(place))
+    return found
 
 
 def session_cost(state: Session, overrides: Prices) -> float | None:
-    """US dollars for all that the session used, or None where the price of a model is not known; as a program said,
-    where that is more."""
-    found, said = prices.token_cost(state.tokens, overrides), state.unified.budget.cost_usd
-    return found if said is None else max(found or 0.0, said)
+    """Return the US dollars for all that the session used, or None if the price of a model is unknown; what a program
+    gave, if that is more."""
+    cost, given = prices.token_cost(state.tokens, overrides), state.unified.budget.cost_usd
+    return cost if given is None else max(cost or 0.0, given)
 
 
 def total_tokens(state: Session) -> Tokens:
-    """The tokens of all models together."""
+    """Return the tokens of all models together."""
     return sum(state.tokens.values(), Tokens())
 
 
 def session_json(branch: Branch, overrides: Prices) -> dict[str, Any]:
-    """The session as `ls --json` and `log --json` give it; times are RFC 3339 in UTC or null."""
+    """Return a session as `ls --json` and `log --json` print it; times are RFC 3339 in UTC or null."""
     state = branch.state
     price = session_cost(state, overrides)
     return {
@@ -115,24 +152,23 @@ def session_json(branch: Branch, overrides: Prices) -> dict[str, Any]:
     }
 
 
-def turn_json(view: TurnView, overrides: Prices) -> dict[str, Any]:
-    """The turn as `log --json` and `diff --json` give it."""
-    row, told = view.row, view.told
-    price = prices.token_cost(told.tokens, overrides)
+def turn_json(row: Row, turn: Turn, overrides: Prices) -> dict[str, Any]:
+    """Return a turn as `log --json` and `diff --json` print it."""
+    price = prices.token_cost(turn.tokens, overrides)
     return {
         "turn": row.turn,
         "branch": row.branch,
         "commit": row.commit,
         "commits": list(row.commits),
-        "event": row.message.get("Event"),
-        "time": told.time or canonical.rfc3339(row.time),
-        "prompt": told.prompt,
+        "event": row.trailer("Event"),
+        "time": turn.time or canonical.rfc3339(row.time),
+        "prompt": turn.prompt,
         "prompt_uuid": row.prompt,
-        "answer": told.answer,
-        "model": told.model or None,
-        "tools": told.tools,
-        "cells": [cell.as_json() for cell in told.cells],
-        "files": list(told.files),
-        "tokens": told.total.as_json(),
+        "answer": turn.answer,
+        "model": turn.model or None,
+        "tools": turn.tools,
+        "cells": stored_fields.to_json(turn.cells),
+        "files": list(turn.files),
+        "tokens": turn.total.as_json(),
         "cost_usd": None if price is None else round(price, 6),
     }

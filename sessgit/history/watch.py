@@ -1,11 +1,12 @@
-"""What happens to a store, told as it happens: turns, forks, rewinds, merges, names, tags, whoever makes them.
+"""Follows what happens to a store: turns, forks, rewinds, merges, names and tags, whatever process makes them.
 
-The refs are what is watched, and the commits that they lead to say what was done. So recorders, commands and plain git
-are all seen, and nobody has to tell.
+It watches the refs and reads the commits that they lead to, so it needs no help from recorders, commands or git.
 """
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
@@ -14,36 +15,40 @@ from typing import TYPE_CHECKING
 
 from sessgit import agents
 from sessgit.errors import SessgitError, StoreError
-from sessgit.history import ref_poller, resolve
+from sessgit.history import resolve
 from sessgit.history.client_files import LocalPath
 from sessgit.model import canonical
 from sessgit.model.conversation import message as messages
-from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.message import Message, parse_tools
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens
 from sessgit.store import journal, layout, project, refs
+from sessgit.store.index import Row
 from sessgit.store.journal import Operation
-from sessgit.store.sqlite.rows import Row
+from sessgit.store.layout import StorePaths
 
 if TYPE_CHECKING:
-    from sessgit.store.backend import Commit
+    from sessgit.store.objects import Commit
     from sessgit.store.store import Store
 
 INTERVAL = 0.25
 """Seconds between two looks at the store."""
-
-_MOST_MISSING = 4
-"""So many looks a store that is gone is waited for, and one that does not come to rest."""
+_MOST_LOOKS = 4
+"""Looks after which a store that does not come back counts as gone, and refs that keep moving are read anyway."""
+_TIMESTAMP_SECONDS = 2.0
+"""Seconds after which another change gets another modification time on any disk."""
 
 _TURN_EVENTS = ("turn", "cell", "graft")
 _EARLY_EVENTS = ("rewind", "elsewhere", "unarchive", "back")
 """What comes before the new turns of its session; other moves of refs come after all commits."""
 
+Stamp = tuple[int, int, int]
+
 
 @dataclass(frozen=True, slots=True)
 class RefState:
-    """What the refs hold: of each branch the tip and whether it is archived, of each tag its object, and which
-    sessions have a tombstone."""
+    """The content of the refs: for each branch the tip and whether it is archived, for each tag its object, and the
+    sessions with a tombstone."""
 
     branches: Mapping[str, tuple[str, bool]]
     tags: Mapping[str, str]
@@ -52,11 +57,11 @@ class RefState:
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """Something that happened. `event` is that of the commit, or what became of a ref, as the schema of
-    `watch --json` lists them.
+    """Something that happened. `event` is that of a commit, or what became of a ref, as the schema of `watch --json`
+    lists them.
 
-    `time` is RFC 3339, or empty where nobody noted it; `origin` the address that a fork left or a merge brought turns
-    from; `grown` says of a turn that it was there before and got more.
+    `time` is RFC 3339, or empty if unknown; `origin` the address that a fork left or a merge brought turns from;
+    `grown` says that the turn was there before and has more now.
     """
 
     event: str
@@ -75,13 +80,13 @@ class WatchEvent:
 
     @property
     def session(self) -> str:
-        """The session that the branch is of."""
+        """The session of the branch."""
         return layout.session_of(self.branch)
 
 
 @dataclass(frozen=True, slots=True)
 class WatchProblem:
-    """A branch that cannot be read, or with ``""`` for its name what is wrong with the store; watching goes on."""
+    """A branch that cannot be read, or with ``""`` for its name a problem of the store; watching goes on."""
 
     branch: str
     error: SessgitError
@@ -89,93 +94,154 @@ class WatchProblem:
 
 @dataclass(frozen=True, slots=True)
 class WatchFilter:
-    """What is told: of certain sessions, of the project at a folder, or with None for both of all."""
+    """Which events to select: of these sessions, of the project at a folder, or of all if both are None."""
 
     sessions: frozenset[str] | None = None
     folder: str | None = None
 
-    def holds(self, change: WatchEvent) -> bool:
-        """Whether it is one of those; a fork also where the session that it left is."""
+    def holds(self, event: WatchEvent) -> bool:
+        """Return whether an event fits; a fork also fits if the session that it left does."""
         if self.sessions is not None:
-            left = layout.session_of(change.origin.partition("@")[0]) if change.event == "fork" else ""
-            return change.session in self.sessions or left in self.sessions
+            left = layout.session_of(event.origin.partition("@")[0]) if event.event == "fork" else ""
+            return event.session in self.sessions or left in self.sessions
         if self.folder is None:
             return True
-        return bool(change.project) and project.project_key(change.project) == project.project_key(self.folder)
+        return bool(event.project) and project.project_key(event.project) == project.project_key(self.folder)
 
 
 def read_ref_state(path: Path) -> RefState:
-    """What the refs of the store hold now, read at once."""
+    """Return the content of the store's refs, read at once."""
     every = refs.read_all(path)
-    branches = {ref[len(layout.ARCHIVE) :]: (tip, True) for ref, tip in every.items() if ref.startswith(layout.ARCHIVE)}
-    branches |= {ref[len(layout.HEADS) :]: (tip, False) for ref, tip in every.items() if ref.startswith(layout.HEADS)}
-    tags = {ref[len(layout.TAGS) :]: oid for ref, oid in every.items() if ref.startswith(layout.TAGS)}
-    stones = frozenset(ref[len(layout.DELETED) :] for ref in every if ref.startswith(layout.DELETED))
-    return RefState(branches, tags, stones)
+
+    def below(space: str) -> dict[str, str]:
+        return {ref.removeprefix(space): oid for ref, oid in every.items() if ref.startswith(space)}
+
+    branches = {name: (tip, True) for name, tip in below(layout.ARCHIVE).items()}
+    branches |= {name: (tip, False) for name, tip in below(layout.HEADS).items()}
+    return RefState(branches, below(layout.TAGS), frozenset(below(layout.DELETED)))
 
 
 def follow_store(
     path: Path, open_store: Callable[[], Store], wait: Callable[[], None], here: LocalPath = str
 ) -> Iterator[list[WatchEvent] | WatchProblem | None]:
-    """What happens to the store at `path` from now on; never ends. `wait` is called before each look, and None comes
-    once, when it is known what is there by now.
+    """Yield what happens to the store at `path` from now on, without end. `wait` is called before each look; None comes
+    first, once the present state is known.
 
-    What is told has come to rest, so that the several refs of one operation are told together. Raises StoreError where
-    the store is gone, or cannot be read any more. The library of git is loaded once something has changed.
+    Events are reported when the refs have come to rest, so all refs of one operation together. Raises StoreError if the
+    store is gone or cannot be read any more. pygit2 is loaded once something has changed.
     """
-    watched = ref_poller.RefPoller(path)
-    who, start = ref_poller.store_identity(path), _journal_size(path)
-    watched.may_have_moved()
+    poller, identity, start = RefPoller(path), store_identity(path), _journal_size(path)
+    poller.may_have_moved()
     known = last = read_ref_state(path)
     missing = restless = 0
     yield None
     while True:
         wait()
-        now = ref_poller.store_identity(path)
-        if now is None:
-            missing += 1
-            if missing > _MOST_MISSING:
-                raise StoreError(f"the store at {path} is gone", "`sessgit status` shows the state.")
+        current = store_identity(path)
+        missing = 0 if current else missing + 1
+        if missing > _MOST_LOOKS:
+            raise StoreError(f"the store at {path} is gone", "`sessgit status` shows the state.")
+        if current is None:
             continue
-        missing = 0
-        if now != who:
-            who, start, watched = now, _journal_size(path), ref_poller.RefPoller(path)
-            watched.may_have_moved()
+        if current != identity:
+            poller, identity, start = RefPoller(path), current, _journal_size(path)
+            poller.may_have_moved()
             known = last = read_ref_state(path)
             yield WatchProblem("", StoreError("another store is in its place: watching that one from now on"))
             continue
-        if not watched.may_have_moved() and last == known:
+        if not poller.may_have_moved() and last == known:
             continue
         new = read_ref_state(path)
-        if ref_poller.store_identity(path) != who:
+        if store_identity(path) != identity:
             continue
         is_at_rest, last = new == last, new
         restless = 0 if is_at_rest else restless + 1
-        if new == known or (not is_at_rest and restless < _MOST_MISSING):
+        if new == known or (not is_at_rest and restless < _MOST_LOOKS):
             continue
         restless = 0
-        found, troubles = changes_between(open_store(), known, new, journal.read(layout.StorePaths(path), start), here)
+        events, problems = changes_between(open_store(), known, new, journal.read(StorePaths(path), start), here)
         known = new
-        if found:
-            yield found
-        yield from troubles
+        if events:
+            yield events
+        yield from problems
+
+
+class RefPoller:
+    """Tells whether refs may have moved without reading them, by the modification times of their folders: git writes a
+    ref next to its place and renames it."""
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+        self._folders: list[str] = []
+        self._known: list[Stamp] = []
+        self._certain = False
+
+    def may_have_moved(self) -> bool:
+        """Return whether a ref may have moved since the last call: True the first time, and for two seconds after a
+        change, in which a second one might not show. Refs that are read after this call have all that it reports."""
+        if self._certain and self._stamps() == self._known:
+            return False
+        self._folders = _folders_below(self._store / "refs")
+        self._known = self._stamps()
+        newest = max((modified for _, modified, _ in self._known), default=0) / 1e9
+        self._certain = newest + _TIMESTAMP_SECONDS < time.time()
+        return True
+
+    def _stamps(self) -> list[Stamp]:
+        return [_file_stamp(path) for path in (*self._folders, f"{self._store}/packed-refs")]
+
+
+def store_identity(store: Path) -> tuple[Stamp, ...] | None:
+    """Return what distinguishes a store from another one at the same path, or None if there is none."""
+    try:
+        folder = store.stat()
+    except OSError:
+        return None
+    if not (store / "HEAD").is_file() or not (store / "objects").is_dir():
+        return None
+    return ((folder.st_dev, folder.st_ino, 0), _file_stamp(StorePaths(store).key))
+
+
+def _file_stamp(path: Path | str) -> Stamp:
+    """Return the inode, the modification time and the size of a file or folder; zeros if there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - of ten paths, four times a second
+    except OSError:
+        return (0, 0, 0)
+    return (status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+def _folders_below(top: Path) -> list[str]:
+    """Return the folder and all below it; those that are deleted meanwhile are left out."""
+    folders = [str(top)]
+    for folder in folders:
+        try:
+            with os.scandir(folder) as entries:
+                folders += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue
+    return folders
+
+
+def _journal_size(path: Path) -> int:
+    return _file_stamp(StorePaths(path).journal)[2]
+
+
+# What happened between two states
 
 
 def changes_between(
     store: Store, old: RefState, new: RefState, operations: Sequence[Operation], here: LocalPath = str
 ) -> tuple[list[WatchEvent], list[WatchProblem]]:
-    """What happened between the two, in the order in which it was done as far as commits tell it; and what cannot be
-    read. `operations` are those that may have been at work."""
-    between = _StateComparison(store, old, new, operations, here)
-    moved = sorted(
-        {name for name in {*old.branches, *new.branches} if old.branches.get(name) != new.branches.get(name)},
-        key=lambda name: (layout.is_side_branch(name), name),
-    )
-    for name in moved:
-        between.take(name, between.branch)
+    """Return what happened between two states, in the order in which it was done as far as commits tell it, and the
+    branches that cannot be read. `operations` are those that may have moved the refs."""
+    comparison = _StateComparison(store, old, new, operations, here)
+    moved = {name for name in {*old.branches, *new.branches} if old.branches.get(name) != new.branches.get(name)}
+    for name in sorted(moved, key=lambda name: (layout.is_side_branch(name), name)):
+        comparison.read(name, comparison.read_branch)
     for name in sorted({tag for tag in {*old.tags, *new.tags} if old.tags.get(tag) != new.tags.get(tag)}):
-        between.take(name, between.tag)
-    return between.in_order(), between.troubles
+        comparison.read(name, comparison.read_tag)
+    return comparison.in_order(), comparison.problems
 
 
 class _StateComparison:
@@ -183,71 +249,75 @@ class _StateComparison:
         self, store: Store, old: RefState, new: RefState, operations: Sequence[Operation], here: LocalPath
     ) -> None:
         self.store, self.old, self.new, self.operations, self.here = store, old, new, operations, here
-        self.troubles: list[WatchProblem] = []
+        self.problems: list[WatchProblem] = []
         self.moves: list[WatchEvent] = []
         self.commits: dict[str, tuple[Commit, WatchEvent]] = {}
         self.states: dict[str, Session | None] = {}
 
-    def take(self, name: str, look: Callable[[str], None]) -> None:
+    def read(self, name: str, read: Callable[[str], None]) -> None:
         try:
-            look(name)
+            read(name)
         except SessgitError as error:
-            self.troubles.append(WatchProblem(name, error))
+            self.problems.append(WatchProblem(name, error))
 
-    # Branches
-
-    def branch(self, name: str) -> None:
+    def read_branch(self, name: str) -> None:
         before, after = self.old.branches.get(name), self.new.branches.get(name)
+        is_side = layout.is_side_branch(name)
         if after is None:
             assert before is not None
-            self._gone(name, before[0])
+            if not is_side:
+                is_deleted = name in self.new.stones
+                ref = layout.tombstone_ref(name) if is_deleted else layout.head_ref(name)
+                self._add_move("delete" if is_deleted else "gone", name, before[0], ref)
             return
         tip, is_archived = after
+        ref = layout.archive_ref(name) if is_archived else layout.head_ref(name)
         state = self.store.state(tip)
-        if before is None and self._operation(_branch_ref(name, archived=is_archived), tip, "undo"):
-            if not layout.is_side_branch(name):
-                self._move("back", name, tip, turn=state.turns, ref=_branch_ref(name, archived=is_archived))
+        if before is None and self._operation(ref, tip, command="undo"):
+            if not is_side:
+                self._add_move("back", name, tip, ref, turn=state.turns, value=tip)
             return
-        is_new = self._commits(name, tip, state)
-        if (before is not None and before[1]) != is_archived and not layout.is_side_branch(name):
-            self._move(
-                "archive" if is_archived else "unarchive", name, tip, ref=_branch_ref(name, archived=is_archived)
-            )
+        is_new = self._add_commits(name, tip, state)
+        was_archived = before is not None and before[1]
+        if was_archived != is_archived and not is_side:
+            self._add_move("archive" if is_archived else "unarchive", name, tip, ref, value=tip)
         if before is None and layout.is_rewound_branch(name):
-            self._rewind(name, tip)
+            self._add_rewind(name, tip)
         elif before is None and layout.is_other_version(name):
-            self._move("elsewhere", name, tip)
+            self._add_move("elsewhere", name, tip)
         elif before is not None and before[0] != tip and not is_new and not self._is_rewound(name):
-            self._move("back", name, tip, turn=state.turns, ref=_branch_ref(name, archived=is_archived))
+            self._add_move("back", name, tip, ref, turn=state.turns, value=tip)
 
-    def _gone(self, name: str, tip: str) -> None:
-        if layout.is_side_branch(name):
+    def read_tag(self, name: str) -> None:
+        oid = self.new.tags.get(name)
+        commit = self.store.repo.peel(oid or self.old.tags[name])
+        if commit is None:
             return
-        if name in self.new.stones:
-            self._move("delete", name, tip, ref=layout.tombstone_ref(name))
-        else:
-            self._move("gone", name, tip, ref=layout.head_ref(name))
+        branch, state = self.store.message(commit).get("Session"), self._state(commit)
+        turn = state.turns if state else None
+        self._add_move(
+            "tag" if oid else "untag", branch, commit, f"{layout.TAGS}{name}", turn=turn, text=name, value=oid
+        )
 
-    def _commits(self, name: str, tip: str, state: Session) -> bool:
-        """Notes the commits of the session that it had not before, and says whether there are any."""
-        session = layout.session_of(name)
+    def _add_commits(self, name: str, tip: str, state: Session) -> bool:
+        """Add the commits of the session that it did not have before, and return whether there are any."""
+        session, repo = layout.session_of(name), self.store.repo
         known = {at for branch, (at, _) in self.old.branches.items() if layout.session_of(branch) == session}
-        repo = self.store.repo
         is_back = bool(known) and not any(repo.is_ancestor(at, tip) for at in known)
-        found = False
+        is_new = False
         for commit in repo.first_parents(tip):
             message = messages.parse_message(commit.message)
             if commit.id in known or commit.id in self.commits or message.get("Session") != session:
                 break
             if is_back and any(repo.is_ancestor(commit.id, at) for at in known):
                 break
-            self.commits[commit.id] = (commit, self._of_commit(name, commit, message, state))
-            found = True
-        return found
+            self.commits[commit.id] = (commit, self._commit_event(name, commit, message, state))
+            is_new = True
+        return is_new
 
-    def _of_commit(self, name: str, commit: Commit, message: Message, state: Session) -> WatchEvent:
+    def _commit_event(self, name: str, commit: Commit, message: Message, state: Session) -> WatchEvent:
         event, turn = message.get("Event"), message.number("Turn")
-        change = self._told(
+        change = self._with_session(
             WatchEvent(
                 event="turn" if event in _TURN_EVENTS else event,
                 branch=name,
@@ -262,21 +332,26 @@ class _StateComparison:
         if event not in _TURN_EVENTS or turn is None:
             return change
         row = Row(name, turn, (commit.id,), message.get("Prompt"), commit.time, commit.message)
-        above = self.store.message(commit.parents[0]) if commit.parents else None
-        grown = above is not None and above.get("Prompt") == row.prompt != ""
+        before = self.store.message(commit.parents[0]) if commit.parents else None
+        grown = before is not None and before.get("Prompt") == row.prompt != ""
         text = self._prompt(commit.id, turn) if event == "cell" else row.title
         return replace(
-            change, text=text, grown=grown, model=message.get("Model"), tools=message.tools, tokens=row.tokens
+            change,
+            text=text,
+            grown=grown,
+            model=message.get("Model"),
+            tools=parse_tools(message.get("Tools")),
+            tokens=row.tokens,
         )
 
     def _prompt(self, commit: str, turn: int) -> str:
-        """The first line of the turn's prompt, which the commit of a cell does not have in its subject."""
+        """Return the first line of a turn's prompt, which the commit of a cell does not have in its subject."""
         agent = agents.of_commit(self.store, commit)
-        body = agent.lines.parsed(self.store.lines(commit, turn).body)
+        body = agent.parsed(self.store.lines(commit, turn).body)
         return canonical.one_line(agent.cells.describe(body).prompt, messages.SUBJECT_WIDTH) if body else ""
 
-    def _rewind(self, name: str, tip: str) -> None:
-        """How many turns the head has left there, and at which one it went on."""
+    def _add_rewind(self, name: str, tip: str) -> None:
+        """Add how many turns the head left on a rewound branch, and the turn from which it went on."""
         head = self.new.branches.get(layout.session_of(name))
         left, at = set[int](), 0
         for commit in self.store.repo.first_parents(tip):
@@ -285,113 +360,88 @@ class _StateComparison:
                 at = turn or 0
                 break
             left |= {turn} if turn else set()
-        self._move("rewind", name, tip, turn=at, text=str(len(left - {at})))
+        self._add_move("rewind", name, tip, turn=at, text=str(len(left - {at})))
 
     def _is_rewound(self, name: str) -> bool:
         new = self.new.branches.keys() - self.old.branches.keys()
         return any(layout.is_rewound_branch(other) and layout.session_of(other) == name for other in new)
 
-    # Tags
-
-    def tag(self, name: str) -> None:
-        oid = self.new.tags.get(name)
-        commit = self.store.repo.peel(oid or self.old.tags[name])
-        if commit is None:
-            return
-        message = self.store.message(commit)
-        branch = message.get("Session")
-        event, ref = ("tag" if oid else "untag"), f"{layout.TAGS}{name}"
-        state = self._state(commit)
-        self._move(event, branch, commit, turn=state.turns if state else None, text=name, ref=ref, value=oid)
-
-    # What is told
-
-    def _move(  # noqa: PLR0913 - what is known of it
-        self, event: str, name: str, commit: str, *, turn: int | None = None, text: str = "", ref: str = "",
+    def _add_move(  # noqa: PLR0913 - the parts of an event
+        self, event: str, name: str, commit: str, ref: str = "", *, turn: int | None = None, text: str = "",
         value: str | None = None,
     ) -> None:  # fmt: skip
-        """Notes what became of a ref; `value` is what it holds now, the commit where that is not said."""
-        if event in ("archive", "unarchive", "back"):
-            value = commit
-        done = self._operation(ref, value, "", anything=event == "delete") if ref else None
-        change = WatchEvent(event, name, done.time if done else "", turn, commit, text)
-        self.moves.append(self._told(change, self._state(commit)))
+        """Add what became of a ref, which holds `value` now, at the time of the operation that did it."""
+        operation = self._operation(ref, value, anything=event == "delete") if ref else None
+        change = WatchEvent(event, name, operation.time if operation else "", turn, commit, text)
+        self.moves.append(self._with_session(change, self._state(commit)))
 
-    def _operation(self, ref: str, value: str | None, command: str, *, anything: bool = False) -> Operation | None:
-        """The last operation that left the ref so, of that command if one is named."""
-        for operation in reversed(self.operations):
-            if command and operation.command != command:
-                continue
-            if any(move.ref == ref and (anything or move.new == value) for move in operation.moves):
-                return operation
-        return None
+    def _operation(self, ref: str, value: str | None, *, command: str = "", anything: bool = False) -> Operation | None:
+        """Return the last operation, of that command if one is named, that set a ref to this value or to `anything`."""
+        return next(
+            (
+                operation
+                for operation in reversed(self.operations)
+                if command in ("", operation.command)
+                and any(move.ref == ref and (anything or move.new == value) for move in operation.moves)
+            ),
+            None,
+        )
 
     def _state(self, commit: str) -> Session | None:
         if commit not in self.states:
             try:
                 self.states[commit] = self.store.state(commit)
-            except SessgitError:  # of a session that was deleted for good
+            except SessgitError:  # of a session that was deleted and pruned
                 self.states[commit] = None
         return self.states[commit]
 
-    def _told(self, change: WatchEvent, state: Session | None) -> WatchEvent:
+    def _with_session(self, event: WatchEvent, state: Session | None) -> WatchEvent:
         if state is None:
-            return change
-        return replace(change, title=resolve.session_title(state), project=self.here(state.project))
+            return event
+        return replace(event, title=resolve.session_title(state), project=self.here(state.project))
 
     def in_order(self) -> list[WatchEvent]:
-        """Commits after their parents and else by time, a turn once; then what became of refs."""
-        told = _merge_turn_changes(
-            change for _, change in _sort_parents_first([commit for commit, _ in self.commits.values()], self.commits)
-        )
-        first = [move for move in self.moves if move.event in _EARLY_EVENTS]
+        """Return the events of commits after those of their parents and else by time, then what became of refs."""
+        early = [move for move in self.moves if move.event in _EARLY_EVENTS]
+        late = [move for move in self.moves if move.event not in _EARLY_EVENTS]
         out: list[WatchEvent] = []
-        for change in told:
-            out += [move for move in first if move.session == change.session]
-            first = [move for move in first if move.session != change.session]
-            out.append(change)
-        rest = [*first, *(move for move in self.moves if move.event not in _EARLY_EVENTS)]
-        return [*out, *sorted(rest, key=lambda move: move.time or "~")]
+        for event in _merge_turn_events(_sort_parents_first(self.commits)):
+            out += [move for move in early if move.session == event.session]
+            early = [move for move in early if move.session != event.session]
+            out.append(event)
+        return [*out, *sorted([*early, *late], key=lambda move: move.time or "~")]
 
 
-def _sort_parents_first(
-    commits: Sequence[Commit], known: Mapping[str, tuple[Commit, WatchEvent]]
-) -> Iterator[tuple[Commit, WatchEvent]]:
-    """Parents first, and of what does not depend on each other the older one."""
-    waits = {commit.id: sum(parent in known for parent in commit.parents) for commit in commits}
-    children: dict[str, list[Commit]] = {}
-    for commit in commits:
+def _sort_parents_first(commits: Mapping[str, tuple[Commit, WatchEvent]]) -> Iterator[WatchEvent]:
+    """Yield the events of commits after those of their parents, and else by time."""
+    waits = {name: sum(parent in commits for parent in commit.parents) for name, (commit, _) in commits.items()}
+    children: dict[str, list[str]] = {}
+    for name, (commit, _) in commits.items():
         for parent in commit.parents:
-            children.setdefault(parent, []).append(commit)
-    ready = [(commit.time, commit.id) for commit in commits if not waits[commit.id]]
-    ready.sort()
+            children.setdefault(parent, []).append(name)
+    ready = sorted((commits[name][0].time, name) for name, count in waits.items() if not count)
     while ready:
-        _, ident = heappop(ready)
-        yield known[ident]
-        for child in children.get(ident, ()):
-            waits[child.id] -= 1
-            if not waits[child.id]:
-                heappush(ready, (child.time, child.id))
+        _, name = heappop(ready)
+        yield commits[name][1]
+        for child in children.get(name, ()):
+            waits[child] -= 1
+            if not waits[child]:
+                heappush(ready, (commits[child][0].time, child))
 
 
-def _merge_turn_changes(found: Iterable[WatchEvent]) -> Iterator[WatchEvent]:
-    """Of the commits of one turn the last, which is new where the first is; what begins a session without a word is
-    none."""
-    every = [change for change in found if change.event not in ("start", "")]
-    last = {(change.branch, change.turn): place for place, change in enumerate(every) if change.event == "turn"}
-    began: dict[tuple[str, int | None], WatchEvent] = {}
-    for place, change in enumerate(every):
-        if change.event != "turn":
-            yield change
+def _merge_turn_events(events: Iterable[WatchEvent]) -> Iterator[WatchEvent]:
+    """Yield the last event of each turn, which is new if the first is; the start of a session is no event."""
+    every = [event for event in events if event.event not in ("start", "")]
+    last = {(event.branch, event.turn): number for number, event in enumerate(every) if event.event == "turn"}
+    first: dict[tuple[str, int | None], WatchEvent] = {}
+    for number, event in enumerate(every):
+        if event.event != "turn":
+            yield event
             continue
-        key = (change.branch, change.turn)
-        first = began.setdefault(key, change)
-        if last[key] == place:
-            yield replace(change, grown=first.grown)
-
-
-def _branch_ref(name: str, *, archived: bool) -> str:
-    return layout.archive_ref(name) if archived else layout.head_ref(name)
+        key = (event.branch, event.turn)
+        first.setdefault(key, event)
+        if last[key] == number:
+            yield replace(event, grown=first[key].grown)
 
 
 def _rfc3339(seconds: int) -> str:
@@ -399,7 +449,3 @@ def _rfc3339(seconds: int) -> str:
         return canonical.rfc3339(seconds)
     except (ValueError, OverflowError, OSError):  # in no calendar
         return ""
-
-
-def _journal_size(path: Path) -> int:
-    return ref_poller.file_stamp(layout.StorePaths(path).journal)[2]

@@ -14,7 +14,7 @@ _TAG_FORBIDDEN = re.compile(r"[\s@/~^:?*\[\\]|\.\.|^[-.]|\.$|\.lock$|^HEAD$", re
 _ID_PATTERN = re.compile(r"[0-9a-f]{40}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 """What a commit or a session is called: a name like that would hide it."""
 _LONGEST_FILE = 240
-"""Bytes: a tag is a file, beside which git writes another one with a longer name."""
+"""Bytes: a tag is a file, next to which git writes another one with a longer name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,8 @@ class Address:
 
 
 def parse_address(text: str, at: str | None = None) -> Address:
-    """The address that `text` spells, with `at` as its turn (and cell) where that is given; raises UsageError."""
+    """Return the address that `text` spells, with `at` as its turn (and cell) where that is given; raises
+    UsageError."""
     session, sign, rest = text.partition("@")
     if at is not None and sign:
         raise UsageError(f"{text} already names a turn", "Use either @TURN or --at TURN.")
@@ -46,7 +47,7 @@ def parse_address(text: str, at: str | None = None) -> Address:
 
 
 def check_name(name: str) -> str:
-    """The name without white space around it, if it can stand in an address; raises UsageError."""
+    """Return the name without white space around it, if it can be part of an address; raises UsageError."""
     name = name.strip()
     if not name or len(name) > 100 or _NAME_FORBIDDEN.search(name) or not canonical.is_printable(name):
         raise UsageError(
@@ -59,7 +60,7 @@ def check_name(name: str) -> str:
 
 
 def check_tag(name: str) -> str:
-    """The name, if git takes it for a tag and it can stand in an address; raises UsageError."""
+    """Return the name, if git takes it for a tag and it can be part of an address; raises UsageError."""
     bad = (
         _TAG_FORBIDDEN.search(name)
         or not name

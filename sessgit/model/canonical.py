@@ -20,7 +20,7 @@ _UNPRINTABLE_CHARS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a
 
 
 def dumps(value: Any) -> bytes:
-    """The document as UTF-8 with sorted keys, two-space indent and a final newline.
+    """Return the document as UTF-8 with sorted keys, two-space indent and a final newline.
 
     A lone surrogate, which UTF-8 cannot hold, is written as its JSON escape.
     """
@@ -35,8 +35,8 @@ def dumps(value: Any) -> bytes:
 
 
 def _dump_indented(value: Any, end: str) -> str:
-    """What `json.dumps` gives with sorted keys and an indent: with one it is written in Python, and slow. `end` is a
-    newline and the indent of the line on which the value begins."""
+    """Return what `json.dumps` gives with sorted keys and an indent: with one it is written in Python, and slow.
+    `end` is a newline and the indent of the line on which the value begins."""
     kind = type(value)
     if kind is str:
         return encode_basestring(value)
@@ -54,31 +54,31 @@ def _dump_indented(value: Any, end: str) -> str:
 
 
 def compact(value: Any) -> bytes:
-    """One line of JSON with sorted keys and no newline."""
+    """Return one line of JSON with sorted keys and no newline."""
     return _COMPACT.encode(value).encode()
 
 
 def nearest_time(seconds: float) -> float:
-    """The time in seconds since 1970, or the one next to it that is between 1970 and 9999."""
+    """Return the time in seconds since 1970, or the one next to it that is between 1970 and 9999."""
     return min(max(seconds, 0), _MAX_SECONDS - 1)
 
 
 def rfc3339(seconds: float) -> str:
-    """The time as RFC 3339 in UTC with milliseconds: `2026-03-01T10:00:00.000Z`; of a clock that is before 1970 the
-    first moment of that year."""
+    """Return the time as RFC 3339 in UTC with milliseconds: `2026-03-01T10:00:00.000Z`; of a clock that is before
+    1970 the first moment of that year."""
     return datetime.fromtimestamp(max(seconds, 0), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def moment(text: str) -> str:
-    """The RFC 3339 time as `rfc3339` writes it, or ``""`` where the text is no time between 1970 and 9999."""
-    found = seconds(text)
-    if found is None or _RFC3339.fullmatch(text):  # most have that form
-        return "" if found is None else text
-    return rfc3339(found)
+    """Return the RFC 3339 time as `rfc3339` writes it, or "" where the text is no time between 1970 and 9999."""
+    time = seconds(text)
+    if time is None or _RFC3339.fullmatch(text):  # most have that form
+        return "" if time is None else text
+    return rfc3339(time)
 
 
 def seconds(text: str | None) -> float | None:
-    """The RFC 3339 time as seconds since 1970, or None where the text is no time between 1970 and 9999."""
+    """Return the RFC 3339 time as seconds since 1970, or None where the text is no time between 1970 and 9999."""
     if not text:
         return None
     try:
@@ -95,7 +95,7 @@ def seconds(text: str | None) -> float | None:
 
 
 def one_line(text: str, width: int) -> str:
-    """The first non-empty line without control characters, cut to `width` with an ellipsis."""
+    """Return the first non-empty line without control characters, cut to `width` with an ellipsis."""
     if text.isascii() and text.isprintable():
         clean = text.strip()
         return clean if len(clean) <= width else clean[: width - 1].rstrip() + "…"
@@ -107,22 +107,23 @@ def one_line(text: str, width: int) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with its control characters, newlines and tabs apart, made harmless for a terminal."""
+    """Return the text with its control characters, newlines and tabs apart, made harmless for a terminal."""
     return _UNPRINTABLE_CHARS.sub("\ufffd", text)
 
 
 def without_sequences(text: str) -> str:
-    """The text without the sequences that set colours and steer a terminal (ECMA-48)."""
+    """Return the text without the sequences that set colours and steer a terminal (ECMA-48)."""
     return _ESCAPE_SEQUENCE.sub("", text) if "\x1b" in text else text
 
 
 def is_printable(text: str) -> bool:
-    """Whether the text is one line without control characters, direction marks and lone surrogates."""
+    """Return whether the text is one line without control characters, direction marks and lone surrogates."""
     return _CONTROL_CHARS.search(text) is None
 
 
 def bounded(value: Any, depth: int = 100) -> Any:
-    """The value as JSON that every reader takes: what is nested too deeply is an ellipsis, what is no number null."""
+    """Return the value as JSON that every reader takes: what is nested too deeply is an ellipsis, what is no number
+    null."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if not isinstance(value, dict | list):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
+from sessgit.errors import SessgitError
 from sessgit.model import globs
 
 Granularity = Literal["turn", "cell"]
@@ -19,7 +20,7 @@ SPANS = ("archive.after", "undo.keep")
 class RecordConfig:
     """What is recorded and how: a commit for each turn or for each cell, redacted, flushed to the disk.
 
-    A project is recorded where it fits a glob of `include`, or where there is none, and fits none of `exclude`.
+    A project is recorded where it fits a glob of `include`, or if there is none, and fits none of `exclude`.
     """
 
     granularity: Granularity = "turn"
@@ -27,6 +28,21 @@ class RecordConfig:
     fsync: bool = True
     exclude: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """What may be recorded: the settings, the home that `~` in them means, and whether nothing may be because a
+    command asks (`SESSGIT_OFF=1`)."""
+
+    rules: RecordConfig = field(default_factory=RecordConfig)
+    home: str = "/"
+    off: bool = False
+
+    @property
+    def is_everything(self) -> bool:
+        """Return whether every project is recorded."""
+        return not self.rules.exclude and not self.rules.include
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +68,7 @@ class ProjectConfig:
 
 @dataclass(frozen=True, slots=True)
 class SyncConfig:
-    """What `push` and `sync` send where nobody says more: globs of projects, and labels as `label:keep`."""
+    """What `push` and `sync` send by default: globs of projects, and labels as `label:keep`."""
 
     include: tuple[str, ...] = ()
 
@@ -80,109 +96,125 @@ class Config:
 
 
 def span_seconds(span: str) -> float:
-    """How long a span is: `90d`, `12w`, `48h`; infinite for ``""``. Raises ValueError where it is none."""
+    """Return how long a span is: `90d`, `12w`, `48h`; infinite for "". Raises ValueError where it is none."""
     if not span:
         return math.inf
-    found = _SPAN_PATTERN.fullmatch(span)
-    if not found:
+    match = _SPAN_PATTERN.fullmatch(span)
+    if not match:
         raise ValueError(f"“{span}” is not a time span: use a number and a unit, such as 30d, 12w or 48h")
-    return int(found[1]) * _UNIT_SECONDS[found[2]]
+    return int(match[1]) * _UNIT_SECONDS[match[2]]
 
 
 def is_folder(path: str) -> bool:
-    """Whether a path is whole: absolute, or from the home on."""
+    """Return whether a path is whole: absolute, or from the home on."""
     return (path == "~" or path.startswith(("/", "~/"))) and "\0" not in path
 
 
 def label_of(item: str) -> str:
-    """The label that an item of `sync.include` names, or ``""`` where it is a glob."""
+    """Return the label that an item of `sync.include` names, or "" where it is a glob."""
     return item.removeprefix(_LABEL_PREFIX) if item.startswith(_LABEL_PREFIX) else ""
 
 
-def can_match(item: str) -> bool:
-    """Whether an item of `sync.include` can choose anything."""
-    return bool(label_of(item)) or globs.is_valid_glob(item)
-
-
-def config_without_validation(document: Mapping[str, Any]) -> Config | None:
-    """The settings of a document in which all is as it should be; None where `schema` must say what is wrong.
-
-    It spares a command that finds a settings file the loading of pydantic, which takes as long as all the rest.
-    """
-    if not document.keys() <= _TABLES.keys() or not all(isinstance(table, dict) for table in document.values()):
-        return None
-    for name, table in document.items():
-        checks = _TABLES[name]
-        if not all(
-            (checks.get(key) or _is_never_valid)(value) if checks else _is_price(value) for key, value in table.items()
-        ):
-            return None
-    record, archive, undo, project, sync, prices = (
-        document.get(name, {}) for name in ("record", "archive", "undo", "project", "sync", "prices")
-    )
-    kept: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in record.items()}
-    return Config(
-        RecordConfig(**kept),
-        ArchiveConfig(**archive),
-        UndoConfig(**undo),
-        ProjectConfig(**project),
-        SyncConfig(**{key: tuple(value) for key, value in sync.items()}),
-        {model: _make_price(given) for model, given in prices.items()},
-    )
-
-
-def _is_never_valid(value: object) -> bool:
-    return False
-
-
-def _is_span(value: object) -> bool:
+def parse_config(document: Mapping[str, Any], where: str) -> Config:
+    """Return the settings of a document; raise SessgitError that names the first key that is wrong."""
     try:
-        return isinstance(value, str) and span_seconds(value) > 0
-    except ValueError:
-        return False
+        return Config(**{name: _parse_table(name, table) for name, table in document.items()})
+    except _WrongSettingError as error:
+        raise SessgitError(f"{where}: {error}", FILE_HINT) from error
 
 
-def _make_price(given: Mapping[str, float]) -> Price:
-    return Price(**{kind: float(dollars) for kind, dollars in given.items()})
+class _WrongSettingError(Exception):
+    def __init__(self, key: str, fault: str) -> None:
+        super().__init__(f"{key}: {fault}")
 
 
-def _is_globs(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(glob, str) and globs.is_valid_glob(glob) for glob in value)
+def _parse_table(name: str, table: object) -> Any:
+    if name not in _TABLES:
+        raise _WrongSettingError(name, "no such setting")
+    if not isinstance(table, dict):
+        raise _WrongSettingError(name, "a table is needed")
+    if name == "prices":
+        return {model: _parse_price(f"prices.{model}", price) for model, price in table.items()}
+    return _TABLES[name](**{key: _parse_value(f"{name}.{key}", value) for key, value in table.items()})
 
 
-def _is_choice(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) and can_match(item) for item in value)
+def _parse_value(key: str, value: object) -> Any:
+    if key not in _PARSERS:
+        raise _WrongSettingError(key, "no such setting")
+    return _PARSERS[key](key, value)
 
 
-def _is_map(value: object) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(right, str) and is_folder(left) and is_folder(right) for left, right in value.items()
-    )
+def _parse_price(key: str, price: object) -> Price:
+    if not isinstance(price, dict):
+        raise _WrongSettingError(key, "a table is needed, such as {input = 5, output = 25} for a price")
+    kinds = [kind.name for kind in fields(Price)]
+    for kind in dict.fromkeys((*kinds, *price)):
+        fault = "no such setting" if kind not in kinds else "a value is needed" if kind not in price else ""
+        if fault or type(price[kind]) not in (int, float) or not math.isfinite(price[kind]):
+            raise _WrongSettingError(f"{key}.{kind}", fault or "a number is needed")
+    return Price(**{kind: float(dollars) for kind, dollars in price.items()})
 
 
-def _is_price(value: object) -> bool:
-    kinds = {f.name for f in fields(Price)}
-    if not isinstance(value, dict) or value.keys() != kinds:
-        return False
-    return all(type(dollars) in (int, float) and abs(dollars) < math.inf for dollars in value.values())
+def _parse_granularity(key: str, value: object) -> Any:
+    if value not in get_args(Granularity):
+        raise _WrongSettingError(key, f"use {' or '.join(get_args(Granularity))}")
+    return value
 
 
+def _parse_bool(key: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _WrongSettingError(key, "use true or false")
+    return value
+
+
+def _parse_span(key: str, value: object) -> str:
+    try:
+        span_seconds(str(value))
+    except ValueError as error:
+        raise _WrongSettingError(key, str(error)) from error
+    return str(value)
+
+
+def _parse_list(key: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise _WrongSettingError(key, 'a list is needed, such as ["~/private/*"]')
+    is_glob = key.startswith("record.")
+    for number, item in enumerate(value):
+        if not isinstance(item, str):
+            raise _WrongSettingError(f"{key}.{number}", "text in quotes is needed")
+        if is_glob and not globs.is_valid_glob(item):
+            raise _WrongSettingError(key, f"“{item}” matches no path: start it with /, ~/ or *")
+        if not is_glob and not (label_of(item) or globs.is_valid_glob(item)):
+            raise _WrongSettingError(
+                key, f"“{item}” selects nothing: start a path with /, ~/ or *, a label with label:"
+            )
+    return tuple(value)
+
+
+def _parse_map(key: str, value: object) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise _WrongSettingError(key, "a table of folders is needed")
+    for folder in (folder for pair in value.items() for folder in pair):
+        if not isinstance(folder, str) or not is_folder(folder):
+            raise _WrongSettingError(key, f"“{folder}” is not an absolute path: start it with / or ~/")
+    return value
+
+
+FILE_HINT = "Correct the file, or delete it: all settings have defaults."
 _LABEL_PREFIX = "label:"
 _SPAN_PATTERN = re.compile(r"([1-9][0-9]{0,5})([hdw])")
 _UNIT_SECONDS = {"h": 3600, "d": 86_400, "w": 604_800}
-_RECORD: Mapping[str, Callable[[object], bool]] = {
-    "granularity": lambda value: value in get_args(Granularity),
-    "redact": lambda value: isinstance(value, bool),
-    "fsync": lambda value: isinstance(value, bool),
-    "exclude": _is_globs,
-    "include": _is_globs,
+_TABLES: Mapping[str, Any] = {
+    "record": RecordConfig, "archive": ArchiveConfig, "undo": UndoConfig, "project": ProjectConfig, "sync": SyncConfig,
+    "prices": Price,
+}  # fmt: skip
+_PARSERS: Mapping[str, Callable[[str, object], Any]] = {
+    "record.granularity": _parse_granularity,
+    "record.redact": _parse_bool,
+    "record.fsync": _parse_bool,
+    "record.exclude": _parse_list,
+    "record.include": _parse_list,
+    **dict.fromkeys(SPANS, _parse_span),
+    "project.map": _parse_map,
+    "sync.include": _parse_list,
 }
-_TABLES: Mapping[str, Mapping[str, Callable[[object], bool]]] = {
-    "record": _RECORD,
-    "archive": {"after": _is_span},
-    "undo": {"keep": _is_span},
-    "project": {"map": _is_map},
-    "sync": {"include": _is_choice},
-    "prices": {},
-}
-"""What the values of each table must be, by key; of `prices` any key is a model."""

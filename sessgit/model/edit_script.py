@@ -13,12 +13,12 @@ from typing import Generic, TypeVar
 
 Turn = TypeVar("Turn")
 Same = Callable[[Turn, Turn], bool]
-"""Whether two turns that stand for each other are the same."""
+"""Whether two corresponding turns are the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit(Generic[Turn]):
-    """A turn of a, and the turn of b that stands for it; None on the side that has no such turn."""
+    """A turn of a, and the corresponding turn of b; None on the side that has no such turn."""
 
     a: Turn | None
     b: Turn | None
@@ -27,14 +27,14 @@ class Edit(Generic[Turn]):
 
     @property
     def changed(self) -> bool:
-        """Whether both sides have a turn there, and the two differ."""
+        """Return whether both sides have a turn there, and the two differ."""
         return self.a is not None and self.b is not None and not self.same
 
 
 def diff(a: Sequence[Turn], b: Sequence[Turn], key: Callable[[Turn], Hashable], same: Same[Turn]) -> list[Edit[Turn]]:
-    """The edits for two conversations that have a common ancestor.
+    """Return the edits for two conversations that have a common ancestor.
 
-    Turns stand for each other up to the first ones that have another key; then come those of each side.
+    Turns correspond up to the first ones that have another key; then come those of each side.
     """
     together = common_prefix_length(map(key, a), map(key, b))
     edits = [Edit(left, right, same(left, right)) for left, right in zip(a[:together], b[:together], strict=True)]
@@ -44,8 +44,8 @@ def diff(a: Sequence[Turn], b: Sequence[Turn], key: Callable[[Turn], Hashable], 
 def diff_unrelated(
     a: Sequence[Turn], b: Sequence[Turn], key: Callable[[Turn], str], same: Same[Turn]
 ) -> list[Edit[Turn]]:
-    """The edits for two conversations without a common ancestor: turns with the same key, in order, stand for each
-    other."""
+    """Return the edits for two conversations without a common ancestor: turns with the same key, in order, stand for
+    each other."""
     keys = list(map(key, a)), list(map(key, b))
     if (len(a), *keys[0]) > (len(b), *keys[1]):  # the matcher finds something else the other way round
         blocks = [(i, j, size) for j, i, size in _matching_blocks(keys[1], keys[0])]
@@ -61,22 +61,22 @@ def diff_unrelated(
 
 
 def _matching_blocks(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int, int]]:
-    """Where the same keys stand in both, and how many; the last one is empty and stands at both ends."""
+    """Return where the same keys are in both, and how many; the last one is empty and at both ends."""
     return [
         (block.a, block.b, block.size) for block in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
     ]
 
 
 def patch(a: Sequence[Turn], edits: Sequence[Edit[Turn]]) -> list[Turn]:
-    """The conversation that the edits make of `a`; raises ValueError if they were not made for it."""
+    """Return the conversation that the edits make of `a`; raises ValueError if they were not made for it."""
     if [edit.a for edit in edits if edit.a is not None] != list(a):
         raise ValueError("these edits are for another conversation")
-    made = (edit.a if edit.same else edit.b for edit in edits)
-    return [turn for turn in made if turn is not None]
+    turns = (edit.a if edit.same else edit.b for edit in edits)
+    return [turn for turn in turns if turn is not None]
 
 
 def common_prefix_length(a: Iterable[Hashable], b: Iterable[Hashable]) -> int:
-    """How many keys both begin with."""
+    """Return how many keys both begin with."""
     count = 0
     for left, right in zip(a, b, strict=False):
         if left != right:

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from sessgit.model import canonical
 from sessgit.model.program_input import GivenTurn
 
 _NAMESPACE = uuid.UUID("6f9c2d0e-5c0a-5e55-9b7e-2f6f1f1f7a11")
 
+LONGEST_DESCRIPTION = 2_000
+LONGEST_LABEL = 50
 Outcome = Literal["imported", "empty", "left", "damaged"]
 
 
@@ -34,7 +37,7 @@ class ForeignSession:
     form of `sessgit.model.pad`. `unified` are the parts of a state that only programs set, by their keys in
     session.json (`activation`, `context`, `budget`, `trajectory`). `kept` are files of the session as a whole, which
     come back byte for byte, by their paths. `transcript` are lines in the client's own form where the system keeps
-    such: they are the conversation then, and `turns` tell nothing beside. `agent` is the id that the session had here
+    such: they are the conversation then, and `turns` are empty. `agent` is the id that the session had here
     when it was exported, where that does not follow from `id`.
     """
 
@@ -70,8 +73,20 @@ class ForeignFolder:
 
 
 def agent_id(system: str, own: str) -> str:
-    """The id of the session here: its own where that is a uuid, else a uuid5 of the system's name and the id."""
+    """Return the id of the session here: its own where that is a uuid, else a uuid5 of the system's name and the id."""
     try:
         return str(uuid.UUID(own))
     except ValueError:
         return str(uuid.uuid5(_NAMESPACE, f"{system}:{own}".encode("utf-8", "surrogatepass").hex()))
+
+
+def clean_description(text: str) -> str:
+    """Return the text as a session here can have it as its description."""
+    lines = [canonical.printable(line).rstrip().expandtabs(4) for line in text.split("\n")]
+    whole = "\n".join(lines).strip()
+    return whole if len(whole) <= LONGEST_DESCRIPTION else whole[: LONGEST_DESCRIPTION - 1].rstrip() + "…"
+
+
+def clean_label(text: str) -> str:
+    """Return the text as a label."""
+    return canonical.one_line(text.replace(",", " "), LONGEST_LABEL).lstrip("+-").strip()

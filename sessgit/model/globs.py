@@ -13,22 +13,22 @@ _ESCAPED = re.compile(r"\[([*?[])\]")
 
 
 def escape(path: str) -> str:
-    """The glob that fits this path, and no other but those below it."""
+    """Return the glob that fits this path, and no other but those below it."""
     return _MAGIC.sub(r"[\g<0>]", path)
 
 
 def literal_path(glob: str) -> str | None:
-    """The one path that a glob was made from, or None where it may fit several."""
+    """Return the one path that a glob was made from, or None where it may fit several."""
     return None if _MAGIC.search(_ESCAPED.sub("", glob)) else _ESCAPED.sub(r"\1", glob)
 
 
 def is_valid_glob(glob: str) -> bool:
-    """Whether the glob can fit a path at all: every path begins with `/`, which `~` stands for too."""
+    """Return whether the glob can fit a path at all: every path begins with `/`, which `~` stands for too."""
     return glob.startswith(("/", "*", "~/")) or glob == "~"
 
 
 def matches(glob: str, path: str) -> bool:
-    """Whether the absolute path, or a folder above it, fits the glob."""
+    """Return whether the absolute path, or a folder above it, fits the glob."""
     fit = _compile_glob(glob.rstrip("/") or "/")
     return any(fit(str(above)) for above in (PurePosixPath(path), *PurePosixPath(path).parents))
 

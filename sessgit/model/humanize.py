@@ -28,7 +28,7 @@ def format_tokens(number: int) -> str:
 
 
 def new_tokens(counts: Tokens) -> int:
-    """The tokens that were new: what the cache gave again is the same words once more at each call."""
+    """Return the tokens that were new: what the cache gave again is the same words once more at each call."""
     return counts.input + counts.output + counts.cache_write
 
 
@@ -48,9 +48,9 @@ def format_size(number: int) -> str:
 
 
 def quote_for_shell(word: str) -> str:
-    """The word quoted for a shell, so that it can be copied from one line.
+    """Return the word quoted for a shell, so that it can be copied from one line.
 
-    What no terminal should see stands as escapes in `$'…'`, which bash, zsh and ksh read.
+    What no terminal should see is escaped in `$'…'`, which bash, zsh and ksh read.
     """
     if canonical.is_printable(word):
         return shlex.quote(word)

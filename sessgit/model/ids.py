@@ -13,19 +13,19 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def session_id(agent_id: str) -> str:
-    """The session's id for the agent's own: itself where it can be a ref name, else a uuid5 of it."""
+    """Return the session's id for the agent's own: itself where it can be a ref name, else a uuid5 of it."""
     if SESSION_ID.fullmatch(agent_id):
         return agent_id
     return _uuid5(agent_id.encode("utf-8", "surrogatepass").hex())
 
 
 def line_id(line: bytes, offset: int) -> str:
-    """A uuid5 for a prompt that has no uuid of its own: of its bytes and where they stand."""
+    """Return a uuid5 for a prompt that has no uuid of its own: of its bytes and their place."""
     return _uuid5(f"{offset}:{hashlib.sha256(line).hexdigest()}")
 
 
 def merged_id(mode: str, ours: str, theirs: str, what: str) -> str:
-    """A uuid5 for a line that a merge of two commits brings: the same on every machine."""
+    """Return a uuid5 for a line that a merge of two commits brings: the same on every machine."""
     name = f"merge:{mode}:{ours}:{theirs}:{what}"
     return _uuid5(name.encode("utf-8", "surrogatepass").hex())
 
@@ -39,12 +39,12 @@ def short_id(prompt_uuid: str) -> str:
 
 
 def shortest_unique(one: str, others: Iterable[str], least: int) -> str:
-    """As much of an id as tells it from all others, `least` characters where it has them."""
+    """Return as much of an id as tells it from all others, `least` characters where it has them."""
     return one[: max([least, *(1 + _common_prefix_length(one, other) for other in others)])]
 
 
 def rewound_name(session: str, prompt_uuid: str) -> str:
-    """The branch for the turns that a rewind left behind, of which `prompt_uuid` is the first."""
+    """Return the branch for the turns that a rewind left behind, of which `prompt_uuid` is the first."""
     return f"{session}.r-{short_id(prompt_uuid)}"
 
 
@@ -53,8 +53,13 @@ def other_name(session: str, prompt_uuid: str) -> str:
     return f"{session}.m-{short_id(prompt_uuid)}"
 
 
+def is_turn_key(key: str) -> bool:
+    """Return whether a turn can have this key."""
+    return re.fullmatch(r"[!-~]{1,100}", key) is not None
+
+
 def is_branch(name: str) -> bool:
-    """Whether a branch can have this name: a session's id, or that with the end of a side branch."""
+    """Return whether a branch can have this name: a session's id, or that with the end of a side branch."""
     return BRANCH.fullmatch(name) is not None
 
 
@@ -70,7 +75,7 @@ def cell_id(prompt_uuid: str, key: str) -> str:
 
 
 def _common_prefix_length(a: str, b: str) -> int:
-    """How many characters both begin with."""
+    """Return how many characters both begin with."""
     return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 

@@ -1,6 +1,6 @@
 """Finds the strings of one raw JSON line without parsing the line into objects.
 
-Whoever changes a line must leave every other byte as the client wrote it, so positions are needed and not
+A change of a line must leave every other byte as the client wrote it, so positions are needed and not
 values. The scan is a handful of whole-line byte operations: escaped quotes are masked by bytes of the same
 length, after which every quote that is left begins or ends a string. There is no backtracking, no recursion.
 """
@@ -36,7 +36,7 @@ class Token(NamedTuple):
 
 
 def string_tokens(raw: bytes, *, min_length: int = 0) -> Iterator[Token]:
-    """Every string of a valid JSON line in order, keys included, without those under `min_length` raw bytes.
+    """Yield every string of a valid JSON line in order, keys included, without those under `min_length` raw bytes.
 
     Linear in the line. On a line that is not valid JSON the tokens mean nothing, but nothing is raised.
     """
@@ -64,12 +64,12 @@ def string_tokens(raw: bytes, *, min_length: int = 0) -> Iterator[Token]:
 
 
 def string_values(raw: bytes, *, min_length: int = 0) -> Iterator[Token]:
-    """The strings of a valid JSON line that are values and not object keys, in order; see `string_tokens`."""
+    """Yield the strings of a valid JSON line that are values and not object keys, in order; see `string_tokens`."""
     return (token for token in string_tokens(raw, min_length=min_length) if not token.is_key)
 
 
 def decode_string(raw_token: bytes) -> str | None:
-    """The text of a string token as `json.loads` reads it (lone surrogates stay); None if it is not one."""
+    """Return the text of a string token as `json.loads` reads it (lone surrogates stay); None if it is not one."""
     if len(raw_token) < 2 or raw_token[:1] != b'"' or raw_token[-1:] != b'"':
         return None
     try:
@@ -90,8 +90,8 @@ def encode_string(text: str) -> bytes:
 
 
 def escape_text(text: bytes, but: bytes = b"") -> bytes:
-    """The same of a text in UTF-8 and without the quotes; one character may be left as it is. `json` looks at each: to
-    replace one after the other takes a quarter of its time."""
+    """Return the same of a text in UTF-8 and without the quotes; one character may be left as it is. `json` looks at
+    each: to replace one after the other takes a quarter of its time."""
     for character, escape in _ESCAPES if len(text.translate(None, _CONTROL_BYTES)) == len(text) else _ALL_ESCAPES:
         if character != but:
             text = text.replace(character, escape)
@@ -103,14 +103,14 @@ def _escape_surrogate(surrogate: re.Match[bytes]) -> bytes:
 
 
 def _key_text(body: bytes) -> str:
-    """The text of a key, given what stands between its quotes; few keys have escapes, many are asked for."""
+    """Return the text of a key, given what is between its quotes; few keys have escapes, many are asked for."""
     if b"\\" in body:
         return decode_string(b'"' + body + b'"') or ""
     return body.decode("utf-8", "replace")
 
 
 def _enclosing_key(gap: bytes, key: tuple[int, int], above: list[tuple[int, int]]) -> tuple[int, int]:
-    """The nearest key after the brackets of a gap; `above` holds those of the enclosing levels."""
+    """Return the nearest key after the brackets of a gap; `above` holds those of the enclosing levels."""
     for bracket in _BRACKETS.findall(gap):
         if bracket in b"[{":
             above.append(key)

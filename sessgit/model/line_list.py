@@ -24,7 +24,7 @@ class LineFile:
         return b"".join(self.pieces())
 
     def pieces(self) -> Iterator[bytes]:
-        """The file piece by piece: small lines together, and of a long one no copy."""
+        """Yield the file piece by piece: small lines together, and of a long one no copy."""
         small, size = list[bytes](), 0
         last = len(self.lines) - 1
         for number, line in enumerate(self.lines):
@@ -47,29 +47,30 @@ Bytes = bytes | LineFile
 
 
 def file_of_lines(lines: Sequence[bytes], *, unended: bool = False) -> Bytes:
-    """The file of these lines, joined unless it is large; the last line of an `unended` one has no newline."""
+    """Return the file of these lines, joined unless it is large; the last line of an `unended` one has no newline."""
     if sum(map(len, lines)) > _LARGE_SIZE:
         return LineFile(lines, unended)
     return b"\n".join(lines if unended else (*lines, b""))
 
 
-def file_of_split(found: Sequence[bytes]) -> Bytes:
-    """The file of which `split` makes these lines."""
-    return file_of_lines(found, unended=True) if found[-1] else file_of_lines(found[:-1])
+def file_of_split(lines: Sequence[bytes]) -> Bytes:
+    """Return the file of which `split` makes these lines."""
+    return file_of_lines(lines, unended=True) if lines[-1] else file_of_lines(lines[:-1])
 
 
 def split_lines(data: Bytes) -> list[bytes]:
-    """What `split` makes of a file at its newlines."""
+    """Return what `split` makes of a file at its newlines."""
     if isinstance(data, bytes):
         return data.split(b"\n")
     return list(data.lines) if data.unended else [*data.lines, b""]
 
 
-def file_lines(found: list[bytes]) -> list[bytes]:
-    """The lines of a file of which `split` makes these: what follows its last newline is one where there is any."""
-    return found if found[-1] else found[:-1]
+def file_lines(lines: list[bytes]) -> list[bytes]:
+    """Return the lines of a file of which `split` makes these: what follows its last newline is one where there is
+    any."""
+    return lines if lines[-1] else lines[:-1]
 
 
 def file_pieces(data: Bytes) -> Iterable[bytes]:
-    """The bytes of a file piece by piece."""
+    """Return the bytes of a file piece by piece."""
     return data.pieces() if isinstance(data, LineFile) else (data,)

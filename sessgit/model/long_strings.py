@@ -41,7 +41,8 @@ Label = Callable[[int, str], tuple[str, str]]
 def cut_long_strings(
     lines: Sequence[bytes], label: Label, version: int = RULES_VERSION, valid: Container[int] = ()
 ) -> tuple[list[bytes], dict[str, bytes]]:
-    """The lines with their long strings cut out, and the texts by name; by the rules 1 numbers stay in a text.
+    """Return the lines with their long strings cut out, and the texts by name; by the rules 1 numbers stay in a
+    text.
 
     `valid` has the indices of lines that are known to be JSON; others are looked at.
 
@@ -51,59 +52,60 @@ def cut_long_strings(
     if not any(len(line) >= LIMIT for line in lines) or any(_TEXT_MARK in line for line in lines):
         return list(lines), {}
     texts: dict[str, bytes] = {}
-    done = [
+    stored = [
         _cut_line(line, partial(label, index), texts, version, is_json=index in valid)
         for index, line in enumerate(lines)
     ]
-    return done, texts
+    return stored, texts
 
 
 def fill_long_strings(lines: Sequence[bytes], texts: Mapping[str, bytes]) -> list[bytes]:
-    """The lines with every marker whose text is there replaced by it."""
+    """Return the lines with every marker whose text is there replaced by it."""
     # Most lines are without that one character, which is found five times as fast as what a marker begins with.
     return [_fill_line(line, texts) if b"$" in line else line for line in lines]
 
 
 def full_text(name: str, stored: bytes) -> bytes:
-    """The text that a file of this name stands for: with the numbers of its lines, where the name tells them."""
+    """Return the text that a file of this name stands for: with the numbers of its lines, where the name tells them."""
     return _add_line_numbers(name, stored, b"\n")
 
 
 def _fill_line(line: bytes, texts: Mapping[str, bytes]) -> bytes:
     known: dict[str, bytes] = {}  # a line often says a thing twice
-    pieces, done = list[bytes](), 0
+    pieces, end = list[bytes](), 0
     for marker in _MARKER_PATTERN.finditer(line):
         name = marker[1].decode()
         if name in texts:
             known[name] = known.get(name) or _escaped_full_text(name, texts[name])
-            pieces += line[done : marker.start()], b'"', known[name], b'"'
-            done = marker.end()
-    return b"".join([*pieces, line[done:]])
+            pieces += line[end : marker.start()], b'"', known[name], b'"'
+            end = marker.end()
+    return b"".join([*pieces, line[end:]])
 
 
 def _escaped_full_text(name: str, stored: bytes) -> bytes:
-    """The text that a file of this name stands for as it stands in JSON: escaped first, since that is less."""
+    """Return the text that a file of this name stands for as it is in JSON: escaped first, since that is less."""
     text = _add_line_numbers(name, json_scan.escape_text(stored, but=b"\n"), json_scan.NEWLINE)
     return text.replace(b"\n", json_scan.NEWLINE)
 
 
 def _add_line_numbers(name: str, text: bytes, newline: bytes) -> bytes:
-    """The text with the numbers that its name tells, `newline` between these lines; a newline is one in the rest."""
-    found = _NUMBERS_NAME.match(name)
-    if found is None:
+    """Return the text with the numbers that its name tells, `newline` between these lines; a newline is one in the
+    rest."""
+    match = _NUMBERS_NAME.match(name)
+    if match is None:
         return text
-    first, count = int(found[3]), int(found[4])
+    first, count = int(match[3]), int(match[4])
     lines = text.split(b"\n", count)
     rest = lines[count:]
     del lines[count:]
     pieces = [b""] * (2 * len(lines))
-    pieces[::2] = _line_prefixes(found[1], found[2], newline, range(first, first + len(lines)))
+    pieces[::2] = _line_prefixes(match[1], match[2], newline, range(first, first + len(lines)))
     pieces[1::2] = lines
     return b"".join([*pieces, *(newline + each for each in rest)]).removeprefix(newline)
 
 
 def _line_prefixes(width: str, arrow: str, newline: bytes, numbers: range) -> list[bytes]:
-    """What stands before the lines of these numbers, the newline before them included."""
+    """Return what comes before the lines of these numbers, the newline before them included."""
     blocks = range(numbers.start // _BLOCK_LINES, numbers.stop // _BLOCK_LINES + 1)
     known = chain.from_iterable(_prefix_block(width, arrow, newline, block) for block in blocks)
     return list(islice(known, numbers.start % _BLOCK_LINES, numbers.start % _BLOCK_LINES + len(numbers)))
@@ -111,7 +113,7 @@ def _line_prefixes(width: str, arrow: str, newline: bytes, numbers: range) -> li
 
 @lru_cache(64)
 def _prefix_block(width: str, arrow: str, newline: bytes, block: int) -> list[bytes]:
-    """Those of a block of numbers: most files have but the first."""
+    """Return those of a block of numbers: most files have but the first."""
     prefix = f"%{_WIDTHS[width] or ''}d{_ARROWS[arrow]}".encode()
     if newline == json_scan.NEWLINE:
         prefix = json_scan.escape_text(prefix)
@@ -119,8 +121,8 @@ def _prefix_block(width: str, arrow: str, newline: bytes, block: int) -> list[by
 
 
 def _remove_line_numbers(text: str) -> tuple[str, str]:
-    """A text without the numbers of its lines, and what its name then tells of them; as it is, and nothing, where its
-    lines have none. Lines without numbers may follow."""
+    """Return a text without the numbers of its lines, and what its name then tells of them; as it is, and nothing,
+    where its lines have none. Lines without numbers may follow."""
     begins = _NUMBERED_LINE.match(text)
     if begins is None:
         return text, ""
@@ -132,12 +134,12 @@ def _remove_line_numbers(text: str) -> tuple[str, str]:
     if count < _LEAST_LINES or width not in _WIDTHS.values() or max(last, count + 1) > _MOST_LINES:
         return text, ""
     kind = "w" if width else "n"
-    told = f".{kind}{'a' if arrow == '→' else 't'}{first}.{count}"
-    return "\n".join([*plain, *lines[count:]]), told
+    numbers = f".{kind}{'a' if arrow == '→' else 't'}{first}.{count}"
+    return "\n".join([*plain, *lines[count:]]), numbers
 
 
 def referenced_names(lines: Sequence[bytes]) -> list[str]:
-    """The names of the texts that the lines refer to."""
+    """Return the names of the texts that the lines refer to."""
     return [m[1].decode() for line in lines if _TEXT_MARK in line for m in _MARKER_PATTERN.finditer(line)]
 
 
@@ -150,7 +152,7 @@ def _cut_line(
     if not tokens or not (is_json or _is_json(line)):
         return line
     parts: list[bytes] = []
-    done = 0
+    copied = 0
     for start, end, key, _ in tokens:
         cuttable = _text_to_cut(line[start:end])
         if cuttable is None:
@@ -159,9 +161,9 @@ def _cut_line(
         name = _text_name(stored, numbers, *label(key), key)
         if texts.setdefault(name, stored) != stored:
             continue
-        parts += line[done:start], b'{"$text":"', name.encode(), b'"}'
-        done = end
-    parts.append(line[done:])
+        parts += line[copied:start], b'{"$text":"', name.encode(), b'"}'
+        copied = end
+    parts.append(line[copied:])
     return b"".join(parts)
 
 
@@ -174,7 +176,7 @@ def _is_json(line: bytes) -> bool:
 
 
 def _text_to_cut(token: bytes) -> bytes | None:
-    """The token's text in UTF-8, or None where encoding that text would not give the very same token."""
+    """Return the token's text in UTF-8, or None where encoding that text would not give the very same token."""
     text = json_scan.decode_string(token)
     if text is None or (_may_reencode_differently(token) and json_scan.encode_string(text) != token):
         return None
@@ -185,18 +187,18 @@ def _text_to_cut(token: bytes) -> bytes | None:
 
 
 def _may_reencode_differently(token: bytes) -> bool:
-    """Whether a valid token may be written in another way than `jsonscan.encode` does: each other escape is the only
-    one for its character, and what may stand without one always does."""
+    """Return whether a valid token may be written in another way than `jsonscan.encode` does: each other escape is
+    the only one for its character, and what may stand without one always does."""
     return b"\\u" in token or b"\\/" in token
 
 
 def text_digest(text: bytes) -> str:
-    """What the name of a text begins with."""
+    """Return what the name of a text begins with."""
     return hashlib.sha1(b"blob %d\0" % len(text) + text, usedforsecurity=False).hexdigest()[:DIGITS]
 
 
 def _stored_text(text: bytes) -> tuple[bytes, str]:
-    """What of a text is stored, and what its name tells of the numbers of its lines."""
+    """Return what of a text is stored, and what its name tells of the numbers of its lines."""
     if not text.lstrip(b" ")[:1].isdigit():
         return text, ""
     plain, numbers = _remove_line_numbers(text.decode())

@@ -7,11 +7,12 @@ conflict, and with the sides swapped the same conflicts come out swapped.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from sessgit.model import unified_state
 from sessgit.model.conversation.session import Session
+from sessgit.model.unified_state import Unified
 
 Mode = Literal["forward", "summary", "graft", "pick"]
 """How turns are brought back: as one turn that tells of them, all of them, or some; `forward` is all of them where
@@ -36,18 +37,11 @@ class Decision:
 
     @property
     def conflict(self) -> bool:
-        """Whether nobody has decided it yet."""
+        """Return whether it is undecided."""
         return self.action == "conflict"
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "path": self.path,
-            "action": self.action,
-            "conflict": self.conflict,
-            "ours": self.ours,
-            "theirs": self.theirs,
-            "value": self.value,
-        }
+        return {**asdict(self), "conflict": self.conflict}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +62,21 @@ class Base:
 
 
 def decide_all(base: Base, ours: Session, theirs: Session, choice: Choice) -> list[Decision]:
-    """What becomes of what people said of the two; nothing where nothing has to be decided."""
-    found = [_decide_scalar(path, base, ours, theirs, choice) for path in SCALARS]
+    """Return what becomes of the values that people and programs set; of those that need a decision."""
     labels = merge_sets(base.ours.labels, base.theirs.labels, ours.labels, theirs.labels)
-    if ours.labels or theirs.labels:
-        found.append(Decision("labels", "unite", sorted(ours.labels), sorted(theirs.labels), labels))
-    found += [_decide_program_scalar(path, base, ours, theirs, choice) for path in unified_state.SCALARS]
-    found += [_decide_counter(path, base, ours, theirs) for path in unified_state.COUNTERS]
-    return [*(decision for decision in found if decision is not None), *_decide_memory(base, ours, theirs, choice)]
+    has_labels = ours.labels or theirs.labels
+    decisions = [
+        *(_decide_scalar(path, base, ours, theirs, choice) for path in SCALARS),
+        Decision("labels", "unite", sorted(ours.labels), sorted(theirs.labels), labels) if has_labels else None,
+        *(_decide_scalar(path, base, ours, theirs, choice) for path in unified_state.SCALARS),
+        *(_decide_counter(path, base, ours, theirs) for path in unified_state.COUNTERS),
+        *_decide_memory(base, ours, theirs, choice),
+    ]
+    return [decision for decision in decisions if decision is not None]
 
 
 def resolve_state(ours: Session, decisions: Sequence[Decision]) -> Session:
-    """Our state with what was decided; it has no conflicts left to decide."""
+    """Return our state with what was decided; it has no conflicts left to decide."""
     values = {d.path: d.value for d in decisions if d.path in (*SCALARS, "labels")}
     if "labels" in values:
         values["labels"] = tuple(values["labels"])
@@ -87,33 +84,42 @@ def resolve_state(ours: Session, decisions: Sequence[Decision]) -> Session:
     return replace(ours, **values, unified=unified_state.with_values(ours.unified, set_))
 
 
+def join_program_states(base: Unified | None, ours: Unified, theirs: Unified, side: Side) -> Unified:
+    """Return what programs set of one session that two machines went on with: what only one of them changed, of what
+    both did that of the side. Without a base nothing is known of growth, and the larger counter holds."""
+    lower = {
+        path: min(unified_state.value_at(one, path) or 0 for one in (ours, theirs)) for path in unified_state.COUNTERS
+    }
+    start = base or unified_state.with_values(unified_state.NO_STATE, lower)
+    began, mine, other = (Session("", "", unified=one) for one in (start, ours, theirs))
+    both_began, choice = Base(began, began), Choice(side)
+    decisions = [
+        *(_decide_scalar(path, both_began, mine, other, choice) for path in unified_state.SCALARS + unified_state.OWN),
+        *(_decide_counter(path, both_began, mine, other) for path in unified_state.COUNTERS),
+        *(one for one in _decide_memory(both_began, mine, other, choice) if one.path == unified_state.MEMORY),
+    ]
+    return unified_state.with_values(ours, {one.path: one.value for one in decisions if one is not None})
+
+
 def merge_sets(
     base_ours: Sequence[str], base_theirs: Sequence[str], ours: Sequence[str], theirs: Sequence[str]
 ) -> list[str]:
-    """The members of both sets, sorted, but for those that one side took away and the other only kept."""
+    """Return the members of both sets, sorted, but for those that one side took away and the other only kept."""
     gone = (set(base_ours) - set(ours)) & set(base_theirs) | (set(base_theirs) - set(theirs)) & set(base_ours)
     return sorted({*ours, *theirs} - gone)
 
 
+def _value_at(session: Session, path: str) -> Any:
+    return unified_state.value_at(session.unified, path) if "." in path else getattr(session, path)
+
+
 def _decide_scalar(path: str, base: Base, ours: Session, theirs: Session, choice: Choice) -> Decision | None:
+    began, their_beginning, o, t = (_value_at(one, path) for one in (base.ours, base.theirs, ours, theirs))
     if path in choice.values:
-        return Decision(path, "set", getattr(ours, path), getattr(theirs, path), choice.values[path])
-    began = getattr(base.ours, path), getattr(base.theirs, path)
-    return _decide_value(path, began, getattr(ours, path), getattr(theirs, path), choice)
-
-
-def _decide_program_scalar(path: str, base: Base, ours: Session, theirs: Session, choice: Choice) -> Decision | None:
-    began, said = (
-        (unified_state.value_at(left.unified, path), unified_state.value_at(right.unified, path))
-        for left, right in ((base.ours, base.theirs), (ours, theirs))
-    )
-    return _decide_value(path, began, *said, choice)
-
-
-def _decide_value(path: str, began: tuple[Any, Any], o: Any, t: Any, choice: Choice) -> Decision | None:
-    if t in (o, began[1]):
+        return Decision(path, "set", o, t, choice.values[path])
+    if t in (o, their_beginning):
         return None
-    if o == began[0]:
+    if o == began:
         return Decision(path, "theirs", o, t, t)
     if choice.side:
         return Decision(path, choice.side, o, t, o if choice.side == "ours" else t)
@@ -121,27 +127,24 @@ def _decide_value(path: str, began: tuple[Any, Any], o: Any, t: Any, choice: Cho
 
 
 def _decide_counter(path: str, base: Base, ours: Session, theirs: Session) -> Decision | None:
-    """What theirs counted since it began is added."""
-    b, o, t = (unified_state.value_at(one.unified, path) for one in (base.theirs, ours, theirs))
-    both = unified_state.merged_counter(b, o, t)
+    """Add what theirs counted since it began."""
+    began, o, t = (_value_at(one, path) for one in (base.theirs, ours, theirs))
+    both = unified_state.merged_counter(began, o, t)
     return None if both == o else Decision(path, "add", o, t, both)
 
 
 def _decide_memory(base: Base, ours: Session, theirs: Session, choice: Choice) -> list[Decision]:
-    """A decision for each key of the working memory that both changed, and one for all of it if ours changes."""
+    """Return a decision for each key of the working memory that both changed, and one for all of it if ours changes."""
     mine, other = ours.unified.working_memory, theirs.unified.working_memory
-    if not other and not mine:
-        return []
     began = base.ours.unified.working_memory, base.theirs.unified.working_memory
     both, keys = unified_state.merged_memory(began, mine, other)
-    found = list[Decision]()
+    decisions = list[Decision]()
     for key in keys:
         o, t = mine.get(key), other.get(key)
-        action: Action = choice.side or "conflict"
-        value = {"ours": o, "theirs": t}.get(action)
-        found.append(Decision(f"{unified_state.MEMORY}.{key}", action, o, t, value))
+        value = {"ours": o, "theirs": t}.get(choice.side)
+        decisions.append(Decision(f"{unified_state.MEMORY}.{key}", choice.side or "conflict", o, t, value))
     if choice.side == "theirs":
         both = unified_state.memory_with_theirs(both, other, keys)
     if not unified_state.is_same_json(both, mine):
-        found.append(Decision(unified_state.MEMORY, "unite", dict(mine), dict(other), both))
-    return found
+        decisions.append(Decision(unified_state.MEMORY, "unite", dict(mine), dict(other), both))
+    return decisions

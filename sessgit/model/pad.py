@@ -14,6 +14,7 @@ from typing import Any
 
 from sessgit.errors import AmbiguousError, NotFoundError
 from sessgit.model import canonical, ids
+from sessgit.model.stored_fields import Rate, read_field, string
 
 MARKERS = ("insight", "evidence", "risk", "counter", "pattern", "question")
 """What is noted as it turns up."""
@@ -76,12 +77,12 @@ class Entry:
     answer: str = ""
     form: str = ""
     version: int = 0
-    value: float | None = None
+    value: Rate | None = None
     line: bytes = b""
 
     @property
     def is_open(self) -> bool:
-        """Whether it is of a kind that can be resolved, and is not."""
+        """Return whether it is of a kind that can be resolved, and is not."""
         return self.kind in RESOLVABLE and not self.resolved
 
 
@@ -93,7 +94,7 @@ class Pad:
     passed: int = 0
 
     def of(self, *kinds: str) -> list[Entry]:
-        """The entries of these kinds, in their order."""
+        """Return the entries of these kinds, in their order."""
         return [entry for entry in self.entries if entry.kind in kinds]
 
 
@@ -101,8 +102,9 @@ class Pad:
 
 
 def read_pad(lists: Lists) -> Pad:
-    """The entries of the lists. Of several with one id the settled one counts, and those that say otherwise do not."""
-    found, passed = dict[str, Entry](), 0
+    """Return the entries of the lists. Of several with one id the settled one counts, and those that say otherwise
+    do not."""
+    entries, passed = dict[str, Entry](), 0
     for kind, name in LISTS.items():
         lines = split_list(lists.get(name, b""))
         if len(lists.get(name, b"")) > _LARGEST_READ:
@@ -110,16 +112,16 @@ def read_pad(lists: Lists) -> Pad:
             continue
         for number, line in enumerate(lines):
             entry = parse_entry(kind, line) if number < _MOST_READ else None
-            known = found.get(entry.id) if entry else None
+            known = entries.get(entry.id) if entry else None
             if entry is None or (known and _entry_key(known) != _entry_key(entry)):
                 passed += 1
             elif known is None or (entry.resolved, entry.line) > (known.resolved, known.line):
-                found[entry.id] = entry
-    return Pad(tuple(found.values()), passed)
+                entries[entry.id] = entry
+    return Pad(tuple(entries.values()), passed)
 
 
 def parse_entry(kind: str, line: bytes) -> Entry | None:
-    """The entry that a line of the kind's list holds, or None."""
+    """Return the entry that a line of the kind's list holds, or None."""
     if len(line) > _LONGEST_LINE:
         return None
     try:
@@ -128,47 +130,43 @@ def parse_entry(kind: str, line: bytes) -> Entry | None:
         return None
     if not isinstance(data, dict) or data.get("kind") != kind:
         return None
-    ident, text, time, session = (data.get(key) for key in ("id", "text", "time", "session"))
-    if not all(isinstance(value, str) for value in (ident, text, time, session)):
-        return None
-    entry = Entry(str(ident), kind, str(text), str(time), str(session), line=line)
-    if (
-        not _ID_PATTERN.fullmatch(entry.id)
-        or not _SESSION_PATTERN.fullmatch(entry.session)
-        or canonical.seconds(entry.time) is None
-    ):
-        return None
-    done, value = data.get("resolved"), data.get("value")
-    done = done if isinstance(done, dict) and kind in RESOLVABLE else {}
-    entry = replace(
-        entry,
-        turn=_int_or_none(data.get("turn"), 1 << 31),
-        cycle=_int_or_none(data.get("cycle"), LATEST_CYCLE) or 1,
-        source=_str_or_empty(data.get("source")),
-        between=tuple(
-            one for one in _list_or_empty(data.get("between")) if isinstance(one, str) and _ID_PATTERN.fullmatch(one)
-        ),
-        resolved=_str_or_empty(done.get("time"))
-        if canonical.seconds(_str_or_empty(done.get("time"))) is not None
-        else "",
-        answer=_str_or_empty(done.get("text")),
-        form=_str_or_empty(data.get("pass")) if data.get("pass") in PASSES else "",
-        version=_int_or_none(data.get("version"), 1 << 31) or 0,
-        value=float(value) if type(value) in (int, float) and 0 <= value <= 1 else None,  # type: ignore[operator, arg-type]
+    settled = data.get("resolved") if kind in RESOLVABLE else None
+    resolved, answer = (string(settled, key) for key in ("time", "text"))
+    entry = Entry(
+        string(data, "id"),
+        kind,
+        string(data, "text"),
+        string(data, "time"),
+        string(data, "session"),
+        turn=_count(data.get("turn"), 1 << 31),
+        cycle=_count(data.get("cycle"), LATEST_CYCLE) or 1,
+        source=string(data, "source"),
+        between=tuple(filter(_is_id, between)) if isinstance(between := data.get("between"), list) else (),
+        resolved=resolved if canonical.seconds(resolved) is not None else "",
+        answer=answer,
+        form=form if (form := string(data, "pass")) in PASSES else "",
+        version=_count(data.get("version"), 1 << 31) or 0,
+        value=read_field(Entry, "value", data.get("value")),
+        line=line,
     )
-    is_whole = (entry.text.strip() or kind in ("confidence", "cycle")) and (kind != "confidence") == (
-        entry.value is None
+    is_whole = (
+        isinstance(data.get("text"), str)
+        and _is_id(entry.id)
+        and _SESSION_PATTERN.fullmatch(entry.session)
+        and canonical.seconds(entry.time) is not None
+        and (entry.text.strip() or kind in ("confidence", "cycle"))
+        and (kind == "confidence") == (entry.value is not None)
     )
     return entry if is_whole else None
 
 
 def entry_with_line(entry: Entry) -> Entry:
-    """The entry with its line, and with an id where it has none: a function of what is said.
+    """Return the entry with its line, and with an id if it has none: a function of what is said.
 
     What its old line held besides is kept.
     """
-    said = (entry.kind, entry.session, entry.time, entry.text, entry.cycle, entry.value)
-    entry = replace(entry, id=entry.id or hashlib.sha256(canonical.compact(said)).hexdigest()[:8])
+    content = (entry.kind, entry.session, entry.time, entry.text, entry.cycle, entry.value)
+    entry = replace(entry, id=entry.id or hashlib.sha256(canonical.compact(content)).hexdigest()[:8])
     optional = {
         "turn": entry.turn, "source": entry.source or None, "between": list(entry.between) or None,
         "pass": entry.form or None, "version": entry.version or None, "value": entry.value,
@@ -181,38 +179,38 @@ def entry_with_line(entry: Entry) -> Entry:
 
 
 def add_entry(lists: Lists, entry: Entry) -> dict[str, bytes]:
-    """The lists with an entry more."""
+    """Return the lists with an entry more."""
     name = LISTS[entry.kind]
     return {**lists, name: join_list([*split_list(lists.get(name, b"")), entry.line])}
 
 
 def replace_entries(lists: Lists, changes: Iterable[tuple[Entry, Entry | None]]) -> dict[str, bytes]:
-    """The lists with other entries, or none, in the place of some."""
+    """Return the lists with other entries, or none, in the place of some."""
     by_list = dict[str, dict[str, tuple[Entry, Entry | None]]]()
     for old, new in changes:
         by_list.setdefault(old.kind, {})[old.id] = (old, new)
     out = dict(lists)
-    for kind, wanted in by_list.items():
-        lines, done = list[bytes](), set[str]()
+    for kind, replacements in by_list.items():
+        lines, replaced = list[bytes](), set[str]()
         for line in split_list(lists.get(LISTS[kind], b"")):
             entry = parse_entry(kind, line)
-            change = wanted.get(entry.id) if entry else None
+            change = replacements.get(entry.id) if entry else None
             if entry is None or change is None or _entry_key(entry) != _entry_key(change[0]):
                 lines.append(line)
-            elif change[1] is not None and entry.id not in done:
+            elif change[1] is not None and entry.id not in replaced:
                 lines.append(change[1].line)
-                done.add(entry.id)
+                replaced.add(entry.id)
         out[LISTS[kind]] = join_list(lines)
     return out
 
 
 def split_list(data: bytes) -> list[bytes]:
-    """The lines of a list, without those that hold nothing."""
+    """Return the lines of a list, without those that hold nothing."""
     return [line for line in data.split(b"\n") if line]
 
 
 def join_list(lines: Iterable[bytes]) -> bytes:
-    """Lines as one list holds them, each with its newline."""
+    """Return lines as one list holds them, each with its newline."""
     return b"".join(line + b"\n" for line in lines)
 
 
@@ -223,8 +221,8 @@ def merge_lists(
     ours: Sequence[bytes],
     theirs: Sequence[bytes],
 ) -> list[bytes]:
-    """The lines of ours in the list of that name, and then those of theirs that it lacks, but for those that one side
-    took away since its beginning and the other only kept.
+    """Return the lines of ours in the list of that name, and then those of theirs that it lacks, but for those that
+    one side took away since its beginning and the other only kept.
 
     As sets, both ways of it are the same. An entry is nothing that two sides begin to have each by itself.
     """
@@ -239,14 +237,14 @@ def merge_lists(
 
 
 def shown_ids(pad: Pad) -> dict[str, str]:
-    """As much of each id as tells it from all others: four digits at least."""
+    """Return as much of each id as tells it from all others: four digits at least."""
     every = sorted(entry.id for entry in pad.entries)
-    beside = zip(["", *every], every, [*every[1:], ""], strict=False)
-    return {one: ids.shortest_unique(one, (before, after), _SHORTEST_ID) for before, one, after in beside}
+    neighbours = zip(["", *every], every, [*every[1:], ""], strict=False)
+    return {one: ids.shortest_unique(one, (before, after), _SHORTEST_ID) for before, one, after in neighbours}
 
 
 def find_entry(pad: Pad, prefix: str) -> Entry:
-    """The entry whose id begins so; raises NotFoundError or AmbiguousError."""
+    """Return the entry whose id begins so; raises NotFoundError or AmbiguousError."""
     matching = [entry for entry in pad.entries if prefix and entry.id.startswith(prefix.lower())]
     if not matching:
         raise NotFoundError(
@@ -259,23 +257,23 @@ def find_entry(pad: Pad, prefix: str) -> Entry:
 
 
 def text_key(text: str) -> str:
-    """What two equal texts have in common: their words."""
+    """Return what two equal texts have in common: their words."""
     return " ".join(text.split())
 
 
 def current_cycle(pad: Pad, session: str) -> int:
-    """The cycle that a session is in, from 1."""
+    """Return the cycle that a session is in, from 1."""
     return max((entry.cycle for entry in pad.entries if entry.session == session), default=1)
 
 
 def confidence_history(pad: Pad, session: str, now: float | None) -> list[float]:
-    """How sure a session's result was, from the first time that it was said to now."""
+    """Return how sure a session's result was, from the first time that it was said to now."""
     values = [entry.value for entry in pad.of("confidence") if entry.session == session and entry.value is not None]
     return values if now is None or values[-1:] == [now] else [*values, now]
 
 
 def gains_by_cycle(pad: Pad, session: str) -> list[int]:
-    """How much each cycle of a session found that none had found before, the first cycle first."""
+    """Return how much each cycle of a session found that none had found before, the first cycle first."""
     first = dict[tuple[str, str], int]()
     for entry in pad.of(*COUNTED):
         if entry.session == session:
@@ -288,29 +286,29 @@ def gains_by_cycle(pad: Pad, session: str) -> list[int]:
 
 
 def finished_gains(pad: Pad, session: str) -> list[int]:
-    """The same of the cycles that can be judged: the current one only once there is a pass in it."""
+    """Return the same of the cycles that can be judged: the current one only once there is a pass in it."""
     now = current_cycle(pad, session)
     passed = any(entry.session == session and entry.cycle == now for entry in pad.of("pass"))
     return gains_by_cycle(pad, session)[: now if passed else now - 1]
 
 
 def has_diminishing_returns(pad: Pad, session: str) -> bool:
-    """Whether returns diminish: each of the last two cycles found a quarter of the best one's at most."""
-    found = finished_gains(pad, session)
-    return len(found) > 1 and all(_LITTLE_GAIN_FACTOR * number <= max(found) for number in found[-2:])
+    """Return whether returns diminish: each of the last two cycles found a quarter of the best one's at most."""
+    gains = finished_gains(pad, session)
+    return len(gains) > 1 and all(_LITTLE_GAIN_FACTOR * number <= max(gains) for number in gains[-2:])
 
 
 # Less
 
 
 def inherited_lists(lists: Lists) -> dict[str, bytes]:
-    """What a session that leaves another one takes over: thesis, claims, open tensions, and what is no entry."""
+    """Return what a session that leaves another one takes over: thesis, claims, open tensions, and what is no entry."""
     gone = {entry.id for entry in read_pad(lists).entries if entry.kind not in INHERITED or entry.resolved}
     out = dict(lists)
     for kind, name in LISTS.items():
         if name in lists:
-            found = ((line, parse_entry(kind, line)) for line in split_list(lists[name]))
-            out[name] = join_list(line for line, entry in found if entry is None or entry.id not in gone)
+            lines = ((line, parse_entry(kind, line)) for line in split_list(lists[name]))
+            out[name] = join_list(line for line, entry in lines if entry is None or entry.id not in gone)
     return out
 
 
@@ -324,7 +322,7 @@ class CompactedPad:
 
 
 def compact_lists(lists: Lists) -> CompactedPad:
-    """Unites entries of one kind with equal texts, and leaves out passes older than two cycles.
+    """Unite entries of one kind with equal texts, and leaves out passes older than two cycles.
 
     The one said first stays, with the source, the answer and the claims of all.
     """
@@ -333,22 +331,22 @@ def compact_lists(lists: Lists) -> CompactedPad:
     for entry in pad.of(*DOUBLED):
         groups.setdefault((entry.kind, text_key(entry.text)), []).append(entry)
     ordered = [sorted(group, key=lambda one: (canonical.seconds(one.time), one.id)) for group in groups.values()]
-    stands = {entry.id: group[0].id for group in ordered for entry in group}
+    united = {entry.id: group[0].id for group in ordered for entry in group}
     doubles = [entry for group in ordered for entry in group[1:]]
     passes = [one for one in pad.of("pass") if current_cycle(pad, one.session) - one.cycle > _KEPT_CYCLES]
     changes: list[tuple[Entry, Entry | None]] = [(entry, None) for entry in (*doubles, *passes)]
-    changes += [(group[0], _merge_entries(group, stands)) for group in ordered]
+    changes += [(group[0], _merge_entries(group, united)) for group in ordered]
     return CompactedPad(replace_entries(lists, changes), tuple(doubles), tuple(passes))
 
 
-def _merge_entries(group: Sequence[Entry], stands: Mapping[str, str]) -> Entry:
-    """The first entry of some that say the same, with what the others say besides."""
+def _merge_entries(group: Sequence[Entry], united: Mapping[str, str]) -> Entry:
+    """Return the first entry of some that say the same, with what the others say besides."""
     first = group[0]
     settled = min((one for one in group if one.resolved), key=lambda one: (one.resolved, one.id), default=first)
     both = replace(
         first,
         source=next((one.source for one in group if one.source), ""),
-        between=tuple(dict.fromkeys(stands.get(ref, ref) for one in group for ref in one.between)),
+        between=tuple(dict.fromkeys(united.get(ref, ref) for one in group for ref in one.between)),
         resolved=settled.resolved,
         answer=settled.answer,
     )
@@ -359,13 +357,9 @@ def _entry_key(entry: Entry) -> tuple[str, str, str]:
     return entry.kind, entry.session, entry.text
 
 
-def _int_or_none(value: object, most: int) -> int | None:
+def _count(value: object, most: int) -> int | None:
     return value if type(value) is int and 0 <= value <= most else None
 
 
-def _str_or_empty(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _list_or_empty(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _is_id(value: object) -> bool:
+    return isinstance(value, str) and _ID_PATTERN.fullmatch(value) is not None

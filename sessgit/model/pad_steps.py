@@ -33,7 +33,7 @@ class Step:
 
 
 def check_stage(before: str, after: str) -> None:
-    """Raises UsageError where a stage is left out; going back is free."""
+    """Raise UsageError where a stage is left out; going back is free."""
     place = STAGES.index(before) if before in STAGES else 0
     if STAGES.index(after) > place + 1:
         raise UsageError(
@@ -43,7 +43,7 @@ def check_stage(before: str, after: str) -> None:
 
 
 def next_step(pad: Pad, session: str, stage: str, confidence: float | None) -> Step:
-    """What the stage and what is on the pad suggest."""
+    """Return what the stage and what is on the pad suggest."""
     if stage == "shaping":
         return _shaping_step(pad)
     if stage == "critiquing":
@@ -97,9 +97,9 @@ def _synthesized_step(pad: Pad) -> Step:
 
 
 def pad_brief(pad: Pad, session: str, title: str, stage: str, confidence: float | None) -> str:
-    """What a conversation that goes on should know; ``""`` where nothing is on the pad.
+    """Return what a conversation that goes on should know; "" where nothing is on the pad.
 
-    It is safe to be a prompt whoever wrote the pad: it has a bounded length and no control characters, does not begin
+    It is safe to be a prompt, whatever the pad says: it has a bounded length and no control characters, does not begin
     as a command of the client, and names no file in the way that makes the client read it.
     """
     if not pad.entries:
@@ -124,12 +124,12 @@ def pad_brief(pad: Pad, session: str, title: str, stage: str, confidence: float 
 
 def _status_line(pad: Pad, session: str, stage: str, confidence: float | None) -> str:
     cycle = pads.current_cycle(pad, session)
-    said = [
+    parts = [
         f"stage {canonical.one_line(stage, 40)}" if stage else "",
         f"cycle {cycle}" if cycle > 1 else "",
         "" if confidence is None else f"confidence {confidence:g}",
     ]
-    line = ", ".join(part for part in said if part)
+    line = ", ".join(part for part in parts if part)
     return f"Current state: {line}." if line else ""
 
 

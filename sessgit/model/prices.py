@@ -1,10 +1,10 @@
 """What tokens cost, in US dollars.
 
 The table holds list prices for a million tokens as the vendor's model and pricing pages gave them in October 2026:
-input, output, reading from the cache, writing to it for five minutes. Those of Opus 5.5 are also what the client
-itself computes in its `cost-state` lines. What the pages price apart is not told apart here: writing for an hour, a
-long prompt, fast mode, batches. Prices change; `prices` in the configuration wins over the table, and a model that
-neither knows costs nothing that could be told.
+input, output, reading from the cache, writing to it for five minutes. Those of Opus 5.5 are also what the client itself
+computes in its `cost-state` lines. It does not distinguish what the pages price separately: writing for an hour, a long
+prompt, fast mode, batches. Prices change; `prices` in the configuration wins over the table, and a model that neither
+knows has no known cost.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _FAMILIES = (
 
 
 def model_price(model: str, overrides: Mapping[str, Price]) -> Price | None:
-    """The price of a model: an override of just that name, of a beginning of it, or the table's; None if unknown."""
+    """Return the price of a model: an override of just that name, of a beginning of it, or the table's; None if
+    unknown."""
     if model in overrides:
         return overrides[model]
     own = sorted((name for name in overrides if model.startswith(name)), key=len)
@@ -47,7 +48,7 @@ def model_price(model: str, overrides: Mapping[str, Price]) -> Price | None:
 
 
 def token_cost(tokens: Mapping[str, Tokens], overrides: Mapping[str, Price]) -> float | None:
-    """What the tokens cost, or None where the price of one of the models is not known."""
+    """Return what the tokens cost, or None where the price of one of the models is not known."""
     total = 0.0
     for model, counts in tokens.items():
         price = model_price(model, overrides)

@@ -14,8 +14,8 @@ from typing import Any, Literal, get_args
 
 from sessgit.errors import UsageError
 from sessgit.model import canonical
+from sessgit.model.stored_fields import CellType
 
-CellType = Literal["repl", "tool", "llm_call", "map_reduce", "verification"]
 TYPES: tuple[str, ...] = get_args(CellType)
 CELL_ID = re.compile(r"cell_[a-z0-9]{8}")
 LONGEST_NAME = 200
@@ -63,7 +63,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether it ended without an error."""
+        """Return whether it ended without an error."""
         return self.error is None
 
 
@@ -119,7 +119,7 @@ class GivenTurn:
     """A turn that a program gives as a whole: a prompt, what was done about it in its order, and the answer.
 
     `time` is of the prompt and `ended` of the answer, in seconds since 1970, None where they are not known. `key` is
-    the prompt's uuid where it has one already. `tokens` are by kind, as `input` and `output`, of the answer's model.
+    the prompt's uuid if it has one already. `tokens` are by kind, as `input` and `output`, of the answer's model.
     """
 
     prompt: str
@@ -133,13 +133,13 @@ class GivenTurn:
 
 
 def check_task(task: Task) -> Task:
-    """The task; raises UsageError that says what of it is wrong."""
+    """Return the task; raises UsageError that says what of it is wrong."""
     if task.type not in TYPES:
         raise UsageError(
             f"there are no cells of type “{_shown_value(task.type)}”", f"A type is one of {', '.join(TYPES)}."
         )
-    for what, said in (("operation", task.operation), ("source", task.source)):
-        if not isinstance(said, str) or len(said) > LONGEST_NAME or not canonical.is_printable(said):
+    for what, value in (("operation", task.operation), ("source", task.source)):
+        if not isinstance(value, str) or len(value) > LONGEST_NAME or not canonical.is_printable(value):
             raise UsageError(
                 f"the {what} of a cell must be one line of at most {LONGEST_NAME} characters", _NOTHING_RECORDED
             )
@@ -162,7 +162,7 @@ def check_task(task: Task) -> Task:
 
 
 def to_json_line(value: Any, what: str) -> str:
-    """The value in JSON on one line; raises UsageError where it is none."""
+    """Return the value in JSON on one line; raises UsageError where it is none."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:

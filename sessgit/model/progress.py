@@ -1,4 +1,4 @@
-"""How far work is that somebody may wait for."""
+"""The progress of work that a user waits for."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ Progress = Callable[[int, int], None]
 
 
 def no_progress(done: int, total: int) -> None:
-    """For work that nobody watches."""
+    """Ignore the progress."""

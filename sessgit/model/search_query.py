@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -23,7 +24,7 @@ _SINGLE_CHAR_WORDS = (
 _TERM_PATTERN = re.compile(r'(-?)(?:"([^"]*)(?:"|$)(\*?)|([^\s"]+))')
 _WORD_PATTERN = re.compile(r"[^\W_]+")
 _BEFORE, _AFTER = f"(?<![^\\W_{_SINGLE_CHAR_WORDS}])", f"(?![^\\W_{_SINGLE_CHAR_WORDS}])"
-_SYNTAX_HINT = 'Words are all to be found; "a phrase", beginn*, -without and this OR that work too.'
+_SYNTAX_HINT = 'All words must match; "a phrase", begin*, -without and this OR that work too.'
 
 Span = tuple[int, int]
 """A part of a text, from its first character to behind its last."""
@@ -46,16 +47,16 @@ class Query:
 
     @property
     def terms(self) -> list[Term]:
-        """All terms that may be there."""
+        """Return all terms that may be there."""
         return [term for group in self.groups for term in group]
 
     @cached_property
     def patterns(self) -> list[re.Pattern[str]]:
-        """For each of the terms what finds it in a folded text."""
+        """Return for each of the terms what finds it in a folded text."""
         return [re.compile(pattern) for pattern in map(_term_pattern, self.terms) if pattern]
 
     def found(self, text: str) -> list[Span]:
-        """Where the text holds the terms, from left to right; of those that overlap the first one."""
+        """Return where the text holds the terms, from left to right; of those that overlap the first one."""
         spans = sorted(match.span() for pattern in self.patterns for match in pattern.finditer(fold_text(text)))
         out: list[Span] = []
         for span in spans:
@@ -64,7 +65,7 @@ class Query:
         return out
 
     def fits(self, texts: Sequence[str]) -> bool:
-        """Whether these texts together have a term of each group, and none of them one of `without`."""
+        """Return whether these texts together have a term of each group, and none of them one of `without`."""
         whole = fold_text("\n".join(texts))
 
         def holds(term: Term) -> bool:
@@ -76,13 +77,13 @@ class Query:
         return all(any(map(holds, group)) for group in self.groups) and not any(map(holds, self.without))
 
     def held(self, text: str) -> int:
-        """How many of the terms the text holds."""
+        """Return how many of the terms the text holds."""
         folded = fold_text(text)
         return sum(pattern.search(folded) is not None for pattern in self.patterns)
 
 
 def parse_query(text: str) -> Query:
-    """The query that a person typed. Raises UsageError where it has no word to look for, or too many."""
+    """Return the query that a person typed. Raises UsageError where it has no word to look for, or too many."""
     groups: list[list[Term]] = []
     without: list[Term] = []
     either = False
@@ -109,18 +110,18 @@ def parse_query(text: str) -> Query:
 
 
 def space_single_char_words(text: str) -> str:
-    """The text with spaces around each character that is a word of its own."""
+    """Return the text with spaces around each character that is a word of its own."""
     return text if text.isascii() else _single_char_pattern().sub(r" \g<0> ", text)
 
 
 @cache
 def _single_char_pattern() -> re.Pattern[str]:
-    """Finds such a character: compiled when a text is not plain ASCII, since that takes as long as to record a turn."""
+    """Find such a character: compiled when a text is not plain ASCII, since that takes as long as to record a turn."""
     return re.compile(f"[{_SINGLE_CHAR_WORDS}]")
 
 
 def fold_text(text: str) -> str:
-    """The text in small letters without accents, character by character: places in it are those in the text."""
+    """Return the text in small letters without accents, character by character: places in it are those in the text."""
     if text.isascii():
         return text.lower()
     return "".join(map(_fold_char, text))
@@ -137,7 +138,7 @@ def _fold_char(char: str) -> str:
 
 @cache
 def _prepare_term(term: Term) -> tuple[list[str], str]:
-    """The words of a term, each of which a text must hold, and what finds the term in a folded text."""
+    """Return the words of a term, each of which a text must hold, and what finds the term in a folded text."""
     return _WORD_PATTERN.findall(space_single_char_words(fold_text(term.text))), _term_pattern(term)
 
 
@@ -165,7 +166,7 @@ class Snippet:
 
 
 def make_snippet(text: str, query: Query, length: int) -> Snippet:
-    """About `length` characters of a text around the place that holds most of the query; where nothing is found,
+    """Return about `length` characters of a text around the place that holds most of the query; where nothing is found,
     its beginning. Control characters are made harmless."""
     spans = query.found(text)
     start = _snippet_start(text, spans, length)
@@ -186,10 +187,12 @@ def make_snippet(text: str, query: Query, length: int) -> Snippet:
 
 
 def _snippet_start(text: str, spans: Sequence[Span], length: int) -> int:
-    """Where to begin: a little before the match from which on most matches fit, at the start of a word."""
+    """Return where to begin: a little before the match from which on most matches fit, at the start of a word."""
     if not spans or len(text) <= length:
         return 0
-    best = max(spans[:500], key=lambda span: sum(span[0] <= a and b <= span[0] + length * 3 // 4 for a, b in spans))
+    ends = [end for _, end in spans]
+    matching = [bisect_right(ends, first + length * 3 // 4) - n for n, (first, _) in enumerate(spans[:500])]
+    best = spans[matching.index(max(matching))]
     start = max(0, best[0] - length // 4)
     if start:
         space = re.compile(r"\s+").search(text, start, best[0])

@@ -15,14 +15,12 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """A line of a copy: its digest, what it says of itself, and its number in the copy that it is read from."""
+    """A line of a copy: its digest, its uuid, its parent's uuid and its time."""
 
-    digest: bytes
+    digest: str
     uuid: str
     parent: str
     time: str
-    copy: int
-    number: int
 
 
 @dataclass(frozen=True)
@@ -38,16 +36,17 @@ class Copy:
 
     @cached_property
     def uuids(self) -> frozenset[str]:
-        """The uuids of its lines."""
+        """Return the uuids of its lines."""
         return frozenset(row.uuid for row in self.rows if row.uuid)
 
     @cached_property
     def rank(self) -> tuple[str, int, bool, int, bytes]:
-        """The higher one of two copies is the newer: by the latest time in it, then by its length, then by its hash.
+        """Return the higher one of two copies is the newer: by the latest time in it, then by its length, then by
+        its hash.
 
         A copy that holds another one never ranks below it.
         """
-        digest = hashlib.sha256(b"".join(row.digest for row in self.rows) + self.rest).digest()
+        digest = hashlib.sha256("".join(row.digest for row in self.rows).encode() + self.rest).digest()
         latest = max((row.time for row in self.rows), default="")
         return latest, len(self.rows), not self.unended, len(self.rest), digest
 
@@ -57,9 +56,10 @@ class Copy:
         return next((row for row in self.rows if row.uuid), None)
 
     @cached_property
-    def first_time(self) -> str:
-        """The first time in it."""
-        return next((row.time for row in self.rows if row.time), "")
+    def times(self) -> tuple[str, str]:
+        """Return the first and the last time in it."""
+        times = [row.time for row in self.rows if row.time] or [""]
+        return times[0], times[-1]
 
 
 Version = tuple[Copy, ...]
@@ -69,7 +69,7 @@ Version = tuple[Copy, ...]
 def contains_lines(copy: Copy, other: Copy) -> bool:
     """Return whether all lines of the other one are lines of the copy, in the same order."""
     rows = iter(copy.rows)
-    if not all(any(row.digest == held.digest for held in rows) for row in other.rows):
+    if not all(any(row.digest == line.digest for line in rows) for row in other.rows):
         return False
     if next(rows, None) is not None:
         return True
@@ -78,12 +78,12 @@ def contains_lines(copy: Copy, other: Copy) -> bool:
 
 def versions(copies: Iterable[Copy]) -> list[Version]:
     """Return the versions that the copies make, the newest first."""
-    left, found = _join_overlapping(_maximal_copies(copies)), list[Version]()
+    left, joined = _join_overlapping(maximal_copies(copies)), list[Version]()
     while left:
         version = _newest_version(left)
-        found.append(tuple(_copies_in_order(version)))
+        joined.append(tuple(_copies_in_order(version)))
         left = [copy for copy in left if copy not in version]
-    return found
+    return joined
 
 
 def rows_of(version: Version) -> list[Row]:
@@ -91,20 +91,20 @@ def rows_of(version: Version) -> list[Row]:
     return [row for copy in version for row in copy.rows]
 
 
-def _maximal_copies(copies: Iterable[Copy]) -> list[Copy]:
+def maximal_copies(copies: Iterable[Copy]) -> list[Copy]:
     """Return the copies that no other one holds, the newest first."""
-    found: list[Copy] = []
+    maximal: list[Copy] = []
     for copy in sorted(copies, key=lambda copy: copy.rank, reverse=True):
-        if not any(contains_lines(other, copy) for other in found):
-            found.append(copy)
-    return found
+        if not any(contains_lines(other, copy) for other in maximal):
+            maximal.append(copy)
+    return maximal
 
 
 def _join_overlapping(copies: list[Copy]) -> list[Copy]:
     """Return the copies with one in the place of any two that overlap."""
     for one, other in permutations(copies, 2):
         if (whole := _overlap(one, other)) is not None:
-            return _join_overlapping(_maximal_copies([whole, *(copy for copy in copies if copy not in (one, other))]))
+            return _join_overlapping(maximal_copies([whole, *(copy for copy in copies if copy not in (one, other))]))
     return copies
 
 
@@ -124,32 +124,38 @@ def _overlap(copy: Copy, other: Copy) -> Copy | None:
 
 def _newest_version(copies: Sequence[Copy]) -> list[Copy]:
     """Return the newest copy and those that it continues or that continue it; `copies` are in order of age."""
-    found = [copies[0]]
+    version = [copies[0]]
     waiting = list(copies[1:])
-    while (more := next((copy for copy in waiting if _can_join_version(copy, found)), None)) is not None:
-        found.append(more)
+    while (more := next((copy for copy in waiting if _can_join_version(copy, version)), None)) is not None:
+        version.append(more)
         waiting.remove(more)
-    return found
+    return version
 
 
 def _can_join_version(copy: Copy, version: Collection[Copy]) -> bool:
-    """Return whether a copy has no line with a uuid that the version has, and one of them continues the other."""
-    if any(copy.uuids & other.uuids for other in version):
-        return False
+    """Return whether a copy was written before or after each one of the version, shares no uuid with them, and
+    continues one of them or is continued by it.
+
+    A copy from the middle of another's time is a piece of an older file, even if its first line continues it.
+    """
+    for other in version:
+        (first, last), (other_first, other_last) = copy.times, other.times
+        if copy.uuids & other.uuids or (other_first < last and first < other_last):
+            return False
     return any(_continues(copy, other) or _continues(other, copy) for other in version)
 
 
 def _continues(copy: Copy, other: Copy) -> bool:
-    """Return whether the first line of the copy hangs on a line of the other one."""
+    """Return whether the first line of the copy follows a line of the other one."""
     return copy.first is not None and copy.first.parent in other.uuids
 
 
 def _copies_in_order(version: Collection[Copy]) -> list[Copy]:
-    """Return the copies so that each stands behind the one that it continues, else by when they began."""
-    waiting = sorted(version, key=lambda copy: (copy.first_time, copy.rank))
-    found: list[Copy] = []
+    """Return the copies so that each comes after the one that it continues, else by when they began."""
+    waiting = sorted(version, key=lambda copy: (copy.times[0], copy.rank))
+    ordered: list[Copy] = []
     while waiting:
         free = (c for c in waiting if not any(_continues(c, other) for other in waiting if other is not c))
-        found.append(next(free, waiting[0]))
-        waiting.remove(found[-1])
-    return found
+        ordered.append(next(free, waiting[0]))
+        waiting.remove(ordered[-1])
+    return ordered

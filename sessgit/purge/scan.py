@@ -1,4 +1,4 @@
-"""What of a store holds values: objects, the files beside them, and where in conversations that is."""
+"""The parts of a store that hold values: objects, files next to the repository, and where in conversations."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from sessgit.agents.reader import opened
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import ids
+from sessgit.model.homes import Homes
 from sessgit.model.json_scan import decode_string, string_tokens
 from sessgit.model.progress import Progress
 from sessgit.redact import value_match
+from sessgit.redact.json_unescape import is_json
 from sessgit.redact.value_match import ValueMatcher
-from sessgit.store import layout, refs
+from sessgit.store import layout, object_scan, recorder_state, refs
 from sessgit.store.layout import StorePaths
-from sessgit.store.recorder import cursor
-from sessgit.store.secrets import objects
+from sessgit.store.objects import Entry
 from sessgit.store.store import Store
 
+T = TypeVar("T")
 _CHUNK_SIZE = 16 << 20
 _LONG_LINE = 24
 _TURN_PLACE_NAMES = {
@@ -34,12 +37,12 @@ _PLACE_NAMES = {
     layout.STATE: "its details",
 }  # fmt: skip
 _STORE_FILES = ("config", "config.toml", "hook", "key", "HEAD")
-"""What nobody but a person changes: a value in there is theirs to take out."""
+"""Files that only the user changes, so a value in there is theirs to remove."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionHit:
-    """A session that holds a value: in which turns, and in which places, in words."""
+    """A session that holds a value: in which turns, and in which places, as a person calls them."""
 
     session: str
     turns: tuple[int, ...]
@@ -48,7 +51,7 @@ class SessionHit:
 
 @dataclass
 class ScanResult:
-    """All objects that hold a value, and beginnings of values that stand at the ends of strings."""
+    """The objects that hold a value, the beginnings of values with which strings end, and the number of objects."""
 
     hits: set[str] = field(default_factory=set)
     beginnings: set[str] = field(default_factory=set)
@@ -56,9 +59,9 @@ class ScanResult:
 
 
 def scan_objects(store: Path, matcher: ValueMatcher, values: Collection[str], progress: Progress) -> ScanResult:
-    """Looks through all objects of the store, those too that no ref leads to."""
+    """Return what of the values all objects of the store hold, also those that no ref leads to."""
     seen = ScanResult()
-    for one in objects.all_objects(store, progress):
+    for one in object_scan.all_objects(store, progress):
         seen.objects += 1
         if matcher.holds(one.data):
             seen.hits.add(one.id)
@@ -68,40 +71,40 @@ def scan_objects(store: Path, matcher: ValueMatcher, values: Collection[str], pr
 
 
 def count_lines_apart(store: Path, matcher: ValueMatcher, values: Collection[str], progress: Progress) -> int:
-    """How many long lines of values that have several stand somewhere without the others: those are values of their
-    own."""
+    """Return how many long lines of values with several lines occur somewhere without the others: those are values of
+    their own."""
     lines = {line.strip() for value in values if "\n" in value.strip() for line in value.split("\n")}
     wanted = {json.dumps(line, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass") for line in lines}
     wanted = {line for line in wanted if len(line) >= _LONG_LINE}
-    found = set[bytes]()
-    for one in objects.all_objects(store, progress) if wanted else ():
-        if one.kind == "blob" and any(line in one.data for line in wanted - found):
+    apart = set[bytes]()
+    for one in object_scan.all_objects(store, progress) if wanted else ():
+        if one.kind == "blob" and any(line in one.data for line in wanted - apart):
             left = value_match.clean_lines(one.data, matcher)[0]
-            found |= {line for line in wanted if line in left}
-    return len(found)
+            apart |= {line for line in wanted if line in left}
+    return len(apart)
 
 
-def find_matches(store: Path, config: Path, wanted: re.Pattern[str], progress: Progress) -> set[str]:
-    """All that the expression matches in the strings and texts of a store, of what waits there to be recorded, of its
-    logs and tags, and of the client's files; what it matches is never empty."""
-    found = set[str]()
-    for one in objects.all_objects(store, progress):
+def find_matches(store: Path, homes: Homes, wanted: re.Pattern[str], progress: Progress) -> set[str]:
+    """Return what the expression matches in the strings and texts of a store, of its waiting events, logs and tags, and
+    of the client's files, without empty matches."""
+    matches = set[str]()
+    for one in object_scan.all_objects(store, progress):
         if one.kind == "tree":
             continue
         for text in file_texts(one.data):
-            found.update(match[0] for match in wanted.finditer(text) if match[0])
-    for text in _texts_outside(store, config):
-        # What is no UTF-8 stands there as marks of that, which nothing holds.
-        found.update(match[0] for match in wanted.finditer(text) if match[0] and "\ufffd" not in match[0])
-    return found
+            matches.update(match[0] for match in wanted.finditer(text) if match[0])
+    for text in _texts_outside(store, homes):
+        # Bytes that are not UTF-8 are read as replacement characters, which no file holds.
+        matches.update(match[0] for match in wanted.finditer(text) if match[0] and "\ufffd" not in match[0])
+    return matches
 
 
-def _texts_outside(store: Path, config: Path) -> Iterator[str]:
-    """The strings and texts of all that a purge changes or names besides objects."""
+def _texts_outside(store: Path, homes: Homes) -> Iterator[str]:
+    """Yield the strings and texts of all that a purge changes or names besides objects."""
     own = StorePaths(store)
     logs = (own.log, own.log.with_name(f"{own.log.name}.1"), own.latest, own.journal)
     waiting = (*own.spool.glob("*"), *own.state.glob("*.json"), *own.state.glob("*.append"))
-    for path in (*logs, *waiting, *all_client_files(config, own)):
+    for path in (*logs, *waiting, *all_client_files(homes, own)):
         yield from _texts_of_file(path)
     for path in own.state.glob("*.append"):
         yield from file_texts(_intent_data(path))
@@ -109,7 +112,7 @@ def _texts_outside(store: Path, config: Path) -> Iterator[str]:
 
 
 def _texts_of_file(path: Path) -> Iterator[str]:
-    """Those of a regular file of text, which is read in pieces of whole lines."""
+    """Yield those of a regular file of text, which is read in pieces of whole lines."""
     try:
         with opened(path) as source:
             rest = b""
@@ -122,9 +125,9 @@ def _texts_of_file(path: Path) -> Iterator[str]:
 
 
 def file_texts(data: bytes) -> Iterator[str]:
-    """The strings of the lines of a file that are JSON, and its other lines; the whole of a file without such lines."""
+    """Yield the strings of the lines of a file that are JSON; the whole text of a file without such lines."""
     lines = data.split(b"\n")
-    documents = [line for line in lines if line[:1] in (b"{", b"[", b'"') and value_match.is_json(line)]
+    documents = [line for line in lines if line[:1] in (b"{", b"[", b'"') and is_json(line)]
     if not documents:
         yield data.decode("utf-8", "replace")
     for line in documents:
@@ -134,51 +137,52 @@ def file_texts(data: bytes) -> Iterator[str]:
                 yield text
 
 
-def sessions_with_value(store: Store, holds: Callable[[str], bool], hits: Collection[str]) -> list[SessionHit]:
-    """The sessions whose branches hold a value now, and where; `holds` says of trees whether anything in them does."""
-    found: dict[str, tuple[set[int], set[str]]] = {}
+def tips(store: Store) -> Iterator[tuple[str, str]]:
+    """Yield the name and the tip of each branch of the store's sessions, archived ones too."""
     for ref, tip in refs.read_all(store.path).items():
         space, name = layout.split_ref(ref)
-        if space not in (layout.HEADS, layout.ARCHIVE) or ref != space + name:
+        if space in (layout.HEADS, layout.ARCHIVE) and ref == space + name:
+            yield name, tip
+
+
+def places_with_hits(store: Store, tip: str, hits: Callable[[Entry], T]) -> Iterator[tuple[int, str, T]]:
+    """Yield the turn, 0 for none, and the file or folder of each part of a commit with hits, and the hits; `hits`
+    returns those in and below an entry of a tree."""
+    for name, entry in store.repo.tree(store.commit(tip).tree).items():
+        if name != layout.TURNS:
+            if inside := hits(entry):
+                yield 0, name, inside
             continue
+        for group in filter(hits, store.repo.tree(entry[0]).values()):
+            for number, folder in store.repo.tree(group[0]).items():
+                if number.isdigit() and hits(folder):
+                    for part, inner in store.repo.tree(folder[0]).items():
+                        if inside := hits(inner):
+                            yield int(number), part, inside
+
+
+def sessions_with_value(store: Store, holds: Callable[[str], bool], hits: Collection[str]) -> list[SessionHit]:
+    """Return the sessions whose branches hold a value now, and where; `holds` returns whether anything in a tree
+    does."""
+    sessions: dict[str, tuple[set[int], set[str]]] = {}
+    for name, tip in tips(store):
         try:
-            turns, places = _hits_of_commit(store, tip, holds, hits)
+            parts = list(places_with_hits(store, tip, lambda entry: holds(entry[0]) if entry[1] else entry[0] in hits))
+            places = {(_TURN_PLACE_NAMES if turn else _PLACE_NAMES).get(part, "other files") for turn, part, _ in parts}
             for commit in store.repo.first_parents(tip):
                 if commit.id in hits and store.message(commit.id).get("Session") == layout.session_of(name):
                     places.add("commit subjects")
         except SessgitError:
             continue  # what cannot be read is none of a session's
-        if turns or places:
-            known = found.setdefault(layout.session_of(name), (set(), set()))
-            known[0].update(turns)
+        if places:
+            known = sessions.setdefault(layout.session_of(name), (set(), set()))
+            known[0].update(turn for turn, _, _ in parts if turn)
             known[1].update(places)
-    return [SessionHit(name, tuple(sorted(t)), tuple(sorted(p))) for name, (t, p) in sorted(found.items())]
-
-
-def _hits_of_commit(
-    store: Store, commit: str, holds: Callable[[str], bool], hits: Collection[str]
-) -> tuple[set[int], set[str]]:
-    def held(entry: tuple[str, bool]) -> bool:
-        return holds(entry[0]) if entry[1] else entry[0] in hits
-
-    turns, places = set[int](), set[str]()
-    for name, entry in store.repo.tree(store.commit(commit).tree).items():
-        if not held(entry):
-            continue
-        if name != layout.TURNS:
-            places.add(_PLACE_NAMES.get(name, "other files"))
-            continue
-        for group in filter(held, store.repo.tree(entry[0]).values()):
-            for number, folder in store.repo.tree(group[0]).items():
-                if held(folder) and number.isdigit():
-                    turns.add(int(number))
-                    parts = store.repo.tree(folder[0]).items()
-                    places |= {_TURN_PLACE_NAMES.get(part, "other files") for part, inner in parts if held(inner)}
-    return turns, places
+    return [SessionHit(name, tuple(sorted(t)), tuple(sorted(p))) for name, (t, p) in sorted(sessions.items())]
 
 
 def check_settings(store: Path, matcher: ValueMatcher) -> None:
-    """Raises ConflictError where a file holds a value that only a person can say otherwise, or a session's id does."""
+    """Raise ConflictError if a file that only the user changes holds a value, or a session's id does."""
     for name in _STORE_FILES:
         path = store / name
         if path.is_file() and matcher.holds(path.read_bytes()):
@@ -216,25 +220,26 @@ def _intent_data(path: Path) -> bytes:
 
 
 def files_with_value(folder: Path, matcher: ValueMatcher, leave: Iterable[Path] = ()) -> Iterator[Path]:
-    """The regular files below a folder that hold a value, or whose names do; those below `leave` are passed over."""
+    """Return the regular files below a folder that hold a value, or whose names do, without those below `leave`."""
     return (path for path in _files_below(folder, leave) if _name_or_content_holds(path, matcher))
 
 
-def client_files(config: Path, beside: StorePaths, matcher: ValueMatcher) -> Iterator[Path]:
-    """The client's files that hold a value, or whose names do."""
-    return (path for path in all_client_files(config, beside) if _name_or_content_holds(path, matcher))
+def client_files(homes: Homes, paths: StorePaths, matcher: ValueMatcher) -> Iterator[Path]:
+    """Return the client's files that hold a value, or whose names do."""
+    return (path for path in all_client_files(homes, paths) if _name_or_content_holds(path, matcher))
 
 
-def all_client_files(config: Path, beside: StorePaths) -> Iterator[Path]:
-    """The client's files but those of the store, with transcripts that were imported from elsewhere than its folder,
-    and what lies in their folders."""
-    yield from _files_below(config, [beside.store])
-    if config.name.startswith("."):
-        yield config.with_name(f"{config.name}.json")
-    for name in sorted(path.stem for path in beside.state.glob("*.json")):
-        known = cursor.load_cursor(beside, name) if ids.is_branch(name) else None
+def all_client_files(homes: Homes, paths: StorePaths) -> Iterator[Path]:
+    """Yield the client's files without those of the store, then transcripts that were imported from other folders, with
+    their sidecar files."""
+    for folder in homes.folders.values():
+        yield from _files_below(folder, [paths.store])
+        if folder.name.startswith("."):
+            yield folder.with_name(f"{folder.name}.json")
+    for name in sorted(path.stem for path in paths.state.glob("*.json")):
+        known = recorder_state.load_cursor(paths, name) if ids.is_branch(name) else None
         path = Path(known.path) if known and known.path else None
-        if path is not None and path.is_absolute() and not path.is_relative_to(config):
+        if path is not None and path.is_absolute() and not homes.hold(path):
             yield path
             yield from _files_below(path.with_suffix(""))
 
@@ -251,7 +256,7 @@ def _name_or_content_holds(path: Path, matcher: ValueMatcher) -> bool:
 
 
 def file_holds(path: Path, matcher: ValueMatcher) -> bool:
-    """Whether a regular file holds a value. It is looked through in pieces, which overlap by more than a form has."""
+    """Return whether a regular file holds a value. It is read in pieces that overlap by more than a form."""
     try:
         with opened(path) as source:
             rest = b""
@@ -266,9 +271,9 @@ def file_holds(path: Path, matcher: ValueMatcher) -> bool:
 
 
 def find_remaining(store: Path, matcher: ValueMatcher, progress: Progress) -> tuple[int, list[str]]:
-    """How many objects there are, and all objects and files of the store that still hold a value."""
+    """Return the number of objects, and all objects and files of the store that still hold a value."""
     seen = scan_objects(store, matcher, (), progress)
-    found = [*(f"object {oid}" for oid in sorted(seen.hits))]
-    # Of what lies there every object was read, and nothing else is left.
-    found += [str(path.relative_to(store)) for path in files_with_value(store, matcher, [store / "objects"])]
-    return seen.objects, found
+    # In `objects` there is nothing else than the objects.
+    files = files_with_value(store, matcher, [store / "objects"])
+    remaining = [f"object {oid}" for oid in sorted(seen.hits)]
+    return seen.objects, [*remaining, *(str(path.relative_to(store)) for path in files)]

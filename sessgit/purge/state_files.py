@@ -1,6 +1,6 @@
-"""What lies beside the repository without the values: cursors, operations, what was agreed on, events and logs.
+"""The files next to the repository, rewritten without the values: cursors, operations, agreements, events and logs.
 
-Each file is put in its place in one step, and a file that is right already stays: so it can be done again at any time.
+Each file is replaced in one step, and one that is right already stays, so this can be repeated at any time.
 """
 
 from __future__ import annotations
@@ -10,82 +10,32 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sessgit.model import ids
-from sessgit.purge import turn_folders
-from sessgit.redact import value_match
-from sessgit.redact.value_match import ValueMatcher
-from sessgit.store import journal
-from sessgit.store.files import tempdirs
-from sessgit.store.fulltext import forget
-from sessgit.store.index import Index
+from sessgit.purge import rewriting
+from sessgit.redact.value_match import ValueMatcher, clean_lines, clean_text, cut_short
+from sessgit.store import journal, tempdirs
 from sessgit.store.journal import Operation
 from sessgit.store.layout import StorePaths
-from sessgit.store.packing import quarantine
-from sessgit.store.secrets.denylist import sync
-from sessgit.store.store import write_private
+from sessgit.store.private_files import write_private
 
 _OID = re.compile(rb'"([0-9a-f]{40})"')
-_TRIES = 5
+_INVALID = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What a document raises that is not what its file should hold."""
 
 
-@dataclass(frozen=True, slots=True)
-class RewrittenNames:
-    """What is named otherwise now, commits and keys of turns by what they were, and the values, as far as they are
-    known: what was cut short tells them by their beginnings."""
-
-    commits: Mapping[str, str]
-    keys: Mapping[str, str]
-    values: Sequence[str] = ()
-
-
-def update_state_files(store: Path, matcher: ValueMatcher, news: RewrittenNames) -> None:
-    """Cursors, notes and agreements name the commits and turns of now, and nothing holds a value."""
-    beside = StorePaths(store)
-    for path in (*beside.state.glob("*.json"), *beside.state.glob("*.append")):
-        _rewrite_file(
-            path, lambda data: _replace_ids(value_match.clean_lines(data, matcher)[0], news.commits, news.keys)
-        )
-    _rewrite_file(beside.latest, lambda data: value_match.clean_lines(data, matcher)[0])
-    for path in (beside.log, beside.log.with_name(f"{beside.log.name}.1")):
-        _rewrite_file(path, lambda data: value_match.clean_text(data, matcher)[0])
-    beside.refs.unlink(missing_ok=True)  # tags may be called by it
-    for path in (store / "logs", *beside.state.glob("damaged/*")):
-        if path.is_dir():  # what refs were before: git keeps objects for it
-            shutil.rmtree(path, ignore_errors=True)
-        elif _may_hold(path, matcher):
-            path.unlink(missing_ok=True)
-    for path in store.glob("*_HEAD"):  # of commands of git's own
-        path.unlink(missing_ok=True)
-    tempdirs.delete_stale_folders(beside.state)
-    quarantine.delete_stale_folders(beside)
-    for path in beside.state.glob("push-*"):
-        shutil.rmtree(path, ignore_errors=True)
-    redact_events(store, matcher)
-
-
-def _may_hold(path: Path, matcher: ValueMatcher) -> bool:
-    """Whether a damaged object or ref that was set aside holds a value, or cannot be looked into."""
-    try:
-        data = path.read_bytes()
-        return matcher.holds(zlib.decompress(data) if data[:1] == b"x" else data)
-    except (OSError, zlib.error):
-        return True
-
-
-def redact_events(store: Path, matcher: ValueMatcher) -> None:
-    """No event that waits holds a value; what is no event of a client and holds one goes."""
-    for path in StorePaths(store).spool.glob("*"):
+def redact_events(paths: StorePaths, matcher: ValueMatcher) -> None:
+    """Redact the events that wait in the spool, and delete other files with a value there."""
+    for path in paths.spool.glob("*"):
         with suppress(OSError):
             state, data = path.lstat(), path.read_bytes()
             if not matcher.holds(data):
                 continue
-            clean = value_match.clean_lines(data, matcher)[0]
+            clean = clean_lines(data, matcher)[0]
             if path.suffix != ".json" or matcher.holds(clean):
                 path.unlink()
                 continue
@@ -93,58 +43,92 @@ def redact_events(store: Path, matcher: ValueMatcher) -> None:
             os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))  # events are read in the order of their times
 
 
-def rewrite_operations(store: Path, matcher: ValueMatcher, news: RewrittenNames, done: Operation, since: str) -> str:
-    """The operations name the commits of now, without a value in their words; the purge itself comes last, once.
+@dataclass(frozen=True, slots=True)
+class StateRewriter:
+    """Rewrites these files with the commits and keys of turns by their old names. `values` are the known ones, of which
+    a short text may hold only the beginning, and `client` the client's files with a value."""
 
-    Returns its id.
-    """
-    beside = StorePaths(store)
-    _rewrite_file(
-        beside.journal, lambda data: b"".join(_rewrite_operation(line, matcher, news) for line in data.splitlines(True))
-    )
-    written = [one.id for one in journal.read(beside) if one.command == done.command and one.time >= since]
-    return written[-1] if written else journal.append(beside, done).id
+    paths: StorePaths
+    matcher: ValueMatcher
+    values: Sequence[str]
+    commits: Mapping[str, str]
+    keys: Mapping[str, str]
+    client: Collection[Path]
+
+    def rewrite_files(self) -> None:
+        paths = self.paths
+        for path in (*paths.state.glob("*.json"), *paths.state.glob("*.append")):
+            _rewrite(path, self._rewrite_state)
+        _rewrite(paths.latest, lambda data: clean_lines(data, self.matcher)[0])
+        for path in (paths.log, paths.log.with_name(f"{paths.log.name}.1")):
+            _rewrite(path, lambda data: clean_text(data, self.matcher)[0])
+        paths.refs.unlink(missing_ok=True)  # the names of tags may hold a value
+        shutil.rmtree(paths.store / "logs", ignore_errors=True)  # git keeps objects that reflogs name
+        for path in paths.state.glob("damaged/*"):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif self._may_hold(path):
+                path.unlink(missing_ok=True)
+        for path in paths.store.glob("*_HEAD"):  # of git's own commands
+            path.unlink(missing_ok=True)
+        tempdirs.delete_stale_folders(paths.state)
+        redact_events(paths, self.matcher)
+
+    def rewrite_journal(self, purge: Operation, since: str) -> str:
+        """Rewrite the operations, and append the purge unless it was appended `since` it began; return its id."""
+        _rewrite(self.paths.journal, lambda data: b"".join(map(self._rewrite_operation, data.splitlines(True))))
+        ids = [one.id for one in journal.read(self.paths) if one.command == purge.command and one.time >= since]
+        return ids[-1] if ids else journal.append(self.paths, purge).id
+
+    def _may_hold(self, path: Path) -> bool:
+        """Return whether a quarantined object or ref holds a value, or cannot be read."""
+        try:
+            data = path.read_bytes()
+            return self.matcher.holds(zlib.decompress(data) if data[:1] == b"x" else data)
+        except (OSError, zlib.error):
+            return True
+
+    def _rewrite_operation(self, line: bytes) -> bytes:
+        try:
+            document = json.loads(line)
+            document["refs"] = {
+                rewriting.side_branch_name(rewriting.clean_name(ref, self.matcher), self.keys): [
+                    self.commits.get(oid, oid) if oid else oid for oid in oids
+                ]
+                for ref, oids in document["refs"].items()
+            }
+            document["summary"] = cut_short(document["summary"], self.values)
+        except _INVALID:
+            return clean_text(line, self.matcher)[0]
+        clean = clean_lines(json.dumps(document).encode(), self.matcher)[0]
+        return line if clean == line.rstrip(b"\n") else clean + (b"\n" if line.endswith(b"\n") else b"")
+
+    def _rewrite_state(self, data: bytes) -> bytes:
+        new = clean_lines(data, self.matcher)[0]
+        new = _OID.sub(lambda one: b'"%s"' % self.commits.get(one[1].decode(), one[1].decode()).encode(), new)
+        for old_key, key in self.keys.items():
+            new = new.replace(b'"%s"' % old_key.encode(), b'"%s"' % key.encode())
+            for kind in (b".r-", b".m-"):
+                old_name, name = (kind + ids.short_id(one).encode() + b'"' for one in (old_key, key))
+                new = new.replace(old_name, name)
+        return self._without_file_hash(data, new)
+
+    def _without_file_hash(self, old: bytes, new: bytes) -> bytes:
+        """Return a cursor without the hash of its file if that covers lines which held a value: the stored lines do not
+        give it any more, nor any hash that continues it."""
+        with suppress(*_INVALID):  # not a cursor
+            document = json.loads(new)
+            was_rewritten = json.loads(old)["commit"] in self.commits or Path(document["path"]) in self.client
+            if was_rewritten and document["hash"]:
+                return json.dumps({**document, "hash": ""}).encode()
+        return new
 
 
-def reset_indexes(store: Path, index: Index) -> None:
-    """Both indexes begin anew: SQLite leaves what was deleted where it stood."""
-    forget.reset_index(index)
-    forget.remove_fulltext_index(store)
-
-
-def _rewrite_operation(line: bytes, matcher: ValueMatcher, news: RewrittenNames) -> bytes:
-    try:
-        document: dict[str, Any] = json.loads(line)
-        refs = document["refs"]
-        document["refs"] = {
-            turn_folders.side_name(turn_folders.file_name(ref, matcher), news.keys): [
-                news.commits.get(one, one) if one else one for one in moved
-            ]
-            for ref, moved in refs.items()
-        }
-        document["summary"] = value_match.cut_short(document["summary"], news.values)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return value_match.clean_text(line, matcher)[0]
-    made = json.dumps(document).encode()
-    clean = value_match.clean_lines(made, matcher)[0]
-    return line if clean == line.rstrip(b"\n") else clean + (b"\n" if line.endswith(b"\n") else b"")
-
-
-def _replace_ids(data: bytes, commits: Mapping[str, str], keys: Mapping[str, str]) -> bytes:
-    data = _OID.sub(lambda one: b'"%s"' % commits.get(one[1].decode(), one[1].decode()).encode(), data)
-    for old, new in keys.items():
-        data = data.replace(b'"%s"' % old.encode(), b'"%s"' % new.encode())
-        for kind in (b".r-", b".m-"):
-            data = data.replace(kind + ids.short_id(old).encode() + b'"', kind + ids.short_id(new).encode() + b'"')
-    return data
-
-
-def _rewrite_file(path: Path, change: Callable[[bytes], bytes]) -> None:
+def _rewrite(path: Path, rewrite: Callable[[bytes], bytes]) -> None:
     try:
         data = path.read_bytes()
     except OSError:
         return
-    new = change(data)
+    new = rewrite(data)
     if new != data:
-        write_private(path, new)
-        sync(path)
+        write_private(path, new, durable=True)

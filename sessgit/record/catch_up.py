@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sessgit import agents
 from sessgit.agents.reader import opened
+from sessgit.agents.transcript import Transcript
 from sessgit.errors import SessgitError
 from sessgit.history import client_files
-from sessgit.model import ids
 from sessgit.model.conversation.session import Session
+from sessgit.model.homes import Homes
 from sessgit.record import privacy as private
-from sessgit.record.privacy import Privacy
-from sessgit.store import layout
-from sessgit.store.index import Index
-from sessgit.store.recorder import cursor as cursors
-from sessgit.store.recorder.cursor import Cursor
-
-if TYPE_CHECKING:
-    from sessgit.store.store import Store
+from sessgit.store import layout, recorder_state
+from sessgit.store.context import Context
+from sessgit.store.recorder_state import Cursor
 
 _OFF_HINT = "To record the project again: `sessgit on`"
 
@@ -43,7 +38,7 @@ class CatchUpResult:
     hint: str = ""
 
 
-def is_level(beside: layout.StorePaths, session: str, path: Path, *, final: bool = False) -> bool:
+def is_level(paths: layout.StorePaths, session: str, path: Path, *, final: bool = False) -> bool:
     """Whether the cursor says that the file, as long as it is now, is recorded; a file that is gone is.
 
     With `final` what stands behind its last turn counts too, which is recorded once the client has let go of it.
@@ -52,7 +47,7 @@ def is_level(beside: layout.StorePaths, session: str, path: Path, *, final: bool
         size = path.stat().st_size
     except (OSError, ValueError):  # ValueError: a state can name what is no path
         return True
-    known = cursors.load_cursor(beside, session)
+    known = recorder_state.load_cursor(paths, session)
     if known is None or known.offset + known.torn != size or not known.proof:
         return False
     if known.path != str(path) and not _is_moved_copy(known, path):
@@ -65,48 +60,42 @@ def _is_moved_copy(known: Cursor, path: Path) -> bool:
 
     try:
         with opened(path) as source:
-            return cursors.prefix_proof(source.file, known.offset) == known.proof
+            return recorder_state.prefix_proof(source.file, known.offset) == known.proof
     except SessgitError:
         return False
 
 
-def catch_up(
-    open_store: Callable[[], Store], index: Index, state: Session, config: Path, privacy: Privacy, now: float
-) -> CatchUpResult:
+def catch_up(context: Context, state: Session) -> CatchUpResult:
     """Brings the session level with its transcript, if its project is recorded; loads no git library where it is
     level already.
 
     Only a file that lies where the client's transcripts lie is read, whatever the state says.
     """
-    beside = layout.StorePaths(index.path)
-    path = client_files.transcript_place(config, state, beside)
+    paths = layout.StorePaths(context.index.path)
+    path = client_files.transcript_place(context.homes, state, paths)
     if path is None:
         return CatchUpResult(True)
-    final = _seems_closed(beside, config, path, state, now)
-    if is_level(beside, state.id, path, final=final) or not agents.of(state).home.is_transcript(config, path):
+    final = _seems_closed(paths, context.homes, path, state)
+    file = None if is_level(paths, state.id, path, final=final) else agents.transcript_at(context.homes, path)
+    if file is None:
         return CatchUpResult(True)
-    return record_file(open_store, index, path, config, privacy, project=state.project, final=final)
+    return record_file(context, file, project=state.project, final=final)
 
 
-def _seems_closed(beside: layout.StorePaths, config: Path, path: Path, state: Session, now: float) -> bool:
+def _seems_closed(paths: layout.StorePaths, homes: Homes, path: Path, state: Session) -> bool:
     """Whether nobody seems to write the file any more, though no event said so: a killed client sends none."""
     from sessgit.record import open_turns
 
     try:
-        quiet = now - path.stat().st_mtime > QUIET_SECONDS
+        quiet = time.time() - path.stat().st_mtime > QUIET_SECONDS
     except OSError:
         return False
-    return (
-        quiet and not agents.of(state).home.is_open(config, state.agent_id) and not open_turns.is_open(beside, state.id)
-    )
+    return quiet and not agents.is_open(homes, state.agent_id) and not open_turns.is_open(paths, state.id)
 
 
-def record_file(  # noqa: PLR0913 - what to record, where to, and how
-    open_store: Callable[[], Store],
-    index: Index,
-    path: Path,
-    config: Path,
-    privacy: Privacy,
+def record_file(
+    context: Context,
+    file: Transcript,
     *,
     project: str = "",
     final: bool = False,
@@ -115,35 +104,37 @@ def record_file(  # noqa: PLR0913 - what to record, where to, and how
 
     `project` is the session's where it is recorded already.
     """
+    privacy = context.privacy
     if privacy.off:
         return CatchUpResult(False, "SESSGIT_OFF=1 is set here", off=True, hint=_OFF_HINT)
-    verdict = private.transcript_verdict(privacy, path, project)
+    verdict = private.transcript_verdict(privacy, file.path, project)
     if not verdict.recorded:
         return CatchUpResult(False, f"its project is off ({verdict.why})", off=True, hint=_OFF_HINT)
     from sessgit.record.recording import record
     from sessgit.record.source import TranscriptSource, rules_from_settings
     from sessgit.store import locks
 
-    source = TranscriptSource(path, path.stem, config, final=final)
+    folder = context.homes.folders[file.agent]
+    source = TranscriptSource(file.path, file.agent_id, folder, client=file.agent, final=final)
     try:
-        store = open_store()
-        with locks.session_lock(store.beside, source.session, LOCK_TIMEOUT) as held:
+        store = context.store
+        with locks.session_lock(store.paths, source.session, LOCK_TIMEOUT) as held:
             if not held:
                 return CatchUpResult(False, "a recorder is writing it; this may be an older state")
-            done = record(store, index, source, rules_from_settings(privacy.rules))
+            done = record(context, source, rules_from_settings(privacy.rules))
     except SessgitError as error:
         return CatchUpResult(False, f"cannot read its transcript: {error}")
-    if done.aside == "deleted":
+    if done.skipped == "deleted":
         again = f"To record it again: `sessgit import --id {source.session}`"
         return CatchUpResult(False, "it was deleted here", off=True, hint=again)
-    if done.aside == "archived" and not is_level(store.beside, source.session, path):
+    if done.skipped == "archived" and not is_level(store.paths, source.session, file.path):
         return CatchUpResult(False, "it is archived, and has new turns: sessgit unarchive")
     return CatchUpResult(True)
 
 
-def find_unrecorded(config: Path, prefix: str) -> Path | None:
-    """The one transcript of the client whose id starts with `prefix`, if there is just one."""
+def find_unrecorded(homes: Homes, prefix: str) -> Transcript | None:
+    """The one transcript of the clients whose id starts with `prefix`, if there is just one."""
     if not prefix or len(prefix) < 4:
         return None
-    found = [path for path in agents.at(config).home.transcripts(config) if path.stem.startswith(prefix)]
-    return found[0] if len({ids.session_id(path.stem) for path in found}) == 1 else None
+    found = [file for file in agents.transcripts(homes) if file.agent_id.startswith(prefix)]
+    return found[0] if len({file.session for file in found}) == 1 else None

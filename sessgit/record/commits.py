@@ -6,7 +6,7 @@ Each function writes objects and returns the id of a commit that no ref points t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sessgit.agents import turn_folder
@@ -19,13 +19,21 @@ from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell, Gist, Turn
 from sessgit.model.line_list import Bytes, file_of_lines
-from sessgit.record.sidecars import TurnSidecars
 from sessgit.record.source import Head
 from sessgit.store import layout
-from sessgit.store.files.large import object_id
+from sessgit.store.objects import object_id
 from sessgit.store.store import Store, lines_hash, with_newlines
 
 Changes = Mapping[str, tuple[str, bool] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSidecars:
+    """The sidecar files of a turn by path in its folder: the new bytes of subagents' files, and the entries of large
+    tool results, which are written one by one, since all of them may be more than memory holds."""
+
+    agents: dict[str, Bytes] = field(default_factory=dict)
+    results: dict[str, tuple[str, bool]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,7 @@ class TurnContent:
     """That of the file up to the end of the body, if it is known."""
 
     @cached_property
-    def told(self) -> Turn:
+    def turn(self) -> Turn:
         """What the lines say."""
         return self.agent.cells.describe(self.body)
 
@@ -58,16 +66,17 @@ class TurnContent:
     def stored(self) -> dict[str, Bytes]:
         """The files that the lines become."""
         cut = self.rules.get("cut", long_strings.RULES_VERSION)
-        return turn_folder.files(self.agent, self.before, self.body, self.told, cut)
+        return turn_folder.files(self.agent, self.before, self.body, self.turn, cut)
 
 
 def commit_turn(store: Store, on: str, node: Node, content: TurnContent, state: Session, changes: Changes) -> str:
     """The commit of a turn, or of a turn so far, on the commit `on`."""
-    told = content.told
-    kept = _side_entries(store, node) if node.commit else {}
+    turn = content.turn
+    # A file that the agent has deleted since it was recorded stays.
+    kept = store.side_files(node.commit, node.number) if node.commit else {}
     tree = store.write_folder({**content.stored, **content.side.agents}, {**kept, **content.side.results})
-    message = _turn_message(store, node, told, content, state.id)
-    time = _seconds(told.time) or store.commit(on).time
+    message = _turn_message(store, node, turn, content, state.id)
+    time = _seconds(turn.time) or store.commit(on).time
     every = {**changes, layout.turn_folder(node.number): (tree, True), layout.TAIL: None}
     return store.write_commit(on, every, state, message, [on], time)
 
@@ -77,8 +86,8 @@ def turn_gist(content: TurnContent, *, whole: bool) -> Gist:
     that is the turn's first, with files that begin in this turn."""
     files = [data for name, data in content.side.agents.items() if name.endswith(".jsonl")]
     if not whole or any(map(content.agent.sidecars.goes_on, files)):
-        return content.told.gist
-    return replace(content.told.gist, subagents=content.agent.sidecars.gist(content.body, files))
+        return content.turn.gist
+    return replace(content.turn.gist, subagents=content.agent.sidecars.gist(content.body, files))
 
 
 def commit_start(store: Store, state: Session) -> str:
@@ -125,18 +134,8 @@ def _tail_changes(store: Store, lines: Sequence[Line]) -> Changes:
     return {layout.TAIL: (store.repo.write_blob(data), False) if data else None}
 
 
-def _side_entries(store: Store, node: Node) -> dict[str, tuple[str, bool]]:
-    """What is recorded beside the lines of a turn already: a file that the agent has deleted since stays."""
-    recorded = store.folder(node.commit, node.number)
-    found: dict[str, tuple[str, bool]] = {}
-    for name in (layout.SUBAGENTS, layout.FILES):
-        if name in recorded:
-            found |= store.repo.files(recorded[name][0], name)
-    return found
-
-
-def _turn_message(store: Store, node: Node, told: Turn, content: TurnContent, session: str) -> Message:
-    subject = f"turn {node.number}: {canonical.one_line(told.prompt, 200) or '(no text)'}"
+def _turn_message(store: Store, node: Node, turn: Turn, content: TurnContent, session: str) -> Message:
+    subject = f"turn {node.number}: {canonical.one_line(turn.prompt, 200) or '(no text)'}"
     cell = None
     if not content.complete:
         ordinal, cell = _finished_cell(content)
@@ -149,19 +148,19 @@ def _turn_message(store: Store, node: Node, told: Turn, content: TurnContent, se
         ("Prompt", node.key),
         ("Cell", cell.id if cell else ""),
         ("Origin", content.origin),
-        *usage_trailers(told),
+        *usage_trailers(turn),
         ("Project-Head", head if isinstance(head, str) else head()),
         *_provenance_trailers(store, [*content.before[node.copied :], *content.body], content.file, content.file_hash),
     )
     return Message(subject, trailers)
 
 
-def usage_trailers(told: Turn) -> list[tuple[str, str]]:
+def usage_trailers(turn: Turn) -> list[tuple[str, str]]:
     """The trailers that say what a turn used: its model, tools and tokens."""
-    total = told.total
+    total = turn.total
     return [
-        ("Model", told.model),
-        ("Tools", messages.tools_value(told.tools)),
+        ("Model", turn.model),
+        ("Tools", messages.tools_value(turn.tools)),
         ("Tokens-In", str(total.input)),
         ("Tokens-Out", str(total.output)),
         ("Tokens-Cache-Read", str(total.cache_read)),
@@ -172,12 +171,12 @@ def usage_trailers(told: Turn) -> list[tuple[str, str]]:
 def _finished_cell(content: TurnContent) -> tuple[int, Cell]:
     """The ordinal of the cell whose result is the body's last line, and the cell."""
     last = len(content.body)
-    return max((n, cell) for n, cell in enumerate(content.told.cells, start=1) if result_line(cell) == last)
+    return max((n, cell) for n, cell in enumerate(content.turn.cells, start=1) if result_line(cell) == last)
 
 
 def commit_points(agent: Agent, body: Sequence[Line], recorded: int) -> list[tuple[int, bool]]:
     """The lengths of a body, so many lines of which are recorded, that are committed one after another where each cell
-    is, and whether the turn is told as whole."""
+    is, and whether each is of the whole turn."""
     ends = sorted({end for cell in agent.cells.describe(body).cells if (end := result_line(cell)) > recorded})
     return [(n, False) for n in ends] + ([] if ends and ends[-1] == len(body) else [(len(body), True)])
 

@@ -1,214 +1,327 @@
-"""The copies of a session's file: those that are recorded, and what one more makes of them.
+"""A session recorded from several files: pieces of one, older copies, one that the client wrote anew.
 
-A session can be recorded from several files: pieces of one, older copies, one that was written anew. Where all that is
-recorded follows from lines, the versions that all copies make are recorded as if nothing had been there before. So the
-branches are a function of the set of copies.
+The cursor keeps the set of these copies, each as the digests of its lines. The branches are a function of that set:
+the newest version that the copies make becomes the head with its rewound branches, and of an older version those
+branches stay, as branches of another file, that have lines which no newer one has.
 """
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from sessgit.agents.base import Agent
+from sessgit.agents.cutter import Cutter
 from sessgit.agents.line import Line
 from sessgit.agents.reader import Opened, Reader, Redact, no_redaction
 from sessgit.history import reassemble
 from sessgit.model import versions
 from sessgit.model.conversation.message import Extent
 from sessgit.model.versions import Copy, Row, Version
-from sessgit.store import journal, layout, refs
-from sessgit.store.index import Index
-from sessgit.store.sqlite import ancestry
+from sessgit.record.file_pass import FilePass, RecordingResult
+from sessgit.record.recorded_turns import RecordedSession
+from sessgit.record.tip_delivery import free_name
+from sessgit.store import ancestry, journal, layout, recorder_state, refs
+from sessgit.store.context import Context
+from sessgit.store.recorder_state import Cursor
 from sessgit.store.store import Store
 
 _DERIVED_EVENTS = ("start", "turn", "compact", "end")
 """The events of commits that follow from the lines of files alone."""
 _LIVE_TRAILERS = ("Project-Head", "Origin", "File")
-"""Trailers that say what no line says."""
+"""Trailers with information that is not in any line."""
 _REDACTION_MARK = b"[redacted:"
+_CHUNK = 8 << 20
+_NO_SIDECARS = Path("/dev/null/none")
+"""The path of a version without sidecar files."""
 
-ReadLine = Callable[[int], bytes]
-"""From the number of a line to the line as it is stored."""
 
-
-@dataclass(frozen=True, slots=True)
-class VersionSource:
-    """The file to read a version from, and how to redact its lines."""
-
-    file: Opened
-    redact: Redact
+def record_copies(current: FilePass) -> RecordingResult | None:
+    """Record the file as one of several copies; return None if it continues what is recorded, or if the recorded
+    commits do not follow from lines alone."""
+    if current.file.prefix and not current.source.imported:
+        return None  # the file of a fork that goes on is never a copy
+    store, session = current.context.store, current.source.session
+    known, branches = current.known.cursor, store.branches(session)
+    copies = _Copies(store, session, current.file.opened, current.known.redact, current.source.agent, known)
+    if copies.new == copies.head:
+        return None
+    is_ours = known is not None and known.commit == current.known.head
+    is_ours = is_ours and all(name in current.versions.branches for name in branches if layout.is_other_version(name))
+    is_ours = is_ours and not copies.is_restored
+    if not is_ours or not current.source.is_copy or not _is_derived(Context(current.context.index), session, branches):
+        current.versions.is_known = copies.is_known
+        return None
+    every = [*copies.recorded, copies.new]
+    before, after = versions.versions(copies.recorded), versions.versions(every)
+    writer = _VersionWriter(current, copies, branches)
+    if before == after:
+        writer.tips = dict(branches)
+    else:
+        writer.write(before[0], after)
+    current.move(branches, writer.tips)
+    others = sorted(filter(layout.is_other_version, writer.tips))
+    kept = [
+        copies.dump(copy) for copy in versions.maximal_copies([*copies.recorded, copies.new]) if (copy,) != after[0]
+    ]
+    if writer.head is not None:
+        head, cutter = writer.head
+        head.versions.branches, head.versions.copies = others, kept
+        head.remember(cutter, writer.tips)
+    else:
+        _save_cursor(current, known, kept, others, writer.tips[session])
+        current.context.index.sync(session)
+    for one in writer.passes:
+        one.written.index_updates.keep(current.context.index)
+    return RecordingResult(session, writer.turns(), writer.tips != branches, writer.tips[session])
 
 
 @dataclass
-class RecordedCopies:
-    """What is recorded of a session as copies, and the file at hand, which is copy 0."""
+class _Copies:
+    """The recorded copies of a session's file, and the file at hand."""
 
     store: Store
     session: str
     file: Opened
     redact: Redact
     agent: Agent
-    seams: Sequence[int] = ()
-    """How many lines each copy has of which the head's version was put together."""
-    texts: list[ReadLine] = field(default_factory=list)
+    cursor: Cursor | None
     secrets: int = 0
     """How many secrets were replaced in the file at hand."""
+    _rows: dict[str, Row] = field(default_factory=dict)
+    _stored: dict[str, bytes] = field(default_factory=dict)
+    """The recorded lines by their digests."""
+    _places: dict[str, Extent] = field(default_factory=dict)
+    """The places of the lines in the file at hand."""
 
-    @cached_property
-    def branches(self) -> dict[str, str]:
-        """All branches of the session that are not archived."""
-        return self.store.branches(self.session)
-
-    @cached_property
-    def new(self) -> Copy:
-        """The file at hand."""
-        reader, places = Reader(self.file, 0, self.redact, self.agent.lines.make), list[Extent]()
-
-        def lines() -> Iterator[Line]:
-            for raw, extent in reader.raw(0, self.file.size, 8 << 20):
-                places.append(extent)
-                line = self.agent.lines.make(raw, extent, self.redact)
-                self.secrets += line.secrets
-                yield line
-
-        def text(number: int) -> bytes:
-            (raw, extent), *_ = reader.raw(places[number].offset, places[number].end, places[number].length)
-            return self.agent.lines.make(raw, extent, self.redact).raw
-
-        return self._copy(lines(), text)
-
-    @cached_property
-    def head(self) -> Version:
-        """The copies that make the file of the head and its rewound branches."""
-        _ = self.new  # its text is the first one
-        own = {name: tip for name, tip in self.branches.items() if not layout.is_other_version(name)}
-        whole = self._laid(own)
-        if not self.seams or sum(self.seams) != len(whole.rows):
-            return (whole,)
-        found, start = list[Copy](), 0
-        for count in self.seams:
-            is_last = start + count == len(whole.rows)
-            rows = whole.rows[start : start + count]
-            found.append(Copy(rows, whole.unended, whole.rest) if is_last else Copy(rows))
-            start += count
-        return tuple(found)
-
-    @cached_property
-    def others(self) -> dict[str, Copy]:
-        """The branches of other files."""
-        _ = self.head
-        found = {name: tip for name, tip in self.branches.items() if layout.is_other_version(name)}
-        return {name: self._laid({self.session: tip}) for name, tip in sorted(found.items())}
+    def __post_init__(self) -> None:
+        branches = self.store.branches(self.session)
+        others = [name for name in branches if layout.is_other_version(name)]
+        self.head = self._laid_out({name: tip for name, tip in branches.items() if name not in others})
+        """The file of the head and its rewound branches."""
+        self._others = [self._laid_out({self.session: branches[name]}) for name in others]
+        self.new = self._file_at_hand()
+        loaded = [copy for text in (self.cursor.copies if self.cursor else ()) if (copy := self._load(text))]
+        is_assembled = bool(loaded) and versions.rows_of(versions.versions(loaded)[0]) == list(self.head.rows)
+        self.recorded = loaded if is_assembled else [self.head, *loaded]
 
     @property
     def is_known(self) -> bool:
-        """Whether one of the recorded copies holds the file."""
-        return any(versions.contains_lines(copy, self.new) for copy in (*self.head, *self.others.values()))
-
-    @property
-    def is_head(self) -> bool:
-        """Whether the file is the head's version, line for line."""
-        one, *others = self.head
-        return not others and versions.contains_lines(self.new, one) and versions.contains_lines(one, self.new)
+        """Whether one of the recorded files contains the file at hand."""
+        return any(versions.contains_lines(copy, self.new) for copy in (*self.recorded, self.head, *self._others))
 
     @property
     def is_restored(self) -> bool:
-        """Whether the file has all that is recorded, with words replaced that stood in the file before it."""
-        redacted = self.store.state(self.branches[self.session]).redacted
-        return all(versions.contains_lines(self.new, copy) for copy in self.head) and self.secrets < redacted
-
-    def versions(self) -> list[Version]:
-        """The versions that all copies make, the newest first."""
-        return versions.versions([*self.head, *self.others.values(), self.new])
+        """Whether the file at hand has all lines of the head, and fewer secrets were replaced in it than are recorded:
+        `restore` wrote the replacements."""
+        redacted = self.store.state(self.store.branches(self.session)[self.session]).redacted
+        return versions.contains_lines(self.new, self.head) and self.secrets < redacted
 
     @contextmanager
-    def opened(self, version: Version) -> Iterator[VersionSource]:
-        """The file of a version: the one at hand if that is all of it, else one put together of stored lines."""
+    def opened(self, version: Version) -> Iterator[tuple[Opened, Redact]]:
+        """Open the file of a version and yield it with the function that redacts its lines."""
         if version == (self.new,):
-            yield VersionSource(self.file, self.redact)
+            yield self.file, self.redact
             return
         rows = versions.rows_of(version)
-        with tempfile.TemporaryFile(dir=self.store.beside.state, buffering=0) as file:
-            size = 0
+        with tempfile.TemporaryFile(dir=self.store.paths.state) as file:
             for number, row in enumerate(rows, 1):
                 is_unended = number == len(rows) and version[-1].unended
-                data = self.texts[row.copy](row.number) + b"\n" * (not is_unended)
-                size += _write_file(file, data)
-            size += _write_file(file, version[-1].rest)
-            yield VersionSource(Opened(file, 0, size, 0.0), _count_redactions)
+                file.write(self._text(row.digest) + b"\n" * (not is_unended))
+            file.write(version[-1].rest)
+            file.flush()
+            yield Opened(file, 0, file.tell(), 0.0), _count_redactions
 
-    def lines(self, tips: Mapping[str, str]) -> set[bytes]:
-        """The digests of the lines of branches, one of which is named as the session."""
+    def line_digests(self, tips: Mapping[str, str]) -> set[str]:
+        """Return the digests of the lines of branches, one of which is named as the session."""
         pieces = reassemble.file_pieces(self.store, self.session, dict(tips)).found
-        return {_line_digest(raw) for piece in pieces for raw in piece.lines}
+        return {_digest(raw) for piece in pieces for raw in piece.lines}
 
-    def _laid(self, tips: dict[str, str]) -> Copy:
+    def has_new_lines(self, version: Version) -> bool:
+        """Return whether a line of the version is in the file at hand."""
+        return any(row.digest in self._places for row in versions.rows_of(version))
+
+    def dump(self, copy: Copy) -> str:
+        """Return the copy for a cursor: the file with each line replaced by its digest."""
+        lines = "\n".join(row.digest for row in copy.rows)
+        return lines + "\n" * (bool(copy.rows) and not copy.unended) + (_digest(copy.rest) if copy.rest else "")
+
+    def _load(self, text: str) -> Copy | None:
+        """Return a copy of the cursor's, or None if the store does not have all of its lines any more."""
+        digests, _, last = text.rpartition("\n")
+        rows = [self._rows[digest] for digest in digests.split() if digest in self._rows]
+        if len(rows) != len(digests.split()):
+            return None
+        unended, rest = last in self._rows, b"" if last in self._rows else self._stored.get(last, b"")
+        return Copy((*rows, self._rows[last]) if unended else tuple(rows), unended, rest)
+
+    def _laid_out(self, tips: dict[str, str]) -> Copy:
         data = reassemble.lay_out(reassemble.file_pieces(self.store, self.session, tips).found).data
-        lines = list(data.lines)
-        is_unended = bool(lines) and len(data) != sum(map(len, lines)) + len(lines)
-        ends = [1] * (len(lines) - 1) + [0 if is_unended else 1]
-        made = (
-            self.agent.lines.make(raw, Extent(0, len(raw) + end), no_redaction)
-            for raw, end in zip(lines, ends, strict=False)
-        )
-        return self._copy(made, lines.__getitem__)
+        last = len(data.lines) - data.unended
 
-    def _copy(self, lines: Iterable[Line], text: ReadLine) -> Copy:
-        number, rows, rest, is_unended = len(self.texts), list[Row](), b"", False
-        self.texts.append(text)
+        def lines() -> Iterator[Line]:
+            for number, raw in enumerate(data.lines):
+                self._stored[_digest(raw)] = raw
+                yield self.agent.lines.make(raw, Extent(0, len(raw) + (number < last)), no_redaction)
+
+        return self._copy(lines())
+
+    def _file_at_hand(self) -> Copy:
+        def lines() -> Iterator[Line]:
+            for raw, extent in self.file.raw(0, self.file.size, _CHUNK):
+                line = self.agent.lines.make(raw, extent, self.redact)
+                self.secrets += line.secrets
+                self._places.setdefault(_digest(line.raw), extent)
+                yield line
+
+        return self._copy(lines())
+
+    def _copy(self, lines: Iterable[Line]) -> Copy:
+        rows, is_unended = list[Row](), False
         for line in lines:
-            is_unended = line.extent.length == len(line.written)
+            is_unended = line.is_unended
             if is_unended and line.data is None:
-                rest, is_unended = line.raw, False
-                break
-            rows.append(Row(_line_digest(line.raw), line.uuid, line.parent, line.time, number, len(rows)))
-        return Copy(tuple(rows), is_unended, rest)
+                return Copy(tuple(rows), rest=line.raw)
+            row = Row(_digest(line.raw), line.uuid, line.parent, line.time)
+            rows.append(self._rows.setdefault(row.digest, row))
+        return Copy(tuple(rows), is_unended)
+
+    def _text(self, digest: str) -> bytes:
+        """Return a line as it is stored."""
+        if digest in self._stored:
+            return self._stored[digest]
+        (line,) = Reader(self.file, 0, self.redact, self.agent.lines.make).again(self._places[digest])
+        return line.raw
 
 
-def is_derived(store: Store, index: Index, session: str, branches: Mapping[str, str]) -> bool:
+class _VersionWriter:
+    """The branches that the copies make. `head` is the pass that read the file at hand as all of the head's version,
+    and its cutter, if there is one."""
+
+    def __init__(self, current: FilePass, copies: _Copies, branches: Mapping[str, str]) -> None:
+        self.current, self.copies, self.store, self.branches = current, copies, copies.store, branches
+        self.tips: dict[str, str] = {}
+        self.passes: list[FilePass] = []
+        self.head: tuple[FilePass, Cutter] | None = None
+        self._sides: dict[str, dict[str, tuple[str, bool]]] = {}
+        self._folders: set[str] = set()
+
+    def write(self, recorded: Version, every: Sequence[Version]) -> None:
+        """Write the commits of every version, the newest first, unless that is the recorded head's."""
+        self._sides, self._folders = _recorded_turns(self.store, self.branches)
+        session, covered = self.copies.session, set[str]()
+        for version in every:
+            if version == recorded and not self.tips:
+                own = {name: tip for name, tip in self.branches.items() if not layout.is_other_version(name)}
+            else:
+                own = self._written(version)
+            if not self.tips:
+                self.tips = own
+                covered = self.copies.line_digests(own)
+                continue
+            for branch in sorted(own, key=lambda name: (name != session, name)):
+                lines = self.copies.line_digests({session: own[branch]})
+                if not lines <= covered:
+                    covered |= lines
+                    name = free_name(self.store, session, own[branch], self.tips[session], self.tips)
+                    self.tips[name] = own[branch]
+
+    def turns(self) -> tuple[int, ...]:
+        """Return the numbers of the turns that were not recorded as they are."""
+        written = ((number, commit) for one in self.passes for number, commit in one.written.commits)
+        return tuple(
+            number for number, commit in written if _turn_tree(self.store, commit, number) not in self._folders
+        )
+
+    def _written(self, version: Version) -> dict[str, str]:
+        """Return the branches of a version, recorded as if nothing of the session were."""
+        source = self.current.source
+        state = self.store.state(self.branches[self.copies.session])
+        source = replace(
+            source,
+            path=source.path if self.copies.has_new_lines(version) else _NO_SIDECARS,
+            place=str(source.path) if source.is_in_place else state.transcript,
+            final=source.final or bool(self.tips),
+        )
+        with self.copies.opened(version) as (file, redact):
+            known = RecordedSession(self.current.known.cursor, state.rules, redact, sides=self._sides)
+            isolated = FilePass(self.current.context, source, self.current.rules, known, file)
+            cutter = isolated.begin()
+            tips = isolated.cut(cutter)
+        if not self.tips and version == (self.copies.new,):
+            self.head = isolated, cutter
+        self.passes.append(isolated)
+        return tips
+
+
+def _save_cursor(current: FilePass, known: Cursor | None, copies: list[str], others: list[str], tip: str) -> None:
+    """Remember a file that is not the head's, to be read from its beginning when it has grown; the cursor of another
+    file stays, unless this one is where the client looks."""
+    file, path, size = current.file.opened, str(current.source.path), current.file.opened.size
+    if known is not None and known.path != path and not current.source.is_in_place:
+        current_turn = known.current if known.commit == tip else None
+        made = replace(known, commit=tip, current=current_turn, copies=copies, others=others)
+    else:
+        proof, final = recorder_state.prefix_proof(file.file, size), current.source.final
+        made = Cursor(path, file.inode, size, proof, tip, None, final=final, copies=copies, others=others)
+    recorder_state.save_cursor(current.context.store.paths, current.source.session, made)
+
+
+def _is_derived(context: Context, session: str, branches: Mapping[str, str]) -> bool:
     """Return whether all that is recorded of a session follows from lines of files, and nothing else leads to it.
 
     Then other commits may take the place of these.
     """
+    store = context.store
     commits = set[str]()
     for tip in branches.values():
         if any(store.repo.entry(store.tree(tip), name) for name in (layout.LIVE, *layout.CARRIED)):
             return False
-        for commit in store.repo.first_parents(tip):
-            if commit.id in commits:
+        for commit, message in store.history(tip):
+            if commit in commits:
                 break
-            message = store.message(commit.id)
-            is_made = message.get("Session") == session and message.get("Event") in _DERIVED_EVENTS
-            if not is_made or len(commit.parents) > 1 or any(map(message.get, _LIVE_TRAILERS)):
+            is_own = message.get("Session") == session and message.get("Event") in _DERIVED_EVENTS
+            if not is_own or len(store.commit(commit).parents) > 1 or any(map(message.get, _LIVE_TRAILERS)):
                 return False
-            commits.add(commit.id)
-    state = store.state(branches[session])
-    if state.origin is not None or ancestry.has_forks(index, session):
+            commits.add(commit)
+    if store.state(branches[session]).origin is not None or ancestry.has_forks(context.index, session):
         return False
     own = {layout.head_ref(branch) for branch in branches}
     for name, oid in refs.read_all(store.path).items():
         if name not in own and (oid in commits or layout.session_of_ref(name) == session):
             return False
-    named = {layout.session_of_ref(move.ref) for operation in journal.read(store.beside) for move in operation.moves}
+    named = {layout.session_of_ref(move.ref) for operation in journal.read(store.paths) for move in operation.moves}
     return session not in named
 
 
-def _line_digest(raw: bytes) -> bytes:
-    return hashlib.blake2b(raw, digest_size=16).digest()
+def _recorded_turns(
+    store: Store, branches: Mapping[str, str]
+) -> tuple[dict[str, dict[str, tuple[str, bool]]], set[str]]:
+    """Return the recorded sidecar files by the key of their turn, and the trees of all turns' folders."""
+    sides: dict[str, dict[str, tuple[str, bool]]] = {}
+    folders = set[str]()
+    for tip in branches.values():
+        for commit, message in store.history(tip):
+            number, key = message.number("Turn"), message.get("Prompt")
+            if number and key:
+                folders.add(_turn_tree(store, commit, number))
+                sides[key] = store.side_files(commit, number) | sides.get(key, {})
+    return sides, folders
+
+
+def _turn_tree(store: Store, commit: str, number: int) -> str:
+    entry = store.repo.entry(store.tree(commit), layout.turn_folder(number))
+    return entry[0] if entry else ""
+
+
+def _digest(raw: bytes) -> str:
+    return hashlib.blake2b(raw, digest_size=16).hexdigest()
 
 
 def _count_redactions(raw: bytes) -> tuple[bytes, int]:
-    """A line that was redacted when it was recorded: as it is, and how many secrets stand replaced in it."""
+    """Return a line that is redacted already, and how many secrets are replaced in it."""
     return raw, raw.count(_REDACTION_MARK)
-
-
-def _write_file(file: object, data: bytes) -> int:
-    left = memoryview(data)
-    while left:
-        left = left[file.write(left) :]  # type: ignore[attr-defined]
-    return len(data)

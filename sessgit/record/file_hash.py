@@ -12,25 +12,25 @@ from collections.abc import Iterable, Sequence
 from sessgit.agents.line import Line
 from sessgit.model.conversation.message import Extent
 
-_INITIAL_HASH = bytes(32)
+INITIAL_HASH = bytes(32)
 
 
 class FileHash:
     """The hash of the lines added so far, and of the file up to each of them."""
 
-    def __init__(self, start: bytes = _INITIAL_HASH, end: int = 0) -> None:
+    def __init__(self, start: bytes = INITIAL_HASH, end: int = 0) -> None:
         self._start = self._last = start
         self._end = end
         self._places: dict[int, bytes] = {}
 
     @classmethod
-    def loads(cls, text: str, end: int) -> FileHash | None:
-        """Return what goes on from the hash of the file up to `end`, or None where a cursor holds none."""
+    def loads(cls, text: str, end: int) -> FileHash:
+        """Return what goes on from the hash of the file up to `end`; if a cursor has none, each hash is ``""``."""
         try:
             start = bytes.fromhex(text)
         except ValueError:
-            return None
-        return cls(start, end) if len(start) == len(_INITIAL_HASH) else None
+            start = b""
+        return cls(start if len(start) == len(INITIAL_HASH) else b"", end)
 
     def dumps(self) -> str:
         """Return the hash of all lines, for a cursor."""
@@ -38,7 +38,8 @@ class FileHash:
 
     def add(self, line: Line) -> None:
         """Take the next line of the file."""
-        self._last = self._places[line.extent.offset] = _next_hash(self._last, line.raw)
+        if self._last:
+            self._last = self._places[line.extent.offset] = next_hash(self._last, line.raw)
 
     def at(self, line: Line) -> str:
         """Return the hash of the file up to the end of a line, or ``""`` for one that was not added."""
@@ -56,13 +57,14 @@ class FileHash:
 
 def hash_lines(lines: Iterable[bytes]) -> str:
     """Return the hash of a file of these lines."""
-    found = _INITIAL_HASH
+    found = INITIAL_HASH
     for line in lines:
-        found = _next_hash(found, line)
+        found = next_hash(found, line)
     return found.hex()
 
 
-def _next_hash(before: bytes, line: bytes) -> bytes:
+def next_hash(before: bytes, line: bytes) -> bytes:
+    """Return the hash of a file up to a line, given the hash up to the line before it."""
     digest = hashlib.sha256(before)
     digest.update(line)
     return digest.digest()

@@ -15,22 +15,23 @@ from pathlib import Path
 from sessgit import agents
 from sessgit.agents import turn_folder
 from sessgit.agents.base import Agent
+from sessgit.agents.cutter import Cutter
+from sessgit.agents.facts import begin as begin_facts
 from sessgit.agents.line import Line
 from sessgit.agents.reader import Reader, no_redaction, opened
 from sessgit.agents.values import Node, Place
 from sessgit.errors import MovedError, SessgitError
 from sessgit.history import session_files
-from sessgit.history.same_lines import LineComparison, body_relation
+from sessgit.history.shared_turns import LineComparison, body_relation
 from sessgit.model import ids, unified_state
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.edit_script import common_prefix_length
 from sessgit.record import commits
 from sessgit.record.source import TranscriptSource
-from sessgit.store import layout
-from sessgit.store.index import Index
-from sessgit.store.sqlite import ancestry
-from sessgit.store.sqlite.rows import Branch, Row
+from sessgit.store import ancestry, layout
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Index, Row
 from sessgit.store.store import Store, with_newlines
 
 _HEAD_SIZE = 1 << 16
@@ -84,7 +85,7 @@ def read_outline(path: Path) -> TranscriptOutline:
 def _cached_outline(path: Path, _inode: int, _size: int, _modified: float) -> TranscriptOutline:
     """What the file tells while it stays the same."""
     agent = agents.of_file(path)
-    cutter, facts = agent.cutter(EmptyHistory(), session="outline"), agent.facts()
+    cutter, facts = Cutter(EmptyHistory(), session="outline"), begin_facts()
     times: dict[str, str] = {}
     forked_from = ""
     with opened(path) as source:
@@ -93,7 +94,7 @@ def _cached_outline(path: Path, _inode: int, _size: int, _modified: float) -> Tr
             cutter.feed(line)
             if line.is_prompt:
                 times.setdefault(line.prompt_id, line.time)
-                forked_from = forked_from or agent.lines.forked_from(line)
+                forked_from = forked_from or line.forked_from
             if cutter.current is not None:
                 cutter.current.before, cutter.current.body = [], []
     prompts, node = list[str](), cutter.head
@@ -118,12 +119,13 @@ class DifferentTurnError(SessgitError):
 
 
 def find_lineage(
-    store: Store, index: Index, source: TranscriptSource, rules: Mapping[str, int], most: Mapping[str, int]
+    context: Context, source: TranscriptSource, rules: Mapping[str, int], most: Mapping[str, int]
 ) -> Lineage | None:
     """Return the lineage of a transcript that is not recorded yet, or None where it is no copy of a recorded one.
 
     `rules` are those by which it is recorded; `most` says of branches how many of their turns it can share at most.
     """
+    index = context.index
     root = first_prompt(source.path)
     if not root:
         return None
@@ -133,7 +135,7 @@ def find_lineage(
     if not relatives:
         return None
     rows = _shared_parent_turns(index, read_outline(source.path), relatives, most)
-    return Lineage(store, layout.session_of(rows[0].branch), rows, rules, source.agent) if rows else None
+    return Lineage(context.store, layout.session_of(rows[0].branch), rows, rules, source.agent) if rows else None
 
 
 def _shared_parent_turns(
@@ -161,11 +163,13 @@ def _shared_parent_turns(
     return []
 
 
-def link_copies(store: Store, index: Index, session: str) -> list[str]:
+def link_copies(context: Context, session: str) -> list[str]:
     """Links the sessions that were recorded before the one that they were copied from; returns their ids.
 
     Only their state changes, by a commit of its own: what is recorded of them stays.
     """
+    index = context.index
+    store = context.store
     rows = index.turns(session)
     own = index.branch(session)
     if not rows or own is None:
@@ -327,9 +331,6 @@ class Lineage:
             self._replaced = True
             return True
         rules = self.rules, self.store.state(row.commit).rules
-        if (
-            body_relation(self.agent, self.store, node.body, self.agent.lines.parsed(stored.body), *rules)
-            == "different"
-        ):
+        if body_relation(self.agent, self.store, node.body, self.agent.parsed(stored.body), *rules) == "different":
             raise DifferentTurnError(row.branch, row.turn)
         return False

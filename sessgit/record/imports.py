@@ -1,4 +1,4 @@
-"""Bringing in conversations that nobody recorded while they were held."""
+"""Imports of conversations that no recorder recorded while the client wrote them."""
 
 from __future__ import annotations
 
@@ -9,24 +9,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sessgit import agents
+from sessgit.agents.base import Agent
 from sessgit.agents.reader import opened
 from sessgit.agents.values import PLAIN
 from sessgit.errors import AmbiguousError, NotFoundError, SessgitError, StoreError, UsageError
 from sessgit.history import search
 from sessgit.model import ids
+from sessgit.model.config import Privacy
+from sessgit.model.homes import Homes
 from sessgit.model.progress import Progress, no_progress
-from sessgit.record import fork_detection
+from sessgit.record import fork_detection, import_files
 from sessgit.record import privacy as private
-from sessgit.record.bulk import discovery
-from sessgit.record.bulk.discovery import SkippedFiles
-from sessgit.record.bulk.families import ImportFailure, TranscriptFile
-from sessgit.record.bulk.schedule import ImportRun
-from sessgit.record.bulk.word_list import WordLists
-from sessgit.record.privacy import Privacy
-from sessgit.record.source import RecordRules
+from sessgit.record.import_files import ImportFailure, SkippedFiles, TranscriptFile
+from sessgit.record.import_run import ImportRun
 from sessgit.store import layout, locks, maintenance, operations, refs
+from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.packing import schedule
 from sessgit.store.store import Store
 
 _LOCK_WAIT = 30.0
@@ -34,7 +32,7 @@ _LOCK_WAIT = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """How many sessions were brought in or grew, how many turns were recorded, how many sessions were level.
+    """How many sessions are new or grew, how many turns were recorded, how many sessions were up to date.
 
     `unpacked` says why the store could not be packed, which leaves it larger and slower but whole; `excluded` counts
     the files of projects that are off, which were left out. `archived` counts the sessions that have gone on since
@@ -55,7 +53,7 @@ class ImportResult:
 
 @dataclass(frozen=True, slots=True)
 class ImportProgress:
-    """Who is told how far an import is: `reading` in bytes of transcripts, and then `packing` in objects."""
+    """What is called with the progress of an import: `reading` in bytes of transcripts, then `packing` in objects."""
 
     reading: Progress = no_progress
     packing: Progress = no_progress
@@ -73,40 +71,34 @@ class _ImportPlan:
     """Whether they are the client's own, in which every file lies where the client wants it."""
 
 
-def run_import(
-    store: Store, index: Index, paths: Sequence[Path], config: Path, privacy: Privacy, watch: ImportProgress
-) -> ImportResult:
+def run_import(context: Context, paths: Sequence[Path], watch: ImportProgress) -> ImportResult:
     """Imports the transcripts at `paths` (files, or folders with all below), or all of the client's.
 
     Parents come before their forks. A file that cannot be read is named in the result and the others go on. Raises
     UsageError where nothing may be recorded because a command asks.
     """
-    private.check_on(off=privacy.off)
+    private.check_on(off=context.privacy.off)
     seen = _ImportPlan(is_own=not paths)
-    seen.files.extend(_examine_files(_find_transcripts(paths, config, seen.folders), seen.errors))
-    return _record_files(store, index, seen, config, privacy, watch)
+    seen.files.extend(_examine_files(_find_transcripts(paths, context.homes, seen.folders), seen.errors))
+    return _record_files(context, seen, watch)
 
 
-def import_one(  # noqa: PLR0913, PLR0917 - what `run_import` takes, and which one
-    store: Store,
-    index: Index,
+def import_one(
+    context: Context,
     session: str,
     paths: Sequence[Path],
-    config: Path,
-    privacy: Privacy,
     watch: ImportProgress,
-    now: float,
 ) -> ImportResult:
     """Imports the one transcript whose session's id begins so, even if that session was deleted here.
 
     Raises NotFoundError where there is none at `paths`, AmbiguousError where there are several.
     """
-    private.check_on(off=privacy.off)
+    private.check_on(off=context.privacy.off)
     seen = _ImportPlan()
     near = (
         path
-        for path in _find_transcripts(paths, config, [])
-        if path.stem.startswith(session) or not discovery.is_named_by_id(path)
+        for path in _find_transcripts(paths, context.homes, [])
+        if import_files.agent_id(path)[0].startswith(session)
     )
     seen.files.extend(f for f in _examine_files(near, seen.errors) if ids.session_id(f.agent_id).startswith(session))
     found = sorted({ids.session_id(file.agent_id) for file in seen.files})
@@ -116,98 +108,85 @@ def import_one(  # noqa: PLR0913, PLR0917 - what `run_import` takes, and which o
         raise NotFoundError(
             f"there is no transcript of a conversation “{session}”", "Name its file: `sessgit import --id ID PATH`"
         )
-    if _without_excluded(index, seen.files, privacy):
-        operations.drop_tombstone(store, found[0], now)
-    return _record_files(store, index, _ImportPlan(seen.files), config, privacy, watch)
+    if _without_excluded(context.index, seen.files, context.privacy):
+        operations.drop_tombstone(context.store, found[0], context.now())
+    return _record_files(context, _ImportPlan(seen.files), watch)
 
 
-def import_claude_folders(
-    store: Store, index: Index, paths: Sequence[Path], config: Path, privacy: Privacy, watch: ImportProgress
-) -> ImportResult:
+def import_claude_folders(context: Context, paths: Sequence[Path], watch: ImportProgress) -> ImportResult:
     """Imports folders of the client as they lie somewhere, with plan, todos and tasks as of the last turn of each.
 
-    Nothing outside of a folder is read, and no link in it is followed. `config` is the folder of the client that
-    works here: no other one counts as the place of a transcript. Raises UsageError as `run_import` does.
+    Nothing outside of a folder is read, and no link in it is followed. Only the folder of the client that works here
+    counts as the place of a transcript. Raises UsageError as `run_import` does.
     """
-    private.check_on(off=privacy.off)
+    agent = agents.named("claude")
+    own = context.homes.folders[agent.name]
+    private.check_on(off=context.privacy.off)
     if not paths:
         raise UsageError("--from claude needs the folder to import", "`sessgit import --from claude DIR`")
     seen = _ImportPlan()
     for path in paths:
-        if not (path / "projects").is_dir():
+        if not agent.home.is_home(path):
             raise NotFoundError(
                 f"{path} has no subfolder “projects”", "A folder of the client, such as ~/.claude, has one."
             )
-        folder = config if path.resolve() == config.resolve() else path.absolute()
-        seen.folders.extend(discovery.client_folders(folder))
-        for file in _examine_files(agents.at(config).home.transcripts(folder), seen.errors):
-            if _is_self_contained(folder, file, seen.errors):
+        folder = own if path.resolve() == own.resolve() else path.absolute()
+        seen.folders.extend(agent.home.transcript_folders(folder))
+        for file in _examine_files(agent.home.transcripts(folder), seen.errors):
+            if _is_self_contained(agent, folder, file, seen.errors):
                 seen.files.append(replace(file, folder=folder))
-    return _record_files(store, index, seen, config, privacy, watch)
+    return _record_files(context, seen, watch)
 
 
-Importer = Callable[[Store, Index, Sequence[Path], Path, Privacy, ImportProgress], ImportResult]
+Importer = Callable[[Context, Sequence[Path], ImportProgress], ImportResult]
 
 SOURCES: dict[str, Importer] = {"claude": import_claude_folders}
 """By the name of a system what imports its files."""
 
 
-def _is_self_contained(folder: Path, file: TranscriptFile, errors: list[ImportFailure]) -> bool:
+def _is_self_contained(agent: Agent, folder: Path, file: TranscriptFile, errors: list[ImportFailure]) -> bool:
     """Whether all that a recording of the file reads lies in the folder itself."""
     if not PLAIN.fullmatch(file.agent_id):
         errors.append(ImportFailure(file.path, "the session id in it cannot be a file name"))
         return False
-    found = next(agents.at(folder).sidecars.links(folder, file.path, file.agent_id), None)
+    found = next(agent.sidecars.links(folder, file.path, file.agent_id), None)
     if found is not None:
         errors.append(ImportFailure(file.path, f"{found} is a link; links are not followed"))
     return found is None
 
 
-def _record_files(
-    store: Store, index: Index, found: _ImportPlan, config: Path, privacy: Privacy, watch: ImportProgress
-) -> ImportResult:
-    wanted = _without_excluded(index, found.files, privacy)
-    index.sync()
-    files = discovery.distinct_files(wanted, index, found.errors)
+def _record_files(context: Context, plan: _ImportPlan, watch: ImportProgress) -> ImportResult:
+    store = context.store
+    files = _without_excluded(context.index, plan.files, context.privacy)
+    excluded = len(plan.files) - len(files)
+    context.index.sync()
     before = refs.read_all(store.path, layout.HEADS)
-    rules = RecordRules(privacy.rules.granularity, privacy.rules.redact)
-    work = ImportRun(store, index, config, rules, watch.reading, found.errors)
-    with work.recorded(files) as spoken:
-        changed = _changed_sessions(before, refs.read_all(store.path, layout.HEADS)) & work.seen
-        unpacked = (
-            _pack_and_index(store, index, watch.packing, work.packs, spoken)
-            if changed or schedule.is_due(store.path)
-            else ""
-        )
-    archived = list(work.aside.values()).count("archived")
-    deleted = tuple(sorted(session for session, why in work.aside.items() if why == "deleted"))
-    brought = changed & {
-        session for session in work.seen if session in work.grown or layout.head_ref(session) not in before
-    }
+    run = ImportRun(context, watch.reading, plan.errors)
+    run.run(import_files.distinct_files(files, context.index, plan.errors))
+    moved = {ref for ref, _ in before.items() ^ refs.read_all(store.path, layout.HEADS).items()}
+    # Two files of one session may have moved a branch there and back.
+    changed = {layout.session_of_ref(ref) for ref in moved} & run.seen
+    unpacked = (
+        _pack_and_index(context, watch.packing, run.packs) if changed or maintenance.is_packing_due(store.path) else ""
+    )
+    deleted = tuple(sorted(session for session, why in run.skipped.items() if why == "deleted"))
+    imported = {session for session in changed if session in run.grown or layout.head_ref(session) not in before}
     return ImportResult(
-        len(brought),
-        work.turns,
-        len(work.seen - brought) - len(deleted),
-        tuple(found.errors),
+        len(imported),
+        run.turns,
+        len(run.seen - imported) - len(deleted),
+        tuple(plan.errors),
         unpacked,
-        len(found.files) - len(wanted),
-        archived,
+        excluded,
+        list(run.skipped.values()).count("archived"),
         deleted,
-        discovery.skipped_files(found.folders, None if found.is_own else found.files),
+        import_files.skipped_files(plan.folders, None if plan.is_own else plan.files),
     )
 
 
-def _changed_sessions(before: dict[str, str], after: dict[str, str]) -> set[str]:
-    """The sessions of which a branch moved: two files of one session may have moved it there and back."""
-    moved = {ref for ref in before.keys() | after.keys() if before.get(ref) != after.get(ref)}
-    return {layout.session_of(ref.removeprefix(layout.HEADS)) for ref in moved}
-
-
-def _pack_and_index(store: Store, index: Index, progress: Progress, packs: Collection[str], spoken: WordLists) -> str:
-    """Packs the store as `pack_import` does, and meanwhile brings the text index level: git leaves much of a second
-    core.
-
-    Where the index cannot be followed, whoever searches next tries again and hears why.
+def _pack_and_index(context: Context, progress: Progress, packs: Collection[str]) -> str:
+    """Pack the store as `pack_import` does, and update the full-text index meanwhile: git leaves much of a second core
+    idle. If the index cannot be updated, the next search tries again and reports why.
     """
     is_over = threading.Event()
 
@@ -217,45 +196,47 @@ def _pack_and_index(store: Store, index: Index, progress: Progress, packs: Colle
 
     def follow() -> None:
         with suppress(Exception):
-            search.update_fulltext(index, check, spoken.at)
+            search.update_fulltext(context.index, check)
 
-    beside = threading.Thread(target=follow, daemon=True)
-    beside.start()
+    indexing = threading.Thread(target=follow, daemon=True)
+    indexing.start()
     try:
-        return pack_import(store, packs, progress)
+        return pack_import(context.store, packs, progress)
     except BaseException:
         is_over.set()
         raise
     finally:
-        beside.join()
+        indexing.join()
 
 
 class _ImportDoneError(Exception):
-    """Nobody waits for what is still to be done."""
+    """The import has ended, so the full-text index is left to the next search."""
 
 
 def pack_import(store: Store, packs: Collection[str] = (), progress: Progress = no_progress) -> str:
-    """Packs what is loose, and what came in as packs of these names; why that could not be done, or ``""``."""
+    """Pack loose objects and the packs of these names; return why that failed, or ``""``."""
     try:
-        with locks.maintenance_lock(store.beside, _LOCK_WAIT) as held:
-            if held:
-                maintenance.pack_arrived(store.path, packs, held, progress)
+        with locks.maintenance_lock(store.paths, _LOCK_WAIT) as lock:
+            if lock:
+                maintenance.pack_arrived(store.path, packs, lock, progress)
     except StoreError as error:
         return f"{error}. {error.hint}".strip()
     return ""
 
 
-def _find_transcripts(paths: Sequence[Path], config: Path, folders: list[Path]) -> Iterator[Path]:
+def _find_transcripts(paths: Sequence[Path], homes: Homes, folders: list[Path]) -> Iterator[Path]:
     """The transcripts at `paths`; the folders that are looked through go into `folders`."""
     if not paths:
-        folders.extend(discovery.client_folders(config))
-        yield from agents.at(config).home.transcripts(config)
+        for agent, own in agents.clients(homes):
+            folders.extend(agent.home.transcript_folders(own))
+        yield from (file.path for file in agents.transcripts(homes))
     for path in paths:
         if path.is_dir():
-            inner = discovery.folders_below(path)
+            inner = import_files.folders_below(path)
             folders.extend(inner)
             for folder in inner:
-                yield from agents.at(config).home.transcripts_in(folder)
+                for agent in agents.every():
+                    yield from (file for file in agent.home.transcripts_in(folder) if agents.of_file(file) is agent)
         else:
             yield path
 
@@ -266,11 +247,11 @@ def _examine_files(paths: Iterable[Path], errors: list[ImportFailure]) -> Iterat
             with opened(path) as source:
                 size = source.size
             root = fork_detection.first_prompt(path)
-            if not root and not discovery.has_lines(path):
-                errors.append(ImportFailure(path, "it has no transcript lines"))
+            if not root and not import_files.has_lines(path):
+                errors.append(ImportFailure(path, "it has no transcript lines" if size else "it is empty"))
                 continue
-            agent_id, by_name = discovery.agent_id(path)
-            yield TranscriptFile(path, agent_id, size, root, by_name=by_name)
+            agent_id, by_name = import_files.agent_id(path)
+            yield TranscriptFile(path, agent_id, size, root, agent=agents.of_file(path).name, by_name=by_name)
         except SessgitError as error:
             errors.append(ImportFailure(path, str(error)))
 
@@ -279,5 +260,5 @@ def _without_excluded(index: Index, files: list[TranscriptFile], privacy: Privac
     """Those whose projects are recorded."""
     if privacy.is_everything:
         return files
-    is_recorded = private.recorded_filter(privacy, {name: project for name, *_, project in index.names()})
+    is_recorded = private.recorded_filter(privacy, {one.name: one.project for one in index.branch_outlines()})
     return [file for file in files if is_recorded(file.path, ids.session_id(file.agent_id))]

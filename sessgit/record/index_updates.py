@@ -1,13 +1,12 @@
-"""What the index remembers of the turns that a recording wrote: all of it is at hand then."""
+"""The rows that a recording adds to the index for the turns that it wrote, from the values that it has in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sessgit.agents.base import Agent
-from sessgit.agents.line import Line
 from sessgit.agents.values import Node
 from sessgit.model.conversation.turn import Cell, Gist
 from sessgit.record import commits
@@ -17,23 +16,19 @@ from sessgit.store.index import Index
 from sessgit.store.store import Store
 
 if TYPE_CHECKING:
-    from sessgit.store.sqlite.cell_cache import CachedTurn
+    from sessgit.store.index import CachedTurn
 
 _MOST_WAITING = 1 << 20
-"""So many bytes of bodies wait until nobody waits any more; a long transcript has hundreds of times as many."""
+"""The bytes of bodies that are processed only after the refs have moved; a long transcript has hundreds of times as
+many."""
 _LONGEST_BODY = 32 << 20
-"""A longer body is read again by whoever asks for its cells: copies of it may be more than there is room."""
-
-WordSink = Callable[[str, str, Sequence[Line]], None]
-"""Called with the commit that a turn ends with, the id of its body's blob, and the lines of the body."""
+"""A longer body is read again when its cells are needed: copies of it may not fit in memory."""
 
 
 @dataclass
 class IndexUpdates:
-    """The gists of turns by their commits; and of each the folder's tree, the cells, the body and the prompt's key.
-    Whoever asked for it is told of each turn."""
+    """The gists of turns by their commits; and of each the folder's tree, the cells, the body and the prompt's key."""
 
-    word_sink: WordSink | None = None
     gists: dict[str, Gist] = field(default_factory=dict)
     cells: dict[str, tuple[Agent, str, Sequence[Cell], list[bytes], str]] = field(default_factory=dict)
     known: dict[str, CachedTurn] = field(default_factory=dict)
@@ -41,32 +36,29 @@ class IndexUpdates:
     size: int = 0
 
     def take(self, store: Store, commit: str, node: Node, content: TurnContent, *, is_last: bool) -> None:
-        """Notes a turn that was just written, before its node names the commit; of one that is written cell by cell
-        the cells as of the last commit: all of them each time would be more and more work."""
+        """Add a turn that was just written, before its node names the commit. Only the last commit of a turn that is
+        written cell by cell adds its cells: adding them each time would be quadratic."""
         self.gists[commit] = commits.turn_gist(content, whole=not node.commit)
         entry = store.repo.entry(store.tree(commit), layout.turn_folder(node.number)) if is_last else None
         if entry is None or len(content.stored[layout.BODY]) > _LONGEST_BODY:
             return
-        if self.word_sink is not None:
-            self.word_sink(commit, store.repo.tree(entry[0])[layout.BODY][0], content.body)
         body = bytes(content.stored[layout.BODY]).split(b"\n")[:-1]
-        self.cells[commit] = content.agent, entry[0], content.told.cells, body, node.key
+        self.cells[commit] = content.agent, entry[0], content.turn.cells, body, node.key
         self.size += len(content.stored[layout.BODY])
         if self.size > _MOST_WAITING:
             self._release_bodies()
 
     def keep(self, index: Index) -> None:
-        """Tells the index, which is level with the refs."""
-        # Loaded here: nobody waits any more once the refs have moved.
-        from sessgit.store.sqlite import cell_cache
+        """Write the rows to the index, which is up to date with the refs."""
+        # Loaded here: the refs have moved, so no user waits.
 
         index.remember(self.gists)
         self._release_bodies()
-        cell_cache.store_turns(index, self.known)
+        index.store_cells(self.known)
 
     def _release_bodies(self) -> None:
-        """Lets go of the bodies."""
-        from sessgit.history.cells import turns
+        """Compute the rows of the bodies, and drop the bodies."""
+        from sessgit.history.cells import cached_turn
 
-        self.known |= {commit: turns.cached_turn(*told) for commit, told in self.cells.items()}
+        self.known |= {commit: cached_turn(*cells) for commit, cells in self.cells.items()}
         self.cells, self.size = {}, 0

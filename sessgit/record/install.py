@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from sessgit import agents
+from sessgit.agents import Client
 from sessgit.agents.base import Hooks
 from sessgit.agents.values import Document, Installation
 from sessgit.errors import ConflictError, UsageError
 from sessgit.model import ids
-from sessgit.model.config import Granularity
+from sessgit.model.config import Granularity, Privacy
+from sessgit.record import import_files
 from sessgit.record import privacy as private
-from sessgit.record.bulk import discovery
-from sessgit.record.privacy import Privacy
-from sessgit.store.recorder.stub import remove_stub, write_stub
 from sessgit.store.store import create_store
+from sessgit.store.stub import remove_stub, write_stub
 
 # The client rewrites its settings now and then; more than a few times in a row means something else.
 _ATTEMPTS = 3
@@ -57,18 +56,18 @@ class UninstallResult:
 
 def install(
     store_path: Path,
-    config_dir: Path,
+    client: Client,
     *,
     python: str,
     granularity: str = "turn",
     known: Collection[str] = (),
     privacy: Privacy | None = None,
 ) -> InstallResult:
-    """From now on every event of the clients that use `config_dir` is recorded in the store, made if need be.
+    """From now on every event of the client is recorded in the store, made if need be.
 
     Doing it again changes nothing. `known` are the sessions that are recorded already, or were deleted.
     """
-    hooks = agents.at(config_dir).hooks
+    hooks = client.agent.hooks
     if granularity not in get_args(Granularity):
         raise UsageError(f"granularity is turn or cell, not {granularity!r}")
     events = hooks.CELL_EVENTS if granularity == "cell" else hooks.HOOK_EVENTS
@@ -77,7 +76,7 @@ def install(
     # The stub first: settings that name it are of use only when it is there.
     stub = write_stub(store, python)
     command = hooks.stub_command(stub)
-    path = config_dir / "settings.json"
+    path = hooks.settings_file(client.folder)
     before = _edit_settings(hooks, path, lambda document: hooks.with_hooks(document, command, events))
     return InstallResult(
         store=store,
@@ -88,15 +87,15 @@ def install(
         other_stubs=tuple(sorted(Path(other) for other in before.stubs if Path(other) != stub)),
         plugin=before.plugin,
         hooks_disabled=before.hooks_disabled,
-        older_conversations=_count_transcripts(config_dir, known, privacy or Privacy()),
+        older_conversations=_count_transcripts(client, known, privacy or Privacy()),
     )
 
 
-def uninstall(store_path: Path, config_dir: Path) -> UninstallResult:
+def uninstall(store_path: Path, client: Client) -> UninstallResult:
     """Nothing records any more, and no trace but the store is left; the store may even be gone."""
     store = store_path.absolute()
-    path = config_dir / "settings.json"
-    hooks = agents.at(config_dir).hooks
+    hooks = client.agent.hooks
+    path = hooks.settings_file(client.folder)
     before = _edit_settings(hooks, path, hooks.without_hooks, keep_empty=False)
     stub_removed = remove_stub(store)
     return UninstallResult(
@@ -127,8 +126,9 @@ def _edit_settings(
     return hooks.installed(snapshot.document)
 
 
-def _count_transcripts(config_dir: Path, known: Collection[str], privacy: Privacy) -> int:
+def _count_transcripts(client: Client, known: Collection[str], privacy: Privacy) -> int:
     """How many conversations of the client an import would bring in, none of which is `known`."""
     is_recorded = private.recorded_filter(privacy, {})
-    found = {ids.session_id(path.stem): path for path in agents.at(config_dir).home.transcripts(config_dir)}
-    return sum(is_recorded(path, session) and discovery.is_new(path, known) for session, path in found.items())
+    home = client.agent.home
+    found = {ids.session_id(home.agent_id(path)): path for path in home.transcripts(client.folder)}
+    return sum(is_recorded(path, session) and import_files.is_new(path, known) for session, path in found.items())

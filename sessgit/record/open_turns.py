@@ -49,37 +49,37 @@ _open_turns: dict[tuple[str, str], OpenTurnLock] = {}
 """By store and session."""
 
 
-def open_turn(beside: StorePaths, session: str) -> OpenTurnLock | None:
+def open_turn(paths: StorePaths, session: str) -> OpenTurnLock | None:
     """Holds what says that a turn of the session is open, until `close_turn`; None where someone else does.
 
     Raises UsageError where this thread does, which would wait for itself.
     """
-    key = (str(beside.locks), session)
+    key = (str(paths.locks), session)
     if key in _open_turns and _open_turns[key].is_mine:
         raise UsageError(
             f"this thread already has an open turn of {session[:8]}, or an open cell outside of turns",
             "Only one turn can be open at a time. End it first, or use the Session object that opened it.",
         )
-    handle = locks.turn_lock(beside, session)
+    handle = locks.turn_lock(paths, session)
     if not handle:
         return None
     _open_turns[key] = OpenTurnLock(handle, threading.get_ident())
     return _open_turns[key]
 
 
-def close_turn(beside: StorePaths, session: str, turn: OpenTurnLock) -> None:
+def close_turn(paths: StorePaths, session: str, turn: OpenTurnLock) -> None:
     """Others may open a turn now."""
-    _open_turns.pop((str(beside.locks), session), None)
+    _open_turns.pop((str(paths.locks), session), None)
     locks.release(turn.handle)
 
 
-def is_open(beside: StorePaths, session: str) -> bool:
+def is_open(paths: StorePaths, session: str) -> bool:
     """Whether anybody has a turn of the session open."""
-    if (str(beside.locks), session) in _open_turns:
+    if (str(paths.locks), session) in _open_turns:
         return True
-    if not locks.turn_was_open(beside, session):
+    if not locks.turn_was_open(paths, session):
         return False
-    handle = locks.turn_lock(beside, session)
+    handle = locks.turn_lock(paths, session)
     if handle:
         locks.release(handle)
     return not handle

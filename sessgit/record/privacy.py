@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from sessgit import agents
 from sessgit.agents.reader import opened
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, UsageError
 from sessgit.model import globs
-from sessgit.model.config import RecordConfig
+from sessgit.model.config import Privacy, RecordConfig
 from sessgit.store import project, settings
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
@@ -35,21 +35,6 @@ class Verdict:
         if self.recorded:
             return ""
         return f"record.exclude has “{self.glob}”" if self.glob else "record.include does not include it"
-
-
-@dataclass(frozen=True, slots=True)
-class Privacy:
-    """What may be recorded: the settings, the home that `~` in them means, and whether nothing may be because a
-    command asks (`SESSGIT_OFF=1`)."""
-
-    rules: RecordConfig = field(default_factory=RecordConfig)
-    home: str = "/"
-    off: bool = False
-
-    @property
-    def is_everything(self) -> bool:
-        """Whether every project is recorded."""
-        return not self.rules.exclude and not self.rules.include
 
 
 def check_on(*, off: bool) -> None:
@@ -105,7 +90,7 @@ class SwitchResult:
     glob: str = ""
 
 
-def switch_off(beside: StorePaths, folder: str, home: str) -> SwitchResult:
+def switch_off(paths: StorePaths, folder: str, home: str) -> SwitchResult:
     """Nothing of the folder's project is recorded from now on; raises NotFoundError where there is no such folder."""
     if not Path(folder).is_dir():
         raise NotFoundError(
@@ -121,11 +106,11 @@ def switch_off(beside: StorePaths, folder: str, home: str) -> SwitchResult:
             return {}
         return {"record.exclude": [*rules.exclude, globs.escape(root)]}
 
-    settings.update_lists(beside, change)
+    settings.update_lists(paths, change)
     return SwitchResult(root, not there, *there)
 
 
-def switch_on(beside: StorePaths, folder: str, home: str) -> SwitchResult:
+def switch_on(paths: StorePaths, folder: str, home: str) -> SwitchResult:
     """The folder's project is recorded from now on, if anything is.
 
     Raises ConflictError, and changes nothing, where a glob that was not made for this project excludes it.
@@ -145,7 +130,7 @@ def switch_on(beside: StorePaths, folder: str, home: str) -> SwitchResult:
         changed = (len(exclude), len(include)) != (len(rules.exclude), len(rules.include))
         return {"record.exclude": exclude, "record.include": include} if changed else {}
 
-    settings.update_lists(beside, change)
+    settings.update_lists(paths, change)
     return SwitchResult(root, changed)
 
 
@@ -209,7 +194,7 @@ def _first_folder(path: Path) -> str:
                 source.file.seek(0)
                 lines = source.file.read(window).split(b"\n")
                 # The last line is whole only at the end of the file. One prompt with a picture has many megabytes.
-                whole = agents.of_file(path).lines.parsed(lines[: None if window >= source.size else -1])
+                whole = agents.of_file(path).parsed(lines[: None if window >= source.size else -1])
                 found = next((line.cwd for line in whole if line.cwd), "")
                 if found or window >= source.size:
                     return found
@@ -227,3 +212,11 @@ def _project_path(root: str) -> str:
             "Use a glob with ? for those characters: `sessgit config record.exclude`",
         ) from error
     return root
+
+
+def check_project(privacy: Privacy, project: str) -> None:
+    """Raises ConflictError if nothing of the project may be recorded: a program wants its state kept."""
+    check_on(off=privacy.off)
+    decision = verdict(privacy, project)
+    if not decision.recorded:
+        raise ConflictError(f"{project} is not recorded: it is off ({decision.why})", "To record it: `sessgit on`")

@@ -1,23 +1,25 @@
-"""What is recorded of a session already, as the cutter asks for it."""
+"""The recorded turns of a session, as the cutter looks them up."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from heapq import heappop, heappush
 from math import inf
 
 from sessgit.agents.base import Agent
 from sessgit.agents.line import Line
-from sessgit.agents.reader import no_redaction
+from sessgit.agents.reader import Redact, no_redaction
 from sessgit.agents.values import Node, Place, line_of
 from sessgit.errors import MovedError
 from sessgit.model.conversation.message import Extent, Message
-from sessgit.store import layout
-from sessgit.store.files.large import LARGE_SIZE
+from sessgit.model.conversation.session import Session
+from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.store import layout, recorder_state, secret_filter
 from sessgit.store.index import Index
-from sessgit.store.recorder.cursor import Cursor
+from sessgit.store.objects import LARGE_SIZE
+from sessgit.store.recorder_state import Cursor
 from sessgit.store.store import Store, lines_hash
 
 _FILE_END_ORDER = 1 << 200
@@ -25,46 +27,73 @@ _FILE_ORDER = 1 << 50
 """More than any file is long: the places of a later file come behind all of an earlier one."""
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedSession:
+    """What is recorded of a session as a pass begins: its cursor, the tips of its head and its rewound branches, the
+    head's commit and state; the versions of the rules that it is recorded by, and how its lines are redacted.
+
+    `sides` is for a file that is recorded as if nothing of its session were: the recorded sidecar files, by the key of
+    their turn.
+    """
+
+    cursor: Cursor | None
+    rules: Mapping[str, int]
+    redact: Redact
+    tips: dict[str, str] = field(default_factory=dict)
+    head: str = ""
+    state: Session | None = None
+    sides: Mapping[str, Mapping[str, tuple[str, bool]]] | None = None
+
+
+def recorded_session(store: Store, source: TranscriptSource, rules: RecordRules) -> RecordedSession:
+    """Return what is recorded of the session that a transcript is of."""
+    tips = session_tips(store, source.session)
+    head = tips.get(source.session, "")
+    state = store.state(head) if head else None
+    versions = state.rules if state else rules.stored
+    redact = secret_filter.line_cleaner(store.paths, versions, source.agent.protected_keys)
+    cursor = recorder_state.load_cursor(store.paths, source.session)
+    return RecordedSession(cursor, versions, redact, tips, head, state)
+
+
 def session_tips(store: Store, session: str) -> dict[str, str]:
-    """The tips of the session's head and of what rewinds left behind."""
+    """Return the tips of the session's head and its rewound branches."""
     branches = store.branches(session)
     return {branch: tip for branch, tip in branches.items() if branch == session or layout.is_rewound_branch(branch)}
 
 
 def check_tips(store: Store, session: str, tips: Mapping[str, str]) -> None:
-    """Raises MovedError where the branches are not these any more.
+    """Raise MovedError if the branches have moved since these tips.
 
-    What the index answered meanwhile may be of others then: a prompt that somebody else has just recorded is none that
-    was there before, and what follows from it must not get as far as the first of several refs.
+    The index may have answered for the moved ones: then not even the first of several refs may move.
     """
     if session_tips(store, session) != tips:
         raise MovedError(f"another process moved the branches of {session}")
 
 
 def given_names(store: Store, session: str, tips: Iterable[str], known: str) -> Iterator[str]:
-    """The names that the session was given since a commit, or at all: the client may have them from `restore`."""
+    """Yield the session's names since a commit, or all: the client may have them from `restore`."""
     for tip in tips:
-        for commit in store.repo.first_parents(tip):
-            message = store.message(commit.id)
-            if commit.id == known or message.get("Session") != session:
+        for commit, message in store.history(tip):
+            if commit == known or message.get("Session") != session:
                 break
             if message.get("Event") in ("edit", "fork"):
-                yield store.state(commit.id).name
+                yield store.state(commit).name
 
 
 def is_at_commit(store: Store, head: str, commit: str) -> bool:
-    """Whether the head is the commit, or only edits of the state and merges have come since."""
-    for found in store.repo.first_parents(head) if head else ():
-        if found.id == commit:
+    """Return whether the head is the commit, or only edits and merges came since."""
+    for ancestor, message in store.history(head) if head else ():
+        if ancestor == commit:
             return True
-        if store.message(found.id).get("Event") not in ("edit", "merge"):
+        if message.get("Event") not in ("edit", "merge"):
             return False
     return False
 
 
 def matches_cursor(store: Store, session: str, tips: Mapping[str, str], known: Cursor) -> bool:
-    """Whether the branches are as the cursor left them: the head stands on its commit, and none holds lines from
-    behind its place. Else a pass was killed that had moved some of them, and not yet the head."""
+    """Return whether the branches are as the cursor left them: the head is at its commit, and no branch has lines from
+    after its offset. Otherwise a pass was killed that had moved some of them, and not yet the head."""
     return is_at_commit(store, tips.get(session, ""), known.commit) and not any(
         message.get("Session") == session
         and message.file == known.file
@@ -74,19 +103,18 @@ def matches_cursor(store: Store, session: str, tips: Mapping[str, str], known: C
 
 
 def _last_turn_message(store: Store, tip: str) -> Message:
-    """What the commit of the last turn says, or the first commit where there is none."""
-    for found in store.repo.first_parents(tip):
-        message = store.message(found.id)
+    """Return the message of the last turn's commit, or of the first commit if there is no turn."""
+    for _, message in store.history(tip):
         if message.number("Turn"):
             break
     return message
 
 
 def commit_finder(index: Index, session: str, tips: Collection[str]) -> Callable[[str], str | None]:
-    """The function that tells which commit holds the turn of a prompt on one of these branches of the session.
+    """Return a function from a prompt to the commit of its turn on one of these branches, or None.
 
-    The index is brought level when it is asked first: whoever asks moves no ref before the last question, and checks
-    then that nobody else did.
+    It updates the index when it is called first: its caller moves no ref before the last call, and then checks that no
+    other process did.
     """
     level = cache(partial(index.sync, session))
 
@@ -199,15 +227,12 @@ class RecordedTurns:
         made = [self._agent.lines.make(raw, Extent(0, 0), no_redaction) for raw in stored.before + stored.body]
         return made[: len(stored.before)], made[len(stored.before) :]
 
-    def _turn_commits(self, commit: str | None) -> Iterator[tuple[str, int, str]]:
-        """The commits of turns from a commit backwards, with number and prompt."""
-        while commit is not None:
-            message = self._store.message(commit)
+    def _turn_commits(self, tip: str | None) -> Iterator[tuple[str, int, str]]:
+        """The commits of turns from a tip backwards, with number and prompt."""
+        for commit, message in self._store.history(tip) if tip else ():
             number, key = message.number("Turn"), message.get("Prompt")
             if number and key:
                 yield commit, number, key
-            parents = self._store.commit(commit).parents
-            commit = parents[0] if parents else None
 
     def _make(self, commit: str, number: int, key: str) -> Node:
         @cache  # it is asked for again and again, and commits do not change
@@ -248,4 +273,4 @@ class RecordedTurns:
         if message.get("Session") not in own:
             return []
         base = (message.file - 1) * _FILE_ORDER
-        return [replace(extent, offset=base + extent.offset) for extent in message.extents]
+        return [extent._replace(offset=base + extent.offset) for extent in message.extents]

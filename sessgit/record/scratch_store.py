@@ -10,13 +10,12 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sessgit.errors import ROOM, ConflictError, StoreError
-from sessgit.store import refs
+from sessgit.store import refs, tempdirs
 from sessgit.store import store as stores
-from sessgit.store.files import tempdirs
 from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store
 
@@ -24,11 +23,7 @@ from sessgit.store.store import Store
 @contextmanager
 def scratch_store(other: Path | None) -> Iterator[Store]:
     """A store with all refs and objects of the `other` one, which is only read, or an empty one; gone at the end."""
-    with ExitStack() as stack:
-        try:
-            folder = stack.enter_context(tempdirs.make_folder("sessgit-"))
-        except OSError as error:
-            raise StoreError(f"cannot create a working folder: {error.strerror or error}", ROOM) from error
+    with tempdirs.make_folder("sessgit-") as folder:
         path = folder / "store"
         stores.create_store(path)
         if other is not None:
@@ -79,7 +74,7 @@ def pack_refs(scratch: Store) -> None:
 
 def _read_purge_list(store: Store) -> bytes:
     try:
-        return store.beside.forbidden.read_bytes()
+        return store.paths.forbidden.read_bytes()
     except FileNotFoundError:
         return b""
 

@@ -211,11 +211,6 @@ def _unshared_keys(store: Store, tip: str, head: str) -> Iterator[str]:
 
 
 def _turn_keys(store: Store, tip: str) -> list[str]:
-    """The keys of the turns as of a commit, in order."""
-    found: dict[int, str] = {}
-    for commit in store.repo.first_parents(tip):
-        message = store.message(commit.id)
-        number, key = message.number("Turn"), message.get("Prompt")
-        if number and key:
-            found.setdefault(number, key)
-    return [found[number] for number in sorted(found)]
+    """Return the keys of the turns as of a commit, in order."""
+    keys = {message.number("Turn"): message.get("Prompt") for _, message in reversed(list(store.history(tip)))}
+    return [key for number, key in keys.items() if number and key]

@@ -6,14 +6,16 @@ It is a function of the two tips alone: whichever machine makes it makes the sam
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sessgit.errors import DamageError
-from sessgit.history import merge_base, pad_lists, session_files
-from sessgit.model import merge_decisions, unified_state
+from sessgit.history import pad_lists, session_files, shared_turns
+from sessgit.model import merge_decisions
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
+from sessgit.model.merge_decisions import Side
 from sessgit.store import layout
 from sessgit.store.store import Store
 
@@ -76,27 +78,28 @@ def has_own_turns(store: Store, tip: str, other: str) -> bool:
 
     Two machines that recorded one transcript have other commits and the same folders of turns.
     """
-    for commit in store.repo.first_parents(tip):
-        if _is_contained(store, commit.id, other):
+    for commit, message in store.history(tip):
+        if _is_contained(store, commit, other):
             return False
-        if store.message(commit.id).get("Event") not in TURNLESS:
+        if message.get("Event") not in TURNLESS:
             break
-    own, there = turn_folders(store, tip), turn_folders(store, other)
-    return len(own) > len(there) or any(
-        mine != theirs and (mine[0] != theirs[0] or not _is_partial(store, mine[1], theirs[1]))
-        for mine, theirs in zip(own, there, strict=False)
+    return _lacks_turns(store, turn_folders(store, other), turn_folders(store, tip))
+
+
+def _lacks_turns(
+    store: Store, folders: Sequence[tuple[str, str]], expected: Sequence[tuple[str, str]], closed: int | None = None
+) -> bool:
+    """Return whether there are fewer folders than expected, or one of the first `closed` ones has less in it."""
+    return len(expected) > len(folders) or any(
+        there != own and (there[0] != own[0] or not _is_partial(store, own[1], there[1]))
+        for own, there in zip(expected[:closed], folders, strict=False)
     )
 
 
 def _check_closed_turns(store: Store, tip: str, before: str) -> None:
     """What goes on from a commit has all turns that were closed there, as bare as they were: another machine may say
     otherwise."""
-    own, there = turn_folders(store, before), turn_folders(store, tip)
-    lost = len(own) > len(there) or any(
-        mine != theirs and (mine[0] != theirs[0] or not _is_partial(store, mine[1], theirs[1]))
-        for mine, theirs in zip(own[:-1], there, strict=False)
-    )
-    if lost:
+    if _lacks_turns(store, turn_folders(store, tip), turn_folders(store, before), -1):
         raise DamageError("it continues the conversation here, but without some of its turns")
     if store.state(tip).rules.get("redact") and not store.state(before).rules.get("redact"):
         raise DamageError("it marks lines as redacted that are not redacted here")
@@ -104,11 +107,7 @@ def _check_closed_turns(store: Store, tip: str, before: str) -> None:
 
 def turn_folders(store: Store, tip: str) -> list[tuple[str, str]]:
     """The folders of all turns as of a commit, in order: each name and its tree."""
-    top = store.repo.entry(store.tree(tip), layout.TURNS)
-    if top is None:
-        return []
-    hundreds = sorted(store.repo.tree(top[0]).items())
-    return [(name, oid) for _, (tree, _) in hundreds for name, (oid, _) in sorted(store.repo.tree(tree).items())]
+    return [(path.rpartition("/")[2], oid) for path, oid in store.turn_folders(tip).items()]
 
 
 def _is_partial(store: Store, part: str, whole: str) -> bool:
@@ -132,7 +131,7 @@ def _rank(store: Store, tip: str) -> tuple[bool, str, int, str]:
 def joined_commit(store: Store, main: str, other: str) -> str:
     """The commit that goes on from both, with the turns of the first: no ref leads to it yet."""
     ours, theirs = store.state(main), store.state(other)
-    found = merge_base.merge_base(store, main, other)
+    found = shared_turns.merge_base(store, main, other)
     base = store.state(found) if found else None
     if base is None or base.id != ours.id:
         # Nothing is known of a beginning that both had: whatever one of them says stands against nothing.
@@ -140,9 +139,8 @@ def joined_commit(store: Store, main: str, other: str) -> str:
     later = max((store.commit(tip).time, tip) for tip in (main, other))[1]
     state = _joined_state(base, ours, theirs, theirs_is_later=later == other)
     known = base.unified if found else None
-    state = replace(
-        state, unified=unified_state.merged_state(known, ours.unified, theirs.unified, later=later == other)
-    )
+    side: Side = "theirs" if later == other else "ours"
+    state = replace(state, unified=merge_decisions.join_program_states(known, ours.unified, theirs.unified, side))
     pad = pad_lists.joined_changes(store, found, main, other)
     message = Message(f"edit: joined with {other[:12]}", (("Session", ours.id), ("Event", "edit")))
     changes = {layout.PAD: pad, **session_files.joined_changes(store, main, other)}

@@ -1,6 +1,6 @@
 """Drains the spool of one store: `python -m sessgit.recorder STORE`, started by the stub, never by a person.
 
-It prints nothing and nobody waits for it. What goes wrong is written to the store's log. It imports little until
+It prints nothing and no process waits for it. Errors are written to the store's log. It imports little until
 it knows that it is the one to do the work: of a burst of events most recorders leave at once.
 """
 
@@ -15,10 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from sessgit.errors import SessgitError
-from sessgit.store import locks, log
-from sessgit.store.files import owner
+from sessgit.store import locks, log, owner
 from sessgit.store.layout import StorePaths
-from sessgit.store.recorder.claim import Claim
+from sessgit.store.spool import Claim
 
 MOST_SECONDS = 60
 """Seconds after which a recorder ends, whatever it does: objects come first and the ref last, so nothing is torn."""
@@ -30,23 +29,23 @@ def main(store: Path, claim: Claim) -> None:
     signal.alarm(MOST_SECONDS)
     try:
         owner.check_owner(store)
-    except SessgitError:  # whose it is has not asked to be told
+    except SessgitError:  # it is another user's
         return
     if not claim.take(time.time()):
         return
-    with suppress(SessgitError):  # then nothing can be locked
+    with suppress(SessgitError):  # the store is read-only
         locks.recorder_lock(StorePaths(store))
+    from sessgit import environment
     from sessgit.recorder import drain
 
-    home = os.environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is none
-    config = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path(home) / ".claude")
-    env = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "TMPDIR")} | {"HOME": home}
-    drain.drain_spool(store, config, env, claim)
+    place = environment.read(os.environ)
+    env = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "TMPDIR")} | {"HOME": str(place.home)}
+    drain.drain_spool(store, place.homes, env, claim)
 
 
 def detach() -> None:
     """Leave the caller's process session and close the files inherited from it."""
-    with suppress(OSError):  # where it leads a process session already
+    with suppress(OSError):  # it leads a process session already
         os.setsid()
     os.closerange(3, 256)
     os.umask(0o077)
@@ -60,5 +59,5 @@ if __name__ == "__main__":
     except Exception as error:
         log.write(StorePaths(_store).log, time.time(), f"recorder: {type(error).__name__}: {error}")
         _claim.give_up()
-    # At once: whoever sees this process still alive may take it for one that has yet to read the spool.
+    # At once: the stub may take a process that is still alive for a recorder that has yet to read the spool.
     os._exit(0)

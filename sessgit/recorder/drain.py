@@ -1,6 +1,6 @@
-"""Recording what waits in the spool, session by session, until nothing waits that nobody else works on.
+"""Recording the events that wait in the spool, session by session, until none waits that another process leaves.
 
-What only comes after the commit is loaded after it: somebody may wait for that.
+What is done after the commits is imported after them: a user may wait for the commits.
 """
 
 from __future__ import annotations
@@ -8,228 +8,250 @@ from __future__ import annotations
 import math
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from sessgit import agents
+from sessgit.agents.transcript import Transcript
 from sessgit.errors import SessgitError
 from sessgit.history import client_files
 from sessgit.history.code import git
 from sessgit.model import ids
-from sessgit.model.config import Config, span_seconds
+from sessgit.model.config import Privacy, span_seconds
+from sessgit.model.homes import Homes
 from sessgit.record import privacy
-from sessgit.record.privacy import Privacy
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource, rules_from_settings
-from sessgit.store import locks, log, settings
-from sessgit.store.files import paths
+from sessgit.store import locks, log, recorder_state, settings, spool
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
-from sessgit.store.recorder import cursor as cursors
-from sessgit.store.recorder import last_turn, spool
-from sessgit.store.recorder.claim import Claim
-from sessgit.store.recorder.last_turn import LatestTurn
-from sessgit.store.recorder.spool import Event, UnreadableEvent
+from sessgit.store.private_files import path_exists
+from sessgit.store.recorder_state import LatestTurn
+from sessgit.store.spool import Claim, Event, UnreadableEvent
 from sessgit.store.store import Store
 
 _PROMPT_EVENTS = ("SessionStart", "UserPromptSubmit")
-"""The events at which the last prompt, if it is in the transcript already, has only just been given."""
+"""The events at which the last prompt, if it is in the transcript already, has only just been typed."""
 _STOP_EVENTS = ("Stop", "PostToolUse")
-"""The events at which the transcript is not yet written as far as the event tells."""
+"""The events at which the end of the transcript is not written yet."""
 _FRESH_SECONDS = 10.0
-"""Seconds after which a turn that an event brings in says nothing of what the project is at now."""
+"""Seconds after which the project's commit is no longer the one that a turn left behind."""
 _INDEXING_SECONDS = 20.0
-"""Seconds that a recorder may spend on the text index, of the minute that it has."""
+"""Seconds that a recorder may spend on the full-text index, of the minute that it has."""
 _WAIT_SECONDS = 3.0
-"""Seconds that a recorder waits for whoever else works on a session: a command does so for less."""
+"""Seconds that a recorder waits for another process that works on a session; a command takes less."""
 _POLL_SECONDS = 0.05
 
 
-def drain_spool(store_path: Path, config_folder: Path, env: dict[str, str], claim: Claim | None = None) -> None:
-    """Records every event that waits; one whose session someone else works on for long stays, and one of a project that
-    is off is dropped.
+def drain_spool(store_path: Path, homes: Homes, env: dict[str, str], claim: Claim | None = None) -> None:
+    """Record every event that waits.
 
-    A recorder that lets go of a session's lock reads the spool again: an event that came meanwhile found the lock held.
-    A command does not, so one recorder waits for it. `claim` is what this process has of the claim to read the spool;
-    it is given up first.
+    An event whose session another process works on for long stays; one of a project that is off is discarded. A
+    recorder that releases a session's lock reads the spool again, because an event that came meanwhile found the lock
+    held. A command does not, so one recorder waits for it. `claim` is this process's claim to read the spool, if it
+    has one; it is given up first.
     """
-    beside = StorePaths(store_path)
-    claim = claim or Claim(beside)
+    paths = StorePaths(store_path)
+    claim = claim or Claim(paths)
     try:
-        config, mistake = settings.load_or_default(beside)
+        config, mistake = settings.load_or_default(paths)
     except SessgitError as error:
-        # Which projects are off is not known. The transcripts hold everything until that is put right.
-        log.write(beside.log, time.time(), f"nothing is recorded until the settings are fixed: {error}")
-        _discard_all(beside.spool, claim)
+        # Which projects are off is not known. The transcripts hold everything until the settings are fixed.
+        log.write(paths.log, time.time(), f"nothing is recorded until the settings are fixed: {error}")
+        claim.give_up()
+        for event in spool.waiting_events(paths.spool, time.time()):
+            spool.discard_event(event)
         return
     if mistake:
-        # It costs the settings and not the recording.
-        log.write(beside.log, time.time(), f"the settings are ignored: {mistake}")
+        log.write(paths.log, time.time(), f"the settings are ignored: {mistake}")
     store = Store(store_path, fsync=config.record.fsync)
     index = Index(store_path, lambda: store)
-    index.here = client_files.local_path_map(config.project.map, env.get("HOME") or "/")
-    drain = _Drain(store, index, config, config_folder, env, claim)
+    home = env.get("HOME") or "/"
+    index.here = client_files.local_path_map(config.project.map, home)
+    drain = _Drain(Context(index, homes, Privacy(config.record, home), env), claim)
     try:
-        while drain.process_waiting():
-            pass
+        drain.process_all()
         drain.wait()
-        drain.index_words()
-        with locks.maintenance_lock(beside) as held:
-            if held:
-                _pack_if_due(store_path, held)
-                drain.archive_old(held)
-        while (
-            drain.process_waiting()
-        ):  # what was saved meanwhile may have taken this recorder for one that is yet to read it
-            pass
+        with drain.logged("full-text index"):
+            update_fulltext(index, _INDEXING_SECONDS)
+        with locks.maintenance_lock(paths) as lock:
+            if lock:
+                _pack_if_due(store_path, lock)
+                with drain.logged("automatic archiving"):
+                    _archive_old(drain.context, span_seconds(config.archive.after), lock)
+        drain.process_all()  # an event that was saved meanwhile may have taken this recorder for one about to read it
     finally:
         index.close()
-    if beside.repacking.exists() and not locks.is_repack_running(beside):
-        from sessgit.store.packing import background_repack
+    if paths.repacking.exists() and not locks.is_repack_running(paths):
+        from sessgit.store import maintenance
 
-        background_repack.start_repack(store_path, env)
+        maintenance.start_repack(store_path, env)
 
 
 class _Drain:
-    def __init__(
-        self, store: Store, index: Index, config: Config, folder: Path, env: dict[str, str], claim: Claim
-    ) -> None:
-        self.store, self.index, self.config, self.folder, self.env = store, index, config, folder, env
-        self.claim = claim
-        self.privacy = Privacy(config.record, env.get("HOME") or "/")
+    def __init__(self, context: Context, claim: Claim) -> None:
+        self.context, self.claim = context, claim
+        self.paths = StorePaths(context.index.path)
         self.is_busy = False
-        """Whether somebody else was at work on a session of which an event waits."""
+        """Whether another process works on a session of which an event waits."""
 
     def wait(self) -> None:
-        """Works on what waits for somebody else to let go of a session, if that takes a moment.
+        """Process what waits for another process to release a session, if that takes a moment.
 
-        Until then this is the recorder that has yet to read the spool, so that events start no others. Where another
-        one is that, it finds them.
+        Until then this recorder has the claim to read the spool, so that events start no others. If another recorder
+        has it, that one will find the events.
         """
         deadline = time.monotonic() + _WAIT_SECONDS
         while self.is_busy and time.monotonic() < deadline:
             if not self.claim.take(time.time()):
                 return
             time.sleep(_POLL_SECONDS)
-            while self.process_waiting():
-                pass
+            self.process_all()
 
-    def process_waiting(self) -> bool:
-        """Works on all that waits; False where nothing could be done."""
+    def process_all(self) -> None:
+        while self._process_waiting():
+            pass
+
+    def _process_waiting(self) -> bool:
+        """Process the events that wait now; return whether one of them is gone."""
         self.is_busy = False
         # Before reading, each time: an event that is saved from here on starts a recorder of its own.
         self.claim.give_up()
-        events = spool.waiting_events(self.store.beside.spool, time.time())
         progress = False
-        for event in events:
-            if isinstance(event, UnreadableEvent):
-                self._log(f"unreadable event: {event.why}")
-                progress |= spool.discard_event(event)
         by_file: dict[str, list[Event]] = {}
-        for event in events:
-            if isinstance(event, Event):
+        for event in spool.waiting_events(self.paths.spool, time.time()):
+            if isinstance(event, UnreadableEvent):
+                self.log(f"unreadable event: {event.why}")
+                progress |= spool.discard_event(event)
+            else:
                 by_file.setdefault(event.transcript_path, []).append(event)
-        for path, group in by_file.items():
+        for path, events in by_file.items():
             try:
-                progress |= self._session(Path(path), group)
-            except (SessgitError, sqlite3.Error) as error:  # else no other session would be recorded any more
-                self._log(f"{Path(path).stem}: {error}")
-                progress |= _discard_events(group)
+                progress |= self._process_session(Path(path), events)
+            except (SessgitError, sqlite3.Error) as error:  # no other session would be recorded any more
+                self.log(f"{Path(path).stem}: {error}")
+                progress |= _discard(events)
         return progress
 
-    def _session(self, path: Path, events: Sequence[Event]) -> bool:
+    def _process_session(self, path: Path, events: Sequence[Event]) -> bool:
+        """Record a session unless its project is off; return whether its events are gone."""
         if self._is_off(path, events[-1]):
-            return _discard_events(events)
-        if not agents.at(self.folder).home.is_transcript(self.folder, path):
-            if paths.is_there(path):
-                self._log(f"{events[-1].name} names a transcript in another place: {path}")
-            # A transcript that is not there yet is recorded at the next event.
-            return _discard_events(events)
-        with locks.session_lock(self.store.beside, ids.session_id(path.stem)) as held:
-            if not held:
+            return _discard(events)
+        file = agents.transcript_at(self.context.homes, path)
+        if file is None:
+            # A transcript that does not exist yet is recorded at the next event.
+            if path_exists(path):
+                self.log(f"{events[-1].name} names a transcript in another place: {path}")
+            return _discard(events)
+        with locks.session_lock(self.paths, file.session) as is_locked:
+            if not is_locked:
                 self.is_busy = True
                 return False
             try:
-                self._record(path, events)
-            except SessgitError as error:
-                self._log(f"{path.stem}: {error}")
+                self._record(file, events)
             except Exception as error:
-                self._log(f"{path.stem}: a bug: {type(error).__name__}: {error}")
-            return _discard_events(events)
+                bug = "" if isinstance(error, SessgitError) else f"a bug: {type(error).__name__}: "
+                self.log(f"{path.stem}: {bug}{error}")
+            return _discard(events)
 
     def _is_off(self, path: Path, event: Event) -> bool:
-        """Whether nothing of the session's project is to be known here, not even that there is one."""
-        if self.privacy.is_everything:
+        """Return whether nothing of the session's project may be recorded, not even that it exists."""
+        rules, homes, index = self.context.privacy, self.context.homes, self.context.index
+        if rules.is_everything:
             return False
-        session = ids.session_id(path.stem)
-        self.index.sync(session)  # a session may have been moved to a project that is off since the index was level
-        known = self.index.branch(session)
-        recorded = known.state.project if known else ""
-        if not recorded and not agents.at(self.folder).home.is_transcript(self.folder, path):
-            return not privacy.verdict(self.privacy, event.cwd).recorded
-        return not privacy.transcript_verdict(self.privacy, path, recorded, event.cwd).recorded
+        session = ids.session_id(agents.of_file(path).home.agent_id(path))
+        index.sync(session)  # it may have been moved to a project that is off since the index was synced
+        branch = index.branch(session)
+        project = branch.state.project if branch else ""
+        if not project and agents.transcript_at(homes, path) is None:
+            return not privacy.verdict(rules, event.cwd).recorded
+        return not privacy.transcript_verdict(rules, path, project, event.cwd).recorded
 
-    def _record(self, path: Path, events: Sequence[Event]) -> None:
-        last = events[-1]
+    def _record(self, file: Transcript, events: Sequence[Event]) -> None:
+        last, context, path, agent = events[-1], self.context, file.path, agents.named(file.agent)
         stops = [event for event in events if event.name in _STOP_EVENTS]
-        # The answer may be there before the event that tells of it: whoever comes first notes what the project is at.
-        fresh = bool(stops) or time.time() - _modified_time(path) < _FRESH_SECONDS
-        head = git.project_head(last.cwd, self.env) if last.cwd and fresh else ""
+        # The answer may be there before the event that names it: the first process notes the project's commit.
+        is_fresh = bool(stops) or time.time() - _modified_time(path) < _FRESH_SECONDS
+        head = git.project_head(last.cwd, context.env) if last.cwd and is_fresh else ""
         if stops:
-            known = cursors.load_cursor(self.store.beside, ids.session_id(path.stem))
-            agents.at(self.folder).wait(
-                path, known.offset if known else 0, stops[-1].last_assistant_message, stops[-1].received
-            )
+            cursor = recorder_state.load_cursor(self.paths, file.session)
+            agent.flush.wait(path, cursor.offset if cursor else 0, stops[-1].last_assistant_message, stops[-1].received)
         written = _modified_time(path)
-        final = last.name == "SessionEnd"
-        prompting = all(event.name in _PROMPT_EVENTS for event in events)
-        source = TranscriptSource(path, path.stem, self.folder, final=final, live=True, prompting=prompting, head=head)
-        rules = rules_from_settings(self.config.record)
-        done = record(self.store, self.index, source, rules)
-        if done.aside == "archived":
+        is_final = last.name == "SessionEnd"
+        is_prompting = all(event.name in _PROMPT_EVENTS for event in events)
+        source = TranscriptSource(
+            path, file.agent_id, context.homes.folders[file.agent], final=is_final, live=True, prompting=is_prompting,
+            head=head, client=file.agent,
+        )  # fmt: skip
+        rules = rules_from_settings(context.privacy.rules)
+        result = record(context, source, rules)
+        if result.skipped == "archived":
             from sessgit.branch import archive
 
-            archive.bring_back(self.store, self.index, done.session, time.time())
-            done = record(self.store, self.index, source, rules)
-        if done.turns:
+            archive.bring_back(context, result.session)
+            result = record(context, source, rules)
+        if result.turns:
             now = time.time()
             delay = max(0, round((now - written) * 1000)) if stops else None
-            last_turn.save(self.store.beside, LatestTurn(done.session, done.turns[-1], now, delay))
+            recorder_state.save_latest(self.paths, LatestTurn(result.session, result.turns[-1], now, delay))
 
-    def index_words(self) -> None:
-        """Makes what was recorded searchable; what goes wrong is for the next search to put right."""
-        from sessgit.recorder import fulltext_update
-
+    @contextmanager
+    def logged(self, what: str) -> Iterator[None]:
+        """Write errors to the log and go on."""
         try:
-            fulltext_update.update_fulltext(self.index, _INDEXING_SECONDS)
-        except (SessgitError, sqlite3.Error) as error:
-            self._log(f"full-text index: {error}")
-
-    def archive_old(self, lock: int) -> None:
-        """Archives what the settings call old; `lock` is the descriptor of the maintenance lock, which is held."""
-        after = span_seconds(self.config.archive.after)
-        if after == math.inf:
-            return
-        from sessgit.branch import archive
-        from sessgit.store import maintenance
-
-        try:
-            if archive.archive_old(
-                self.store, self.index, self.folder, self.privacy, time.time(), after=after
-            ).sessions:
-                maintenance.pack_refs(self.store.path, lock)
+            yield
         except (SessgitError, OSError, sqlite3.Error) as error:
-            self._log(f"automatic archiving: {error}")
+            self.log(f"{what}: {error}")
 
-    def _log(self, message: str) -> None:
-        log.write(self.store.beside.log, time.time(), message)
+    def log(self, message: str) -> None:
+        log.write(self.paths.log, time.time(), message)
+
+
+def _discard(events: Sequence[Event]) -> bool:
+    """Return whether all events are gone: one that stays would be processed for ever."""
+    discarded = [spool.discard_event(event) for event in events]
+    return all(discarded)
+
+
+def update_fulltext(index: Index, seconds: float) -> None:
+    """Make turns searchable for about so many seconds, unless another process does it.
+
+    Raises SessgitError or `sqlite3.Error` if the full-text index cannot be written; the next search repairs it.
+    """
+    from sessgit.history import fulltext_update
+    from sessgit.store import cache_file
+    from sessgit.store.fulltext import TextIndex
+
+    words = TextIndex(index.path, wait=0)
+    try:
+        if not fulltext_update.is_up_to_date(index, words):
+            fulltext_update.update_fulltext(index, words, seconds=seconds)
+    except sqlite3.Error as error:
+        if cache_file.is_damage(error):
+            words.remove()
+        elif getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
+            raise
+    finally:
+        words.close()
+
+
+def _archive_old(context: Context, after: float, lock: int) -> None:
+    """Archive what the settings call old; `lock` is the descriptor of the maintenance lock, which is held."""
+    if after == math.inf:
+        return
+    from sessgit.branch import archive
+    from sessgit.store import maintenance
+
+    if archive.archive_old(context, after=after).sessions:
+        maintenance.pack_refs(context.index.path, lock)
 
 
 def _pack_if_due(store: Path, lock: int) -> None:
-    """Packs the store where it is time to; `lock` is the descriptor of the maintenance lock, which is held."""
-    from sessgit.store.packing import schedule
+    from sessgit.store import maintenance
 
-    if not schedule.is_due(store):
+    if not maintenance.is_packing_due(store):
         return
     from sessgit.store import maintenance
 
@@ -237,20 +259,8 @@ def _pack_if_due(store: Path, lock: int) -> None:
         maintenance.delete_leftovers(store, time.time())
 
 
-def _discard_events(events: Sequence[Event]) -> bool:
-    """Whether all are gone: one that stays would be worked on for ever."""
-    gone = [spool.discard_event(event) for event in events]
-    return all(gone)
-
-
 def _modified_time(path: Path) -> float:
     try:
         return path.stat().st_mtime
-    except OSError:  # recording will say so
+    except OSError:  # recording reports it
         return 0.0
-
-
-def _discard_all(folder: Path, claim: Claim) -> None:
-    claim.give_up()
-    for event in spool.waiting_events(folder, time.time()):
-        spool.discard_event(event)

@@ -1,4 +1,4 @@
-"""Makes the packs of imports smaller: `python -m sessgit.recorder.packer STORE`, started by an import or a recorder.
+"""Make the packs of imports smaller: `python -m sessgit.recorder.packer STORE`, started by an import or a recorder.
 
 It prints nothing and has the lowest priority. A process that waits for the maintenance lock ends it, by SIGKILL: a
 packing that is killed leaves the store whole, and `state/repacking` says what is left to do.
@@ -15,8 +15,7 @@ from pathlib import Path
 
 from sessgit.errors import SessgitError
 from sessgit.recorder.__main__ import detach
-from sessgit.store import locks, log, maintenance
-from sessgit.store.files import owner
+from sessgit.store import locks, log, maintenance, owner
 from sessgit.store.layout import StorePaths
 
 _NICENESS = 19
@@ -26,22 +25,22 @@ _POLL_SECONDS = 0.05
 
 
 def main(store: Path) -> None:
-    """Packs again what imports packed, unless another process does."""
-    beside = StorePaths(store)
+    """Repack the packs of imports, unless another process does."""
+    paths = StorePaths(store)
     owner.check_owner(store)
-    with locks.repack_lock(beside) as held:
-        for _ in range(_TRIES * held):
-            with locks.maintenance_lock(beside) as lock:
+    with locks.repack_lock(paths) as is_locked:
+        for _ in range(_TRIES * is_locked):
+            with locks.maintenance_lock(paths) as lock:
                 if lock:
-                    threading.Thread(target=_exit_when_lock_wanted, args=(beside,), daemon=True).start()
+                    threading.Thread(target=_exit_when_lock_wanted, args=(paths,), daemon=True).start()
                     maintenance.repack_imported(store, lock)
                     return
             time.sleep(_RETRY_SECONDS)
 
 
-def _exit_when_lock_wanted(beside: StorePaths) -> None:
-    """Kills this process and its git once another process waits for the lock."""
-    while not locks.is_maintenance_wanted(beside):
+def _exit_when_lock_wanted(paths: StorePaths) -> None:
+    """Kill this process and its git once another process waits for the lock."""
+    while not locks.is_maintenance_wanted(paths):
         time.sleep(_POLL_SECONDS)
     os.killpg(0, signal.SIGKILL)
 

@@ -19,14 +19,14 @@ _ENDING = r"(?:[_-]?(?:[0-9]{1,2}|env|prod|production|dev|development|test|stagi
 _PASSWORDS, _OTHERS = "passphrase|passw(?:or)?d|pwd?|pass", "secret|token|key|credentials|salt"
 _WORDS = f"{_PASSWORDS}|{_OTHERS}"
 _PAIR = r"[,;]?[\s\\nrt0-9\"'{}\xe2\x86\x92|+-]{0,48}?value[\"'\\]{0,16}[ \t]?[:=]"
-"""What stands between a name and its value where both are named: `name: DB_PASSWORD` and then `value: …`."""
+"""The text between a name and its value if both are named: `name: DB_PASSWORD` and then `value: …`."""
 _TYPED = (
     r"(?::[ \t]?(?:&(?:'?static )?str|str(?:ing)?|text|bytes|any|secretstr|optional\[str\])"
     r"(?: ?\| ?(?:none|null|undefined))?|[ \t]string)[ \t]?=(?!=)"
 )
 """The sign between a name with a type and its value."""
 _BELOW = r"[ \t]{0,3}(?:[>|][+-]?|\()?[ \t]{0,2}" + NEXT_LINE
-"""What stands between a sign and a value on the line below."""
+"""The text between a sign and a value on the line below."""
 _NAME_END = re.compile(
     (
         rf"(?P<word>{_WORDS}){_ENDING}(?P<quote>(?:[\"'`\\\]]|%22){{0,16}})[ \t]{{0,8}}"
@@ -44,7 +44,7 @@ _MARK = r"[0-9!@#$%^&*?+=~]"
 
 
 def _value_pattern(mark: str) -> str:
-    """A value of six characters or more with a mark, or a long one."""
+    """Return the pattern of a value with six or more characters, one of them a mark, or of a long one."""
     with_mark = [f"{_NO_SPACE}{{{n}}}{mark}{_NO_SPACE}{{{5 - n}}}" for n in range(5)]
     return "(?:" + "|".join([f"{_NO_SPACE}{{5}}{_NO_SPACE}*{mark}", *with_mark]) + "|[A-Za-z]{24})"
 
@@ -55,14 +55,15 @@ ANCHORS = (
     # Passwords have a digit or a mark, the others digits; most code behind such a name has neither.
     rf"(?i)(?:{_PASSWORDS}){_BEFORE_VALUE}{_value_pattern(_MARK)}",
     rf"(?i)(?:{_OTHERS}){_BEFORE_VALUE}{_value_pattern('[0-9]')}",
-    rf"(?i)(?:--[a-z0-9-]*|(?:setx|set +-g?x|set -x -g|setenv|env) +\w*)(?:{_WORDS}){_TAIL}"
-    rf"[\s\"'\\,n]+[\"']?{_value_pattern(_MARK)}",
     # A password of several words, in quotes.
     rf"(?:PASS[A-Z]*|PWD?){_TAIL}[ \t]*[=:][ \t]*\\*[\"'][^\"'\\]*{_MARK}",
 )
 """The prefilter of assignments, in the syntax of RE2."""
-OPTION = 2
-"""Which of them is for options of commands."""
+OPTION_ANCHORS = (
+    rf"(?i)(?:--[a-z0-9-]*|(?:setx|set +-g?x|set -x -g|setenv|env) +\w*)(?:{_WORDS}){_TAIL}"
+    rf"[\s\"'\\,n]+[\"']?{_value_pattern(_MARK)}",
+)
+"""The prefilter of assignments by options of commands."""
 
 _NAME_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
 _LITERAL = re.compile(rb"[!-~]{6,512}")
@@ -177,20 +178,20 @@ class _Place(NamedTuple):
 def find_assigned(data: bytes) -> Iterator[Assigned]:
     """Return the secrets of a text that are assigned to a name, in order, never overlapping."""
     done = 0
-    for found in _NAME_END.finditer(data.lower()):
-        if found.start() < done:
+    for match in _NAME_END.finditer(data.lower()):
+        if match.start() < done:
             continue
-        name = _full_name(data, found.start(), found.end("word"))
-        place = _find_place(data, found, name)
-        if place is None or not (found["sign"] or place.flag):
+        name = _full_name(data, match.start(), match.end("word"))
+        place = _find_place(data, match, name)
+        if place is None or not (match["sign"] or place.flag):
             continue
-        if found["below"] is not None:
+        if match["below"] is not None:
             place = place._replace(below=True)
-            if not found["sign"]:
+            if not match["sign"]:
                 continue
         naming = naming_of(place.name)
-        value = None if naming is None else _match_value(data, found.end(), naming, place)
-        if naming is None or value is None or (found["word"] == b"pw" and _MEASURE.fullmatch(value["value"])):
+        value = None if naming is None else _match_value(data, match.end(), naming, place)
+        if naming is None or value is None or (match["word"] == b"pw" and _MEASURE.fullmatch(value["value"])):
             continue
         done = value.end("value")
         yield Assigned(value.start("value"), done, naming.kind)
@@ -234,7 +235,7 @@ def is_secret_literal(value: bytes, naming: Naming) -> bool:
 
 
 def _full_name(data: bytes, start: int, end: int) -> bytes:
-    """The name whose last word is given, without what an escape or a terminal colour glued to its front.
+    """Return the name whose last word is at `start`, without the rest of an escape or of a terminal colour before it.
 
     In a sentence it may be two words: `api key`.
     """
@@ -245,16 +246,16 @@ def _full_name(data: bytes, start: int, end: int) -> bytes:
     return said[1] + b"_" + name if said else name
 
 
-def _find_place(data: bytes, found: re.Match[bytes], name: bytes) -> _Place | None:
-    """The place of a value, or None where there can be none."""
+def _find_place(data: bytes, match: re.Match[bytes], name: bytes) -> _Place | None:
+    """Return the place of a value, or None if there can be none."""
     name = _GLUED_WORDS.sub(b"", name)
-    head = data[max(0, found.end("word") - len(name) - 64) : found.end("word") - len(name)]
-    sign = found["sign"]
+    head = data[max(0, match.end("word") - len(name) - 64) : match.end("word") - len(name)]
+    sign = match["sign"]
     if _NOT_NAMED.search(head):
         return None
     if sign == b",":
         called = (
-            found["quote"] and _CALLED.search(head) and _COMPOSED.match(name) and _IS_LITERAL.match(data, found.end())
+            match["quote"] and _CALLED.search(head) and _COMPOSED.match(name) and _IS_LITERAL.match(data, match.end())
         )
         return _Place(name, quoted=True) if called else None
     if sign == b">":
@@ -270,7 +271,7 @@ def _find_place(data: bytes, found: re.Match[bytes], name: bytes) -> _Place | No
 
 
 def _match_value(data: bytes, start: int, naming: Naming, place: _Place) -> re.Match[bytes] | None:
-    """The value at an offset, if it looks the more like a secret the less it is marked as a literal."""
+    """Return the value at an offset if it is a secret: the less it looks like a literal, the more random it must be."""
     quoted = _QUOTED.match(data, start)
     if quoted is not None:
         return quoted if is_secret_literal(quoted["value"], naming) else None
@@ -293,7 +294,7 @@ def _match_value(data: bytes, start: int, naming: Naming, place: _Place) -> re.M
 
 
 def _match_bare_value(data: bytes, start: int, naming: Naming, place: _Place) -> re.Match[bytes] | None:
-    """A value without quotes, up to where its place ends."""
+    """Return a value without quotes, up to the end of its place."""
     if place.before == b">":
         return _IN_ELEMENT.match(data, start)
     if place.before == b"%":
@@ -332,20 +333,20 @@ def _is_token(value: bytes, naming: Naming) -> bool:
 
 
 def _is_compound(value: bytes) -> bool:
-    """Whether a value has two words or more between separators, as keys of caches and names of images have."""
+    """Return whether a value has two or more words between separators, as keys of caches and names of images do."""
     words = [part for part in _COMPOUND.split(value) if _LONG_WORD.fullmatch(part) and not is_random(part)]
     return len(words) >= 2
 
 
 def _is_chosen(value: bytes) -> bool:
-    """Whether a value is a password and neither a folder nor a name: digits with marks or letters of both cases."""
+    """Return whether a value is no folder or name, but a password: digits with marks, or with letters of both cases."""
     _, digits, special = count_classes(value)
     mixed = value.lower() != value and value.upper() != value
     return digits > 0 and (special > 0 or mixed) and not is_words(value)
 
 
 def _is_alone(data: bytes, bare: re.Match[bytes], naming: Naming) -> bool:
-    """Whether a value on a line of its own is random, and no key of a document or word of a text."""
+    """Return whether a value on a line of its own is random, and not the key of a document or a word of a text."""
     value = bare["value"]
     if not _ALONE_ON_LINE.match(data, bare.end("value")) or value[:1] in b"-:" or value[-1:] in b":=(":
         return False
@@ -353,14 +354,14 @@ def _is_alone(data: bytes, bare: re.Match[bytes], naming: Naming) -> bool:
 
 
 def _is_mixed(value: bytes) -> bool:
-    """Whether letters of both cases and digits take turns in a value as in none that is made of words."""
+    """Return whether letters of both cases and digits alternate in a value more than in any that is made of words."""
     runs = [run[:1] for run in _MIXED_RUNS.findall(value)]
     kinds = {(run.isdigit(), run.isupper()) for run in runs}
     return len(kinds) == 3 and len(runs) >= 7 and not _CAMEL.fullmatch(value)
 
 
 def _is_phrase(value: bytes, naming: Naming) -> bool:
-    """Whether a value in quotes, with spaces or letters that are not ASCII, is a secret and not what people read."""
+    """Return whether a value in quotes, with spaces or letters that are not ASCII, is a secret and not a message."""
     if b" " not in value:
         return is_secret_literal(value, naming)
     if not naming.password or b"$" in value or _ABOUT_SECRETS.search(value) or not is_password(value):
@@ -369,7 +370,7 @@ def _is_phrase(value: bytes, naming: Naming) -> bool:
 
 
 def _is_plain(value: bytes, naming: Naming) -> bool:
-    """Whether a value is one of those that are known for being no secret: names, versions, public keys."""
+    """Return whether a value is known not to be a secret: a name, a version, a public key."""
     if _KNOWN_PLAIN.match(value):
         return True
     if naming.password:

@@ -57,7 +57,7 @@ def is_random_token(value: bytes) -> bool:
 
 
 def is_random_with_uuid(value: bytes) -> bool:
-    """Return whether what stands before the colon of a token is random: what stands behind it is a UUID."""
+    """Return whether the part of a token before the colon is random: the part after it is a UUID."""
     return is_random(value.partition(b":")[0])
 
 
@@ -123,7 +123,7 @@ def is_base64_text(value: bytes) -> bool:
 
 
 def is_armored(value: bytes) -> bool:
-    """Return whether what stands between the ends of a key is mostly base64, whatever a tool put around its lines."""
+    """Return whether the text between the ends of a key is mostly base64, whatever a tool put around its lines."""
     runs = sum(len(run) for run in _BASE64_RUN.findall(value))
     return runs >= 40 and 2 * runs >= len(value.translate(None, b" \t\r\n"))
 

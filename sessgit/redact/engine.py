@@ -6,6 +6,7 @@ the others only the rules whose anchors were found are tried, with Python's own 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ _END = rb"\z"
 
 class Hits(NamedTuple):
     """What may match a text: rules by their numbers in the table, assignments to names, and lines of private keys;
-    `options` says that some of it is an option of a command, which may stand in a list."""
+    `options` says that some of it is an option of a command, which may be split into a list."""
 
     rules: tuple[int, ...] = ()
     names: bool = False
@@ -31,10 +32,16 @@ class Hits(NamedTuple):
 
 def scan(text: bytes) -> Hits | None:
     """Return what may match a text, or in a string of the JSON line that it is; None where nothing does."""
-    found = _compiled_anchors().Match(text)
-    if found is None:  # RE2 ran out of memory
-        return Hits(tuple(range(anchors.COUNT)), names=True, key_lines=True, options=True)
-    return None if len(found) == 1 else _make_hits(tuple(found))
+    matched = _compiled_anchors().Match(text)
+    if matched is None:  # RE2 ran out of memory
+        return Hits(tuple(range(len(anchors.RULES))), names=True, key_lines=True, options=True)
+    return None if len(matched) == 1 else _make_hits(tuple(matched))
+
+
+def literal_finder(literals: Iterable[bytes]) -> Callable[[bytes], Iterator[tuple[int, int]]]:
+    """Return a function that yields the spans of the literals in a text, without those that overlap another."""
+    pattern = re2.compile(b"|".join(map(re2.escape, literals)))
+    return lambda text: (match.span() for match in pattern.finditer(text))
 
 
 @cache
@@ -43,23 +50,25 @@ def _compiled_anchors() -> re2.Set:
     options.encoding = re2.Options.Encoding.LATIN1
     options.never_capture = True
     options.max_mem = _MEMORY
-    made = re2.Set.SearchSet(options)
-    for anchor in (*(anchor for anchor, _ in anchors.RULES), *anchors.NAMES, *anchors.KEY_LINES):
-        made.Add(anchor.encode("latin-1"))
-    made.Add(_END)
-    made.Compile()
-    return made
+    compiled = re2.Set.SearchSet(options)
+    for anchor in (*anchors.RULES, *anchors.NAMES, *anchors.OPTIONS, *anchors.KEY_LINES):
+        compiled.Add(anchor.encode("latin-1"))
+    compiled.Add(_END)
+    compiled.Compile()
+    return compiled
 
 
 @lru_cache(4096)
-def _make_hits(found: tuple[int, ...]) -> Hits:
+def _make_hits(matched: tuple[int, ...]) -> Hits:
     first_name = len(anchors.RULES)
-    first_key = first_name + len(anchors.NAMES)
+    first_option = first_name + len(anchors.NAMES)
+    first_key = first_option + len(anchors.OPTIONS)
     end = first_key + len(anchors.KEY_LINES)
-    numbers = {number for place in found if place < first_name for number in anchors.RULES[place][1]}
     return Hits(
-        tuple(sorted(numbers)),
-        names=any(first_name <= place < first_key for place in found),
-        key_lines=any(first_key <= place < end for place in found),
-        options=first_name + anchors.OPTION in found or not anchors.COMMANDS.isdisjoint(numbers),
+        tuple(sorted(place for place in matched if place < first_name)),
+        names=any(first_name <= place < first_key for place in matched),
+        key_lines=any(first_key <= place < end for place in matched),
+        options=any(
+            anchors.FIRST_COMMAND <= place < first_name or first_option <= place < first_key for place in matched
+        ),
     )

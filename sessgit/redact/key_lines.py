@@ -1,7 +1,7 @@
 """Lines of private keys without the words before and after them, as tools print a part of a file.
 
 Nothing in them says what they are: signatures, certificates and pictures look the same. So they are taken for a key
-only above the end of one, or beside the name of a file that holds one.
+only above the end of one, or if a file that holds one is named in the same text.
 """
 
 import re
@@ -30,13 +30,13 @@ _SHORTEST = 16
 
 
 def names_key_file(data: bytes) -> bool:
-    """Whether a file is named that holds a private key, as its name says."""
-    return any(_is_key_file(data, found) for files in _FILES for found in files.finditer(data))
+    """Return whether a text names a file that holds a private key."""
+    return any(_is_key_file(data, match) for files in _FILES for match in files.finditer(data))
 
 
 def key_lines(data: bytes, *, named: bool) -> list[tuple[int, int]]:
-    """Where lines of private keys stand in a text, each run of them as one span; `named` says that a file of one is
-    named beside it."""
+    """Return the spans of lines of private keys in a text, one for each run; `named` says that the text is about a file
+    of one."""
     out = list[tuple[int, int]]()
     for span in sorted([*_lines_before_end(data), *(_line_runs(data) if named else ())]):
         if not out or span[0] >= out[-1][1]:
@@ -44,21 +44,21 @@ def key_lines(data: bytes, *, named: bool) -> list[tuple[int, int]]:
     return out
 
 
-def _is_key_file(data: bytes, found: re.Match[bytes]) -> bool:
-    before = data[max(0, found.start() - _LONGEST_NAME) : found.start()]
+def _is_key_file(data: bytes, match: re.Match[bytes]) -> bool:
+    before = data[max(0, match.start() - _LONGEST_NAME) : match.start()]
     stem = before[len(before.rstrip(_NAME_BYTES)) :]
     if _PUBLIC.search(stem):
         return False
-    if not found[0].startswith(b"."):
+    if not match[0].startswith(b"."):
         return True
-    return len(stem) >= _SHORTEST_STEM and (found[0] != b".pem" or _PRIVATE.search(stem) is not None)
+    return len(stem) >= _SHORTEST_STEM and (match[0] != b".pem" or _PRIVATE.search(stem) is not None)
 
 
 def _lines_before_end(data: bytes) -> Iterator[tuple[int, int]]:
-    """The lines right above the end of a key whose beginning is not there."""
-    for found in _END.finditer(data):
+    """Yield the spans of the lines right above the end of a key whose beginning is missing."""
+    for match in _END.finditer(data):
         lines: list[re.Match[bytes]] = []
-        start = data.rfind(b"\n", 0, found.start()) + 1
+        start = data.rfind(b"\n", 0, match.start()) + 1
         while start:
             above = data.rfind(b"\n", 0, start - 1) + 1
             line = _ANY.fullmatch(data, above, start - 1)
@@ -72,11 +72,11 @@ def _lines_before_end(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _line_runs(data: bytes) -> Iterator[tuple[int, int]]:
-    """Runs of full lines, with the short one that may end them."""
-    armor = [(found.start(), found[1] == b"BEGIN") for found in _ARMOR.finditer(data)]
+    """Yield the spans of runs of full lines, with the short line that may end each."""
+    armor = [(match.start(), match[1] == b"BEGIN") for match in _ARMOR.finditer(data)]
     run: list[re.Match[bytes]] = []
-    for found in [*_FULL.finditer(data), None]:
-        if run and (found is None or not _is_next_line(run[-1], found)):
+    for match in [*_FULL.finditer(data), None]:
+        if run and (match is None or not _is_next_line(run[-1], match)):
             if (
                 len(run) >= _FEWEST
                 and all(_is_random(one["line"]) for one in run)
@@ -86,8 +86,8 @@ def _line_runs(data: bytes) -> Iterator[tuple[int, int]]:
                 short = last is not None and (last["line"].endswith(b"=") or len(last["line"]) >= _SHORTEST)
                 yield run[0].start("line"), last.end("line") if last and short else run[-1].end("line")
             run = []
-        if found is not None:
-            run.append(found)
+        if match is not None:
+            run.append(match)
 
 
 def _is_next_line(one: re.Match[bytes], other: re.Match[bytes]) -> bool:
@@ -95,7 +95,7 @@ def _is_next_line(one: re.Match[bytes], other: re.Match[bytes]) -> bool:
 
 
 def _is_armored(armor: list[tuple[int, bool]], at: int) -> bool:
-    """Whether something is open there that says by its first line what it holds."""
+    """Return whether the place is within a block whose first line says what it holds, such as a certificate."""
     before = bisect_left(armor, (at, False))
     return before > 0 and armor[before - 1][1]
 

@@ -6,9 +6,8 @@ those are written anew as the client would write them.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -16,8 +15,9 @@ from sessgit.model.json_scan import Token, decode_string, encode_string, string_
 from sessgit.redact import key_lines, views
 from sessgit.redact.assignments import Naming, find_assigned, is_secret_literal, naming_of
 from sessgit.redact.engine import Hits, scan
+from sessgit.redact.json_unescape import is_json
 from sessgit.redact.rules import RULES
-from sessgit.redact.views import Span
+from sessgit.redact.views import View, replace_parts
 
 _IMAGE_KEYS = frozenset(("data", "base64"))
 _IMAGE_LENGTH = 256
@@ -26,6 +26,8 @@ _SHORTEST = 8  # quotes included: no rule matches less
 _LONGEST_NAME = 64
 _MARK = b"[redacted:%s]"
 _PASSES = 8
+Span = tuple[int, int, str]
+"""The start and the end of a secret, and its kind."""
 _LINES = ("lines", "source")
 """Keys of lists of which each string is a line of one file."""
 _SAME_LIST = 40
@@ -64,18 +66,18 @@ def redact_text(text: bytes, hits: Hits | None = None) -> tuple[bytes, int]:
 
 
 def secrets_of_line(raw: bytes, protected: Collection[str] = ()) -> list[Secret]:
-    """Return what would be replaced in a line, in the order in which it is found."""
+    """Return what would be replaced in a line, in the order of the search."""
     search = _Search(protected)
     search.line(raw)
-    return search.found
+    return search.secrets
 
 
 class _Search:
-    """One search: what it found so far, and whether the line names a file that holds a private key."""
+    """One search: the secrets so far, and whether the line names a file that holds a private key."""
 
     def __init__(self, protected: Collection[str] = ()) -> None:
         self.protected = protected
-        self.found: list[Secret] = []
+        self.secrets: list[Secret] = []
         self.names_key_file = False
 
     def line(self, raw: bytes, hits: Hits | None = None) -> tuple[bytes, int]:
@@ -83,7 +85,7 @@ class _Search:
         if hits is None:
             return raw, 0
         self.names_key_file = hits.key_lines and key_lines.names_key_file(raw)
-        if not _is_json(raw):
+        if not is_json(raw):
             return self.text(raw, hits)
         tokens = list(string_tokens(raw, min_length=_SHORTEST))
         known = self._file_lines(raw, tokens)
@@ -112,11 +114,11 @@ class _Search:
             hits = hits or Hits()
             data, count = self._replace_wrapped(data, hits)
             for number in hits.rules:
-                data, found = self._replace(data, _rule_spans(number, data))
-                count += found
+                data, more = self._replace(data, _rule_spans(number, data))
+                count += more
             if hits.names:
-                data, found = self._replace(data, _assigned_spans(data))
-                count += found
+                data, more = self._replace(data, _assigned_spans(data))
+                count += more
             if not count:
                 data, count = self._in_views(data, hits)
             if not count:
@@ -127,43 +129,45 @@ class _Search:
     def _replace_wrapped(self, data: bytes, hits: Hits) -> tuple[bytes, int]:
         """Replace tokens that were broken at the end of a line."""
         numbers = [number for number in hits.rules if number in _WRAPPED]
-        view = views.without_wraps(data) if numbers else None
-        if view is None:
+        text = View(data)
+        view = views.without_wraps(text) if numbers else text
+        if view is text:
             return data, 0
-        found = [
-            span for number in numbers for span in _rule_spans(number, view.data) if view.contains_removed(*span[:2])
-        ]
-        return self._replace(data, view.spans(found))
+        spans = [span for number in numbers for span in _rule_spans(number, view.data)]
+        broken = [(start, end, kind) for start, end, kind in spans if _length(view.place(start, end)) > end - start]
+        return self._replace(data, _spans_in_text(view, broken))
 
     def _in_views(self, data: bytes, hits: Hits) -> tuple[bytes, int]:
         """Replace what only another view of the text shows, and lines of keys, which only their place tells."""
         total = 0
-        for look in (
+        for make_view in (
             views.without_backslashes,
             views.joined_continuations,
             *((views.joined_arguments,) if hits.options else ()),
         ):
-            view = look(data)
-            shown = scan(view.data) if view is not None else None
-            if view is not None and shown is not None:
-                found = [span for number in shown.rules for span in _rule_spans(number, view.data)]
-                found += _assigned_spans(view.data) if shown.names else []
-                data, count = self._replace(data, view.spans(found))
+            text = View(data)
+            view = make_view(text)
+            shown = scan(view.data) if view is not text else None
+            if shown is not None:
+                spans = [span for number in shown.rules for span in _rule_spans(number, view.data)]
+                spans += _assigned_spans(view.data) if shown.names else []
+                data, count = self._replace(data, _spans_in_text(view, spans))
                 total += count
         if self.names_key_file or hits.key_lines:
             named = self.names_key_file or key_lines.names_key_file(data)
-            spans = key_lines.key_lines(data, named=named)
-            data, count = self._replace(data, [(*span, "private-key") for span in spans])
+            lines = key_lines.key_lines(data, named=named)
+            data, count = self._replace(data, [(*line, "private-key") for line in lines])
             total += count
         return data, total
 
     def _token(self, line: bytes, token: Token, sibling: Naming | None) -> tuple[bytes, int]:
         """Return a string of a JSON line without its secrets, or nothing where it holds none.
 
-        `sibling` is what the name beside it says of it: `{"name": …, "value": …}`. One string may be as long as all
+        `sibling` is what the name next to it says of it: `{"name": …, "value": …}`. One string may be as long as all
         others together, so no copy of it is kept longer than it is needed.
         """
-        named = not token.is_key and len(token.key) <= _LONGEST_NAME
+        # A replaced secret made the key shorter than it was: then it was no name before, so it is none.
+        named = not token.is_key and len(token.key) <= _LONGEST_NAME and "[redacted:" not in token.key
         naming = naming_of(token.key.encode("utf-8", "replace")) if named else None
         naming = sibling if sibling and named and token.key.lower() == "value" else naming
         where = slice(token.start, token.end)
@@ -179,7 +183,7 @@ class _Search:
         del text
         clean, count = self.text(data, hits or Hits())
         if not count and naming is not None and is_secret_literal(data, naming):
-            self.found.append(Secret(naming.kind, data))
+            self.secrets.append(Secret(naming.kind, data))
             clean, count = _MARK % naming.kind.encode(), 1
         if not count:
             return b"", 0
@@ -199,7 +203,7 @@ class _Search:
         )
 
     def _file_lines(self, raw: bytes, tokens: list[Token]) -> dict[int, tuple[bytes, int]]:
-        """Return the lines of files that are strings of a list, without secrets that stand in several of them."""
+        """Return the lines of files that are strings of a list, without secrets that span several of them."""
         out: dict[int, tuple[bytes, int]] = {}
         runs: list[list[Token]] = []
         for token in tokens:
@@ -242,32 +246,21 @@ class _Search:
         for token, word in zip(run, words, strict=True) if every else ():
             clean, count = _line_without(word, every)
             if count and not self._is_protected(raw, token):
-                self.found += [one for one in every if one.value in word]
+                self.secrets += [one for one in every if one.value in word]
                 out[token.start] = encode_string(clean.decode("utf-8", "surrogatepass")), count
         return out
 
-    def _replace(self, data: bytes, found: list[Span]) -> tuple[bytes, int]:
-        if not found:
+    def _replace(self, data: bytes, spans: list[Span]) -> tuple[bytes, int]:
+        if not spans:
             return data, 0
-        pieces, done = list[bytes](), 0
-        for start, end, kind in found:
-            self.found.append(Secret(kind, data[start:end]))
-            pieces += (data[done:start], _MARK % kind.encode("ascii"))
-            done = end
-        pieces.append(data[done:])
-        return b"".join(pieces), len(found)
-
-
-def _is_json(raw: bytes) -> bool:
-    try:
-        json.loads(raw.decode("utf-8"))
-    except (ValueError, RecursionError):
-        return False
-    return True
+        self.secrets += [Secret(kind, data[start:end]) for start, end, kind in spans]
+        return replace_parts(data, [(start, end, _MARK % kind.encode("ascii")) for start, end, kind in spans]), len(
+            spans
+        )
 
 
 def _sibling_name(raw: bytes, token: Token) -> Naming | None:
-    """Return what the value beside this string is, where this one is the name of it: `{"name": …, "value": …}`."""
+    """Return what this string says of the value next to it, if it is its name: `{"name": …, "value": …}`."""
     if token.is_key or token.key.lower() not in ("name", "key"):
         return None
     return naming_of(raw[token.start + 1 : token.end - 1][-_LONGEST_NAME:])
@@ -276,11 +269,11 @@ def _sibling_name(raw: bytes, token: Token) -> Naming | None:
 def _find_secrets(data: bytes) -> list[Secret]:
     search = _Search()
     search.text(data)
-    return search.found
+    return search.secrets
 
 
 def _line_without(line: bytes, every: list[Secret]) -> tuple[bytes, int]:
-    """Return a line of a text without the secrets that were found in the whole, or what of them stands in it."""
+    """Return a line of a text without the secrets of the whole text, or the parts of them that it holds."""
     total = 0
     for one in every:
         for part in {part.strip() for part in one.value.split(b"\n")}:
@@ -289,15 +282,28 @@ def _line_without(line: bytes, every: list[Secret]) -> tuple[bytes, int]:
     return line, total
 
 
+def _spans_in_text(view: View, spans: Iterable[Span]) -> list[Span]:
+    """Return the spans of a view as spans of the text, the leftmost first, none within another."""
+    out = list[Span]()
+    for start, end, kind in sorted(((*view.place(*span[:2]), span[2]) for span in spans), key=lambda one: one[:2]):
+        if not out or start >= out[-1][1]:
+            out.append((start, end, kind))
+    return out
+
+
+def _length(span: tuple[int, int]) -> int:
+    return span[1] - span[0]
+
+
 def _assigned_spans(data: bytes) -> list[Span]:
     return [(at.start, at.end, at.kind) for at in find_assigned(data)]
 
 
 def _rule_spans(number: int, data: bytes) -> list[Span]:
     rule, near = RULES[number], _context_pattern_of(number)
-    found: list[Span] = []
+    spans: list[Span] = []
     if near is not None and not near.search(data):
-        return found
+        return spans
     pattern, group = _pattern_of(number)
     for match in pattern.finditer(data):
         if data[match.start() : match.start() + 1].isalnum() and not _BOUNDARY.match(data, match.start()):
@@ -305,8 +311,8 @@ def _rule_spans(number: int, data: bytes) -> list[Span]:
         if _DIGEST.search(data[max(0, match.start() - _LONGEST_DIGEST) : match.start()]):
             continue
         if rule.check(match[group]):
-            found.append((*match.span(group), rule.kind))
-    return found
+            spans.append((*match.span(group), rule.kind))
+    return spans
 
 
 @cache

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import base64
 import hmac
-import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from urllib.parse import unquote_to_bytes
 
 from sessgit.model.json_scan import decode_string, encode_string, string_tokens
-from sessgit.redact.json_unescape import Part, View, decoded_levels
+from sessgit.redact import engine
+from sessgit.redact.json_unescape import decoded_levels, is_json
+from sessgit.redact.views import Part, View, replace_parts
 
 MARK = b"[redacted:purged]"
 SHORTEST = 6
@@ -54,20 +55,36 @@ class Fingerprint:
     head: bytes = b""
 
 
+class _Endings:
+    """Fingerprints by the kinds of the last four bytes of their forms, and how to find all of these in one pass."""
+
+    def __init__(self, fingerprints: Iterable[Fingerprint]) -> None:
+        self.by_tail = dict[bytes, list[Fingerprint]]()
+        for one in fingerprints:
+            self.by_tail.setdefault(one.tail[-_TAIL:], []).append(one)
+
+    def places(self, kinds: bytes) -> Iterator[int]:
+        """Yield where one of them may begin; the time hardly depends on how many they are."""
+        for start, end in self._find(kinds) if self.by_tail else ():
+            yield from range(start, end)  # another one may begin before this one ends
+
+    @cached_property
+    def _find(self) -> Callable[[bytes], Iterator[tuple[int, int]]]:
+        return engine.literal_finder(self.by_tail)
+
+
 class ValueMatcher:
     """Finds the values with these fingerprints, which were made with the same key."""
 
     def __init__(self, key: bytes, fingerprints: Iterable[Fingerprint] = ()) -> None:
-        self._key, self._has_lines = key, False
-        self._plain, self._code = dict[bytes, list[Fingerprint]](), dict[bytes, list[Fingerprint]]()
-        for one in dict.fromkeys(fingerprints):
-            (self._code if one.is_code else self._plain).setdefault(one.tail, []).append(one)
-            self._has_lines |= one.has_lines
+        self._key, self._known = key, tuple(dict.fromkeys(fingerprints))
+        self._has_lines = any(one.has_lines for one in self._known)
+        self._plain = _Endings(one for one in self._known if not one.is_code)
+        self._code = _Endings(one for one in self._known if one.is_code)
 
     def extended_with(self, values: Iterable[str]) -> ValueMatcher:
         """Return a matcher that finds these values, too."""
-        known = (one for some in (*self._plain.values(), *self._code.values()) for one in some)
-        return ValueMatcher(self._key, (*known, *(one for value in values for one in self.fingerprints(value))))
+        return ValueMatcher(self._key, (*self._known, *(one for value in values for one in self.fingerprints(value))))
 
     def fingerprints(self, value: str) -> list[Fingerprint]:
         """Return the fingerprints of all forms of a value; the first one is of the value as it is."""
@@ -82,54 +99,41 @@ class ValueMatcher:
 
     def parts(self, text: bytes) -> list[Part]:
         """Return what is to be replaced in a text, and by what: the leftmost first, those that overlap as one part."""
-        found = set[Part]()
+        parts, out = set[Part](), list[Part]()
         for view, start, end, is_code in self._hits(text):
-            found.add(_code_part(text, view, start, end) if is_code else (*view.place(start, end), MARK))
-        out = list[Part]()
-        for part in sorted(found, key=lambda one: (one[0], -one[1], one[2])):
+            parts.add(_code_part(text, view, start, end) if is_code else (*view.place(start, end), MARK))
+        for part in sorted(parts, key=lambda one: (one[0], -one[1], one[2])):
             if not out or part[0] >= out[-1][1]:
                 out.append(part)
             elif part[1] > out[-1][1]:
                 out[-1] = out[-1][0], part[1], MARK
         return out
 
-    def ranges(self, text: bytes) -> list[tuple[int, int]]:
-        """Return where values stand in a text, in order; ranges that overlap are one."""
-        out = list[tuple[int, int]]()
-        for start, end in sorted(view.place(start, end) for view, start, end, _ in self._hits(text)):
-            if out and start < out[-1][1]:
-                out[-1] = out[-1][0], max(end, out[-1][1])
-            else:
-                out.append((start, end))
-        return out
-
     def _hits(self, text: bytes) -> Iterator[tuple[View, int, int, bool]]:
-        if not self._plain and not self._code:
+        if not self._known:
             return
         for level in decoded_levels(text):
             for view in _decoded_views(level):
                 yield from ((view, start, end, False) for start, end in self._search(view.data, self._plain))
-                rows = _remove_matches(_LINE_NUMBER, view) if self._has_lines else view
+                rows = view.without(_LINE_NUMBER) if self._has_lines else view
                 if rows is not view:
                     yield from ((rows, start, end, False) for start, end in self._search(rows.data, self._plain))
                 joined = _without_white_space(view)
                 yield from ((joined, start, end, True) for start, end in self._search(joined.data, self._code))
 
-    def _search(self, data: bytes, by_tail: dict[bytes, list[Fingerprint]]) -> Iterator[tuple[int, int]]:
-        kinds = data.translate(self._kinds)
-        for tail, fingerprints in by_tail.items():
-            at = kinds.find(tail)
-            while at >= 0:
-                end = at + len(tail)
-                at += 1
-                for one in fingerprints:
-                    start = end - one.length
-                    if start < 0 or not kinds.startswith(one.head, start):
-                        continue
-                    if hmac.compare_digest(self._hash(data[start:end]), one.hash):
-                        yield start, end
-                        at = end
-                at = kinds.find(tail, at)
+    def _search(self, data: bytes, endings: _Endings) -> Iterator[tuple[int, int]]:
+        kinds, behind = data.translate(self._kinds), dict[bytes, int]()
+        for at in endings.places(kinds):
+            end = at + _TAIL
+            for one in endings.by_tail.get(kinds[at:end], ()):
+                start = end - one.length
+                if start < 0 or at < behind.get(one.tail, 0):
+                    continue
+                if not (kinds.endswith(one.tail, start, end) and kinds.startswith(one.head, start)):
+                    continue
+                if hmac.compare_digest(self._hash(data[start:end]), one.hash):
+                    behind[one.tail] = end
+                    yield start, end
 
     def _fingerprint(self, form: bytes, is_code: bool) -> Fingerprint:
         kinds, is_long = form.translate(self._kinds), len(form) >= _LONG
@@ -173,27 +177,22 @@ def _decoded_views(view: View) -> Iterator[View]:
     yield view
     if b"%" in view.data and _PERCENT.search(view.data):
         text = view.data
-        yield View(unquote_to_bytes(text), view, lambda: (_percent_part(found) for found in _PERCENT.finditer(text)))
+        yield View(unquote_to_bytes(text), view, lambda: (_percent_part(match) for match in _PERCENT.finditer(text)))
 
 
-def _percent_part(found: re.Match[bytes]) -> Part:
-    return *found.span(), bytes.fromhex(found[0][1:].decode("ascii"))
+def _percent_part(match: re.Match[bytes]) -> Part:
+    return *match.span(), bytes.fromhex(match[0][1:].decode("ascii"))
 
 
 def _without_white_space(view: View) -> View:
     """Return the view without white space and the numbers of lines: base64 and hex as if never broken into lines."""
     alike = view.data.translate(_DIGITS)  # tells in a fraction of the time whether there can be numbers
-    return _remove_matches(
-        _SPACES, _remove_matches(_CODE_NUMBER, view) if any(mark in alike for mark in _NUMBERED) else view
-    )
-
-
-def _remove_matches(pattern: re.Pattern[bytes], view: View) -> View:
+    view = view.without(_CODE_NUMBER) if any(mark in alike for mark in _NUMBERED) else view
     text = view.data
-    left = text.translate(None, _WHITE_SPACE) if pattern is _SPACES else pattern.sub(b"", text)
+    left = text.translate(None, _WHITE_SPACE)
     if len(left) == len(text):
         return view
-    return View(left, view, lambda: ((*found.span(), b"") for found in pattern.finditer(text)))
+    return View(left, view, lambda: ((*match.span(), b"") for match in _SPACES.finditer(text)))
 
 
 # Replacing
@@ -202,7 +201,7 @@ def _remove_matches(pattern: re.Pattern[bytes], view: View) -> View:
 def clean_text(text: bytes, matcher: ValueMatcher) -> tuple[bytes, int]:
     """Return the text with a mark in the place of each value, and how many; the same object if there is none."""
     parts = matcher.parts(text)
-    return (_replace_parts(text, parts), len(parts)) if parts else (text, 0)
+    return (replace_parts(text, parts), len(parts)) if parts else (text, 0)
 
 
 def clean_lines(data: bytes, matcher: ValueMatcher) -> tuple[bytes, int]:
@@ -238,15 +237,15 @@ def clean_lines(data: bytes, matcher: ValueMatcher) -> tuple[bytes, int]:
 
 
 def _clean_json(raw: bytes, matcher: ValueMatcher) -> tuple[bytes, int]:
-    ranges = matcher.ranges(raw)
-    ends = [end for _, end in ranges]
+    hits = matcher.parts(raw)
+    ends = [end for _, end, _ in hits]
 
     def is_hit(start: int, end: int) -> bool:
         at = bisect_right(ends, start)
-        return at < len(ends) and ranges[at][0] < end
+        return at < len(ends) and hits[at][0] < end
 
     parts, total, done = list[Part](), 0, 0
-    for token in (*string_tokens(raw), None) if ranges else ():
+    for token in (*string_tokens(raw), None) if hits else ():
         start, end = (token.start, token.end) if token else (len(raw), len(raw))
         if is_hit(done, start):
             numbers = [one.span() for one in _NUMBER.finditer(raw, done, start) if matcher.holds(one[0])]
@@ -258,26 +257,7 @@ def _clean_json(raw: bytes, matcher: ValueMatcher) -> tuple[bytes, int]:
             parts += [(start, end, encode_string(clean.decode("utf-8", "surrogatepass")))] if count else []
             total += count
         done = end
-    return (_replace_parts(raw, parts), total) if total else (raw, 0)
-
-
-def is_json(raw: bytes) -> bool:
-    """Return whether a line is a JSON object, list or string."""
-    if raw.lstrip()[:1] not in (b"{", b"[", b'"'):
-        return False
-    try:
-        json.loads(raw.decode("utf-8"))
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _replace_parts(text: bytes, parts: Sequence[Part]) -> bytes:
-    pieces, done = list[bytes](), 0
-    for start, end, new in parts:
-        pieces += (text[done:start], new)
-        done = end
-    return b"".join([*pieces, text[done:]])
+    return (replace_parts(raw, parts), total) if total else (raw, 0)
 
 
 # What was cut short
@@ -296,7 +276,7 @@ def cut_short(text: str, values: Iterable[str]) -> str:
 
 def unfinished_beginnings(data: bytes, values: Iterable[str]) -> set[str]:
     """Return the beginnings of values, more than half of one, with which a string in the data ends."""
-    found = set[str]()
+    beginnings = set[str]()
     for value in values:
         least = max(SHORTEST, 8, (len(value) + 1) // 2)
         head = value[:least].encode("utf-8", "surrogatepass")
@@ -305,9 +285,9 @@ def unfinished_beginnings(data: bytes, values: Iterable[str]) -> set[str]:
             length = _common_prefix_length(data[at : at + 4 * len(value)].decode("utf-8", "ignore"), value)
             after = data[at + len(value[:length].encode("utf-8", "surrogatepass")) :][:3]
             if length < len(value) and (after[:1] == b'"' or after[:2] == b'\\"' or after == "…".encode()):
-                found.add(value[:length])
+                beginnings.add(value[:length])
             at = data.find(head, at + 1)
-    return found
+    return beginnings
 
 
 def _common_prefix_length(text: str, value: str) -> int:

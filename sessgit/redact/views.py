@@ -1,4 +1,4 @@
-"""A text as it would read without what was put into its values: escapes upon escapes, and ends of lines.
+"""A text as it would read with other bytes in some places: without escapes upon escapes, or without ends of lines.
 
 A secret that only such a view shows is replaced in the text itself, with all that was put into it.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 
 from sessgit.redact.checks import is_words
 
-Span = tuple[int, int, str]
-"""Where a secret stands, and of which kind it is."""
+Part = tuple[int, int, bytes]
+"""The start and the end of a part of a text, and the bytes that replace it."""
 _DEEP = re.compile(rb"\\\\+(?=\\[\"'])")
 _CONTINUED = re.compile(rb"\\(?:\\\\n|\r?\n)[ \t]*")
 _WRAP = re.compile(rb"\n(?<=[A-Za-z0-9_.-]{12}\n)(?=[A-Za-z0-9_.-]{4})")
@@ -34,86 +34,101 @@ _MOST_ARGUMENTS = 100
 _SHARED = 20
 
 
-@dataclass(frozen=True, slots=True)
 class View:
-    """A text without some parts of it: `ends` are the places in it where they were, `removed` how many bytes of the
-    text are gone before each."""
+    """The bytes that result when parts of another view are replaced; `place` maps them back to the first text.
 
-    data: bytes
-    ends: tuple[int, ...]
-    removed: tuple[int, ...]
+    `parts` returns the replaced parts in order. It is called only once a place is asked for: most texts hold nothing.
+    """
 
-    def span(self, start: int, end: int) -> tuple[int, int]:
-        """Where in the text a part of the view stands, from its first byte to its last."""
-        return self._place(start), self._place(end - 1) + 1
+    def __init__(self, data: bytes, source: View | None = None, parts: Callable[[], Iterable[Part]] = tuple) -> None:
+        self.data = data
+        self._source, self._parts = source, parts
 
-    def contains_removed(self, start: int, end: int) -> bool:
-        """Whether something was taken out of this part."""
-        return bisect_right(self.ends, start) < bisect_right(self.ends, end - 1)
+    def without(self, pattern: re.Pattern[bytes]) -> View:
+        """Return the view without what a pattern matches; this view if that is nothing."""
+        data, text = pattern.sub(b"", self.data), self.data
+        if len(data) == len(text):
+            return self
+        return View(data, self, lambda: ((*match.span(), b"") for match in pattern.finditer(text)))
 
-    def spans(self, found: Iterable[Span]) -> list[Span]:
-        """Where in the text stands what was found in the view: the leftmost first, none in another."""
-        out = list[Span]()
-        for start, end, kind in sorted(((*self.span(*one[:2]), one[2]) for one in found), key=lambda one: one[:2]):
-            if not out or start >= out[-1][1]:
-                out.append((start, end, kind))
-        return out
+    def place(self, start: int, end: int) -> tuple[int, int]:
+        """Return where `data[start:end]` begins and ends in the first text; an escape belongs to a place as a whole."""
+        if self._source is None:
+            return start, end
+        return self._source.place(self._at(start)[0], self._at(end - 1)[1])
 
-    def _place(self, at: int) -> int:
-        return at + self.removed[bisect_right(self.ends, at) - 1]
+    def _at(self, at: int) -> tuple[int, int]:
+        """Return the range in the source that became the byte at `at`."""
+        starts, ends, ranges = self._replaced
+        last = bisect_right(starts, at) - 1
+        if last < 0:
+            return at, at + 1
+        if at < ends[last]:
+            return ranges[last]
+        place = ranges[last][1] + at - ends[last]
+        return place, place + 1
+
+    @cached_property
+    def _replaced(self) -> tuple[list[int], list[int], list[tuple[int, int]]]:
+        """Where the replacements begin and end in this view, and the ranges of the source that they replace."""
+        starts, ends, ranges, shift = list[int](), list[int](), list[tuple[int, int]](), 0
+        for start, end, new in self._parts():
+            starts.append(start + shift)
+            ends.append(start + shift + len(new))
+            ranges.append((start, end))
+            shift += len(new) - (end - start)
+        return starts, ends, ranges
 
 
-def without_backslashes(data: bytes) -> View | None:
-    """Without all backslashes but one before a quote; None where that is the text."""
-    return _remove_parts(data, (found.span() for found in _DEEP.finditer(data)))
+def replace_parts(text: bytes, parts: Iterable[Part]) -> bytes:
+    """Return the text with the parts, which are in order and do not overlap, replaced."""
+    pieces, done = list[bytes](), 0
+    for start, end, new in parts:
+        pieces += (text[done:start], new)
+        done = end
+    return b"".join([*pieces, text[done:]])
 
 
-def joined_continuations(data: bytes) -> View | None:
-    """With lines that end in a backslash joined to those after them; None where that is the text."""
-    return _remove_parts(data, (found.span() for found in _CONTINUED.finditer(data)))
+def without_backslashes(text: View) -> View:
+    """Return the text without all backslashes but one before a quote."""
+    return text.without(_DEEP)
 
 
-def joined_arguments(data: bytes) -> View | None:
-    """With the arguments of a command that stand in a list as a shell would have them; None where there are none."""
-    if _FLAG.search(data) is None:
-        return None
-    plain, parts = bytearray(data), list[tuple[int, int]]()
-    for found in _ARGUMENTS.finditer(data):
-        plain[found.end() - 1 : found.end()] = b" "
-        parts.append((found.start("before" if found["after"] is None else "after"), found.end() - 1))
-    return _remove_parts(bytes(plain), parts)
+def joined_continuations(text: View) -> View:
+    """Return the text with lines that end in a backslash joined to those after them."""
+    return text.without(_CONTINUED)
+
+
+def joined_arguments(text: View) -> View:
+    """Return the text with the arguments of a command, if they are in a list, as a shell would have them."""
+    if _FLAG.search(text.data) is None:
+        return text
+    quotes = ((match.start(match.lastgroup or 0), match.end()) for match in _ARGUMENTS.finditer(text.data))
+    return _with_parts(text, [(start, end, b" ") for start, end in quotes])
+
+
+def without_wraps(text: View) -> View:
+    """Return the text with lines joined that a terminal seems to have broken within a random value."""
+    return _with_parts(text, [(*span, b"") for span in _find_wraps(text.data)])
 
 
 def shell_arguments(words: Sequence[bytes]) -> list[bytes]:
-    """The arguments of a command as a shell would have them; many of them in several parts, of which each begins with
-    the last ones of that before it."""
+    """Return the arguments of a command as a shell would have them; many of them in several parts, of which each begins
+    with the last ones of that before it."""
     begins = range(0, max(1, len(words) - _SHARED), _MOST_ARGUMENTS - _SHARED)
     return [b" ".join(words[at : at + _MOST_ARGUMENTS]) for at in begins]
 
 
-def without_wraps(data: bytes) -> View | None:
-    """With lines joined that a terminal seems to have broken within a random value; None where none is."""
-    return _remove_parts(data, _find_wraps(data))
+def _with_parts(text: View, parts: Sequence[Part]) -> View:
+    return View(replace_parts(text.data, parts), text, lambda: parts) if parts else text
 
 
 def _find_wraps(data: bytes) -> Iterator[tuple[int, int]]:
-    for found in _WRAP.finditer(data):
-        width = found.start() - (data.rfind(b"\n", 0, found.start()) + 1)
-        after = data.find(b"\n", found.end())
-        if width < _NARROWEST or (len(data) if after < 0 else after) - found.end() > width + 1:
+    for match in _WRAP.finditer(data):
+        width = match.start() - (data.rfind(b"\n", 0, match.start()) + 1)
+        after = data.find(b"\n", match.end())
+        if width < _NARROWEST or (len(data) if after < 0 else after) - match.end() > width + 1:
             continue
-        rest = _REST.match(data, found.end())
+        rest = _REST.match(data, match.end())
         if rest is not None and not is_words(rest["word"]):
-            yield found.span()
-
-
-def _remove_parts(data: bytes, parts: Iterable[tuple[int, int]]) -> View | None:
-    pieces, ends, removed, done = list[bytes](), [0], [0], 0
-    for start, end in parts:
-        pieces.append(data[done:start])
-        ends.append(start - removed[-1])
-        removed.append(removed[-1] + end - start)
-        done = end
-    if not done:
-        return None
-    return View(b"".join([*pieces, data[done:]]), tuple(ends), tuple(removed))
+            yield match.span()

@@ -1,61 +1,115 @@
-"""The turn of a conversation in which something first went bad, found in logarithmic steps.
+"""Find the turn of a conversation in which something broke, in a logarithmic number of steps.
 
-As `git bisect` does, it takes for granted that what went bad stays bad: of several changes it finds one.
+As `git bisect` does, it assumes that what broke stays broken: of several changes it finds one. A turn is tested by a
+command, run at the commit that the project had at the turn's end, or by the results that the turn's calls had.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
-from sessgit.errors import NotFoundError, SessgitError
-from sessgit.history.code import difference, heads
+from sessgit.branch import worktree as worktrees
+from sessgit.branch.worktree import Worktree
+from sessgit.errors import NotFoundError, SessgitError, UsageError
+from sessgit.history.code import difference, git, heads
 from sessgit.history.code.difference import CodeDiff
-from sessgit.history.code.git import Head
-from sessgit.history.views import turn_gists
-from sessgit.replay.bisecting import cells, commands, search
-from sessgit.replay.bisecting.commands import BisectCommand
-from sessgit.replay.bisecting.search import TestResult, Verdict
-from sessgit.replay.bisecting.worktree import bisect_worktree
-from sessgit.store import layout
-from sessgit.store.index import Index
-from sessgit.store.sqlite.rows import Branch, Row
+from sessgit.history.code.git import Env, Head
+from sessgit.history.views import read_pieces, turn_gists
+from sessgit.model.conversation.content import Call
+from sessgit.replay.sandbox import process_limits
+from sessgit.store import layout, tempdirs
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
 
-ReportStep = Callable[[int, int, TestResult | None], None]
-"""Told of each turn that is tested: its number, how many turns there are left to choose from, and the answer; None
-before there is one."""
+Verdict = Literal["good", "bad", "skip"]
 
-_NO_COMMIT_REASON = "no commit recorded"
-_RECORDED_LIVE_HINT = "Commits are recorded only while a conversation runs in a git repository, not by import."
+_SKIP_CODE, _LAST_CODE = 125, 127
+"""Exit codes mean what they mean to `git bisect run`: 0 is good, 125 cannot be tested, others up to 127 are bad, higher
+ones stop the search."""
 _SHELL_ERROR_CODES = (126, 127)
+_KEPT_OUTPUT = 16_384
+"""Bytes of a command's output that are kept, the last ones."""
+_GRACE_SECONDS = 2.0
+"""Seconds that a command gets to end by itself when it is stopped."""
+_SEARCHED_CALL = 10_000
+"""Characters of a call that a pattern is searched in: some patterns take quadratic time."""
+_LONGEST_LAST_LINE = 200
+_NO_SUBMODULES = ("-c", "submodule.recurse=false")
+
+
+@dataclass(frozen=True, slots=True)
+class TestResult:
+    """The verdict on a turn, and `why` in words for a person.
+
+    Of a command there are the `commit` that it ran at, its exit code (None if it was stopped), the seconds it took and
+    the end of its output. Of calls, `cells` are the ordinals of those that failed, or of all that match if none did.
+    """
+
+    verdict: Verdict
+    why: str = ""
+    commit: str = ""
+    exit_code: int | None = None
+    seconds: float | None = None
+    output: str = ""
+    cells: tuple[int, ...] = ()
+
+    def reason(self, turn: int) -> str:
+        """Return the clause that explains the verdict in an error message, or ``""``."""
+        if self.cells:
+            return f": call {turn}.{self.cells[-1]} {'failed' if self.verdict == 'bad' else 'worked'}"
+        return f" ({self.why}){_last_line(self.output) if self.verdict == 'bad' else ''}" if self.why else ""
+
+
+TestTurn = Callable[[int], TestResult]
+ReportStep = Callable[[int, int, TestResult | None], None]
+"""Called for each turn that is tested with its number, the number of turns left to choose from, and the result; None
+before there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRange:
-    """The turns that are looked at: the first one is taken for good, the last for bad, until they are asked."""
+    """The turns to search: the first is taken for good and the last for bad, until they are tested."""
 
     good: int
     bad: int
 
 
 @dataclass(frozen=True, slots=True)
+class BisectCommand:
+    """A command for the shell, the environment it runs in, and the seconds it may take, None for no limit.
+
+    `on_output` is called with its output as it comes."""
+
+    line: str
+    env: Env
+    limit: float | None = None
+    on_output: Callable[[bytes], None] = lambda data: None
+
+
+@dataclass(frozen=True, slots=True)
 class BisectResult:
     """The last turn known to be good and the first known to be bad.
 
-    Of the turns between them none can be tested, so that any of these, or the bad one, may be the first bad one.
-    `steps` are the turns that were tested, in that order; `passed_over` those in the span of which it was known without
-    a test that they cannot be, and why. `files` are those that tools changed in the turns that may be it, and `code`
-    is what lies between the two commits where a command was run.
+    None of the turns between them can be tested, so any of these, or the bad one, may be the first bad one. `steps` are
+    the turns that were tested, in that order; `untested` are those that could not be, known without a test, and why.
+    `files` are those that tools changed in the turns that may be the first bad one; `code` is the difference between
+    the commits of the two, if a command was run.
     """
 
     branch: Branch
     span: TurnRange
     good: Row
     bad: Row
-    steps: tuple[tuple[int, TestResult], ...]
-    passed_over: Mapping[int, str]
+    steps: Mapping[int, TestResult]
+    untested: Mapping[int, str]
     files: tuple[str, ...]
     code: CodeDiff | None = None
 
@@ -64,149 +118,306 @@ class BisectResult:
         """Whether no turn lies between the good one and the bad one."""
         return self.bad.turn == self.good.turn + 1
 
-    @property
-    def answer(self) -> TestResult:
-        """What made the bad turn bad."""
-        return self._answer(self.bad.turn)
-
-    @property
-    def before(self) -> TestResult:
-        """What made the good turn good."""
-        return self._answer(self.good.turn)
-
-    def _answer(self, turn: int) -> TestResult:
-        return next(answer for tested, answer in self.steps if tested == turn)
-
 
 def bisect_by_command(
-    store: Store,
-    index: Index,
-    branch: Branch,
-    span: TurnRange,
-    command: BisectCommand,
-    report: ReportStep = lambda turn, left, answer: None,
+    context: Context, branch: Branch, span: TurnRange, command: BisectCommand, report: ReportStep
 ) -> BisectResult:
-    """Finds the turn by running a command at the commits that the project had, in a temporary worktree."""
-    rows = {row.turn: row for row in index.turns(branch.name, span.good, span.bad)}
-    known: dict[int, Head] = {}
-    for turn, row in rows.items():
-        head = heads.head_after_turn(store, row)
-        if head is not None:
-            known[turn] = head
+    """Find the turn by running a command at the commits that the project had, in a temporary worktree."""
+    rows = context.index.turns(branch.name, span.good, span.bad)
+    known = {row.turn: head for row in rows if (head := heads.head_after_turn(context.store, row)) is not None}
     if not known:
+        short = layout.short_name(branch.name)
+        is_whole = (span.good, span.bad) == (1, branch.state.turns)
         raise NotFoundError(
-            f"no turn of {_turns_text(branch, span)} has a recorded commit of the project",
-            f"{_RECORDED_LIVE_HINT} `--cell-fails` checks what the conversation itself ran.",
+            f"no turn of {short if is_whole else f'{short} from {span.good} to {span.bad}'} has a recorded commit of"
+            " the project",
+            "Commits are recorded only while a conversation runs in a git repository, not by import."
+            " `--cell-fails` checks what the conversation itself ran.",
         )
-    passed_over = {turn: _NO_COMMIT_REASON for turn in rows if turn not in known}
+    untested = {row.turn: "no commit recorded" for row in rows if row.turn not in known}
     with bisect_worktree(branch.state.project, command.env) as place:
-        ask = commands.command_tester(place, layout.session_of(branch.name), known, command)
-        good, bad, steps = _run_search(branch, sorted(known), ask, report)
-    code = difference.compare_code(store, index, (branch, good), (branch, bad), command.env)
-    files = _changed_files(store, index, branch, [rows[turn] for turn in rows if good < turn <= bad])
-    return BisectResult(branch, span, rows[good], rows[bad], steps, passed_over, files, code)
+        test = command_tester(place, layout.session_of(branch.name), known, command)
+        good, bad, steps = _search(branch, sorted(known), test, report)
+    code = difference.compare_code(context, (branch, good), (branch, bad), command.env)
+    return _result(context, branch, rows, span, good, bad, steps, untested, code)
 
 
 def bisect_by_cells(
-    store: Store, index: Index, branch: Branch, span: TurnRange, pattern: str,
-    report: ReportStep = lambda turn, left, answer: None,
+    context: Context, branch: Branch, span: TurnRange, pattern: re.Pattern[str], report: ReportStep
+) -> BisectResult:
+    """Find the turn by the recorded results of the calls that match a regular expression."""
+    rows = context.index.turns(branch.name, span.good, span.bad)
+    test = cell_tester(context.store, branch, {row.turn: row for row in rows}, pattern)
+    return _result(context, branch, rows, span, *_search(branch, [row.turn for row in rows], test, report))
+
+
+def _result(  # noqa: PLR0913, PLR0917 - all parts of a result
+    context: Context, branch: Branch, rows: Sequence[Row], span: TurnRange, good: int, bad: int,
+    steps: Mapping[int, TestResult], untested: Mapping[int, str] | None = None, code: CodeDiff | None = None,
 ) -> BisectResult:  # fmt: skip
-    """Finds the turn by how the recorded calls ended that fit a regular expression."""
-    compiled = cells.compile_pattern(pattern)
-    rows = {row.turn: row for row in index.turns(branch.name, span.good, span.bad)}
-    ask = cells.cell_tester(store, branch, rows, compiled)
-    good, bad, steps = _run_search(branch, sorted(rows), ask, report)
-    files = _changed_files(store, index, branch, [rows[turn] for turn in rows if good < turn <= bad])
-    return BisectResult(branch, span, rows[good], rows[bad], steps, {}, files)
+    by_turn = {row.turn: row for row in rows}
+    files: dict[str, None] = {}
+    with suppress(SessgitError):  # a damaged turn: its files are not listed
+        for gist in turn_gists(context, branch, [row for row in rows if good < row.turn <= bad]):
+            files.update(dict.fromkeys(gist.files_changed))
+    return BisectResult(branch, span, by_turn[good], by_turn[bad], steps, untested or {}, tuple(files), code)
 
 
-def _run_search(
-    branch: Branch, turns: Sequence[int], ask: Callable[[int], TestResult], report: ReportStep
-) -> tuple[int, int, tuple[tuple[int, TestResult], ...]]:
-    """The good turn, the bad one, and what was asked on the way; raises SessgitError where an end is not as it
-    should be."""
-    answers: dict[int, TestResult] = {}
+# The search
+
+
+def _search(
+    branch: Branch, turns: Sequence[int], test: TestTurn, report: ReportStep
+) -> tuple[int, int, dict[int, TestResult]]:
+    """Return the good turn, the bad one, and all test results; raises SessgitError unless the first turn that can be
+    tested is good and the last one bad."""
+    results: dict[int, TestResult] = {}
 
     def verdict(turn: int, left: int) -> Verdict:
         report(turn, left, None)
-        answers[turn] = ask(turn)
-        report(turn, left, answers[turn])
-        return answers[turn].verdict
+        results[turn] = test(turn)
+        report(turn, left, results[turn])
+        return results[turn].verdict
 
-    def end(some: Sequence[int]) -> int:
-        """The nearest one that can be tested."""
+    def first_testable(some: Sequence[int]) -> int:
         return next((n for n, turn in enumerate(some) if verdict(turn, len(some)) != "skip"), len(some))
 
-    first = end(turns)
+    first = first_testable(turns)
     if first == len(turns):
-        raise NotFoundError(f"none of the turns can be tested: {_skip_reasons(answers)}", _hint_for_no_match(answers))
+        reasons = "; ".join(dict.fromkeys(result.why for result in results.values()))
+        raise NotFoundError(
+            f"none of the turns can be tested: {reasons}",
+            "`git fetch` restores commits that another clone still has."
+            if any(result.commit for result in results.values())
+            else "The pattern is searched in a tool's name and argument, as in “Bash python -m pytest”.",
+        )
     low = turns[first]
-    if answers[low].verdict == "bad":
-        raise SessgitError(*_first_is_bad_error(branch, low, turns, answers[low]))
-    last = end(turns[:first:-1])
+    if results[low].verdict == "bad":
+        raise SessgitError(
+            f"turn {low}, the first that can be tested, is already bad{results[low].reason(low)}",
+            "The shell could not run the command: does it exist in a fresh checkout, where nothing is installed?"
+            if results[low].exit_code in _SHELL_ERROR_CODES
+            else f"No earlier turn is known. `sessgit show {layout.short_name(branch.name)}@1` shows it."
+            if low == turns[0] == 1
+            else "Name a good turn with `--good N`.",
+        )
+    last = first_testable(turns[:first:-1])
     high = turns[len(turns) - 1 - last]
     if high == low:
+        wider = " A wider pattern may match calls of more turns."
         raise SessgitError(
-            f"only turn {low} can be tested, and it is good{_reason_text(low, answers[low])}",
-            f"bisect needs a good turn and a later bad turn. {_hint_for_one_turn(answers)}".strip(),
+            f"only turn {low} can be tested, and it is good{results[low].reason(low)}",
+            "bisect needs a good turn and a later bad turn."
+            + (wider if any(result.cells for result in results.values()) else ""),
         )
-    if answers[high].verdict == "good":
-        raise SessgitError(*_last_is_good_error(branch, low, high, answers))
-    good, bad = search.find_boundary(turns[first : len(turns) - last], verdict)
-    return good, bad, tuple(answers.items())
+    if results[high].verdict == "good":
+        good = f"turn {high}, the last that can be tested, is good{results[high].reason(high)}"
+        if results[low].commit and results[low].commit == results[high].commit:
+            raise SessgitError(f"{good}, at the same commit as turn {low}", "Uncommitted changes cannot be tested.")
+        raise SessgitError(good, "Name a bad turn with `--bad N`.")
+    return *find_boundary(turns[first : len(turns) - last], verdict), results
 
 
-def _first_is_bad_error(branch: Branch, turn: int, turns: Sequence[int], answer: TestResult) -> tuple[str, str]:
-    said = f"turn {turn}, the first that can be tested, is already bad{_reason_text(turn, answer)}"
-    if answer.exit_code in _SHELL_ERROR_CODES:
-        return (
-            said,
-            "The shell could not run the command: does it exist in a fresh checkout, where nothing is installed?",
+def find_boundary(turns: Sequence[int], ask: Callable[[int, int], Verdict]) -> tuple[int, int]:
+    """Return a good turn and a later bad one with no turn between them that can be tested.
+
+    The first turn is good and the last bad, as the caller knows. `ask` gets a turn and the number of turns left with
+    it; without skips it is called a logarithmic number of times. After a skip the next turn to be tested lies far from
+    it: those that cannot be tested often come in clusters.
+    """
+    good, bad, left, skips = turns[0], turns[-1], list(turns[1:-1]), 0
+    while left:
+        at = int(len(left) * _bisection_fraction(skips + 1))
+        turn = left[at]
+        match ask(turn, len(left)):
+            case "good":
+                good, left, skips = turn, left[at + 1 :], 0
+            case "bad":
+                bad, left, skips = turn, left[:at], 0
+            case _:
+                del left[at]
+                skips += 1
+    return good, bad
+
+
+def _bisection_fraction(number: int) -> float:
+    """Return 1/2, 1/4, 3/4, 1/8, 5/8, … for 1, 2, 3, …: the bits of the number mirrored behind the point."""
+    return int(f"{number:b}"[::-1], 2) / (1 << number.bit_length())
+
+
+# By recorded calls
+
+
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Return the compiled regular expression; raises UsageError if it is none."""
+    try:
+        return re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise UsageError(
+            f"“{pattern}” is not a regular expression: {error}",
+            "Escape special characters with a backslash: \\( matches a parenthesis.",
+        ) from error
+
+
+def cell_tester(store: Store, branch: Branch, rows: Mapping[int, Row], pattern: re.Pattern[str]) -> TestTurn:
+    """Return a test that calls a turn bad if a matching call failed in it.
+
+    The pattern is searched in the tool's name, a space, and the call's main argument: `Bash python -m pytest`. Only the
+    turns that are tested are read.
+    """
+
+    def test(turn: int) -> TestResult:
+        try:
+            pieces = read_pieces(store, branch, rows[turn])[1]
+        except SessgitError as error:
+            return TestResult("skip", f"cannot read it: {error}")
+        calls = [
+            piece
+            for piece in pieces
+            if isinstance(piece, Call)
+            and piece.cell.ok is not None
+            and pattern.search(f"{piece.tool} {piece.about}"[:_SEARCHED_CALL])
+        ]
+        if not calls:
+            return TestResult("skip", "no call matches")
+        failed = [call for call in calls if call.cell.ok is False or call.exit_code]
+        return TestResult("bad" if failed else "good", cells=tuple(call.ordinal for call in failed or calls))
+
+    return test
+
+
+# By a command
+
+
+def command_tester(
+    place: BisectWorktree, session: str, turn_heads: Mapping[int, Head], command: BisectCommand
+) -> TestTurn:
+    """Return a test that runs the command at a turn's commit, once for each commit.
+
+    The test raises SessgitError if the command ends with a code that stops the search.
+    """
+    results: dict[str, TestResult] = {}
+
+    def test(turn: int) -> TestResult:
+        head = turn_heads[turn]
+        if head.commit not in results:
+            results[head.commit] = _test_commit(place, session, turn, head, command)
+        return results[head.commit]
+
+    return test
+
+
+def _test_commit(place: BisectWorktree, session: str, turn: int, head: Head, command: BisectCommand) -> TestResult:
+    if not place.has(head.commit):
+        return TestResult("skip", f"commit {head.commit[:8]} no longer exists", head.commit)
+    folder = place.check_out(head)
+    env = {name: value for name, value in command.env.items() if not name.startswith("GIT_")}
+    env |= {
+        "SESSGIT_BISECT_TURN": str(turn),
+        "SESSGIT_BISECT_SESSION": session,
+        "SESSGIT_BISECT_COMMIT": head.commit,
+        "SESSGIT_OFF": "1",
+    }
+    began = time.monotonic()
+    code, data = _run_command(command, folder, env)
+    seconds = round(time.monotonic() - began, 3)
+    output = data.decode("utf-8", "replace")
+    if code is None:
+        return TestResult("bad", f"stopped after {command.limit:g}s", head.commit, None, seconds, output)
+    if code > _LAST_CODE:
+        raise SessgitError(
+            f"the command ended with {code} at turn {turn} ({head.commit[:8]}), which means to stop"
+            + _last_line(output),
+            "0 is good, 125 cannot be tested, others up to 127 are bad; higher codes stop the search.",
         )
-    if turn == turns[0] == 1:
-        return said, f"No earlier turn is known. `sessgit show {layout.short_name(branch.name)}@1` shows it."
-    return said, "Name a good turn with `--good N`."
+    verdict: Verdict = "good" if code == 0 else "skip" if code == _SKIP_CODE else "bad"
+    return TestResult(verdict, f"exit {code}", head.commit, code, seconds, output)
 
 
-def _last_is_good_error(branch: Branch, low: int, high: int, answers: Mapping[int, TestResult]) -> tuple[str, str]:
-    said = f"turn {high}, the last that can be tested, is good{_reason_text(high, answers[high])}"
-    if answers[low].commit and answers[low].commit == answers[high].commit:
-        return f"{said}, at the same commit as turn {low}", "Uncommitted changes cannot be tested."
-    return said, "Name a bad turn with `--bad N`."
+def _last_line(output: str) -> str:
+    """Return `: ` and the last line that is not empty, or ``""``."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return f": {lines[-1][:_LONGEST_LAST_LINE]}" if lines else ""
 
 
-def _reason_text(turn: int, answer: TestResult) -> str:
-    if answer.cells:
-        return f": call {turn}.{answer.cells[-1]} {'failed' if answer.verdict == 'bad' else 'worked'}"
-    said = f": {answer.last_words}" if answer.last_words and answer.verdict == "bad" else ""
-    return f" ({answer.why}){said}" if answer.why else said
+def _run_command(command: BisectCommand, folder: str, env: Mapping[str, str]) -> tuple[int | None, bytes]:
+    """Return the exit code, as a shell gives it if a signal ended the command, or None if the time was up; and the end
+    of the output. No process that the command started survives."""
+    began, output = time.monotonic(), bytearray()
+    limits = process_limits.unsandboxed(env, command.limit or 0, _GRACE_SECONDS)
+    with process_limits.start_process(["/bin/sh", "-c", command.line], folder, limits) as running:
+        while data := os.read(running.output, 65_536):
+            output += data
+            del output[:-_KEPT_OUTPUT]
+            command.on_output(data)
+        code, why = running.wait()
+    if code is None and (command.limit is None or time.monotonic() - began < command.limit):
+        raise NotFoundError(f"cannot start the command: {why}")
+    return code, bytes(output)
 
 
-def _skip_reasons(answers: Mapping[int, TestResult]) -> str:
-    return "; ".join(dict.fromkeys(answer.why for answer in answers.values()))
+class BisectWorktree:
+    """A temporary worktree of the user's project that is moved from commit to commit.
+
+    The user's own worktrees, branches and index are never touched, and no hook runs. git has a record of the worktree
+    in the repository for as long as it exists, from the first checkout on.
+    """
+
+    def __init__(self, project: str, env: Env, parent: Path) -> None:
+        """`project` is a folder of the user's repository, `parent` an empty one; raises NotFoundError without git."""
+        self._checkout = git.find_checkout(project, env)
+        self._project, self._env = project, env
+        self._path = parent / (Path(self._checkout.top).name or "project")
+        self._planned: Worktree | None = None
+        self._git_dir: Path | None = None
+
+    def has(self, commit: str) -> bool:
+        """Return whether the repository still has the commit."""
+        return git.has_object(self._checkout.top, self._env, f"{commit}^{{commit}}")
+
+    def check_out(self, head: Head) -> str:
+        """Check out the commit and return the folder to work in: that of the project, if the commit has it. Changes
+        and new files are discarded, except those that git ignores."""
+        if self._git_dir is None:
+            self._planned = worktrees.plan_worktree(self._project, head, self._path, "", self._env)
+            worktrees.make_worktree(self._planned, self._env)
+            path = git.read_output(str(self._path), self._env, "rev-parse", "--absolute-git-dir")
+            self._git_dir = Path(os.fsdecode(path.removesuffix(b"\n")))
+        else:
+            if not (self._path / ".git").is_file():
+                raise SessgitError("the command deleted the worktree it ran in", "It ran in a temporary worktree.")
+            self._git("checkout", "--quiet", "--force", "--detach", head.commit)
+            self._git("clean", "-ffdq")
+        inner = self._path / self._checkout.inner
+        return str(inner if inner.is_dir() else self._path)
+
+    def close(self) -> None:
+        """Delete the worktree; raises SessgitError if git's record of it stays."""
+        tempdirs.delete_folder(self._path)
+        if self._planned is None:
+            return
+        with suppress(SessgitError):
+            worktrees.remove_worktree(self._planned, self._env)
+        if self._git_dir is not None and self._git_dir.exists():
+            raise SessgitError(
+                f"git still has a worktree at {self._path}, which is gone",
+                f"Run `git worktree prune` in {self._checkout.top}.",
+            )
+
+    def _git(self, *arguments: str) -> None:
+        # Both paths are given: if the command replaced the worktree's `.git`, git would search the folders above.
+        paths = (f"--git-dir={self._git_dir}", f"--work-tree={self._path}")
+        git.run_change(str(self._path), self._env, *paths, *_NO_SUBMODULES, *arguments)
 
 
-def _hint_for_no_match(answers: Mapping[int, TestResult]) -> str:
-    if any(answer.commit for answer in answers.values()):
-        return "`git fetch` restores commits that another clone still has."
-    return "The pattern is searched in a tool's name and argument, as in “Bash python -m pytest”."
-
-
-def _hint_for_one_turn(answers: Mapping[int, TestResult]) -> str:
-    """What to look for else, where a pattern fits the calls of one turn alone."""
-    return "A wider pattern may match calls of more turns." if any(one.cells for one in answers.values()) else ""
-
-
-def _turns_text(branch: Branch, span: TurnRange) -> str:
-    short = layout.short_name(branch.name)
-    whole = (span.good, span.bad) == (1, branch.state.turns)
-    return short if whole else f"{short} from {span.good} to {span.bad}"
-
-
-def _changed_files(store: Store, index: Index, branch: Branch, rows: Sequence[Row]) -> tuple[str, ...]:
-    """What tools changed in the turns, as far as these can be read."""
-    found: dict[str, None] = {}
-    with suppress(SessgitError):
-        for gist in turn_gists(store, index, branch, rows):
-            found.update(dict.fromkeys(gist.files_changed))
-    return tuple(found)
+@contextmanager
+def bisect_worktree(project: str, env: Env) -> Iterator[BisectWorktree]:
+    """Yield a worktree in a temporary folder and delete both afterwards; after a kill, the next `gc` deletes them."""
+    with tempdirs.make_folder("sessgit-bisect-") as folder:
+        worktree = BisectWorktree(project, env, folder)
+        try:
+            yield worktree
+        finally:
+            worktree.close()
+    if folder.exists():
+        raise SessgitError(f"cannot remove {folder}", "The command left something there that cannot be deleted.")

@@ -1,36 +1,62 @@
-"""The prompts of a conversation, sent one after another to someone else, and the answers held against its own."""
+"""Sends the prompts of a conversation, one after another, to a command of the user's, and compares the answers.
+
+The command runs with the user's rights: nothing confines it. All processes that it starts are ended with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import json
+import os
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
 
+from sessgit import agents
+from sessgit.agents.base import Stream
 from sessgit.errors import SessgitError, UsageError
 from sessgit.history.fork_point import ForkPoint
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.history.views import read_turn
+from sessgit.model import canonical
 from sessgit.model.program_input import GivenTurn, Saying
 from sessgit.model.progress import Progress, no_progress
-from sessgit.record.context import RecordContext
-from sessgit.replay import compare, kept_result, model_runner
+from sessgit.replay import compare, kept_result
 from sessgit.replay.compare import Outcome
-from sessgit.replay.kept_result import KeptSession, NewSession
-from sessgit.replay.model_runner import ModelAnswer, ModelCommand
+from sessgit.replay.kept_result import KeptSession
+from sessgit.replay.sandbox import process_limits
+from sessgit.replay.sandbox.isolation import Confinement
+from sessgit.replay.sandbox.process_limits import JsonLines, NoAnswerError
 from sessgit.store import layout
-from sessgit.store.sqlite.rows import Branch, Row
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
+
+Protocol = Literal["each", "lines", "stream-json"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCommand:
+    """A shell command that answers prompts, its protocol, and the seconds that it has for each answer."""
+
+    command: str
+    protocol: Protocol
+    seconds: float
+    cwd: str
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class PromptResult:
-    """A prompt by its turn, what was answered then and now, and how the two differ; `why` says what went wrong, or why
-    it was not sent."""
+    """A turn's prompt, the recorded answer and the new one; `why` is the reason if it failed or was not sent."""
 
     turn: int
     prompt: str
-    recorded: str
-    answer: str
-    outcome: Outcome
+    recorded: str = ""
+    answer: str = ""
+    outcome: Outcome = "skipped"
     why: str = ""
     diff: tuple[str, ...] = ()
     ms: float = 0
@@ -38,7 +64,7 @@ class PromptResult:
 
 @dataclass(frozen=True, slots=True)
 class PromptResults:
-    """What came of all prompts; `left` counts those behind one that got no answer, which were not sent."""
+    """The results of all prompts; `left` is the number of prompts after one that failed, which were not sent."""
 
     branch: Branch
     protocol: str
@@ -47,70 +73,140 @@ class PromptResults:
     kept: KeptSession | None = None
 
 
+def guess_protocol(command: str) -> Protocol:
+    """Return the protocol to use if the user names none: the client's own for a client, else a process a prompt."""
+    try:
+        words = (word for word in shlex.split(command) if "=" not in word)
+    except ValueError as error:
+        raise SessgitError(
+            f"“{canonical.one_line(command, 60)}” is not a command: {error}", "A shell could not parse it either."
+        ) from error
+    program = os.path.basename(next(words, ""))  # noqa: PTH119 - of a word
+    streams = (agent.stream for agent in agents.every() if agent.has("stream"))
+    return "stream-json" if program in {stream.PROGRAM for stream in streams} else "each"
+
+
 def send_prompts(
-    world: RecordContext, found: ResolvedTarget, partner: ModelCommand, id: str = "", progress: Progress = no_progress
+    context: Context, target: ResolvedTarget, model: ModelCommand, id: str = "", progress: Progress = no_progress
 ) -> PromptResults:
-    """Sends the prompts up to the turn that is named, until one gets no answer. With an `id` each prompt and answer is
-    kept at once in a session of that id, a fork of this one at its start; undo takes it back whole."""
-    store, branch = world.store, found.branch
-    rows = [row for row in world.index.turns(branch.name) if found.turn is None or row.turn <= found.turn]
+    """Send the prompts up to the target's turn, until one gets no answer.
+
+    With an `id`, each prompt and answer is kept at once in a session of that id, a fork at this one's start; one undo
+    removes it.
+    """
+    store, branch = context.store, target.branch
+    rows = [row for row in context.index.turns(branch.name) if target.turn is None or row.turn <= target.turn]
+    short = layout.short_name(branch.name)
     if not rows:
-        raise UsageError(f"{layout.short_name(branch.name)} has no prompts to send", "`sessgit log` lists its turns.")
-    address = f"{layout.short_name(branch.name)}{f'@{found.turn}' if found.turn is not None else ''}"
+        raise UsageError(f"{short} has no prompts to send", "`sessgit log` lists its turns.")
+    place = "" if target.turn is None else f"@{target.turn}"
     kept = None
     if id:
-        kept_result.check_can_keep(world, found.state)
-    point = ForkPoint(found.session, 0, _start_commit(store, rows[0]))
-    new = NewSession(id, kept_result.kept_name("inputs", *address.partition("@")[::2]), point, found.state)
-    answers: list[PromptResult] = []
+        kept_result.check_can_keep(context, target.state)
+    parents = store.commit(rows[0].commits[0]).parents
+    start = ForkPoint(target.session, 0, parents[0] if parents else rows[0].commits[0])
+    results: list[PromptResult] = []
     try:
-        for answer, said in _send_each(store, branch, rows, partner):
-            progress(len(answers), len(rows))
-            answers.append(answer)
-            if id and answer.outcome != "skipped":
-                kept = kept_result.add_turns(
-                    world, kept or kept_result.begin_session(world, new), [_answer_turn(answer, said, world.now())]
-                )
+        for result, answer in _send_each(store, branch, rows, model):
+            progress(len(results), len(rows))
+            results.append(result)
+            if id and result.outcome != "skipped":
+                name = kept_result.kept_name("inputs", short, place)
+                kept = kept or kept_result.begin_session(context, id, name, start, target.state)
+                kept = kept_result.add_turn(context, kept, _answer_turn(result, answer, context.now()))
     finally:
         if kept is not None:
-            kept_result.record_operation(world, kept, f"{len(answers)} inputs of {address}")
-    return PromptResults(branch, partner.protocol, tuple(answers), len(rows) - len(answers), kept)
+            kept_result.record_operation(context, kept, f"{len(results)} inputs of {short}{place}")
+    return PromptResults(branch, model.protocol, tuple(results), len(rows) - len(results), kept)
 
 
-# Inside
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An answer, and the model and the tokens if the command tells them."""
+
+    text: str = ""
+    model: str = ""
+    tokens: Mapping[str, int] = field(default_factory=dict)
 
 
 def _send_each(
-    store: Store, branch: Branch, rows: Sequence[Row], partner: ModelCommand
-) -> Iterator[tuple[PromptResult, ModelAnswer]]:
-    with model_runner.run_model(partner) as ask:
+    store: Store, branch: Branch, rows: Sequence[Row], model: ModelCommand
+) -> Iterator[tuple[PromptResult, _Answer]]:
+    with _run_model(model) as ask:
         for row in rows:
             try:
-                told = read_turn(store, branch.tip, row).told
+                turn = read_turn(store, branch.tip, row)
             except SessgitError as error:
-                yield (
-                    PromptResult(row.turn, row.prompt, "", "", "skipped", f"its turn is damaged: {error}"),
-                    ModelAnswer(),
-                )
+                yield PromptResult(row.turn, row.prompt, why=f"its turn is damaged: {error}"), _Answer()
                 continue
-            if not told.prompt.strip():
-                yield PromptResult(row.turn, "", told.answer, "", "skipped", "its prompt has no text"), ModelAnswer()
+            if not turn.prompt.strip():
+                yield PromptResult(row.turn, "", turn.answer, why="its prompt has no text"), _Answer()
                 continue
-            said = ask(told.prompt)
-            if said.why:
-                yield PromptResult(row.turn, told.prompt, told.answer, "", "failed", said.why, ms=said.ms), said
+            began = time.monotonic()
+            try:
+                answer = ask(turn.prompt)
+            except NoAnswerError as why:
+                ms = (time.monotonic() - began) * 1000
+                yield PromptResult(row.turn, turn.prompt, turn.answer, "", "failed", str(why), ms=ms), _Answer()
                 return
-            held = compare.compare_texts(told.answer, said.text)
-            outcome: Outcome = "equal" if held.equal else "differs"
-            yield PromptResult(row.turn, told.prompt, told.answer, said.text, outcome, "", held.diff, said.ms), said
+            ms = (time.monotonic() - began) * 1000
+            compared = compare.compare_texts(turn.answer, answer.text)
+            outcome: Outcome = "equal" if compared.equal else "differs"
+            yield (
+                PromptResult(row.turn, turn.prompt, turn.answer, answer.text, outcome, "", compared.diff, ms),
+                answer,
+            )
 
 
-def _start_commit(store: Store, first: Row) -> str:
-    """The commit before the first turn."""
-    parents = store.commit(first.commits[0]).parents
-    return parents[0] if parents else first.commits[0]
+def _answer_turn(result: PromptResult, answer: _Answer, now: float) -> GivenTurn:
+    parts = (Saying(f"No answer: {result.why}"),) if result.outcome == "failed" else ()
+    end = now + result.ms / 1000
+    return GivenTurn(result.prompt, parts, result.answer, answer.model, now, end, tokens=answer.tokens)
 
 
-def _answer_turn(answer: PromptResult, said: ModelAnswer, now: float) -> GivenTurn:
-    parts = (Saying(f"No answer: {answer.why}"),) if answer.outcome == "failed" else ()
-    return GivenTurn(answer.prompt, parts, answer.answer, said.model, now, now + said.ms / 1000, tokens=said.tokens)
+@contextmanager
+def _run_model(model: ModelCommand) -> Iterator[Callable[[str], _Answer]]:
+    """Yield a function that sends a prompt and returns the answer, or raises NoAnswerError, after which it must not be
+    called again."""
+    env = {**model.env, "SESSGIT_OFF": "1"}
+    if model.protocol == "each":
+        yield lambda prompt: _ask_new_process(model, process_limits.unsandboxed(env, model.seconds), prompt)
+        return
+    streams = (agent.stream for agent in agents.every() if agent.has("stream"))
+    client = next((stream for stream in streams if model.protocol == stream.PROTOCOL), None)
+    command = client.command(model.command) if client else model.command
+    with process_limits.start_process(
+        ["/bin/sh", "-c", command], model.cwd, process_limits.unsandboxed(env, 0), None, errors=False
+    ) as running:
+        lines = JsonLines(running, model.seconds)
+        yield lambda prompt: _ask_running(lines, client, prompt)
+
+
+def _ask_new_process(model: ModelCommand, confinement: Confinement, prompt: str) -> _Answer:
+    command = ["/bin/sh", "-c", model.command]
+    data = prompt.encode("utf-8", "replace")
+    result = process_limits.run_process(command, model.cwd, confinement, data, errors=False)
+    text = result.output.decode("utf-8", "replace").strip()
+    if result.code is None:
+        raise NoAnswerError(result.why)
+    if result.code or not text:
+        raise NoAnswerError(f"it exited with code {result.code}" if result.code else "it printed nothing")
+    return _Answer(text)
+
+
+def _ask_running(lines: JsonLines, client: Stream | None, prompt: str) -> _Answer:
+    line = lines.ask(client.question(prompt) if client else {"prompt": prompt})
+    if client is None:
+        if not isinstance(line.get("answer"), str):
+            raise NoAnswerError(f"it printed a line without an answer: {canonical.one_line(json.dumps(line), 100)}")
+        name = line.get("model")
+        return _Answer(line["answer"].strip(), name if isinstance(name, str) else "")
+    name = client.model(line)
+    while (answer := client.answer(line)) is None:
+        line = lines.read()
+        name = client.model(line) or name
+    if answer.failed:
+        raise NoAnswerError(f"it ended with an error: {canonical.one_line(answer.text, 200)}")
+    if not answer.text:
+        raise NoAnswerError("it printed nothing")
+    return _Answer(answer.text, name, answer.tokens)

@@ -1,4 +1,4 @@
-"""Cells run again, one after the other, and what came of each held against what is recorded."""
+"""Runs cells again, one after another, and compares the results with the recorded ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,15 @@ from sessgit import agents
 from sessgit.agents.base import Agent
 from sessgit.agents.values import DeclinedError
 from sessgit.errors import SessgitError
+from sessgit.model.conversation.content import Call
 from sessgit.model.progress import Progress, no_progress
 from sessgit.replay import compare, files, plan
 from sessgit.replay.compare import Comparison, Outcome
 from sessgit.replay.plan import Functions, PlanItem, ReplayPlan
-from sessgit.replay.sandbox import process_limits, repl
-from sessgit.replay.sandbox.process_limits import Confinement, Limits
+from sessgit.replay.sandbox import process_limits
+from sessgit.replay.sandbox.isolation import Confinement
+from sessgit.replay.sandbox.process_limits import JsonLines, NoAnswerError, RunningProcess
+from sessgit.replay.sandbox.supervisor import Limits
 from sessgit.replay.sandbox.workspace import Sandbox
 
 _PROMPT_ARGUMENTS = ("prompt", "query", "question", "input", "text")
@@ -29,8 +32,8 @@ _PROMPT_ARGUMENTS = ("prompt", "query", "question", "input", "text")
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What cells may use, and what runs those that need more than this machine: a shell command that gets a prompt on
-    standard input, run in `cwd` with `env`, and the functions that a program registered."""
+    """What cells may use, and what runs those that the sandbox cannot: `llm` is a shell command that gets a prompt on
+    standard input, in the folder `cwd` with the environment `env`; `functions` are those that a program registered."""
 
     limits: Limits = field(default_factory=Limits)
     network: bool = False
@@ -43,8 +46,8 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """What came of a cell: `failed` is one that did not run to an end, and `why` says the reason, as of one that was
-    skipped. `ms` is how long it took now, None where it did not run."""
+    """The result of a cell. `why` is the reason if it `failed`, that is did not run to its end, or was skipped. `ms` is
+    the time it took now, None if it did not run."""
 
     item: PlanItem
     outcome: Outcome
@@ -54,194 +57,203 @@ class CellResult:
 
 
 def run_plan(
-    found: ReplayPlan, sandbox: Sandbox, how: RunOptions, progress: Progress = no_progress
+    replay: ReplayPlan, sandbox: Sandbox, options: RunOptions, progress: Progress = no_progress
 ) -> tuple[CellResult, ...]:
-    """Runs all cells of a plan in their order. Whatever a cell does is its result: nothing is raised for it.
+    """Run all cells of a plan in their order. An error of a cell is its result and is not raised.
 
-    Raises SessgitError, before any cell runs, where a cell needs a sandbox and this machine has none.
+    Raises SessgitError, before any cell runs, if a cell needs a sandbox and this machine has none.
     """
-    held = Confinement(
-        sandbox.writable, sandbox.env, how.limits, how.network, how.unconfined, readable=sandbox.readable,
+    confinement = Confinement(
+        sandbox.writable, sandbox.env, options.limits, options.network, options.unconfined, readable=sandbox.readable,
         hidden=sandbox.hidden,
     )  # fmt: skip
-    if any(item.kind in ("shell", "repl", "search") for item in found.items):
-        process_limits.check_can_run(held)
+    if any(item.kind in ("shell", "repl", "search") for item in replay.items):
+        process_limits.check_can_run(confinement)
     with ExitStack() as stack:
-        runner = _Runner(agents.of(found.branch.state), sandbox, how, held, stack)
+        runner = _Runner(agents.of(replay.branch.state), sandbox, options, confinement, stack)
         results = []
-        for done, item in enumerate(found.items):
-            progress(done, len(found.items))
+        for number, item in enumerate(replay.items):
+            progress(number, len(replay.items))
             results.append(runner.run(item))
     return tuple(results)
 
 
-def skip_plan(found: ReplayPlan) -> tuple[CellResult, ...]:
-    """What is said of a plan of which nothing can be run."""
-    return tuple(CellResult(item, "skipped", item.why) for item in found.items)
+def skip_plan(replay: ReplayPlan) -> tuple[CellResult, ...]:
+    """Return the results of a plan of which no cell can run."""
+    return tuple(CellResult(item, "skipped", item.why) for item in replay.items)
 
 
 class _FailedError(Exception):
-    """A cell did not run to an end."""
+    """A cell did not run to its end."""
 
 
 class _SkippedError(Exception):
-    """A cell cannot be run here."""
+    """A cell cannot run here."""
 
 
 class _Runner:
-    def __init__(self, agent: Agent, sandbox: Sandbox, how: RunOptions, held: Confinement, stack: ExitStack) -> None:
-        self.agent, self.sandbox, self.how, self.held, self.stack = agent, sandbox, how, held, stack
-        self.repl: repl.Repl | None = None
+    def __init__(
+        self, agent: Agent, sandbox: Sandbox, options: RunOptions, confinement: Confinement, stack: ExitStack
+    ) -> None:
+        self.agent, self.sandbox, self.options, self.confinement = agent, sandbox, options, confinement
+        self.stack = stack
+        self.python: _Python | None = None
 
     def run(self, item: PlanItem) -> CellResult:
         if item.kind is None or item.call is None:
             return CellResult(item, "skipped", item.why)
-        ways: Mapping[str, Callable[[PlanItem], Comparison]] = {
-            "shell": self._shell, "read": self._read, "search": self._search, "write": self._write, "repl": self._repl,
-            "model": self._model, "function": self._function,
-        }  # fmt: skip
+        run: Callable[[PlanItem, Call], Comparison] = {
+            "shell": self._shell, "read": self._read, "search": self._search, "write": self._write,
+            "repl": self._repl, "model": self._model, "function": self._function,
+        }[item.kind]  # fmt: skip
         began = time.monotonic()
         try:
-            compared = ways[item.kind](item)
-        except _SkippedError as why:
-            return CellResult(item, "skipped", str(why))
-        except (_FailedError, DeclinedError, SessgitError, OSError, ValueError, RecursionError) as why:
-            said = why.strerror if isinstance(why, OSError) and why.strerror else str(why)
-            return CellResult(item, "failed", said, ms=(time.monotonic() - began) * 1000)
+            compared = run(item, item.call)
+        except _SkippedError as error:
+            return CellResult(item, "skipped", str(error))
+        except (_FailedError, DeclinedError, SessgitError, OSError, ValueError, RecursionError) as error:
+            return CellResult(item, "failed", _error_text(error), ms=(time.monotonic() - began) * 1000)
         ms = (time.monotonic() - began) * 1000
         return CellResult(item, "equal" if compared.equal else "differs", "", compared, ms)
 
-    # One for each kind
-
-    def _shell(self, item: PlanItem) -> Comparison:
-        assert item.call is not None
-        command = item.arguments.get("command")
+    def _shell(self, item: PlanItem, call: Call) -> Comparison:
+        command = call.input.get("command")
         if not isinstance(command, str) or "\0" in command:
             raise _SkippedError("its arguments contain no command")
-        shell = shutil.which("bash", path=self.held.env.get("PATH")) or "/bin/sh"
-        ended = self._ran([shell, "-c", self.sandbox.to_sandbox(command)], item)
-        output = self.sandbox.to_recorded(ended.output.decode("utf-8", "replace"))
-        assert ended.code is not None
-        return compare.compare_shell(item.call, ended.code, output)
+        shell = shutil.which("bash", path=self.confinement.env.get("PATH")) or "/bin/sh"
+        code, output = self._run_confined([shell, "-c", self.sandbox.to_sandbox(command)], item)
+        return compare.compare_shell(self.agent.tools, call, code, output)
 
-    def _read(self, item: PlanItem) -> Comparison:
-        assert item.call is not None
-        place = self.sandbox.to_sandbox(plan.call_path(item))
+    def _read(self, item: PlanItem, call: Call) -> Comparison:
         try:
-            text = files.text(self.sandbox.project, place)
-            sources = self.agent.tools.sources(item.call.tool, text)
-            if sources is not None:
-                return compare.compare_contained(item.call, sources)
-            lines = files.lines(text, item.arguments)
+            text = files.read_text(self.sandbox.project, self.sandbox.to_sandbox(item.path))
+            sources = self.agent.tools.sources(call.tool, text)
+            lines = self.agent.tools.lines(call.input, text) if sources is None else []
         except (DeclinedError, OSError) as error:
-            return self._error(item, error)
-        outward = [(number, self.sandbox.to_recorded(line)) for number, line in lines]
-        return compare.compare_read(item.call, outward)
+            return _compare_tool_error(call, error)
+        if sources is not None:
+            return compare.compare_contained(call, sources)
+        recorded = [(number, self.sandbox.to_recorded(line)) for number, line in lines]
+        return compare.compare_read(self.agent.tools, call, recorded)
 
-    def _write(self, item: PlanItem) -> Comparison:
-        assert item.call is not None
-        place = self.sandbox.to_sandbox(plan.call_path(item))
-        edit = partial(self.agent.tools.written, item.call.tool, item.arguments)
+    def _write(self, item: PlanItem, call: Call) -> Comparison:
+        edit = partial(self.agent.tools.written, call.tool, call.input)
         try:
-            wrote = files.apply_write(self.sandbox.project, place, edit)
+            before, after = files.apply_write(self.sandbox.project, self.sandbox.to_sandbox(item.path), edit)
         except (DeclinedError, OSError) as error:
-            return self._error(item, error)
-        if item.call.cell.ok is False:
-            return Comparison(
-                False, item.call.output, "it was written", compare.diff_lines(item.call.output, "it was written")
-            )
-        return compare.compare_written(self.agent, item.call, wrote.before, wrote.after)
+            return _compare_tool_error(call, error)
+        if call.cell.ok is False:
+            return Comparison(False, call.output, "it was written", compare.diff_lines(call.output, "it was written"))
+        return compare.compare_written(self.agent, call, before, after)
 
-    def _search(self, item: PlanItem) -> Comparison:
-        assert item.call is not None
-        place = plan.call_path(item)
-        folder = self.sandbox.to_sandbox(place)
+    def _search(self, item: PlanItem, call: Call) -> Comparison:
+        folder = self.sandbox.to_sandbox(item.path)
         files.resolve_inside(self.sandbox.project, folder)
-        job = {
-            "tool": item.node.cell.operation,
-            "folder": folder,
-            "arguments": dict(item.arguments),
-        }
-        if not Path(folder).exists() and item.node.cell.operation != "LS":
-            return compare.compare_search(item.call, "", (self.sandbox.source, place))
-        if not Path(folder).exists():
-            return self._error(item, FileNotFoundError(2, "No such file or directory"))
-        ended = self._ran(process_limits.python_command("file_search"), item, json.dumps(job).encode())
-        if ended.code:
-            last = ended.output.decode("utf-8", "replace").strip().rpartition("\n")[2]
-            return self._error(item, DeclinedError(last or "the search failed"))
-        output = self.sandbox.to_recorded(ended.output.decode("utf-8", "replace"))
-        return compare.compare_search(item.call, output, (self.sandbox.source, place))
+        job = self.agent.tools.search(call.tool, call.input)
+        output = ""
+        if Path(folder).exists():
+            data = json.dumps({**job, "folder": folder}).encode()
+            code, output = self._run_confined(process_limits.python_command("file_search"), item, data)
+            if code:
+                last = output.strip().rpartition("\n")[2]
+                return _compare_tool_error(call, DeclinedError(last or "the search failed"))
+        elif job["find"] == "tree":
+            return _compare_tool_error(call, FileNotFoundError(2, "No such file or directory"))
+        return compare.compare_search(self.agent.tools, call, output, (self.sandbox.source, item.path))
 
-    def _repl(self, item: PlanItem) -> Comparison:
-        assert item.call is not None
-        if self.repl is None:
-            self.repl = self.stack.enter_context(repl.start_repl(self.sandbox.project, self.held))
-        if self.repl.why:
-            raise _FailedError(f"the Python process with the variables is gone: {self.repl.why}")
-        told = self.repl.run(self.sandbox.to_sandbox(plan.cell_code(item.arguments) or ""))
-        if told is None:
-            raise _FailedError(self.repl.why)
-        if told.get("memory"):
+    def _repl(self, item: PlanItem, call: Call) -> Comparison:
+        if self.python is None:
+            limits = replace(self.confinement.limits, seconds=0, address_space=True)
+            running = process_limits.start_process(
+                process_limits.python_command("worker"),
+                self.sandbox.project,
+                replace(self.confinement, limits=limits),
+                None,
+            )
+            self.python = _Python(self.stack.enter_context(running), self.options.limits.seconds)
+        result = self.python.run(self.sandbox.to_sandbox(plan.cell_code(call) or ""))
+        if result.get("memory"):
             raise _FailedError("it exceeded the memory limit")
-        error, printed = (self.sandbox.to_recorded(str(told.get(key, ""))) for key in ("error", "printed"))
+        error, printed, shown = (
+            self.sandbox.to_recorded(str(result.get(key, ""))) for key in ("error", "printed", "repr")
+        )
         if error:
-            return compare.compare_errors(item.call, error)
-        shown = self.sandbox.to_recorded(str(told.get("repr", "")))
-        value = _to_recorded_paths(told.get("json"), self.sandbox) if told.get("is_json") else None
-        both = "\n".join(part for part in (printed.rstrip(), shown) if part)
-        return compare.compare_values(
-            item.call, value, (printed.rstrip(), shown, both), is_value=bool(told.get("is_json"))
-        )
+            return compare.compare_errors(call, error)
+        printed = printed.rstrip()
+        both = "\n".join(filter(None, (printed, shown)))
+        value = _to_recorded_paths(result.get("json"), self.sandbox)
+        return compare.compare_values(call, value, (printed, shown, both), is_value=bool(result.get("is_json")))
 
-    def _model(self, item: PlanItem) -> Comparison:
-        assert item.call is not None
-        found = next(
-            (item.arguments[key] for key in _PROMPT_ARGUMENTS if isinstance(item.arguments.get(key), str)), None
+    def _model(self, item: PlanItem, call: Call) -> Comparison:
+        prompts = (call.input[key] for key in _PROMPT_ARGUMENTS if isinstance(call.input.get(key), str))
+        prompt = next(prompts, compare.as_text(dict(call.input)))
+        options = self.options
+        free = process_limits.unsandboxed({**options.env, "SESSGIT_OFF": "1"}, options.limits.seconds)
+        result = process_limits.run_process(
+            ["/bin/sh", "-c", options.llm], options.cwd, free, prompt.encode(), errors=False
         )
-        prompt = found if found is not None else compare.as_text(dict(item.arguments))
-        free = process_limits.unsandboxed({**self.how.env, "SESSGIT_OFF": "1"}, self.how.limits.seconds)
-        ended = process_limits.run_process(
-            ["/bin/sh", "-c", self.how.llm], self.how.cwd, free, prompt.encode(), errors=False
-        )
-        if ended.code is None:
-            raise _FailedError(ended.why)
-        if ended.code:
-            raise _FailedError(f"“{self.how.llm}” exited with code {ended.code}")
-        said = ended.output.decode("utf-8", "replace").strip()
-        return compare.compare_answers(item.call, said)
+        if result.code is None:
+            raise _FailedError(result.why)
+        if result.code:
+            raise _FailedError(f"“{options.llm}” exited with code {result.code}")
+        return compare.compare_answers(call, result.output.decode("utf-8", "replace").strip())
 
-    def _function(self, item: PlanItem) -> Comparison:
-        assert item.call is not None
-        function = plan.registered_function(self.how.functions, item.node)
+    def _function(self, item: PlanItem, call: Call) -> Comparison:
+        function = plan.registered_function(self.options.functions, item.node)
         assert function is not None
         try:
-            found = function(**item.arguments)
-        except Exception as error:  # it is a program's own: whatever it raises is what came of it
-            return compare.compare_errors(item.call, f"{type(error).__name__}: {error}")
-        return compare.compare_values(item.call, _to_json(found), (str(found), repr(found)), is_value=True)
+            value = function(**call.input)
+        except Exception as error:  # the function is a program's: its error is the cell's result
+            return compare.compare_errors(call, f"{type(error).__name__}: {error}")
+        shown = (str(value), repr(value))
+        try:
+            value = json.loads(json.dumps(value, allow_nan=False))
+        except (TypeError, ValueError, RecursionError):
+            value = repr(value)
+        return compare.compare_values(call, value, shown, is_value=True)
 
-    # What they have in common
-
-    def _ran(self, command: Sequence[str], item: PlanItem, given: bytes = b"") -> process_limits.ProcessResult:
-        """How a command ended in the sandbox; raises where it did not end by itself."""
+    def _run_confined(self, command: Sequence[str], item: PlanItem, data: bytes = b"") -> tuple[int, str]:
+        """Return the exit code of a command in the sandbox, and its output with the recorded paths."""
         cwd = self.sandbox.to_sandbox(item.cwd) if self.sandbox.is_inside(item.cwd) else self.sandbox.project
         if not Path(cwd).is_dir():
             raise _FailedError(f"its folder {item.cwd} does not exist")
-        ended = process_limits.run_process(command, cwd, self.held, given)
-        if ended.code is None:
-            raise _FailedError(ended.why)
-        return ended
+        result = process_limits.run_process(command, cwd, self.confinement, data)
+        if result.code is None:
+            raise _FailedError(result.why)
+        return result.code, self.sandbox.to_recorded(result.output.decode("utf-8", "replace"))
 
-    def _error(self, item: PlanItem, error: DeclinedError | OSError) -> Comparison:
-        """A tool's error, held against what is recorded; raises what leads out of the sandbox."""
-        assert item.call is not None
-        if isinstance(error, DeclinedError) and error.leads_out:
-            raise error
-        said = str(error) if isinstance(error, DeclinedError) else error.strerror or type(error).__name__
-        if item.call.cell.ok is False:
-            return Comparison(True, item.call.output, said)
-        return compare.compare_texts(item.call.output, said)
+
+class _Python:
+    """A Python process that keeps its names from cell to cell."""
+
+    def __init__(self, running: RunningProcess, seconds: float) -> None:
+        self._running, self._lines = running, JsonLines(running, seconds)
+        self._gone = ""
+
+    def run(self, code: str) -> Mapping[str, Any]:
+        """Return the result of a cell as `worker.py` sends it; raises _FailedError if there is none, and from then
+        on."""
+        if self._gone:
+            raise _FailedError(f"the Python process with the variables is gone: {self._gone}")
+        try:
+            return self._lines.ask({"code": code})
+        except NoAnswerError as error:
+            self._running.stop()
+            self._gone = str(error)
+            raise _FailedError(self._gone) from error
+
+
+def _error_text(error: Exception) -> str:
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
+
+
+def _compare_tool_error(call: Call, error: DeclinedError | OSError) -> Comparison:
+    """Compare a tool's error with the recorded one; raises an error that is a way out of the sandbox."""
+    if isinstance(error, DeclinedError) and error.leads_out:
+        raise error
+    if call.cell.ok is False:
+        return Comparison(True, call.output, _error_text(error))
+    return compare.compare_texts(call.output, _error_text(error))
 
 
 def _to_recorded_paths(value: Any, sandbox: Sandbox) -> Any:
@@ -250,10 +262,3 @@ def _to_recorded_paths(value: Any, sandbox: Sandbox) -> Any:
     if isinstance(value, dict):
         return {key: _to_recorded_paths(one, sandbox) for key, one in value.items()}
     return [_to_recorded_paths(one, sandbox) for one in value] if isinstance(value, list) else value
-
-
-def _to_json(found: Any) -> Any:
-    try:
-        return json.loads(json.dumps(found, allow_nan=False))
-    except (TypeError, ValueError, RecursionError):
-        return repr(found)

@@ -1,1 +1,1 @@
-"""The store: a bare git repository and what lies beside it."""
+"""The store: a bare git repository and the files next to it."""

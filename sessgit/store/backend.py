@@ -1,17 +1,16 @@
 """The only importer of pygit2: objects and refs of one bare repository, in plain values.
 
-Object ids are 40 hex digits. Every error of the library leaves here as one of `sessgit.errors`. Objects are
-written first; a ref is then moved by compare-and-swap, from the value that was read to the value that was written.
-Where a store shall outlast a loss of power, they lie aside until just before that, and are then made to last at once.
+Object ids are 40 hex digits. libgit2's errors leave here as errors of `sessgit.errors`. Objects are written first; a
+ref is then moved by compare-and-swap. If a store is to survive a power loss, new objects are pending until just before
+that, and are then synced together.
 """
 
 from __future__ import annotations
 
 import time
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -22,54 +21,55 @@ from pygit2.enums import FileMode, ObjectType, Option
 from sessgit.errors import ROOM, MovedError, NotFoundError, StoreError, UnreadableError
 from sessgit.model import canonical
 from sessgit.model.line_list import Bytes
-from sessgit.store import locks, object_verify, refs
-from sessgit.store.files import durable_write, large, private
+from sessgit.store import durable_write, locks, objects, private_files, refs
 from sessgit.store.layout import StorePaths
+from sessgit.store.objects import Commit, Entry
 
 if TYPE_CHECKING:
-    from sessgit.store.packing.pack_file import Pack
+    from sessgit.store.pack_file import Pack
 
 AUTHOR = ("sessgit", "sessgit@localhost")
 _WRITE_TRIES = 5
 _LOCK_TRIES = 300
 _LOCK_WAIT = 0.01
+_LOCKED = "failed to lock file"
+"""How libgit2 says that a lock file exists already."""
 _UNBORN_HEAD = "refs/heads/HEAD-stays-unborn"
 _VERIFY_HINT = "`sessgit verify` names the damaged conversations, `sessgit repair` repairs each of them."
-_BACKEND_PRIORITY = 5
-"""The priority of the backend that new objects go to: libgit2 writes to the first one. Its own have 1 and 2."""
+_BACKEND_PRIORITY = 2
+"""The priority of our backends: libgit2 writes to the first that takes objects. Its own have 2 (packs) and 1."""
 _KINDS = {"commit": ObjectType.COMMIT, "tree": ObjectType.TREE, "blob": ObjectType.BLOB}
-_NAMES = {kind: name for name, kind in _KINDS.items()}
-_MOST_CACHED = 1024
-_REFS_LOCK = Lock()
+_MOST_TREES = 256
+_FSYNC_OPTION_LOCK = Lock()
 _READ_ERRORS = (KeyError, ValueError, pygit2.GitError)
 _CONFIG = {"gc.auto": "0", "core.logAllRefUpdates": "false", "receive.denyDeletes": "true"}
 
-# Of commits and trees: else it grows to 256 MB, and the larger it is, the less it pays.
+# For commits and trees. The default is 256 MB, and a larger cache pays less.
 pygit2.settings.cache_max_size(16 << 20)
-
-Commit = object_verify.Commit
-Entry = object_verify.Entry
 
 
 def create(path: Path) -> None:
-    """A new bare repository at `path`, or the one that is there made complete; who else is at it is waited for."""
+    """Create a bare repository, or complete an existing one; wait for others that do the same."""
+    is_new = not (path / "HEAD").exists()
     for tries_left in reversed(range(_LOCK_TRIES)):
         try:
-            with private.files():
-                repo = pygit2.init_repository(str(path), bare=True, initial_head=_UNBORN_HEAD)
-                for key, value in _CONFIG.items():
-                    repo.config[key] = value
-            return
+            repo = pygit2.init_repository(str(path), bare=True, initial_head=_UNBORN_HEAD)
+            for key, value in _CONFIG.items():
+                repo.config[key] = value
+            break
         except (pygit2.GitError, OSError, KeyError, ValueError) as error:
             if "lock" not in str(error) or not tries_left:
-                hint = refs.move_error_hint(str(error), refs.LOCK_HINT if "lock" in str(error) else ROOM)
+                hint = refs.move_error_hint(str(error), refs.LOCK_HINT if _LOCKED in str(error) else ROOM)
                 raise StoreError(f"cannot create a store at {path}: {error}", hint) from error
             refs.delete_stale_locks(path, ["config", "HEAD"])
         time.sleep(_LOCK_WAIT)
+    if is_new:  # libgit2 goes by the umask
+        for part in path.rglob("*"):
+            part.chmod(0o700 if part.is_dir() else 0o600)
 
 
 def is_trusted(path: Path) -> bool:
-    """Whether git would work in a repository of this owner, as the user's settings and sudo say."""
+    """Return whether git would work in a repository of this owner, by the user's settings and sudo."""
     try:
         pygit2.Repository(str(path))
     except pygit2.GitError as error:
@@ -78,25 +78,14 @@ def is_trusted(path: Path) -> bool:
 
 
 class _PackBackend(pygit2.OdbBackend):
-    """libgit2's view of a pack that is being written: it writes objects there and reads them again."""
+    """libgit2's view of the objects of a pack that is being written."""
 
     def __init__(self, pack: Pack) -> None:
         super().__init__()
         self._pack = pack
-        self._recent = OrderedDict[str, tuple[int, bytes]]()
-        """The last trees and commits: the next commit is made from them."""
-
-    def write_cb(self, oid: pygit2.Oid, data: bytes, kind: int) -> None:
-        self._pack.add(_NAMES[ObjectType(kind)], bytes(data))
-        self._recent[str(oid)] = kind, bytes(data)
-        if len(self._recent) > _MOST_CACHED:
-            self._recent.popitem(last=False)
 
     def read_cb(self, oid: pygit2.Oid | str) -> tuple[int, bytes]:
-        name = str(oid)
-        if name in self._recent:
-            return self._recent[name]
-        kind, data = self._pack.read(name)
+        kind, data = self._pack.read(str(oid))
         return int(_KINDS[kind]), data
 
     def read_header_cb(self, oid: pygit2.Oid) -> tuple[int, int]:
@@ -113,47 +102,48 @@ class _PackBackend(pygit2.OdbBackend):
         raise KeyError(oid)
 
     def refresh_cb(self) -> None:
-        """Nothing: only this process writes the pack."""
+        """Do nothing: only this process writes the pack."""
 
 
 class Repository:
-    """One open repository. Not to be shared between threads. With `fsync` each ref that it moves is on the disk then,
-    and all that was written before. With `pack` all objects of a new repository are in that pack, which the caller
-    finishes."""
+    """One open repository, not to be shared between threads.
+
+    With `fsync`, each ref that it moves is on the disk with all objects that were written before. With `pack`, all
+    objects of a new repository go into that pack, which the caller finishes.
+    """
 
     def __init__(self, path: Path, *, fsync: bool = False, pack: Pack | None = None) -> None:
         self.path = path
-        self._beside = StorePaths(path)
+        self._paths = StorePaths(path)
         self._pack = pack
-        self._aside = durable_write.PendingObjects(path) if fsync else None
-        self._pruned, self.was_reopened = locks.prune_generation(self._beside), False
+        self._pending = durable_write.PendingObjects(path) if fsync else None
+        self._generation, self.was_reopened = locks.prune_generation(self._paths), False
         with _translate_errors(f"cannot open the store at {path}", "`sessgit doctor` shows the cause."):
             self._open()
         self.written = 0
-        """Objects that this process asked to be written: the measure of work of a recording."""
+        """Number of objects that were to be written: the measure of a recording's work."""
         self._lock: weakref.finalize[..., Repository] | None = None
 
     def begin_write(self) -> None:
-        """Keeps others from pruning until `release`; whatever is written does so too."""
+        """Keep other processes from pruning until `release`. Every write does so."""
         if self._lock is not None:
             return
-        self._lock = weakref.finalize(self, locks.release, locks.hold_off_prune(self._beside))
-        if locks.prune_generation(self._beside) != self._pruned:
-            # libgit2 goes on to believe in packs that are no more, and lets commits stand on what they held.
+        self._lock = weakref.finalize(self, locks.release, locks.hold_off_prune(self._paths))
+        if locks.prune_generation(self._paths) != self._generation:
+            # libgit2 still believes in packs that are gone, and would base commits on objects in them.
             self.refresh_packs()
 
     def release(self) -> None:
-        """Tells that refs lead to all that was written, or never will."""
-        if self._aside is not None:
-            self._aside.drop()
+        """End the write: refs lead to all objects that were written, or never will."""
+        if self._pending is not None:
+            self._pending.drop()
         if self._lock is not None:
             self._lock()
             self._lock = None
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """For who holds the lock of whoever prunes: what is written inside needs no other one, and what was pruned is
-        known to be gone at the end."""
+        """Write under the prune lock, which the caller holds. At the end, pruned objects are known to be gone."""
         self.release()
         self.refresh_packs()
         self._lock = weakref.finalize(self, lambda: None)
@@ -164,132 +154,160 @@ class Repository:
             self.refresh_packs()
 
     def refresh_packs(self) -> None:
-        """Forgets which packs there were."""
+        """Forget all packs, and what was read from them: a new one may have the name of an old one."""
+        self._repo.free()
         self._open()
-        self._pruned, self.was_reopened = locks.prune_generation(self._beside), True
+        self._generation, self.was_reopened = locks.prune_generation(self._paths), True
 
     def _open(self) -> None:
         repo = pygit2.Repository(str(self.path))
+        self._trees = dict[str, objects.Tree]()
+        """The trees that were edited last: the next commit is made from them."""
+        self._read_packed: Callable[[str], tuple[int, bytes]]
         if self._pack is not None:
-            # Alone: before each write libgit2 would look through the files of its own backends once more.
-            written, self._odb, self._repo = _PackBackend(self._pack), pygit2.Odb(), repo
-            self._odb.add_backend(written, _BACKEND_PRIORITY)
-            repo.set_odb(self._odb)
-            self._sources: list[object_verify.ObjectSource] = [written.read_cb]
+            # The only backend: libgit2 would look through the files of its own before each write.
+            backend, odb = _PackBackend(self._pack), pygit2.Odb()
+            odb.add_backend(backend, _BACKEND_PRIORITY)
+            repo.set_odb(odb)
+            self._read_packed, self._repo, self._odb = backend.read_cb, repo, odb
             return
-        if self._aside is not None:
-            repo.odb.add_backend(pygit2.OdbBackendLoose(str(self._aside.folder), -1, False), _BACKEND_PRIORITY)
-            # Looked at when the first ref is read, by what writes refs, and at each object, by what writes those.
-            with _REFS_LOCK:
+        odb = repo.odb
+        packs = next(iter(odb.backends))
+        folder = self._pending.folder if self._pending is not None else self.path / "objects"
+        odb.add_backend(pygit2.OdbBackendLoose(str(folder), -1, False, 0o700, 0o400), _BACKEND_PRIORITY)
+        if self._pending is not None:
+            # libgit2 looks at the option when it opens the refs, and at each object. Only refs are to be synced.
+            with _FSYNC_OPTION_LOCK:
                 pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
                 repo.references.get("HEAD")
                 pygit2.option(Option.ENABLE_FSYNC_GITDIR, False)
-        odb = repo.odb
-        sources = [backend.read for backend in odb.backends]  # parts of what `odb` holds: to be gone before it
-        packs = sources.pop(self._aside is not None)  # what is aside is little, and comes first there
-        self._sources = [packs, object_verify.loose_source(self.path / "objects"), *sources]
+        self._read_packed = packs.read  # a part of `odb`, so it must be released before that
         self._repo, self._odb = repo, odb
 
     def flush(self) -> None:
-        """All that was written is on the disk, and everybody's: goes before refs that others move. Without `fsync`
-        nothing."""
-        if self._aside is not None:
+        """Sync all objects that were written and name them, before refs are moved by other means than `move`."""
+        if self._pending is not None:
             with _translate_errors("cannot write to the store", ROOM):
-                self._aside.flush()
+                self._pending.flush()
 
-    def _write(self, make: Callable[[], object]) -> str:
-        """The id of the object that `make` makes; done again where git took its folder away, as packing does with those
-        that it has emptied."""
+    def _write(self, write: Callable[[], object]) -> str:
+        """Return the id of the object that `write` writes. Packing may delete the folder of an object meanwhile."""
         self.written += 1
-        if self._pack is not None:
-            with _translate_errors("cannot write to the store", ROOM):
-                return str(make())
-        self.begin_write()
-        with _translate_errors("cannot write to the store", ROOM), private.files():
-            if self._aside is not None:
-                self._aside.begin()
+        if self._pack is None:
+            self.begin_write()
+        with _translate_errors("cannot write to the store", ROOM):
+            if self._pending is not None:
+                self._pending.begin()
             for tries_left in reversed(range(_WRITE_TRIES)):
                 try:
-                    oid = str(make())
+                    oid = str(write())
                     break
                 except pygit2.GitError as error:
                     if "failed to rename lockfile" not in str(error) or not tries_left:
                         raise
-            if self._aside is not None:
-                self._aside.note(oid)
+            if self._pending is not None:
+                self._pending.add(oid)
             return oid
 
     # Objects
 
     def write_blob(self, data: Bytes) -> str:
-        if self._pack is not None:  # past the library, which would hash and copy it once more
+        if self._pack is not None or len(data) <= objects.LARGE_SIZE:
+            return self._write_object("blob", data)
+        folder = self._pending.folder if self._pending is not None else self.path / "objects"
+        return self._write(lambda: objects.write_large_file(folder, data, self.has))
+
+    def _write_object(self, kind: str, data: Bytes) -> str:
+        if self._pack is not None:
             self.written += 1
-            return self._pack.add("blob", data)
-        if len(data) <= large.LARGE_SIZE:
-            return self._write(lambda: self._repo.create_blob(bytes(data)))
-        folder = self._aside.folder if self._aside is not None else self.path / "objects"
-        return self._write(lambda: large.write_blob(folder, data, self.has))
+            return self._pack.add(kind, data)
+        return self._write(lambda: self._repo.write(_KINDS[kind], bytes(data)))
 
     def edit_tree(self, base: str | None, changes: Mapping[str, Entry | None]) -> str:
-        """The tree `base` with each path replaced by an object, or taken out; folders left empty go too."""
-        nested: dict[str, dict[str, Entry | None]] = {}
-        direct: dict[str, Entry | None] = {}
-        for path, value in changes.items():
-            name, _, rest = path.partition("/")
-            if rest:
-                nested.setdefault(name, {})[rest] = value
-            else:
-                direct[name] = value
-        for name, inner in nested.items():
-            below = self.entry(base, name) if base else None
-            oid = self.edit_tree(below[0] if below and below[1] else None, inner)
-            direct[name] = (oid, True) if oid != object_verify.EMPTY_TREE else None
+        """Return the tree `base` with an entry at each path replaced, or removed; folders left empty go too.
+
+        Raises StoreError for an entry whose object is missing, or whose name git refuses.
+        """
         self.begin_write()
         with _translate_errors("cannot write to the store", ROOM):
-            builder = self._repo.TreeBuilder(base) if base else self._repo.TreeBuilder()
-            for name, value in direct.items():
-                if value is not None:
-                    builder.insert(name, value[0], FileMode.TREE if value[1] else FileMode.BLOB)
-                elif builder.get(name) is not None:
-                    builder.remove(name)
-        return self._write(builder.write)
+            entries = dict(self._tree_entries(base)) if base else {}
+            nested: dict[bytes, dict[str, Entry | None]] = {}
+            for path, entry in changes.items():
+                first, _, rest = path.partition("/")
+                name = first.encode()
+                if rest:
+                    nested.setdefault(name, {})[rest] = entry
+                elif entry is None:
+                    entries.pop(name, None)
+                else:
+                    self._check_written(entry[0])
+                    entries[name] = objects.tree_entry(name, *entry)
+            for name, inner in nested.items():
+                mode, raw = entries.pop(name, (b"", b""))
+                oid = self.edit_tree(raw.hex() if mode == objects.FOLDER_MODE else None, inner)
+                if oid != objects.EMPTY_TREE:
+                    entries[name] = objects.tree_entry(name, oid, True)
+        oid = self._write_object("tree", objects.encode_tree(entries))
+        self._keep_tree(oid, entries)
+        return oid
+
+    def _tree_entries(self, oid: str) -> objects.Tree:
+        if oid not in self._trees:
+            try:
+                kind, data = self._repo.read(oid)
+            except _READ_ERRORS as error:
+                raise _unreadable_error(oid, error) from error
+            if kind != ObjectType.TREE:
+                raise StoreError(f"object {oid} is not a tree")
+            self._keep_tree(oid, objects.decode_tree(data))
+        return self._trees[oid]
+
+    def _keep_tree(self, oid: str, entries: objects.Tree) -> None:
+        self._trees[oid] = entries
+        if len(self._trees) > _MOST_TREES:
+            del self._trees[next(iter(self._trees))]
+
+    def _check_written(self, oid: str) -> None:
+        """Raise KeyError for a missing object: nothing is written that leads to it."""
+        if oid not in (self._odb if self._pack is None else self._pack):
+            raise KeyError(oid)
 
     def write_commit(self, tree: str, parents: list[str], message: str, time: int) -> str:
-        """A commit that no ref points to yet; author and committer date are `time`, in UTC, and never before 1970."""
-        if time >> 32:  # the library would write 32 bits of it
-            said = (tree, parents, AUTHOR, max(0, time), message)
-            return self._write(lambda: self._repo.write(ObjectType.COMMIT, object_verify.encode_commit(*said)))
-        who = pygit2.Signature(*AUTHOR, time, 0)
-        return self._write(lambda: self._repo.create_commit(None, who, who, message, tree, list(parents)))
+        """Write a commit with the author and committer date `time`, in UTC; return its id. No ref points to it yet."""
+        with _translate_errors("cannot write to the store", ROOM):
+            for oid in (tree, *parents):
+                self._check_written(oid)
+            data = objects.encode_commit(tree, parents, AUTHOR, max(0, time), message)
+        return self._write_object("commit", data)
 
     def tree(self, oid: str) -> dict[str, Entry]:
-        """The entries of a tree as `name: (object id, is a tree)`."""
-        found = self._object(oid)
-        if not isinstance(found, pygit2.Tree):
+        """Return the entries of a tree by name."""
+        tree = self._object(oid)
+        if not isinstance(tree, pygit2.Tree):
             raise StoreError(f"object {oid} is not a tree")
-        return {str(e.name): (str(e.id), isinstance(e, pygit2.Tree)) for e in found}
+        return {str(e.name): (str(e.id), isinstance(e, pygit2.Tree)) for e in tree}
 
-    def irregular_entries(self, tree: str) -> list[str]:
-        """The names in a tree of what is neither a plain file nor a folder: a link, a program, a submodule."""
-        found = self._object(tree)
-        entries = found if isinstance(found, pygit2.Tree) else ()
+    def irregular_entries(self, oid: str) -> list[str]:
+        """Return the names of a tree's entries other than plain files and folders: links, programs, submodules."""
+        tree = self._object(oid)
+        entries = tree if isinstance(tree, pygit2.Tree) else ()
         return [str(e.name) for e in entries if e.filemode not in (FileMode.BLOB, FileMode.TREE)]
 
     def files(self, tree: str, prefix: str = "") -> dict[str, Entry]:
-        """Every file below a tree by its path, in the form that `edit_tree` takes."""
-        out: dict[str, Entry] = {}
+        """Return every file below a tree by path, as `edit_tree` takes them."""
+        files: dict[str, Entry] = {}
         for name, (oid, is_tree) in self.tree(tree).items():
             path = f"{prefix}/{name}" if prefix else name
-            out |= self.files(oid, path) if is_tree else {path: (oid, False)}
-        return out
+            files |= self.files(oid, path) if is_tree else {path: (oid, False)}
+        return files
 
     def entry(self, tree: str, path: str) -> Entry | None:
-        """The object at a path below a tree and whether it is a tree, or None."""
-        found = self._object(tree)
-        if not isinstance(found, pygit2.Tree):
+        """Return the entry at a path below a tree, or None."""
+        top = self._object(tree)
+        if not isinstance(top, pygit2.Tree):
             return None
         try:
-            entry = found[path]
+            entry = top[path]
         except KeyError:
             return None
         except _READ_ERRORS as error:
@@ -297,12 +315,15 @@ class Repository:
         return str(entry.id), isinstance(entry, pygit2.Tree)
 
     def blob(self, oid: str) -> bytes:
-        """The bytes of a file."""
-        proved = object_verify.verified_file(self._sources, oid, _READ_ERRORS)
-        if proved is not None:
-            return proved
+        """Return the bytes of a file, verified by its id."""
+        with suppress(*_READ_ERRORS):
+            kind, data = self._read_packed(oid)
+            if kind == ObjectType.BLOB and objects.object_id("blob", data) == oid:
+                return data
+        with suppress(*_READ_ERRORS):
+            return objects.read_loose_file(f"{self.path}/objects", oid)
         try:
-            kind, data = self._repo.read(oid)  # which tells what is wrong
+            kind, data = self._repo.read(oid)  # for pending objects, and for what is wrong with others
         except _READ_ERRORS as error:
             raise _unreadable_error(oid, error) from error
         if kind != ObjectType.BLOB:
@@ -310,39 +331,39 @@ class Repository:
         return data
 
     def lines(self, oid: str, longest: float = float("inf")) -> list[bytes]:
-        """What `split` makes of a file at its newlines, of a large one with nothing in the place of longer lines."""
-        found = large.read_lines(self.path, self._odb.read_header, oid, longest, _READ_ERRORS)
-        return self.blob(oid).split(b"\n") if found is None else found
+        """Return what `split` makes of a file at its newlines; lines over `longest` bytes of a large file are empty."""
+        with suppress(*_READ_ERRORS):
+            kind, size = self._odb.read_header(oid)
+            if kind == ObjectType.BLOB and size > objects.LARGE_SIZE:
+                lines = objects.large_file_lines(self.path, oid, size, longest)
+                if lines is not None:
+                    return lines
+        return self.blob(oid).split(b"\n")
 
     def commit(self, oid: str) -> Commit:
-        """The commit; raises NotFoundError where the object is none, UnreadableError."""
-        found = self._object(oid)
-        if not isinstance(found, pygit2.Commit):
+        """Return a commit. Raises NotFoundError if the object is no commit, UnreadableError."""
+        commit = self._object(oid)
+        if not isinstance(commit, pygit2.Commit):
             raise NotFoundError(f"{oid} is not a commit")
-        return _commit_from_pygit2(found)
+        return _commit_from_pygit2(commit)
 
     def signatures(self, oid: str) -> list[bytes]:
-        """Who made a commit and who put it there, each with the time, as git has it."""
-        head = self._repo.read(oid)[1].partition(b"\n\n")[0].split(b"\n")
-        return [line.partition(b" ")[2] for line in head if line.startswith((b"author ", b"committer "))]
+        """Return the author and the committer of a commit, with their times, as git stores them."""
+        header = self._repo.read(oid)[1].partition(b"\n\n")[0].split(b"\n")
+        return [line.partition(b" ")[2] for line in header if line.startswith((b"author ", b"committer "))]
 
     def peel(self, oid: str) -> str | None:
-        """The commit that an object is, or that an annotated tag leads to; None where there is none."""
+        """Return the commit that an object is, or that an annotated tag leads to, or None."""
         try:
             return str(self._repo[oid].peel(pygit2.Commit).id)
-        except (KeyError, ValueError, pygit2.GitError):
+        except _READ_ERRORS:
             return None
 
     def has(self, oid: str) -> bool:
         return oid in self._repo
 
-    def forget(self) -> None:
-        """Believes nothing of what was read before: of a pack made anew, which has the same name, neither."""
-        self._repo.free()
-        self.refresh_packs()
-
     def read_problem(self, oid: str) -> str:
-        """``"missing"`` or ``"damaged"`` where an object cannot be read, else ``""``."""
+        """Return ``"missing"`` or ``"damaged"`` if an object cannot be read, else ``""``."""
         try:
             self._repo.read(oid)
         except (KeyError, ValueError):
@@ -352,41 +373,42 @@ class Repository:
         return ""
 
     def first_parents(self, tip: str) -> Iterator[Commit]:
-        """The commit `tip` and its first parents, newest first, read one at a time as they are asked for.
+        """Yield the commit `tip` and its first parents, newest first.
 
         libgit2's own walk reads the whole history before it gives the first commit.
         """
-        following: str | None = tip
-        while following is not None:
-            commit = self.commit(following)
+        next_id: str | None = tip
+        while next_id is not None:
+            commit = self.commit(next_id)
             yield commit
-            following = commit.parents[0] if commit.parents else None
+            next_id = commit.parents[0] if commit.parents else None
 
     def since(self, tips: Iterable[str], known: Iterable[str]) -> Iterator[Commit]:
-        """The commits in the histories of the tips that those of the known ones lack, each once, newest first."""
+        """Yield the commits in the histories of `tips` that are in none of `known`, newest first."""
         with _translate_errors("cannot read the history of the store"):
             walk = self._repo.walk(None)
             for tip in tips:
                 walk.push(tip)
             for tip in known:
                 walk.hide(tip)
-            for commit in walk:
-                yield _commit_from_pygit2(commit)
+            yield from map(_commit_from_pygit2, walk)
 
     def is_ancestor(self, old: str, new: str) -> bool:
-        """Whether the history of the commit `new` leads to `old`; also of the commit itself."""
+        """Return whether `old` is the commit `new` or in its history."""
         if old == new:
             return True
         try:
             return self._repo.descendant_of(new, old)
-        except (pygit2.GitError, KeyError, ValueError):  # one of them is missing, or no commit
+        except _READ_ERRORS:  # one of them is missing, or no commit
             return False
 
     def merge_bases(self, a: str, b: str) -> list[str]:
-        """The newest commits that the histories of both lead to, sorted; none of them leads to another."""
+        """Return the sorted common ancestors of two commits that are not ancestors of other common ones."""
         with _translate_errors("cannot read the history of the store"):
-            found = object_verify.first_known_commits(b, {str(c.id) for c in self._repo.walk(a)}, self.commit)
-        return sorted(one for one in found if not any(one != other and self.is_ancestor(one, other) for other in found))
+            parents = {commit.id: commit.parent_ids for commit in self._repo.walk(a)}
+            common = {commit.id for commit in self._repo.walk(b) if commit.id in parents}
+        # Every ancestor of a common ancestor is common too, so an older one is the parent of a common one.
+        return sorted(map(str, common.difference(*(parents[oid] for oid in common))))
 
     def _object(self, oid: str) -> pygit2.Object:
         try:
@@ -397,56 +419,61 @@ class Repository:
     # Refs
 
     def ref(self, name: str) -> str | None:
-        """The commit that a ref points to, or None."""
+        """Return the object that a ref points to, or None."""
         with _translate_errors("cannot read the refs of the store"):
-            found = self._repo.references.get(name)
-            return None if found is None else str(found.resolve().target)
+            reference = self._repo.references.get(name)
+            return None if reference is None else str(reference.resolve().target)
 
     def move(self, name: str, old: str | None, new: str | None) -> None:
-        """Moves a ref from `old` to `new`, where None is no ref; raises MovedError if it no longer holds `old`.
+        """Move a ref from `old` to `new`; None is no ref. Raises MovedError if it does not hold `old`.
 
-        Who else is just moving the ref, or git packing it, holds its lock file for a moment: that is waited for. The
-        lock of a process that was killed is taken away. What was written is settled before.
+        All objects are flushed before. Another process that moves or packs the ref holds its lock file for a moment;
+        the lock file of a killed process is deleted.
         """
         if new is not None:
             self.flush()
         for tries_left in reversed(range(_LOCK_TRIES)):
             try:
-                with locks.ref_move_lock(self._beside), private.files():
+                with locks.ref_move_lock(self._paths):
                     self._move(name, old, new)
-                    if self._aside is not None:
+                    if self._pending is not None:
                         durable_write.flush_drive(self.path)
                     return
             except (pygit2.GitError, pygit2.AlreadyExistsError, OSError, ValueError) as error:
+                locked = _LOCKED in str(error) and not refs.is_denied(str(error))
                 if (now := self.ref(name)) != old:
-                    if now == new and isinstance(error, OSError):
+                    if now == new and isinstance(error, OSError) and not locked:
                         raise StoreError(f"{name} was moved, but may not be saved to disk: {error}", ROOM) from error
                     raise MovedError(f"another process moved {name}", "Try again.") from error
-                locked = "lock" in str(error) and not refs.is_denied(str(error))
                 if not locked or not tries_left:
                     hint = refs.LOCK_HINT if locked else refs.move_error_hint(str(error), ROOM)
                     raise StoreError(f"cannot move {name}: {error}", hint) from error
                 refs.delete_stale_locks(self.path, [name])
-                # Where a delete found `packed-refs` locked, libgit2 passes over the next one and calls it done.
+                # After a delete that met a locked `packed-refs`, libgit2 skips the next one and reports success.
                 self._open()
             time.sleep(_LOCK_WAIT)
 
     def _move(self, name: str, old: str | None, new: str | None) -> None:
         if old is None and new is not None:
+            private_files.make_folder((self.path / name).parent)
             self._repo.create_reference_direct(name, new, False)
-            return
-        reference = self._repo.references.get(name)
-        if reference is None or str(reference.target) != old:
-            raise MovedError(f"another process moved {name}", "Try again.")
-        if new is None:
-            reference.delete()
         else:
-            reference.set_target(new)
+            reference = self._repo.references.get(name)
+            if reference is None or str(reference.target) != old:
+                raise MovedError(f"another process moved {name}", "Try again.")
+            if new is None:
+                reference.delete()
+            else:
+                reference.set_target(new)
+        for path in (self.path / name, self.path / refs.PACKED):  # libgit2 goes by the umask
+            with suppress(FileNotFoundError):
+                path.chmod(0o600)
 
 
-def _commit_from_pygit2(found: pygit2.Commit) -> Commit:
-    parents, message = tuple(map(str, found.parent_ids)), found.raw_message.decode("utf-8", "replace")
-    return Commit(str(found.id), str(found.tree_id), parents, message, int(canonical.nearest_time(found.commit_time)))
+def _commit_from_pygit2(commit: pygit2.Commit) -> Commit:
+    parents, message = tuple(map(str, commit.parent_ids)), commit.raw_message.decode("utf-8", "replace")
+    seconds = int(canonical.nearest_time(commit.commit_time))
+    return Commit(str(commit.id), str(commit.tree_id), parents, message, seconds)
 
 
 def _unreadable_error(oid: str, error: Exception) -> UnreadableError:

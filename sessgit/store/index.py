@@ -1,64 +1,182 @@
 """The index: sessions, turns and prompts in one SQLite file, derived from the refs and never the truth.
 
-It is brought level with the refs whenever someone asks, branch by branch, from the new tip back to the first
-commit that it knows. A missing, damaged or older one is made anew; where it cannot be written, it lives in memory.
+Before it answers, it catches up with the refs, branch by branch, from the new tip back to the first commit that it
+knows. A missing, damaged or older file is rebuilt; if it cannot be written, the index lives in memory.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import weakref
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
+from zlib import crc32
 
 from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreError
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
-from sessgit.model.conversation.turn import Gist
-from sessgit.store import layout, refs
-from sessgit.store.sqlite import cache_file, tables
-from sessgit.store.sqlite.rows import Branch, Outline, Row
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Gist, Tokens
+from sessgit.store import cache_file, layout, refs
 
 if TYPE_CHECKING:
     from sessgit.store.store import Store
 
+HAS_ORIGIN = "instr(message, char(10) || 'Origin: ')"
+"""Whether a turn comes from another conversation; the partial index is used by queries with just this expression."""
+
+
+class Outline(NamedTuple):
+    """The properties by which branches are listed, sought and compared, without the rest of their states.
+
+    Times are RFC 3339 or empty, `ended` only if the session is not active; `labels` is JSON. `authored_name`, `labels`
+    and `description` come from the session's user, `title` from the client. `parent` is the session that this one was
+    forked from, or empty. Halves of characters are replaced.
+    """
+
+    name: str
+    tip: str
+    archived: bool
+    session: str
+    agent_id: str
+    project: str
+    title: str
+    authored_name: str
+    description: str
+    first_prompt: str
+    labels: str
+    created: str
+    updated: str
+    ended: str
+    turns: int
+    headless: bool
+    status: str
+    stage: str
+    parent: str
+
+
+_SQL_TYPES = {str: "TEXT", int: "INTEGER", bool: "INTEGER"}
+_OUTLINE_COLUMNS = ", ".join(f"{name} {_SQL_TYPES[kind]} NOT NULL" for name, kind in get_type_hints(Outline).items())
+SCHEMA = cache_file.Schema(
+    12,
+    ("branches", "turns", "merges", "gists", "touched", "cells"),
+    (
+        f"CREATE TABLE branches({_OUTLINE_COLUMNS}, state BLOB NOT NULL, PRIMARY KEY(name)) WITHOUT ROWID",
+        """CREATE TABLE turns(
+            branch TEXT NOT NULL, turn INTEGER NOT NULL, commits TEXT NOT NULL, prompt TEXT NOT NULL,
+            time INTEGER NOT NULL, message TEXT NOT NULL, compacted INTEGER NOT NULL, bytes INTEGER NOT NULL,
+            PRIMARY KEY(branch, turn)
+        ) WITHOUT ROWID""",
+        "CREATE INDEX turns_prompt ON turns(prompt)",
+        "CREATE INDEX turns_commit ON turns(substr(commits, -40))",
+        f"CREATE INDEX turns_origin ON turns(branch) WHERE {HAS_ORIGIN}",
+        "CREATE TABLE merges(branch TEXT PRIMARY KEY) WITHOUT ROWID",
+        "CREATE TABLE gists(commit_id TEXT PRIMARY KEY, gist TEXT NOT NULL) WITHOUT ROWID",
+        """CREATE TABLE touched(
+            path TEXT NOT NULL, commit_id TEXT NOT NULL, changed INTEGER NOT NULL, PRIMARY KEY(path, commit_id)
+        ) WITHOUT ROWID""",
+        """CREATE TABLE cells(
+            commit_id TEXT PRIMARY KEY, folder TEXT NOT NULL, cells TEXT NOT NULL, proof INTEGER NOT NULL
+        )""",
+    ),
+)
+"""`branches` has each branch with its state as of its tip, `turns` each turn of each branch, `merges` the sessions with
+a merge that added no turn, also an undone one. By a turn's last commit, `gists` has what it contains, `touched` the
+files that it read or changed, and `cells` its cells, with a checksum."""
+
 _COLUMNS = "branch, turn, commits, prompt, time, message, compacted"
 _BRANCHES = "SELECT name, tip, state, archived FROM branches"
-_OUTLINE = (
-    "name, archived, agent_id, project, title, authored_name, created, updated, turns, headless, status, stage, labels,"
-    " parent"
-)
+_OUTLINES = f"SELECT {', '.join(Outline._fields)} FROM branches"
+_LAST = 1 << 31
+_TOKENS_TRAILER = re.compile(r"\nTokens-([A-Za-z-]+): ([0-9]{1,15})(?=\n)")
+Tips = Mapping[str, tuple[str, bool]]
+"""The tip of each branch, and whether it is archived."""
+
+
+class CachedTurn(NamedTuple):
+    """What is stored of a turn: the object id of its folder, and its cells in a form that the caller knows.
+
+    A branch may hold a turn with another folder than its last commit has, for example in a fork by the agent whose file
+    has other bytes. The caller compares the folders, and reads the lines if they differ.
+    """
+
+    folder: str
+    cells: str
+
+
+class Row(NamedTuple):
+    """A turn as its commits describe it; `time` is in seconds since 1970, `commits` are oldest first, `text` is the
+    message of the last one. `compacted` says that a compaction came before this turn's prompt."""
+
+    branch: str
+    turn: int
+    commits: tuple[str, ...]
+    prompt: str
+    time: int
+    text: str
+    compacted: bool = False
+
+    def trailer(self, key: str) -> str:
+        """Return the value of the last trailer of that key, or ``""``."""
+        return messages.trailer(self.text, key)
+
+    @property
+    def commit(self) -> str:
+        """The turn's last commit."""
+        return self.commits[-1]
+
+    @property
+    def tokens(self) -> Tokens:
+        """The counts in the trailers of the last commit; missing ones are 0."""
+        counts = dict(_TOKENS_TRAILER.findall(self.text))
+        return Tokens(*[int(counts.get(kind, 0)) for kind in ("In", "Out", "Cache-Read", "Cache-Write")])
+
+    @property
+    def title(self) -> str:
+        """The first line of the prompt."""
+        return self.text.partition("\n")[0].partition(": ")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A branch with its state as of its tip."""
+
+    name: str
+    tip: str
+    state: Session
+    archived: bool = False
 
 
 class Index:
-    """The index of the store at `path`; `open_store` is called only if something has changed since."""
+    """The index of the store at `path`; `open_store` is called only if refs have moved since the last use."""
 
     def __init__(self, path: Path, open_store: Callable[[], Store]) -> None:
         self.path = path
         self.damaged: dict[str, SessgitError] = {}
-        """The branches that could not be read when they were last looked at, and why."""
+        """The branches that could not be read by the last `sync`, with the reasons."""
         self.open_store = open_store
         self.tips, self.tags = partial(refs.branches, path), partial(refs.tags, path)
-        """What the index is level with, and each tag with the object that it leads to: those of the store as it is."""
+        """The branches that the index shows, and each tag with the object that it leads to."""
         self.here: Callable[[str], str] = str
-        """The folder here that stands for one of a project: whoever asks is told that one."""
-        self._db = self._opened()
+        """Maps a project's folder to the one on this machine, which all answers name."""
+        self._db = self._open_file()
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Close the file."""
         self._db.close()
 
-    # Level with the refs
+    # Catching up with the refs
 
     def sync(self, session: str | None = None) -> None:
-        """Brings all branches level with their refs, or those of one session."""
-        wanted = self.tips(session)
+        """Catch up with the refs of all branches, or of one session's."""
+        tips = self.tips(session)
         where, arguments = _session_condition(session) if session is not None else ("", ())
         query = f"SELECT name, tip, archived FROM branches {where}"
         try:
@@ -66,25 +184,25 @@ class Index:
         except sqlite3.Error as error:
             self._renew(error)
             known = {}
-        if known.keys() - wanted.keys():  # one that is just being archived, or brought back, may look like gone
-            wanted |= self.tips(session)
-        for branch in [one for one in self.damaged if session in (None, layout.session_of(one))]:
-            del self.damaged[branch]  # it is looked at anew, or is gone
-        if wanted == known:
+        if known.keys() - tips.keys():  # a branch that is being archived or unarchived may look deleted
+            tips |= self.tips(session)
+        for branch in [name for name in self.damaged if session in (None, layout.session_of(name))]:
+            del self.damaged[branch]
+        if tips == known:
             return
-        moved = [(at[1], b) for b, at in wanted.items() if b in known and known[b] != at and known[b][0] == at[0]]
-        changed = {b for b in wanted if known.get(b) != wanted[b]}.difference(b for _, b in moved)
+        archived = [(at[1], name) for name, at in tips.items() if name in known and known[name] == (at[0], not at[1])]
+        changed = {name for name in tips if known.get(name) != tips[name]}.difference(name for _, name in archived)
         try:
-            self._db.execute("BEGIN IMMEDIATE")  # one that reads first may not write after someone else did
+            self._db.execute("BEGIN IMMEDIATE")  # a transaction that begins with reading may not write after another
             with self._db:
-                for branch in known.keys() - wanted.keys():
+                for branch in known.keys() - tips.keys():
                     self._drop(branch)
-                self._db.executemany("UPDATE branches SET archived = ? WHERE name = ?", moved)
+                self._db.executemany("UPDATE branches SET archived = ? WHERE name = ?", archived)
                 store = self.open_store() if changed else None
-                for branch in sorted(changed, key=lambda branch: (layout.is_side_branch(branch), branch)):
+                for branch in sorted(changed, key=lambda name: (layout.is_side_branch(name), name)):
                     assert store is not None
-                    try:  # what is damaged, or none of ours, is kept out and asked for again
-                        self._update(store, branch, *wanted[branch])
+                    try:
+                        self._update(store, branch, *tips[branch])
                     except (DamageError, NewerStoreError, StoreError) as damage:
                         self._drop(branch)
                         self.damaged[branch] = damage
@@ -98,35 +216,27 @@ class Index:
 
     def _update(self, store: Store, branch: str, tip: str, archived: bool) -> None:
         state = store.state(tip)
-        new, found = self._new_rows(store, branch, tip)
-        values = _sqlite_values((
-            branch, tip, archived, layout.session_of(branch), state.agent_id, state.project, state.title, state.name,
-            state.created, state.updated, state.turns, state.is_headless, state.state, state.stage,
-            json.dumps(state.labels), layout.session_of(state.origin.session) if state.origin else "",
-            state.description, sessions.dumps(state),
-        ))  # fmt: skip
+        rows, (holder, last) = self._new_rows(store, branch, tip)
+        values = _sqlite_values((*_outline(branch, tip, state, archived=archived), sessions.dumps(state)))
         self._db.execute(f"INSERT OR REPLACE INTO branches VALUES ({','.join('?' * len(values))})", values)
-        last = found[1] if found else 0
-        if found and found[0] == branch:
-            self._db.execute("DELETE FROM turns WHERE branch = ? AND turn > ?", (branch, last))
-        else:
-            self._db.execute("DELETE FROM turns WHERE branch = ?", (branch,))
-        if found and found[0] != branch:
+        kept = last if holder == branch else 0
+        self._db.execute("DELETE FROM turns WHERE branch = ? AND turn > ?", (branch, kept))
+        if holder not in ("", branch):
             copy = (
                 "INSERT INTO turns SELECT ?, turn, commits, prompt, time, message, compacted, bytes FROM turns"
                 " WHERE branch = ? AND turn <= ?"
             )
-            self._db.execute(copy, (branch, found[0], last))
-        self._db.executemany("INSERT OR REPLACE INTO turns VALUES (?,?,?,?,?,?,?,?)", new)
+            self._db.execute(copy, (branch, holder, last))
+        self._db.executemany("INSERT OR REPLACE INTO turns VALUES (?,?,?,?,?,?,?,?)", rows)
 
-    def _new_rows(self, store: Store, branch: str, tip: str) -> tuple[list[tuple[object, ...]], tuple[str, int] | None]:
-        """The rows from the tip back to the first commit that is known, and the branch and turn of that one."""
+    def _new_rows(self, store: Store, branch: str, tip: str) -> tuple[list[tuple[object, ...]], tuple[str, int]]:
+        """Return the rows from the tip back to the first known commit, and the branch and turn of that one."""
         rows, size, compacted, last = dict[int, tuple[list[str], str, int, str]](), Counter[int](), set[int](), 0
-        found: tuple[str, int] | None = None
+        holder = ("", 0)
         query = "SELECT tip, (SELECT ifnull(max(turn), 0) FROM turns WHERE branch = name) FROM branches WHERE name = ?"
         known = self._db.execute(query, (branch,)).fetchone() or ("", 0)
         for commit in store.repo.first_parents(tip):
-            if commit.id == known[0] and not rows:  # edits alone, of which a program may make many
+            if commit.id == known[0] and not rows:  # only edits, of which a program may make many
                 return [], (branch, known[1])
             message = messages.parse_message(commit.message)
             turn, prompt = message.number("Turn"), message.get("Prompt")
@@ -135,197 +245,215 @@ class Index:
                 if message.get("Event") == "merge" and "@" not in message.get("Origin"):
                     self._db.execute("INSERT OR IGNORE INTO merges VALUES (?)", (message.get("Session"),))
                 continue
-            if turn not in rows and (found := self._holder(branch, prompt, commit.id)):
+            if turn not in rows and (holder := self._holder(branch, prompt, commit.id))[0]:
                 break
             last = turn
             size[turn] += sum(extent.length for extent in message.extents)
             rows.setdefault(turn, ([], prompt, commit.time, commit.message))[0].insert(0, commit.id)
         new = [(branch, n, " ".join(c), p, t, m, n in compacted, size[n]) for n, (c, p, t, m) in sorted(rows.items())]
-        return list(new), found
+        return list(new), holder
 
-    def _holder(self, branch: str, prompt: str, commit: str) -> tuple[str, int] | None:
-        """The branch, this one first, whose turn ends with the commit, and the turn's number."""
-        held = self._db.execute("SELECT branch, turn, commits FROM turns WHERE prompt = ?", (prompt,)).fetchall()
-        matches = [(b, n) for b, n, commits in held if commits.endswith(commit)]
-        return min(matches, key=lambda match: (match[0] != branch, match), default=None)
+    def _holder(self, branch: str, prompt: str, commit: str) -> tuple[str, int]:
+        """Return the branch, preferably this one, with a turn that ends with the commit, and the turn's number."""
+        rows = self._db.execute("SELECT branch, turn, commits FROM turns WHERE prompt = ?", (prompt,)).fetchall()
+        matches = [(name, turn) for name, turn, commits in rows if commits.endswith(commit)]
+        return min(matches, key=lambda match: (match[0] != branch, match), default=("", 0))
 
     def add_rows(self, other: Path) -> None:
-        """Adds all rows of the index of another store, whose branches have just come into this one. Rows that cannot be
-        added are made from the branches when they are asked for."""
+        """Add all rows of the index of another store, whose branches have just come into this one. Without them `sync`
+        would read the branches."""
         with suppress(sqlite3.Error):
             self._db.execute("ATTACH ? AS other", (str(layout.StorePaths(other).index),))
             try:
                 with self._db:
                     self._db.execute("BEGIN IMMEDIATE")
-                    for table in tables.INDEX.tables:
+                    for table in SCHEMA.tables:
                         self._db.execute(f"INSERT OR REPLACE INTO main.{table} SELECT * FROM other.{table}")
             finally:
                 self._db.execute("DETACH other")
 
-    # Questions
+    # Branches
 
     def branches(self, session: str | None = None) -> list[Branch]:
-        """All branches, or those of one session, each session's head before its side branches."""
+        """Return all branches, or those of one session, each session's head before its side branches."""
         where, arguments = _session_condition(session) if session else ("", ())
-        return self._branches(f"{_BRANCHES} {where} ORDER BY name", arguments)
+        return self._branches(f"{where} ORDER BY name", arguments)
 
     def branch(self, name: str) -> Branch | None:
-        """The branch of this name, a side branch too, or None."""
-        return next(iter(self._branches(f"{_BRANCHES} WHERE name = ?", (name,))), None)
+        """Return the branch of this name, also a side branch, or None."""
+        return next(iter(self.branches_named([name])), None)
 
     def branches_named(self, names: Sequence[str]) -> list[Branch]:
-        """The branches of these names that there are, by name."""
-        found = (self.branch(name) for name in sorted(names))
-        return [branch for branch in found if branch is not None]
+        """Return the branches with these names that exist, by name."""
+        return self._branches(
+            "WHERE name IN (SELECT value FROM json_each(?)) ORDER BY name", (json.dumps(list(names)),)
+        )
 
     def forks_of(self, session: str) -> list[Branch]:
-        """The sessions that left this one or one of its side branches, by name."""
-        return self._branches(f"{_BRANCHES} WHERE parent = ? AND name = session ORDER BY name", (session,))
+        """Return the sessions that were forked from this one or one of its side branches, by name."""
+        return self._branches("WHERE parent = ? AND name = session ORDER BY name", (session,))
+
+    def outlines(self) -> list[Outline]:
+        """Return the outline of every session, the most recently updated first."""
+        return self._outlines("WHERE name = session ORDER BY updated DESC, name")
+
+    def branch_outlines(self) -> list[Outline]:
+        """Return the outline of every branch, by name."""
+        return self._outlines("ORDER BY name")
+
+    def _outlines(self, condition: str) -> list[Outline]:
+        every = map(Outline._make, self.query(f"{_OUTLINES} {condition}"))
+        return [
+            each if (here := self.here(each.project)) == each.project else each._replace(project=here) for each in every
+        ]
+
+    def sessions_beginning(self, start: str) -> list[str]:
+        """Return the sessions whose id begins with `start`."""
+        query = "SELECT name FROM branches WHERE name BETWEEN ? AND ? AND name = session"
+        return [row[0] for row in self.query(query, (start, start + "~"))]
+
+    # Turns
+
+    def turns(self, branch: str, first: int = 1, last: int | None = None) -> list[Row]:
+        """Return the turns of a branch from the first to the last."""
+        arguments = (branch, first, _LAST if last is None else last)
+        return self._rows("WHERE branch = ? AND turn BETWEEN ? AND ? ORDER BY turn", arguments)
+
+    def turn(self, branch: str, number: int) -> Row | None:
+        """Return the turn of that number, or None."""
+        return next(iter(self.turns(branch, number, number)), None)
+
+    def with_prompt(self, prompt: str) -> list[Row]:
+        """Return the turns with this prompt uuid in all sessions."""
+        return self._rows("WHERE prompt = ? ORDER BY branch", (prompt,))
 
     def turn_of_commit(self, commit: str) -> tuple[str, int] | None:
-        """The branch and the number of the turn that a commit belongs to."""
+        """Return the branch and the number of the turn that a commit belongs to."""
         return self._holders([commit], "instr(commits, value)").get(commit)
 
     def turns_of_commits(self, commits: Sequence[str]) -> dict[str, tuple[str, int]]:
-        """The same of many, of which only the last commits of turns are found, but at once."""
+        """Return the same for many last commits of turns at once."""
         return self._holders(commits, "substr(commits, -40) = value")
 
     def _holders(self, commits: Sequence[str], where: str) -> dict[str, tuple[str, int]]:
-        """A turn that branches share is its own session's, and a head's before that of a side branch."""
+        """A turn that branches share belongs to its own session, and to a head rather than a side branch."""
         own = "instr(message, char(10) || 'Session: ' || substr(branch, 1, instr(branch || '.', '.') - 1) || char(10))"
-        order = f"{own} > 0, instr(branch, '.') DESC, branch DESC"  # the best one comes last
+        order = f"{own} > 0, instr(branch, '.') DESC, branch DESC"  # the best comes last
         query = f"SELECT value, branch, turn FROM json_each(?), turns WHERE {where} ORDER BY {order}"
-        return {commit: (branch, turn) for commit, branch, turn in self._ask(query, (json.dumps(list(commits)),))}
-
-    def outlines(self) -> list[Outline]:
-        """The outline of every session, the one written last first; side branches are none."""
-        query = f"SELECT {_OUTLINE} FROM branches WHERE name = session ORDER BY updated DESC, name"
-        found = map(Outline._make, self._ask(query))
-        return [one if (here := self.here(one.project)) == one.project else one._replace(project=here) for one in found]
-
-    def names(self) -> list[tuple[str, str, str, str, str]]:
-        """Of each branch its name, the agent's id, the authored name, the title and the project."""
-        rows = self._ask("SELECT name, agent_id, authored_name, title, project FROM branches")
-        return [(*said, self.here(project)) for *said, project in rows]
-
-    def sessions_beginning(self, start: str) -> list[str]:
-        """The sessions whose id begins so."""
-        query = "SELECT name FROM branches WHERE name BETWEEN ? AND ? AND name = session"
-        return [row[0] for row in self._ask(query, (start, start + "~"))]
-
-    def turns(self, branch: str, first: int = 1, last: int | None = None) -> list[Row]:
-        """The turns of a branch from the first to the last."""
-        query = f"SELECT {_COLUMNS} FROM turns WHERE branch = ? AND turn BETWEEN ? AND ? ORDER BY turn"
-        return [
-            _row_from_fields(row) for row in self._ask(query, (branch, first, last if last is not None else 1 << 31))
-        ]
-
-    def every_turn(self) -> list[tuple[Row, Gist | None]]:
-        """Each turn and what is remembered of it but for files; a shared one once, best on a head, else not rewound."""
-        told = "json_remove(told, '$.files_read', '$.files_changed')"
-        turns = "turns LEFT JOIN gists ON commit_id = substr(commits, -40) GROUP BY substr(commits, -40)"
-        place = "min((instr(branch, '.') > 0) + (instr(branch, '.r-') > 0))"  # the other columns are of that row
-        rows = self._ask(f"SELECT {told}, {place}, {_COLUMNS} FROM {turns}")
-        every = json.loads(f"[{','.join(row[0] or 'null' for row in rows)}]")
-        gists = (Gist.from_json(told) if told else None for told in every)
-        return [(_row_from_fields(row[2:]), gist) for row, gist in zip(rows, gists, strict=True)]
-
-    def turn(self, branch: str, number: int) -> Row | None:
-        """The turn of that number, or None."""
-        query = f"SELECT {_COLUMNS} FROM turns WHERE branch = ? AND turn = ?"
-        rows = self._ask(query, (branch, number))
-        return _row_from_fields(rows[0]) if rows else None
-
-    def with_prompt(self, prompt: str) -> list[Row]:
-        """The turns with this prompt uuid, in whatever session."""
-        query = f"SELECT {_COLUMNS} FROM turns WHERE prompt = ? ORDER BY branch"
-        return [_row_from_fields(row) for row in self._ask(query, (prompt,))]
+        return {commit: (branch, turn) for commit, branch, turn in self.query(query, (json.dumps(list(commits)),))}
 
     def left_behind(self, branch: str, head: str) -> tuple[int, int]:
-        """The last turn that a branch has in common with the head from the first one on, and how many turns it has
-        after that one: (0, 0) where the head has all of them."""
+        """Return the last turn that a branch shares with the head, and the number of turns after it; (0, 0) if the head
+        has all of them."""
         first = (
             "SELECT min(turn) AS first FROM turns AS own WHERE branch = ?1 AND NOT EXISTS (SELECT 1 FROM turns"
             " WHERE branch = ?2 AND turn = own.turn AND prompt = own.prompt)"
         )
         query = f"SELECT first, (SELECT count(*) FROM turns WHERE branch = ?1 AND turn >= first) FROM ({first})"
-        ((found, count),) = self._ask(query, (branch, head))
-        return (int(found) - 1, int(count)) if count else (0, 0)
+        ((turn, count),) = self.query(query, (branch, head))
+        return (int(turn) - 1, int(count)) if count else (0, 0)
 
     def title(self, row: Row) -> str:
-        """The first line of a turn's prompt, also of one that a fork cut: that one's commit tells of the fork."""
-        if row.message.get("Event") != "fork":
+        """Return the first line of a turn's prompt, also of a turn cut by a fork, whose commit describes the fork."""
+        if row.trailer("Event") != "fork":
             return row.title
-        point = row.message.get("Fork-Point").partition("@")[0]
-        held = [other for other in self.with_prompt(row.prompt) if other.message.get("Event") != "fork"]
-        return min(held, key=lambda other: other.branch != point, default=row).title
+        point = row.trailer("Fork-Point").partition("@")[0]
+        originals = [other for other in self.with_prompt(row.prompt) if other.trailer("Event") != "fork"]
+        return min(originals, key=lambda other: other.branch != point, default=row).title
 
-    def gists(self, commits: Sequence[str]) -> dict[str, Gist]:
-        """What is remembered of the turns that end with these commits; a commit's content never changes."""
-        query = "SELECT commit_id, told FROM gists WHERE commit_id IN (SELECT value FROM json_each(?))"
-        rows = self._ask(query, (json.dumps(list(commits)),))
-        every = json.loads(f"[{','.join(told for _, told in rows)}]")  # half the time of one by one
-        return {commit: Gist.from_json(told) for (commit, _), told in zip(rows, every, strict=True)}
-
-    def remember(self, gists: Mapping[str, Gist]) -> None:
-        """Keeps what turns hold, by their last commit, so that it need not be read from their lines again."""
-        told = [(commit, json.dumps(gist.as_json())) for commit, gist in gists.items()]
-        touched = [
-            (cache_file.sqlite_text(p), c, p in gist.files_changed) for c, gist in gists.items() for p in gist.files
-        ]
-        with suppress(sqlite3.Error), self._db:  # it is only asked for again
-            self._db.executemany("INSERT OR REPLACE INTO gists VALUES (?,?)", told)
-            self._db.executemany("INSERT OR REPLACE INTO touched VALUES (?,?,?)", touched)
-
-    def without_gist(self, branch: str | None = None) -> list[Row]:
-        """The turns of which nothing is remembered, of one branch or of all; a shared one stands once."""
-        query = (
-            f"SELECT {_COLUMNS} FROM turns WHERE (? IS NULL OR branch = ?) AND substr(commits, -40) NOT IN"
-            " (SELECT commit_id FROM gists) GROUP BY substr(commits, -40) ORDER BY branch, turn"
-        )
-        return [_row_from_fields(row) for row in self._ask(query, (branch, branch))]
-
-    def commits_touching(self, path: str) -> dict[str, bool]:
-        """The last commits of the turns that read or changed a file, or one below a folder, and whether they changed
-        it. `path` may be a pattern of SQLite's GLOB. Of turns in `without_gist` nothing is known."""
-        below = path.rstrip("/") + "/"
-        query = "SELECT commit_id, changed FROM touched WHERE path = ? OR path BETWEEN ? AND ? OR path GLOB ?"
-        found: dict[str, bool] = {}
-        for commit, changed in self._ask(query, (path, below, below + "\U0010ffff", path)):
-            found[commit] = found.get(commit, False) or bool(changed)
-        return found
+    def every_turn(self) -> list[tuple[Row, Gist | None]]:
+        """Return each turn with its gist, without files; a shared one once, preferably of a head, else not rewound."""
+        gist = "json_remove(gist, '$.files_read', '$.files_changed')"
+        turns = "turns LEFT JOIN gists ON commit_id = substr(commits, -40) GROUP BY substr(commits, -40)"
+        place = "min((instr(branch, '.') > 0) + (instr(branch, '.r-') > 0))"  # the other columns are of that row
+        rows = self.query(f"SELECT {gist}, {place}, {_COLUMNS} FROM {turns}")
+        values = json.loads(f"[{','.join(row[0] or 'null' for row in rows)}]")
+        gists = (Gist.from_json(value) if value else None for value in values)
+        return [(_row_from_fields(row[2:]), gist) for row, gist in zip(rows, gists, strict=True)]
 
     def sessions_holding(self, commits: Collection[str]) -> set[str]:
-        """The sessions that have a turn which ends with one of the commits, on whichever of their branches."""
-        query = "SELECT branch FROM turns WHERE substr(commits, -40) = ?"
-        return {layout.session_of(row[0]) for commit in commits for row in self._ask(query, (commit,))}
+        """Return the sessions with a turn that ends with one of the commits, on any of their branches."""
+        query = "SELECT branch FROM json_each(?), turns WHERE substr(commits, -40) = value"
+        return {layout.session_of(row[0]) for row in self.query(query, (json.dumps(list(commits)),))}
 
     def raw_size(self) -> int:
-        """So many bytes of the agents' files are recorded as turns; what conversations share counts once."""
-        ((size,),) = self._ask("SELECT total(bytes) FROM (SELECT DISTINCT commits, bytes FROM turns)")
+        """Return how many bytes of the agents' files are recorded as turns; shared turns count once."""
+        ((size,),) = self.query("SELECT total(bytes) FROM (SELECT DISTINCT commits, bytes FROM turns)")
         return int(size)
 
-    def counts(self) -> tuple[int, int]:
-        """The number of sessions and of turns, each turn counted once."""
-        ((sessions_,),) = self._ask("SELECT count(DISTINCT session) FROM branches")
-        ((turns,),) = self._ask("SELECT count(DISTINCT prompt) FROM turns")
-        return int(sessions_), int(turns)
+    def count_sessions(self) -> int:
+        """Return the number of sessions."""
+        ((number,),) = self.query("SELECT count(DISTINCT session) FROM branches")
+        return int(number)
 
-    def _branches(self, query: str, arguments: Sequence[object]) -> list[Branch]:
-        """The branches; where a state turns out to be damaged, those of an index made anew."""
-        try:
-            return [self._branch(*row) for row in self._ask(query, arguments)]
-        except ValueError:
-            self._renew(cache_file.DAMAGE_ERROR)
-        self.sync()
-        return [self._branch(*row) for row in self._ask(query, arguments)]
+    def prompt_counts(self) -> tuple[int, list[Row]]:
+        """Return the number of prompt uuids, and the turns with one that several commits have."""
+        ((number,),) = self.query("SELECT count(DISTINCT prompt) FROM turns")
+        several = "SELECT prompt FROM turns GROUP BY prompt HAVING count(DISTINCT substr(commits, -40)) > 1"
+        return int(number), self._rows(f"WHERE prompt IN ({several})")
 
-    def _branch(self, name: str, tip: str, state: bytes, archived: int) -> Branch:
-        found = sessions.loads(json.loads(state))
-        return Branch(name, tip, replace(found, project=self.here(found.project)), bool(archived))
+    # Caches of what turns hold
 
-    def _ask(self, query: str, arguments: Sequence[object] = ()) -> list[Any]:
-        """The rows; where the file turns out to be damaged, those of one made anew."""
+    def gists(self, commits: Sequence[str]) -> dict[str, Gist]:
+        """Return the stored gists of the turns that end with these commits."""
+        query = "SELECT commit_id, gist FROM gists WHERE commit_id IN (SELECT value FROM json_each(?))"
+        rows = self.query(query, (json.dumps(list(commits)),))
+        values = json.loads(f"[{','.join(text for _, text in rows)}]")  # half the time of one by one
+        return {commit: Gist.from_json(value) for (commit, _), value in zip(rows, values, strict=True)}
+
+    def remember(self, gists: Mapping[str, Gist]) -> None:
+        """Store the gists of turns by their last commits, so that their lines need not be read again."""
+        texts = [(commit, json.dumps(gist.as_json())) for commit, gist in gists.items()]
+        touched = [
+            (cache_file.sqlite_text(path), commit, path in gist.files_changed)
+            for commit, gist in gists.items()
+            for path in gist.files
+        ]
+        with suppress(sqlite3.Error), self._db:  # a gist that is not stored is made again
+            self._db.executemany("INSERT OR REPLACE INTO gists VALUES (?,?)", texts)
+            self._db.executemany("INSERT OR REPLACE INTO touched VALUES (?,?,?)", touched)
+
+    def store_cells(self, turns: Mapping[str, CachedTurn]) -> None:
+        """Store the cells of turns by their last commits, so that they need not be read from their lines again."""
+        rows = [(commit, *turn, crc32("\0".join(turn).encode())) for commit, turn in turns.items()]
+        with suppress(sqlite3.Error), self._db:
+            self._db.executemany("INSERT OR REPLACE INTO cells VALUES (?,?,?,?)", rows)
+
+    def cached_turns(self, branch: str, first: int, last: int | None) -> list[tuple[int, CachedTurn | None]]:
+        """Return the turns of a branch from the first to the last, by number; None if nothing is stored of one, or its
+        row is damaged."""
+        query = (
+            "SELECT turn, folder, cells, proof FROM turns LEFT JOIN cells"
+            " ON commit_id = substr(commits, -40) WHERE branch = ? AND turn BETWEEN ? AND ? ORDER BY turn"
+        )
+        rows = self.query(query, (branch, first, _LAST if last is None else last))
+        # There may be thousands: a function for each takes twice as long.
+        return [
+            (turn, CachedTurn(folder, cells) if proof == crc32(f"{folder}\0{cells}".encode()) else None)
+            for turn, folder, cells, proof in rows
+        ]
+
+    def without_gist(self, branch: str | None = None) -> list[Row]:
+        """Return the turns without a stored gist, of one branch or of all; a shared one once."""
+        missing = "substr(commits, -40) NOT IN (SELECT commit_id FROM gists) GROUP BY substr(commits, -40)"
+        return self._rows(f"WHERE (? IS NULL OR branch = ?) AND {missing} ORDER BY branch, turn", (branch, branch))
+
+    def commits_touching(self, path: str) -> dict[str, bool]:
+        """Return the last commits of the turns that read or changed a file, or one in a folder, and whether they
+        changed it. `path` may be a pattern of SQLite's GLOB. Turns in `without_gist` are not included."""
+        folder = path.rstrip("/") + "/"
+        query = (
+            "SELECT commit_id, max(changed) FROM touched WHERE path = ? OR path BETWEEN ? AND ? OR path GLOB ?"
+            " GROUP BY commit_id"
+        )
+        return {
+            commit: bool(changed) for commit, changed in self.query(query, (path, folder, folder + "\U0010ffff", path))
+        }
+
+    # The file
+
+    def query(self, query: str, arguments: Sequence[object] = ()) -> list[Any]:
+        """Return the rows of a query; a damaged file is rebuilt first."""
         values = _sqlite_values(arguments)
         try:
             return self._db.execute(query, values).fetchall()
@@ -334,28 +462,129 @@ class Index:
         self.sync()
         return self._db.execute(query, values).fetchall()
 
+    def reset(self) -> None:
+        """Delete everything in the index."""
+        self._renew(cache_file.DAMAGE_ERROR)
+
+    def forget_unreachable(self) -> None:
+        """Delete what is stored of turns that no branch has; the index has caught up with the refs.
+
+        The file is rewritten, since SQLite leaves deleted bytes in place. Raises StoreError.
+        """
+        try:
+            with self._db:
+                for table in ("gists", "touched", "cells"):
+                    unreachable = "commit_id NOT IN (SELECT substr(commits, -40) FROM turns)"
+                    self._db.execute(f"DELETE FROM {table} WHERE {unreachable}")
+            self._db.execute("VACUUM")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error as error:
+            raise StoreError(f"the index cannot be written: {error}", "Try again in a while.") from error
+
+    def differing_branches(self) -> list[str]:
+        """Return the branches whose rows are not what their commits say, by name."""
+        self.sync()
+        rebuilt = _MemoryIndex(self)
+        rebuilt.sync()
+        try:
+            differing = set[str]()
+            for table, key in (("branches", "name"), ("turns", "branch")):
+                rows, right = _rows_by_name(self, table, key), _rows_by_name(rebuilt, table, key)
+                differing |= {name for name in rows.keys() | right.keys() if rows.get(name) != right.get(name)}
+            # A row too many is harmless, and stays after a rewind or an undo of the merge.
+            missing = _rows_by_name(rebuilt, "merges", "branch").keys() - _rows_by_name(self, "merges", "branch").keys()
+            return sorted(differing | missing)
+        finally:
+            rebuilt.close()
+
+    def _rows(self, condition: str, arguments: Sequence[object] = ()) -> list[Row]:
+        return [_row_from_fields(row) for row in self.query(f"SELECT {_COLUMNS} FROM turns {condition}", arguments)]
+
+    def _branches(self, condition: str, arguments: Sequence[object]) -> list[Branch]:
+        """Return the branches; if a state is damaged, those of a rebuilt index."""
+        query = f"{_BRANCHES} {condition}"
+        try:
+            return [self._branch(*row) for row in self.query(query, arguments)]
+        except ValueError:
+            self._renew(cache_file.DAMAGE_ERROR)
+        self.sync()
+        return [self._branch(*row) for row in self.query(query, arguments)]
+
+    def _branch(self, name: str, tip: str, text: bytes, archived: int) -> Branch:
+        state = sessions.loads(json.loads(text))
+        return Branch(name, tip, replace(state, project=self.here(state.project)), bool(archived))
+
     def _renew(self, error: sqlite3.Error) -> None:
-        """Puts an empty index in the place of a damaged file; any other error goes on as one of ours."""
+        """Replace a damaged file by an empty index; raise any other error as StoreError."""
         if not cache_file.is_damage(error):
             raise StoreError(f"cannot use the index: {error}", "Delete index.sqlite3: sessgit rebuilds it.") from error
         self._db.close()
-        cache_file.remove_file(layout.StorePaths(self.path).index)
-        self._db = self._opened()
+        self._db = self._open_empty()
 
-    def _opened(self) -> sqlite3.Connection:
-        """The file, which is closed when nobody has the index any more, at the latest when the program ends."""
-        db = cache_file.connect(layout.StorePaths(self.path).index, tables.INDEX)
+    def _open_empty(self) -> sqlite3.Connection:
+        cache_file.remove_file(layout.StorePaths(self.path).index)
+        return self._open_file()
+
+    def _open_file(self) -> sqlite3.Connection:
+        """Open the file, which is closed with the last reference to the index, at the latest when the program ends."""
+        db = cache_file.connect(layout.StorePaths(self.path).index, SCHEMA)
         weakref.finalize(self, db.close)
         return db
 
 
+class _MemoryIndex(Index):
+    """An index in memory next to that of the store as it is, whose file it does not touch."""
+
+    def __init__(self, now: Index) -> None:
+        vars(self).update(vars(now))
+        self.damaged = {}
+        self._db = self._open_empty()
+
+    def _open_empty(self) -> sqlite3.Connection:
+        db = cache_file.connect_in_memory(SCHEMA)
+        weakref.finalize(self, db.close)
+        return db
+
+
+class PastIndex(_MemoryIndex):
+    """The index as it would be if the store had these branches and tags. Only branches that differ now are read."""
+
+    def __init__(self, now: Index, tips: Tips, tags: Mapping[str, str]) -> None:
+        super().__init__(now)
+        self.tips, self.tags = partial(_tips_of_session, tips), partial(dict[str, str], tags)
+        try:
+            now._db.backup(self._db)
+        except sqlite3.Error as error:
+            self._renew(error)
+        self.sync()
+
+
+def _outline(branch: str, tip: str, state: Session, *, archived: bool) -> Outline:
+    return Outline(
+        branch, tip, archived, layout.session_of(branch), state.agent_id, state.project, state.title, state.name,
+        state.description, state.first_prompt, json.dumps(state.labels), state.created, state.updated,
+        "" if state.state == "active" else state.ended, state.turns, state.is_headless, state.state, state.stage,
+        layout.session_of(state.origin.session) if state.origin else "",
+    )  # fmt: skip
+
+
+def _rows_by_name(index: Index, table: str, key: str) -> dict[str, set[tuple[object, ...]]]:
+    rows = dict[str, set[tuple[object, ...]]]()
+    for name, *rest in index.query(f"SELECT {key}, * FROM {table}"):
+        rows.setdefault(name, set()).add(tuple(rest))
+    return rows
+
+
+def _tips_of_session(tips: Tips, session: str | None = None) -> dict[str, tuple[str, bool]]:
+    return {name: at for name, at in tips.items() if session is None or layout.session_of(name) == session}
+
+
 def _session_condition(session: str) -> tuple[str, tuple[str, ...]]:
-    """Which branches are those of a session. Their names begin with its id: so no other rows are read."""
+    """Return the condition for the branches of a session: their names begin with its id, so no other rows are read."""
     return "WHERE name BETWEEN ? AND ? AND session = ?", (session, f"{session}~", session)
 
 
 def _sqlite_values(values: Sequence[object]) -> list[object]:
-    """The values as SQLite takes them."""
     return [cache_file.sqlite_text(value) if isinstance(value, str) else value for value in values]
 
 

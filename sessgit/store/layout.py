@@ -1,4 +1,4 @@
-"""Every ref and every path of a store, in the repository's trees and beside them."""
+"""Every ref and every path of a store, in the repository's trees and next to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEEP = "refs/keep/"
 DELETED = "refs/deleted/"
 REMOTES = "refs/remotes/"
 REF_SPACES = (HEADS, ARCHIVE, DELETED, TAGS)
-"""What stores have in common: these refs come from remotes and go to them, and no others."""
+"""The refs that are exchanged with remotes."""
 
 FORMAT_FILE = "format"
 STATE = "session.json"
@@ -22,7 +22,7 @@ KEPT = "kept"
 LIVE = "live"
 PAD = "pad"
 CARRIED = (PAD, KEPT)
-"""What belongs to the session and not to its turns: a rewind takes it along."""
+"""The parts of a tree that belong to the session, not to its turns: a rewind keeps them."""
 TAIL = "tail.jsonl"
 TURNS = "turns"
 
@@ -37,49 +37,49 @@ FAN_OUT = 100
 
 
 def head_ref(branch: str) -> str:
-    """The ref of a live session or of one of its side branches."""
+    """Return the ref of a live session or one of its side branches."""
     return HEADS + branch
 
 
 def archive_ref(branch: str) -> str:
-    """The ref of an archived session or of one of its side branches."""
+    """Return the ref of an archived session or one of its side branches."""
     return ARCHIVE + branch
 
 
 def tombstone_ref(session: str) -> str:
-    """The ref that says that a session was deleted and is not to be recorded again."""
+    """Return the ref that marks a session as deleted, so that it is not recorded again."""
     return DELETED + session
 
 
 def kept_ref(operation: str, number: int) -> str:
-    """The ref that keeps a tip which an operation made unreachable otherwise."""
+    """Return the ref that keeps a tip which an operation made unreachable."""
     return f"{KEEP}{operation}-{number}"
 
 
 def tracking_ref(remote: str, ref: str) -> str:
-    """The ref that holds here what `ref` held at a remote when that was last seen; with ``""`` the beginning of all."""
+    """Return the tracking ref for `ref` of a remote, or for ``""`` the prefix of all tracking refs."""
     return f"{REMOTES}{remote}/{ref.removeprefix('refs/')}"
 
 
 def split_ref(ref: str) -> tuple[str, str]:
-    """The space of a ref and its name there: of a tracking ref those that it has at the remote."""
+    """Return the space of a ref and its name there; for a tracking ref those of the remote's ref."""
     rest, _, name = ref.rpartition("/")
     before, _, kind = rest.rpartition("/")
     return (f"refs/{kind}/", name) if before == "refs" or before.startswith("refs/remotes/") else ("", ref)
 
 
 def session_of(branch: str) -> str:
-    """The session that a branch belongs to: `a41f.r-9c02` and `a41f.m-5d1e` belong to `a41f`."""
+    """Return the session that a branch belongs to: `a41f.r-9c02` and `a41f.m-5d1e` belong to `a41f`."""
     return branch.partition(".")[0]
 
 
 def session_of_ref(ref: str) -> str:
-    """The session that the branch, live or archived, or the tombstone at a ref belongs to, here or at a remote."""
+    """Return the session of a branch's ref or a tombstone, here or at a remote."""
     return session_of(split_ref(ref)[1])
 
 
 def is_rewound_branch(branch: str) -> bool:
-    """Whether the branch holds turns that a rewind of the session's own file left behind."""
+    """Return whether the branch holds turns that a rewind of the session's own file left behind."""
     return ".r-" in branch
 
 
@@ -89,23 +89,23 @@ def is_other_version(branch: str) -> bool:
 
 
 def is_side_branch(branch: str) -> bool:
-    """Whether the branch belongs to a session whose head is another branch."""
+    """Return whether the branch is not its session's head."""
     return is_rewound_branch(branch) or is_other_version(branch)
 
 
 def short_name(branch: str) -> str:
-    """`a41f9c02`, `a41f9c02.m-5d1e77aa`: the branch's name with the first eight characters of its session's id."""
+    """Return the branch's name with a short session id: `a41f9c02`, `a41f9c02.m-5d1e77aa`."""
     session, dot, side = branch.partition(".")
     return f"{session[:8]}{dot}{side}"
 
 
 def turn_folder(number: int) -> str:
-    """The folder of a turn: `turns/0000/000007`."""
+    """Return the folder of a turn: `turns/0000/000007`."""
     return f"{TURNS}/{number // FAN_OUT:04d}/{number:06d}"
 
 
 class _Path:
-    """A path in the store, joined when it is first read: a command makes many `StorePaths` and reads few paths."""
+    """A path in the store, joined when it is first read: a command creates many `StorePaths` and reads few paths."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -119,7 +119,7 @@ class _Path:
 
 
 class StorePaths:
-    """The paths beside the repository's own files; none of them is ever pushed."""
+    """The paths next to the repository's own files, which are never pushed."""
 
     config = _Path("config.toml")
     index = _Path("index.sqlite3")
@@ -147,21 +147,21 @@ class StorePaths:
         self.store = store
 
     def cursor(self, session: str) -> Path:
-        """How far the session's transcript is recorded."""
+        """Return the path of the session's cursor."""
         return self.state / f"{session}.json"
 
     def agreement_file(self, url: str) -> Path:
-        """What this store and the remote at that address were last seen to agree on."""
+        """Return the path of what this store and the remote at this URL last agreed on."""
         return self.state / f"remote-{hashlib.sha256(url.encode()).hexdigest()[:16]}.json"
 
     def append_intent(self, session: str) -> Path:
-        """What is just being appended to the session's file."""
+        """Return the path of the session's append intent."""
         return self.state / f"{session}.append"
 
     def beginning(self, session: str) -> Path:
-        """Says, while it is locked, that the session is just being made out of several steps."""
+        """Return the path of the file that is locked while the session is created in several steps."""
         return self.state / f"{session}.begun"
 
     def lock(self, name: str) -> Path:
-        """The file that whoever holds the lock of that name has locked."""
+        """Return the file of the lock of this name."""
         return self.locks / f"{name}.lock"

@@ -1,7 +1,11 @@
-"""File locks of a store: one for each session, held while its branch is written, and those of whoever packs and prunes.
+"""Locks between processes, on files in `state/locks/`.
 
-They are flock(2) itself, which belongs to an open file: a child that inherits its descriptor holds the lock too, until
-both are gone.
+Exclusive locks are filelock's. `_flock` takes the others, which are shared, or are descriptors that a child process
+inherits or a process keeps to its end: flock(2) itself, which belongs to an open file, so that parent and child hold
+the lock until both are gone. Both kinds end with their process.
+
+A lock only saves work, and keeps packs and temporary files from being deleted under another process. What keeps the
+conversations right is compare-and-swap on refs.
 """
 
 from __future__ import annotations
@@ -15,222 +19,201 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sessgit.errors import ROOM, StoreError
-from sessgit.store.files import private
+from sessgit.store import private_files
 from sessgit.store.layout import StorePaths
 
 _POLL_SECONDS = 0.01
 _GENERATION_SIZE = 8
-_LOOK_TIMEOUT = 5.0
-"""Seconds that somebody may look for what a killed process left among the refs, which takes milliseconds."""
-_CHANGE_TIMEOUT = 5.0
-"""Seconds that somebody may change the settings, which takes milliseconds."""
+_SHORT_TIMEOUT = 5.0
+"""Seconds to wait for work that takes milliseconds."""
 PRUNE_TIMEOUT = 120.0
-"""Seconds that a writer waits for a prune to end, which is longer than a recorder lives: its events stay."""
+"""Seconds that a writer waits for a prune: longer than a recorder lives, whose events stay."""
+
+
+# Exclusive locks
 
 
 @contextmanager
-def session_lock(beside: StorePaths, name: str, timeout: float = 0) -> Iterator[bool]:
-    """Holds the lock of a session; yields False where another process still holds it after `timeout` seconds.
-
-    The lock saves double work. What keeps the store right is the compare-and-swap on its refs.
-    """
-    with _wait_for_lock(beside, f"session-{name}", timeout) as held:
+def session_lock(paths: StorePaths, name: str, timeout: float = 0) -> Iterator[bool]:
+    """Hold the lock of a session; yields False if another process holds it for `timeout` seconds."""
+    with _exclusive(paths.lock(f"session-{name}"), timeout) as held:
         yield held
 
 
 @contextmanager
-def names_lock(beside: StorePaths, timeout: float = 0) -> Iterator[bool]:
-    """Holds the lock of whoever gives a name, so that no two sessions get the same; False where someone else does."""
-    with _wait_for_lock(beside, "names", timeout) as held:
+def names_lock(paths: StorePaths, timeout: float = 0) -> Iterator[bool]:
+    """Hold the lock for naming sessions, so that no two get the same name; yields False as `session_lock` does."""
+    with _exclusive(paths.lock("names"), timeout) as held:
         yield held
 
 
 @contextmanager
-def append_lock(handle: int) -> Iterator[None]:
-    """Holds the end of an open file for who appends to it, until that is closed; in vain where nothing can be locked,
-    as on some network's disk."""
-    with suppress(OSError):
-        fcntl.flock(handle, fcntl.LOCK_EX)
-    yield
-
-
-def spool_reader_lock(beside: StorePaths) -> int:
-    """Return a descriptor that holds the claim to read the spool next, until `release` or the end of the process; 0
-    while another process holds it."""
-    return _acquire(beside.lock("spool"), 0)
-
-
-def recorder_lock(beside: StorePaths) -> int:
-    """Return a descriptor that says until the end of the process that a recorder is running, as many may be."""
-    return _acquire(beside.lock("recorder"), _LOOK_TIMEOUT, shared=True)
-
-
-def is_recorder_running(beside: StorePaths) -> bool:
-    """Return whether a recorder is running."""
-    with _try_exclusive(beside.lock("recorder")) as alone:
-        return not alone
+def settings_lock(paths: StorePaths) -> Iterator[None]:
+    """Hold the lock for changing the settings. Raises StoreError if another process holds it for seconds."""
+    with _exclusive(paths.lock("settings"), _SHORT_TIMEOUT) as held:
+        if not held:
+            raise StoreError("another command is changing the settings", "Try again.")
+        yield
 
 
 @contextmanager
-def maintenance_lock(beside: StorePaths, timeout: float = 0) -> Iterator[int]:
-    """Holds the lock of whoever packs the store; yields its descriptor, or 0 where someone else does.
+def _exclusive(path: Path, timeout: float) -> Iterator[bool]:
+    from filelock import FileLock, Timeout  # a recorder that finds nothing to do ends without it
 
-    The git that packs inherits it: where its parent is killed, nobody else begins before it ends. A process that waits
-    for the lock says so by another one, and a packing in the background ends for it.
-    """
-    asking = _acquire(beside.lock("maintenance-wanted"), _LOOK_TIMEOUT, shared=True) if timeout else 0
     try:
-        with _exclusive_lock(beside.lock("maintenance"), timeout) as held:
-            yield held
+        private_files.make_folder(path.parent)
+        lock = FileLock(path, timeout, mode=0o600)
+        lock.acquire(poll_interval=_POLL_SECONDS)
+    except Timeout:
+        yield False
+        return
+    except OSError as error:
+        raise _lock_error(path, error) from error
+    try:
+        yield True
     finally:
-        if asking:
-            release(asking)
+        lock.release()
 
 
-def is_maintenance_wanted(beside: StorePaths) -> bool:
+# Descriptors that hold a lock
+
+
+@contextmanager
+def maintenance_lock(paths: StorePaths, timeout: float = 0) -> Iterator[int]:
+    """Hold the lock for packing; yields its descriptor, or 0 if another process holds it for `timeout` seconds.
+
+    git inherits the descriptor, so that no other process packs before it ends even if its parent is killed. A process
+    that waits for the lock holds another one, at which a background repack ends.
+    """
+    with (
+        _held(_flock(paths.lock("maintenance-wanted"), _SHORT_TIMEOUT, shared=True) if timeout else 0),
+        _held(_flock(paths.lock("maintenance"), timeout)) as lock,
+    ):
+        yield lock
+
+
+def is_maintenance_wanted(paths: StorePaths) -> bool:
     """Return whether a process waits for the maintenance lock."""
-    return _is_locked(beside.lock("maintenance-wanted"))
+    return _is_locked(paths.lock("maintenance-wanted"))
 
 
 @contextmanager
-def repack_lock(beside: StorePaths) -> Iterator[bool]:
-    """Holds the lock of the process that packs in the background; yields False where another process does."""
-    with _wait_for_lock(beside, "repacking", _LOOK_TIMEOUT) as held:
-        yield held
+def repack_lock(paths: StorePaths) -> Iterator[bool]:
+    """Hold the lock of the background repack; yields False if another process holds it."""
+    with _held(_flock(paths.lock("repacking"), _SHORT_TIMEOUT)) as lock:
+        yield bool(lock)
 
 
-def is_repack_running(beside: StorePaths) -> bool:
-    """Return whether a process packs in the background."""
-    return _is_locked(beside.lock("repacking"))
+def is_repack_running(paths: StorePaths) -> bool:
+    """Return whether a background repack is running."""
+    return _is_locked(paths.lock("repacking"))
 
 
 @contextmanager
-def prune_lock(beside: StorePaths, timeout: float = 0) -> Iterator[int]:
-    """Holds the lock under which objects go that no ref reaches; yields its descriptor, or 0 where objects are being
-    written that no ref may reach yet."""
-    with _exclusive_lock(beside.lock("objects"), timeout) as held:
-        if held:
+def prune_lock(paths: StorePaths, timeout: float = 0) -> Iterator[int]:
+    """Hold the lock for deleting unreachable objects; yields its descriptor, or 0 while another process writes."""
+    with _held(_flock(paths.lock("objects"), timeout)) as lock:
+        if lock:
             try:
-                os.pwrite(held, os.urandom(_GENERATION_SIZE), 0)
+                os.pwrite(lock, os.urandom(_GENERATION_SIZE), 0)
             except OSError as error:
                 raise StoreError(f"cannot write to the store: {error.strerror or error}", ROOM) from error
-        yield held
+        yield lock
 
 
-def prune_generation(beside: StorePaths) -> bytes:
-    """A mark that is another one after each time the store was pruned; while that is being done none, ``b""``."""
+def prune_generation(paths: StorePaths) -> bytes:
+    """Return a value that changes with each prune, or b"" while one is running."""
     try:
-        with beside.lock("objects").open("rb") as file:
-            with suppress(OSError):  # where nothing can be locked, nobody can prune either
+        with paths.lock("objects").open("rb") as file:
+            with suppress(OSError):  # without locks there is no prune
                 try:
                     fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
                     return b""
             return file.read()
-    except OSError:  # it never was
+    except OSError:  # there was none yet
         return b""
 
 
-def hold_off_prune(beside: StorePaths) -> int:
-    """Keeps others from pruning until `release` of the descriptor, or the end of the process.
+def hold_off_prune(paths: StorePaths) -> int:
+    """Return a descriptor that keeps others from pruning until its release.
 
-    Who writes an object may be told that it is there already: it must not go before a ref leads to it.
+    A writer does not write an object again that exists already, so that must stay until a ref leads to it.
     """
-    held = _acquire(beside.lock("objects"), PRUNE_TIMEOUT, shared=True)
-    if not held:
+    lock = _flock(paths.lock("objects"), PRUNE_TIMEOUT, shared=True)
+    if not lock:
         raise StoreError("sessgit gc is pruning the store", "Try again when it is done.")
-    return held
-
-
-def turn_lock(beside: StorePaths, name: str) -> int:
-    """Holds what says that a program has a turn of the session open, until `release` of the descriptor or the end of
-    the process; 0 where someone else does."""
-    return _acquire(beside.lock(f"turn-{name}"), 0)
-
-
-def turn_was_open(beside: StorePaths, name: str) -> bool:
-    """Whether a program ever had a turn of the session open on this machine; where none had, no lock is made."""
-    return beside.lock(f"turn-{name}").exists()
+    return lock
 
 
 @contextmanager
-def ref_move_lock(beside: StorePaths) -> Iterator[None]:
-    """Tells that a process is just moving refs, as many others may; where that cannot be told, nothing is said."""
-    try:
-        handle = _acquire(beside.lock("refs"), _LOOK_TIMEOUT, shared=True)
-    except StoreError:
-        handle = 0
-    try:
+def no_writes(paths: StorePaths) -> Iterator[bool]:
+    """Yield whether no process is writing or fetching objects; if so, none begins before the context ends."""
+    with _held(_try_flock(paths.lock("objects"))) as lock:
+        yield bool(lock)
+
+
+@contextmanager
+def ref_move_lock(paths: StorePaths) -> Iterator[None]:
+    """Show that this process is moving refs, as several may at once. Without locks nothing is shown."""
+    with _held(_try_flock(paths.lock("refs"), _SHORT_TIMEOUT, shared=True)):
         yield
-    finally:
-        if handle:
-            release(handle)
 
 
 @contextmanager
-def no_ref_moves(beside: StorePaths) -> Iterator[bool]:
-    """Whether no process of ours is moving refs, nor begins to before this ends."""
-    with _try_exclusive(beside.lock("refs")) as alone:
-        yield alone
+def no_ref_moves(paths: StorePaths) -> Iterator[bool]:
+    """Yield whether no process is moving refs; if so, none begins before the context ends."""
+    with _held(_try_flock(paths.lock("refs"))) as lock:
+        yield bool(lock)
 
 
-@contextmanager
-def no_writes(beside: StorePaths) -> Iterator[bool]:
-    """Whether no process of ours is writing or fetching objects, nor begins to before this ends."""
-    with _try_exclusive(beside.lock("objects")) as alone:
-        yield alone
+def spool_reader_lock(paths: StorePaths) -> int:
+    """Return a descriptor that holds the claim to read the spool next, or 0 if another process has it."""
+    return _flock(paths.lock("spool"))
+
+
+def recorder_lock(paths: StorePaths) -> int:
+    """Return a descriptor that shows until the end of the process that a recorder is running."""
+    return _flock(paths.lock("recorder"), _SHORT_TIMEOUT, shared=True)
+
+
+def is_recorder_running(paths: StorePaths) -> bool:
+    """Return whether a recorder is running, or locks do not tell."""
+    with _held(_try_flock(paths.lock("recorder"))) as lock:
+        return not lock
+
+
+def turn_lock(paths: StorePaths, name: str) -> int:
+    """Return a descriptor that shows that a program has a turn of the session open, or 0 if another process has one."""
+    return _flock(paths.lock(f"turn-{name}"))
+
+
+def turn_was_open(paths: StorePaths, name: str) -> bool:
+    """Return whether a program ever had a turn of the session open on this machine."""
+    return paths.lock(f"turn-{name}").exists()
 
 
 def folder_lock(path: Path) -> int:
-    """Holds the lock of who works in a folder, until `release` of the descriptor or the end of the process; 0 where
-    someone else does."""
-    return _acquire(path, 0)
+    """Return a descriptor that locks a folder by a file in it, or 0 if another process has it locked."""
+    return _flock(path)
+
+
+def append_lock(handle: int) -> None:
+    """Lock an open file for appending until it is closed, if its file system has locks."""
+    with suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_EX)
+
+
+def release(handle: int) -> None:
+    """Release the lock of a descriptor, and close it."""
+    with suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_UN)
+    with suppress(OSError):
+        os.close(handle)
 
 
 @contextmanager
-def settings_lock(beside: StorePaths) -> Iterator[bool]:
-    """Holds the lock of whoever changes the settings; yields False where someone else does so for seconds."""
-    with _wait_for_lock(beside, "settings", _CHANGE_TIMEOUT) as held:
-        yield held
-
-
-@contextmanager
-def _wait_for_lock(beside: StorePaths, name: str, timeout: float) -> Iterator[bool]:
-    with _exclusive_lock(beside.lock(name), timeout) as handle:
-        yield bool(handle)
-
-
-def _is_locked(path: Path) -> bool:
-    """Return whether a process holds the lock, without waiting for it. No file is made."""
-    try:
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
-@contextmanager
-def _try_exclusive(path: Path) -> Iterator[bool]:
-    """Holds the lock alone, if nobody has it; yields whether it does. Where nothing can be locked, somebody may."""
-    try:
-        handle = _acquire(path, 0)
-    except StoreError:
-        handle = 0
-    try:
-        yield bool(handle)
-    finally:
-        if handle:
-            release(handle)
-
-
-@contextmanager
-def _exclusive_lock(path: Path, timeout: float) -> Iterator[int]:
-    """Holds the lock alone; yields its descriptor, for children to inherit, or 0 where another process still holds
-    it after `timeout` seconds."""
-    handle = _acquire(path, timeout)
+def _held(handle: int) -> Iterator[int]:
     try:
         yield handle
     finally:
@@ -238,13 +221,13 @@ def _exclusive_lock(path: Path, timeout: float) -> Iterator[int]:
             release(handle)
 
 
-def _acquire(path: Path, timeout: float, *, shared: bool = False) -> int:
-    """The descriptor that holds the lock until `release`, or 0. Raises StoreError where nothing can be locked."""
+def _flock(path: Path, timeout: float = 0, *, shared: bool = False) -> int:
+    """Return a descriptor that holds the lock, or 0 after `timeout` seconds. Raises StoreError if locks do not work."""
     try:
-        private.folder(path.parent)
+        private_files.make_folder(path.parent)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise _lock_error(f"cannot lock {path.stem}", error) from error
+        raise _lock_error(path, error) from error
     deadline = time.monotonic() + timeout
     while True:
         try:
@@ -256,19 +239,32 @@ def _acquire(path: Path, timeout: float, *, shared: bool = False) -> int:
             time.sleep(_POLL_SECONDS)
         except OSError as error:
             os.close(handle)
-            raise _lock_error(f"cannot lock {path.stem}", error) from error
+            raise _lock_error(path, error) from error
         else:
             return handle
 
 
-def _lock_error(what: str, error: OSError) -> StoreError:
-    mine = error.errno in (errno.EACCES, errno.EPERM, errno.ELOOP)
-    return StoreError(f"{what}: {error.strerror or error}", "Is the folder yours?" if mine else ROOM)
+def _try_flock(path: Path, timeout: float = 0, *, shared: bool = False) -> int:
+    """Return what `_flock` does, or 0 if locks do not work."""
+    try:
+        return _flock(path, timeout, shared=shared)
+    except StoreError:
+        return 0
 
 
-def release(handle: int) -> None:
-    """Lets go of the lock."""
-    with suppress(OSError):
-        fcntl.flock(handle, fcntl.LOCK_UN)
-    with suppress(OSError):
-        os.close(handle)
+def _is_locked(path: Path) -> bool:
+    """Return whether a process holds the lock; the file is not created."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _lock_error(path: Path, error: OSError) -> StoreError:
+    is_denied = error.errno in (errno.EACCES, errno.EPERM, errno.ELOOP)
+    message = f"cannot lock {path.stem}: {error.strerror or error}"
+    return StoreError(message, f"Is {path.parent} yours and writable?" if is_denied else ROOM)

@@ -6,26 +6,25 @@ import os
 from pathlib import Path
 
 _LONGEST_PATH = 4096
-"""Characters of a path, as Linux has it; a state may say more, with thousands of folders to look into."""
+"""Linux's limit for paths; a document may hold a longer one, with thousands of parent folders."""
 
 
 def project_key(folder: str) -> str:
-    """What two folders of one project have in common: the repository's own folder, else the folder itself.
+    """Return what identifies a folder's project: its repository's own folder, else the folder, which may be gone.
 
-    Read from git's files, since git itself would take longer than the command that asks; a folder that is gone
-    stands for itself.
+    git's files are read here, since git itself would take longer than the command.
     """
-    found = _repository(folder)
-    return str(found[1]) if found else folder
+    repository = _repository(folder)
+    return str(repository[1]) if repository else folder
 
 
 def project_root(folder: str) -> str:
-    """The project's own folder: its repository's main worktree, the repository where that is bare, else the folder."""
+    """Return the project's folder: the repository's main worktree, a bare repository itself, else the folder."""
     folder = _real_path(folder)
-    found = _repository(folder)
-    if found is None:
+    repository = _repository(folder)
+    if repository is None:
         return folder
-    top, common = found
+    top, common = repository
     if common.name == ".git":
         return str(common.parent)
     # A worktree of a bare repository is one of many; what is left is a submodule, which keeps its own elsewhere.
@@ -33,9 +32,9 @@ def project_root(folder: str) -> str:
 
 
 def project_paths(folder: str) -> tuple[str, ...]:
-    """Every path by which the project of a folder can be named: the folder, what links lead to, the project's own.
+    """Return every path that names the project of a folder: the folder, with and without links, and the project's own.
 
-    A folder that is no absolute path is nowhere, and stands for `/`.
+    A path that is not absolute counts as `/`.
     """
     if not os.path.isabs(folder):  # noqa: PTH117 - it may be no path at all
         return ("/",)
@@ -43,16 +42,16 @@ def project_paths(folder: str) -> tuple[str, ...]:
 
 
 def is_repository(folder: str) -> bool:
-    """Whether the folder lies in a worktree."""
+    """Return whether the folder is in a worktree."""
     return _repository(_real_path(folder)) is not None
 
 
 def linked_worktree(folder: str) -> str:
-    """The top of the linked worktree that a folder lies in, or ``""`` where it lies in the main one or in none."""
-    found = _repository(folder)
-    if found is None:
+    """Return the top of the linked worktree that a folder is in, or ``""`` if it is in the main one or in none."""
+    repository = _repository(folder)
+    if repository is None:
         return ""
-    top, common = found
+    top, common = repository
     try:
         own = _own_folder(top / ".git") if (top / ".git").is_file() else None
     except (OSError, ValueError, RuntimeError):
@@ -61,7 +60,7 @@ def linked_worktree(folder: str) -> str:
 
 
 def _repository(folder: str) -> tuple[Path, Path] | None:
-    """The worktree that a folder lies in and the folder of its repository, read from git's files."""
+    """Return the worktree that a folder is in, and the folder of its repository."""
     if len(folder) > _LONGEST_PATH:
         return None
     path = Path(folder)
@@ -79,7 +78,7 @@ def _repository(folder: str) -> tuple[Path, Path] | None:
 
 
 def _common_folder(dot_git: Path) -> Path | None:
-    """The repository that a worktree's `.git` file leads to (gitrepository-layout(5))."""
+    """Return the repository that a worktree's `.git` file leads to (gitrepository-layout(5))."""
     own = _own_folder(dot_git)
     if own is None:
         return None
@@ -88,7 +87,7 @@ def _common_folder(dot_git: Path) -> Path | None:
 
 
 def _own_folder(dot_git: Path) -> Path | None:
-    """The folder that git keeps for a worktree alone, which its `.git` file names."""
+    """Return the folder that git keeps for one worktree, which its `.git` file names."""
     line = dot_git.read_text("utf-8", "replace").strip()
     if not line.startswith("gitdir: "):
         return None

@@ -5,59 +5,52 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from sessgit.errors import SessgitError, StoreError, UsageError
-from sessgit.model.config import SPANS, Config, RecordConfig, config_without_validation, span_seconds
+from sessgit.model.config import FILE_HINT, SPANS, Config, RecordConfig, parse_config, span_seconds
+from sessgit.store import locks
 from sessgit.store.layout import StorePaths
-from sessgit.store.store import write_private
+from sessgit.store.private_files import write_private
 
 _MAP_KEY = "project.map"
 TABLES = ("prices", "project", _MAP_KEY)
-"""The keys under which anything can be named; there may be nothing."""
+"""The tables with keys of the user's choice; they may be empty."""
 
 
-def load_settings(beside: StorePaths) -> Config:
-    """The settings, or the defaults where there is no file; raises SessgitError where the file says nonsense."""
-    document = read_document(beside)
-    found = config_without_validation(document)
-    if found is not None:
-        return found
-    from sessgit.model.schema import settings as schema
-
-    return schema.validate_config(document, str(beside.config))
+def load_settings(paths: StorePaths) -> Config:
+    """Return the settings, or the defaults if there is no file. Raises SessgitError if the file is invalid."""
+    return parse_config(read_document(paths), str(paths.config))
 
 
-def read_document(beside: StorePaths) -> dict[str, Any]:
-    """The document as it stands in the file."""
+def read_document(paths: StorePaths) -> dict[str, Any]:
+    """Return the document in the file."""
     try:
-        text = beside.config.read_bytes()
+        text = paths.config.read_bytes()
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise StoreError(f"cannot read {beside.config}: {error.strerror or error}", "Is the file yours?") from error
+        raise StoreError(f"cannot read {paths.config}: {error.strerror or error}", "Is the file yours?") from error
     import tomllib
 
     try:
         return tomllib.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise SessgitError(
-            f"{beside.config} is not TOML: {error}", "Correct the file, or delete it: all settings have defaults."
-        ) from error
+        raise SessgitError(f"{paths.config} is not TOML: {error}", FILE_HINT) from error
 
 
-def load_or_default(beside: StorePaths) -> tuple[Config, str]:
-    """The settings, and what is wrong with them, or ``""``: then the defaults stand in, but for which projects are
-    recorded. Raises SessgitError where the file does not tell even that."""
+def load_or_default(paths: StorePaths) -> tuple[Config, str]:
+    """Return the settings and ``""``, or, if the file is invalid, the defaults and the error; the list of recorded
+    projects is kept. Raises SessgitError if the file does not even give that."""
     try:
-        return load_settings(beside), ""
+        return load_settings(paths), ""
     except StoreError:
         raise
     except SessgitError as error:
-        document = read_document(beside)
+        document = read_document(paths)
         record = document.pop("record", {})
         if not isinstance(record, dict):
             raise
@@ -65,69 +58,55 @@ def load_or_default(beside: StorePaths) -> tuple[Config, str]:
         sync = document.get("sync")
         if isinstance(sync, dict):
             sync.pop("include", None)
-        # Only these are lists. Another one may be one of them, misspelt.
+        # No other setting is a list, so another list may be one of these, misspelled.
         if _has_list(document) or _has_list(record):
             raise
-        from sessgit.model.schema import settings as schema
-
-        return schema.validate_config({"record": private}, str(beside.config)), str(error)
+        return parse_config({"record": private}, str(paths.config)), str(error)
 
 
 def _has_list(value: object) -> bool:
     return isinstance(value, list) or (isinstance(value, dict) and any(map(_has_list, value.values())))
 
 
-def change_setting(beside: StorePaths, key: str, value: object | None) -> None:
-    """Sets one dotted key, or takes it out where `value` is None; the rest of the file, comments too, stays.
+def change_setting(paths: StorePaths, key: str, value: object | None) -> None:
+    """Set one dotted key, or remove it if `value` is None, and keep the rest of the file with its comments.
 
-    Raises UsageError where no setting has this name and the file has none to take out, or the value does not fit.
+    Raises UsageError if there is no such setting, also none to remove, or the value is invalid.
     """
-    with _settings_change(beside):
-        check_change(beside, key, value)
-        _write_changes(beside, {key: value})
+    with locks.settings_lock(paths):
+        check_change(paths, key, value)
+        _write_changes(paths, {key: value})
 
 
-def check_change(beside: StorePaths, key: str, value: object | None) -> None:
-    """Raise UsageError where `change` would; nothing is written."""
-    document = read_document(beside)
+def check_change(paths: StorePaths, key: str, value: object | None) -> None:
+    """Raise UsageError if `change_setting` would, without writing."""
+    document = read_document(paths)
     if value is None and not _has_key(document, key) and not _is_known(key):
         raise UsageError(f"there is no setting “{key}”", "`sessgit config` lists all settings.")
     try:
-        _edited_text(beside, {key: value})
+        _edited_text(paths, {key: value})
     except RecursionError as error:
         raise UsageError(f"the value for {key} is nested too deeply", "Nothing was changed.") from error
 
 
-def update_lists(beside: StorePaths, change: Callable[[RecordConfig], Mapping[str, Sequence[str]]]) -> None:
-    """Sets the keys to the lists that follow from what is recorded now; nobody else changes a setting meanwhile."""
-    with _settings_change(beside):
-        changes = change(load_settings(beside).record)
+def update_lists(paths: StorePaths, change: Callable[[RecordConfig], Mapping[str, Sequence[str]]]) -> None:
+    """Set the keys to the lists that `change` returns for what is recorded now, under the lock of the settings."""
+    with locks.settings_lock(paths):
+        changes = change(load_settings(paths).record)
         if changes:
-            _write_changes(beside, {key: list(values) or None for key, values in changes.items()})
+            _write_changes(paths, {key: list(values) or None for key, values in changes.items()})
 
 
-@contextmanager
-def _settings_change(beside: StorePaths) -> Iterator[None]:
-    from sessgit.store import locks
-
-    with locks.settings_lock(beside) as held:
-        if not held:
-            raise StoreError("another command is changing the settings", "Try again.")
-        yield
+def _write_changes(paths: StorePaths, changes: Mapping[str, object | None]) -> None:
+    place = Path(os.path.realpath(paths.config))  # a link stays one: it may lead into a collection of dotfiles
+    write_private(place, _edited_text(paths, changes).encode(), durable=True)
 
 
-def _write_changes(beside: StorePaths, changes: Mapping[str, object | None]) -> None:
-    place = Path(os.path.realpath(beside.config))  # a link stays one: it may lead into somebody's collection
-    write_private(place, _edited_text(beside, changes).encode(), lasting=True)
-
-
-def _edited_text(beside: StorePaths, changes: Mapping[str, object | None]) -> str:
+def _edited_text(paths: StorePaths, changes: Mapping[str, object | None]) -> str:
     """Return the file's text with the changes made, or raise UsageError."""
     import tomlkit
 
-    from sessgit.model.schema import settings as schema
-
-    text = beside.config.read_text("utf-8") if beside.config.exists() else ""
+    text = paths.config.read_text("utf-8") if paths.config.exists() else ""
     document = tomlkit.parse(text)
     for key, value in changes.items():
         *above, last = _split_key(key)
@@ -141,14 +120,14 @@ def _edited_text(beside: StorePaths, changes: Mapping[str, object | None]) -> st
         else:
             _set_value(table, last, value)
     try:
-        schema.validate_config(document.unwrap(), str(beside.config))
+        parse_config(document.unwrap(), str(paths.config))
     except SessgitError as error:
         raise UsageError(str(error), _suggest_value(changes)) from error
     return tomlkit.dumps(document)
 
 
 def _suggest_value(changes: Mapping[str, object | None]) -> str:
-    """What to type where a value does not fit: of a number that lacks its unit the same in days."""
+    """Return the hint for an invalid value: for a number without a unit, the same in days."""
     for key, value in changes.items():
         with suppress(ValueError):
             if key in SPANS and span_seconds(f"{value}d"):
@@ -157,14 +136,14 @@ def _suggest_value(changes: Mapping[str, object | None]) -> str:
 
 
 def _set_value(table: Any, name: str, value: object) -> None:
-    """Sets a value; of a list only the items that differ, since the others may have comments."""
-    there = table.get(name)
-    if isinstance(there, list) and isinstance(value, list):
-        for item in [item for item in there if item not in value]:
-            there.remove(item)
-        for item in value[len(there) :]:
-            there.append(item)
-        if there == value:
+    """Set a value; in a list change only the items that differ, since the others may have comments."""
+    current = table.get(name)
+    if isinstance(current, list) and isinstance(value, list):
+        for item in [item for item in current if item not in value]:
+            current.remove(item)
+        for item in value[len(current) :]:
+            current.append(item)
+        if current == value:
             return
     table[name] = value
 
@@ -184,8 +163,7 @@ def _is_known(key: str) -> bool:
 
 
 def _split_key(key: str) -> list[str]:
-    """The names of the tables and, last, of the value that a dotted key leads through. A folder of `project.map` is one
-    name, whatever dots it has."""
+    """Return the names in a dotted key. A folder in `project.map` is one name, whatever dots it has."""
     if key.startswith(f"{_MAP_KEY}."):
         return [*_MAP_KEY.split("."), key.removeprefix(f"{_MAP_KEY}.")]
     return key.split(".")
@@ -193,7 +171,7 @@ def _split_key(key: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting by its dotted key; `is_default` says that the file does not name it."""
+    """A setting by its dotted key; `is_default` if it is not in the file."""
 
     key: str
     value: object
@@ -201,23 +179,21 @@ class Setting:
 
 
 def list_settings(config: Config, document: dict[str, Any]) -> list[Setting]:
-    """All settings, those of the file and the defaults of the others."""
+    """Return all settings, from the file or with their defaults."""
 
-    def below(values: dict[str, Any], named: Any, above: str) -> list[Setting]:
-        out: list[Setting] = []
+    def in_table(values: dict[str, Any], table: Any, prefix: str) -> Iterator[Setting]:
         for name, value in values.items():
-            there = isinstance(named, dict) and name in named
+            is_set = isinstance(table, dict) and name in table
             if isinstance(value, dict):
-                out += below(value, named[name] if there else None, f"{above}{name}.")
+                yield from in_table(value, table[name] if is_set else None, f"{prefix}{name}.")
             else:
-                out.append(Setting(f"{above}{name}", value, not there))
-        return out
+                yield Setting(f"{prefix}{name}", value, not is_set)
 
-    return below(asdict(config), document, "")
+    return list(in_table(asdict(config), document, ""))
 
 
 def toml_value(value: object) -> str:
-    """A value as TOML has it, on one line that is safe to be shown."""
+    """Return a value in TOML, on one printable line."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, str):

@@ -1,68 +1,50 @@
-"""What a store and a remote last agreed on: which side has changed since, none of the two could tell alone.
+"""What a store and a remote last agreed on: it tells which side has changed since.
 
-A memory aid: without it a session that is live on one side is live, and a deletion elsewhere is looked at anew.
+The file is a cache: without it, a session that is live on one side is live, and a deletion is examined again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
+from sessgit.model import stored_fields
 from sessgit.store.layout import StorePaths
-from sessgit.store.store import write_private
-
-_VERSION = 1
+from sessgit.store.private_files import write_private
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """For each session whether both had it archived, each tombstone that was looked at by its session, and each tag
-    that both had, by its `tag_key`, with its object."""
+    """The file state/remote-<16>.json: what store and remote last agreed on. Without it, nothing is agreed on."""
 
-    archived: Mapping[str, bool] = field(default_factory=dict)
-    stones: Mapping[str, str] = field(default_factory=dict)
-    tags: Mapping[str, str] = field(default_factory=dict)
-
-    def updated_with(
-        self, archived: Mapping[str, bool], stones: Mapping[str, str], tags: Mapping[str, str]
-    ) -> Agreement:
-        """The same with what was agreed on since."""
-        return Agreement({**self.archived, **archived}, {**self.stones, **stones}, {**self.tags, **tags})
+    archived: dict[str, bool] = field(default_factory=dict)
+    """By session whether it was archived on both sides."""
+    stones: dict[str, str] = field(default_factory=dict)
+    """By session the tombstone that was considered."""
+    tags: dict[str, str] = field(default_factory=dict)
+    """By the first 16 hex digits of the SHA-256 of a tag's name its commit."""
+    version: Literal[1] = 1
 
 
 def tag_key(name: str) -> str:
-    """What a tag is remembered by: its words stay in the refs alone."""
+    """Return the key of a tag: its name is stored nowhere but in the refs."""
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def load_agreement(beside: StorePaths, url: str) -> Agreement:
-    """What was agreed with the remote at that address; nothing where that cannot be read."""
+def load_agreement(paths: StorePaths, url: str) -> Agreement:
+    """Return what was agreed with the remote at a URL; nothing if that cannot be read."""
     try:
-        document = json.loads(beside.agreement_file(url).read_bytes())
-        if document["version"] != _VERSION:
-            return Agreement()
-        archived = {str(name): value is True for name, value in document["archived"].items()}
-        stones, tags = ({str(k): str(v) for k, v in document[key].items()} for key in ("stones", "tags"))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return stored_fields.load(Agreement, json.loads(paths.agreement_file(url).read_bytes()))
+    except (OSError, ValueError, TypeError, RecursionError):
         return Agreement()
-    return Agreement(archived, stones, tags)
 
 
-def save_agreement(beside: StorePaths, url: str, agreed: Agreement) -> None:
-    """Keeps what was agreed with the remote at that URL in the place of what was kept before."""
-    document = {
-        "version": _VERSION,
-        "archived": dict(agreed.archived),
-        "stones": dict(agreed.stones),
-        "tags": dict(agreed.tags),
-    }
-    data = json.dumps(document, sort_keys=True).encode()
-    path = beside.agreement_file(url)
-    try:
-        if path.read_bytes() == data:
-            return
-    except OSError:
-        pass
-    write_private(path, data)
+def add_agreement(paths: StorePaths, url: str, agreed: Agreement) -> None:
+    """Add to what was agreed with the remote at a URL."""
+    before = load_agreement(paths, url)
+    after = Agreement(before.archived | agreed.archived, before.stones | agreed.stones, before.tags | agreed.tags)
+    path = paths.agreement_file(url)
+    if after != before or not path.exists():
+        write_private(path, stored_fields.dumps(after))

@@ -1,11 +1,13 @@
-"""What a pull or a push did, told in values."""
+"""The results of a pull and of a push."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from sessgit.record.tip_delivery import BranchChange
+from sessgit.record.tip_delivery import BranchChange, Relation
 from sessgit.store.journal import Operation
+from sessgit.store.transaction import Move
+from sessgit.sync.agreement import Agreement
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +17,21 @@ class SkippedItem:
     what: str
     why: str
     hint: str
+
+
+@dataclass
+class SyncPart:
+    """Moves that a side makes all or none, what they change, and what both sides agree on afterwards."""
+
+    moves: list[Move] = field(default_factory=list)
+    changes: list[BranchChange] = field(default_factory=list)
+    agreed: Agreement = field(default_factory=Agreement)
+    if_refused: list[SkippedItem] = field(default_factory=list)
+    """What to report if a remote refuses the part, besides its sessions."""
+
+    def note(self, session: str, what: Relation, turns: int = 0) -> None:
+        """Add a change of a session as a whole."""
+        self.changes.append(BranchChange(session, what, turns, session))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a remote still holds of values that were purged here: it does not come back."""
+"""Values that were purged here and that a remote still has: they must not come back."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from contextlib import suppress
 from functools import cached_property
 
 from sessgit.errors import SessgitError
-from sessgit.purge import turn_folders
+from sessgit.purge import rewriting
 from sessgit.redact.value_match import ValueMatcher
-from sessgit.store import layout, locks, maintenance, refs, transaction
-from sessgit.store.secrets import commit_map, denylist, objects
+from sessgit.store import denylist, layout, locks, maintenance, object_scan, refs, transaction
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
-from sessgit.sync.branches import SessionRefs
 from sessgit.sync.outcome import SkippedItem
+from sessgit.sync.session_refs import SessionRefs
 
 _LOCK_WAIT = 10.0
 _PURGED_REASON = "the remote's copy has a value that was purged here"
@@ -23,19 +22,19 @@ _PURGE_THERE_HINT = "Another machine continued it: purge the value there too, an
 
 
 class PurgedHistory:
-    """What was purged from a store, held against what remotes have."""
+    """What was purged from a store, to be compared with what remotes have."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        pairs = commit_map.load_map(store.beside)
+        pairs = denylist.load_map(store.paths)
         self.commits: Mapping[str, str] = {old: new for old, new in pairs.items() if not store.repo.has(old)}
-        """By each commit that was rewritten, and is gone, the one that stands for it now."""
-        self._values = denylist.denied_values(store.beside)
+        """By each commit that was rewritten, and is gone, the one that replaces it now."""
+        self._values = denylist.denied_values(store.paths)
         self.refused = set[str]()
-        """The sessions of which something came that must not stay."""
+        """The sessions of which something was fetched that must not stay."""
 
     def is_old(self, held: SessionRefs) -> bool:
-        """Whether a session's branches at a remote are, one or several, as they were here before a purge."""
+        """Return whether some of a session's branches at a remote are as they were here before a purge."""
         return any(tip in self.commits for tip in held.tips)
 
     @property
@@ -44,20 +43,20 @@ class PurgedHistory:
         return not self.commits and not self._values
 
     def now(self, oid: str) -> str:
-        """The commit that stands for it now."""
+        """Return the commit that replaces this one now, or this one."""
         return self.commits.get(oid, oid)
 
     def name(self, name: str) -> str:
-        """A name without what was purged."""
-        return turn_folders.file_name(name, self._matcher) if self._values else name
+        """Return a name without what was purged."""
+        return rewriting.clean_name(name, self._matcher) if self._values else name
 
     def left(self, session: str) -> SkippedItem:
-        """What is said of a session whose branches are as they were here."""
+        """Return the report of a session whose branches are as they were here before a purge."""
         return SkippedItem(session, _PURGED_REASON, _PUSH_HINT.format(session[:8]))
 
     def keeps_out(self, session: str, tips: Collection[str], known: Collection[str]) -> SkippedItem | None:
-        """Whether the histories of the tips, as far as those of the known ones lack them, hold anything that was
-        purged: then they must go again."""
+        """Return the report of a session whose tips, without the histories of the known ones, contain anything that was
+        purged, and note that it is refused; None for any other."""
         if self.is_nothing:
             return None
         new = [tip for tip in tips if tip not in known and self._store.repo.has(tip)]
@@ -65,32 +64,32 @@ class PurgedHistory:
             return None
         try:
             came = {commit.id for commit in self._store.repo.since(new, known)}
-            found = bool(came & self.commits.keys()) or any(
-                self._matcher.holds(one.data) for one in objects.new_objects(self._store.path, new, list(known))
+            is_purged = bool(came & self.commits.keys()) or any(
+                self._matcher.holds(one.data) for one in object_scan.new_objects(self._store.path, new, list(known))
             )
         except SessgitError:
-            found = True  # what cannot be looked at does not come
-        if not found:
+            is_purged = True  # what cannot be read is refused
+        if not is_purged:
             return None
         self.refused.add(session)
         return SkippedItem(session, _PURGED_REASON, _PURGE_THERE_HINT)
 
     @cached_property
     def _matcher(self) -> ValueMatcher:
-        return denylist.matcher(self._store.beside, self._values)
+        return denylist.matcher(self._store.paths, self._values)
 
     def drop(self, remote: str) -> None:
-        """Deletes what came of the refused sessions; where somebody is writing, the next prune does."""
+        """Delete what was fetched of the refused sessions; while another process writes, the next prune does so."""
         if not self.refused:
             return
         held = refs.read_all(self._store.path, layout.tracking_ref(remote, ""))
         gone = {ref: oid for ref, oid in held.items() if layout.session_of_ref(ref) in self.refused}
         with suppress(SessgitError):
             transaction.move_all(self._store.path, [Move(ref, oid, None) for ref, oid in gone.items()])
-            beside = self._store.beside
+            paths = self._store.paths
             with (
-                locks.maintenance_lock(beside, _LOCK_WAIT) as lock,
-                locks.prune_lock(beside, _LOCK_WAIT if lock else 0) as alone,
+                locks.maintenance_lock(paths, _LOCK_WAIT) as lock,
+                locks.prune_lock(paths, _LOCK_WAIT if lock else 0) as alone,
             ):
                 if lock and alone:
                     maintenance.delete_all_leftovers(self._store.path)

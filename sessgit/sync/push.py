@@ -1,392 +1,331 @@
-"""What is here brought to a remote. Nothing here moves but what is remembered of the remote."""
+"""`push`: sends conversations to a remote. Nothing changes here but what is known about the remote."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from sessgit.branch import tag
 from sessgit.errors import ConflictError, DamageError, MovedError, RefusedError, StoreError
+from sessgit.history import resolve
 from sessgit.model.humanize import format_count
 from sessgit.record.tip_delivery import BranchChange, deliver_branches
-from sessgit.store import layout, refs
-from sessgit.store.index import Index
-from sessgit.store.remote import remotes
-from sessgit.store.remote.remotes import Connection
+from sessgit.store import layout, refs, remotes
+from sessgit.store.context import Context
+from sessgit.store.remotes import Connection
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
-from sessgit.sync import agreement as agreements
-from sessgit.sync import archive_state, branches, fetch, validation
-from sessgit.sync.agreement import Agreement
-from sessgit.sync.branches import SessionRefs
-from sessgit.sync.outcome import PushResult, SkippedItem
+from sessgit.sync import agreement, session_refs
+from sessgit.sync.outcome import PushResult, SkippedItem, SyncPart
 from sessgit.sync.purged_values import PurgedHistory
+from sessgit.sync.session_refs import SessionRefs
 
 _TRIES = 5
-_TAG_NAME_REASON = (
-    "a tag of the remote contains a value that was purged here, and the remote does not allow deleting tags"
-)
 _MOST_NAMED = 5
-"""So many sessions are named where a push is refused."""
-
-
-@dataclass
-class _PushPart:
-    """Moves that the remote makes all or none, and what they do."""
-
-    moves: list[Move] = field(default_factory=list)
-    changes: list[BranchChange] = field(default_factory=list)
-    archived: dict[str, bool] = field(default_factory=dict)
-    stones: dict[str, str] = field(default_factory=dict)
-    tags: dict[str, str] = field(default_factory=dict)
-    """With `archived` and `stones` what both sides agree on then."""
-    refused: list[SkippedItem] = field(default_factory=list)
-    """What is said where the remote takes none of it, besides what is said of the sessions."""
-
-    @property
-    def sessions(self) -> list[str]:
-        return list(dict.fromkeys(change.session for change in self.changes))
-
-
-@dataclass
-class _PushPlan:
-    """What goes forward or is new; heads that go back, each with what it leaves behind; and what is taken away."""
-
-    onward: _PushPart = field(default_factory=_PushPart)
-    back: _PushPart = field(default_factory=_PushPart)
-    away: _PushPart = field(default_factory=_PushPart)
-    tags: list[str] = field(default_factory=list)
-    left: list[SkippedItem] = field(default_factory=list)
-
-    @property
-    def tips(self) -> list[str]:
-        """What the remote shall hold of sessions."""
-        parts = (self.onward, self.back, self.away)
-        moved = [move for part in parts for move in part.moves if not move.ref.startswith(layout.DELETED)]
-        return list(dict.fromkeys(move.new for move in moved if move.new is not None))
+_DENIED_HINT = "It is archived or deleted only here. The remote has receive.denyDeletes set."
+_TAG_DENIED = "a tag of the remote contains a value that was purged here, and the remote does not allow deleting tags"
 
 
 @dataclass(frozen=True, slots=True)
-class _PushSelection:
-    sessions: tuple[str, ...]
-    named: frozenset[str]
-    deletions: bool
+class PushRequest:
+    """What to send: these sessions, and with `deletions` what was deleted here.
 
-
-@dataclass(frozen=True, slots=True)
-class _PushSides:
-    """Both sides as they are now, by ref and by session, and what is known of them from before."""
-
-    store: Store
-    own: Mapping[str, str]
-    held: Mapping[str, str]
-    here: Mapping[str, SessionRefs]
-    there: Mapping[str, SessionRefs]
-    before: Agreement
-    purged: PurgedHistory
-
-    def of(self, session: str) -> tuple[SessionRefs, SessionRefs]:
-        """A session here and there; of a side that has nothing of it, that."""
-        return self.here.get(session, SessionRefs(session)), self.there.get(session, SessionRefs(session))
-
-
-def push_sessions(  # noqa: PLR0913 - what is sent, from where to where
-    store: Store,
-    index: Index,
-    link: Connection,
-    sessions: Collection[str],
-    now: float,
-    *,
-    named: Collection[str] = (),
-    deletions: bool = True,
-    unredacted: bool = False,
-    dry_run: bool = False,
-) -> PushResult:
-    """Sends these sessions, whether they are archived, the tags at their turns, and what was deleted here.
-
-    `named` are those that a person named: one that was deleted elsewhere is brought back there. Raises ConflictError,
-    with nothing sent, where it would send what was not redacted, unless that is wanted.
+    `named` are the sessions that the user named: if one was deleted on the remote, it is restored there. Lines that
+    were recorded without redaction are sent only if `unredacted`.
     """
-    wanted = _PushSelection(tuple(dict.fromkeys(sessions)), frozenset(named), deletions)
-    sent, left, rewinds = list[BranchChange](), list[SkippedItem](), True
-    carried, tags = tuple[str, ...](), tuple[str, ...]()
-    store.repo.begin_write()  # who is just purging is waited for: what goes is known before anything is fetched
-    index.sync()
+
+    sessions: Collection[str]
+    named: Collection[str] = ()
+    deletions: bool = True
+    unredacted: bool = False
+
+
+def push_sessions(context: Context, link: Connection, request: PushRequest, *, dry_run: bool = False) -> PushResult:
+    """Send the sessions, whether they are archived, the tags at their turns, and what was deleted here.
+
+    Raises ConflictError, with nothing sent, if it would send unredacted lines that the request does not allow.
+    """
+    sessions = request.sessions
+    store, sent, is_rewind_allowed = context.store, list[BranchChange](), True
+    store.repo.begin_write()  # a purge that is running ends first: what may be sent must be known before the fetch
+    context.index.sync()
     purged = PurgedHistory(store)
+    carried, tags = tuple[str, ...](), set[str]()
     try:
         for _ in range(_TRIES):
             store.repo.begin_write()
-            held = _fetch_remote(store, link, wanted, purged)
-            sides = _read_sides(store, held, agreements.load_agreement(store.beside, link.remote.url), purged)
-            plan = _plan_push(sides, index, wanted, rewinds=rewinds)
-            carried = _carried_sessions(store, plan, held, wanted, unredacted=unredacted) or carried
-            tags = tuple(sorted({*tags, *plan.tags}))
+            held = _fetch_remote(store, link, sessions, purged)
+            plan = _Plan(context, link, held, purged)
+            plan.add_sessions(sessions, request.named, rewinds=is_rewind_allowed)
+            if request.deletions:
+                plan.add_deletions()
+            plan.add_tags(sessions)
+            carried = _carried_sessions(store, plan.tips, held, sessions, unredacted=request.unredacted) or carried
+            tags |= plan.tags
             if dry_run:
-                every = [*plan.onward.changes, *plan.back.changes, *plan.away.changes]
-                return PushResult(link.remote.name, tuple(every), tags, tuple(plan.left), carried)
+                sent = [change for part in plan.parts for change in part.changes]
+                return PushResult(link.remote.name, tuple(sent), tuple(sorted(tags)), tuple(plan.skipped), carried)
             try:
-                _send_part(store, link, plan.onward, sent)
-                if not _send_unless_forbidden(store, link, plan.back, sent):
-                    rewinds = False
+                _send(store, link, plan.onward, sent)
+                if not _is_accepted(store, link, plan.back, sent):
+                    is_rewind_allowed = False
                     continue
-                if not _send_unless_forbidden(store, link, plan.away, sent):
-                    left = [*map(_refused_item, plan.away.sessions), *plan.away.refused]
+                if not _is_accepted(store, link, plan.away, sent):
+                    refused = dict.fromkeys(change.session for change in plan.away.changes)
+                    for session in refused:
+                        plan.skip(session, "the remote does not allow deleting branches", _DENIED_HINT)
+                    plan.skipped += plan.away.if_refused
             except MovedError:
                 continue
-            return PushResult(link.remote.name, tuple(sent), tags, (*plan.left, *left), carried)
+            return PushResult(link.remote.name, tuple(sent), tuple(sorted(tags)), tuple(plan.skipped), carried)
     finally:
         store.repo.release()
         purged.drop(link.remote.name)
     raise StoreError(f"{link.remote.name} kept changing during the push", "Try again.")
 
 
-def _send_part(store: Store, link: Connection, part: _PushPart, sent: list[BranchChange]) -> None:
+def _send(store: Store, link: Connection, part: SyncPart, sent: list[BranchChange]) -> None:
     if part.moves:
         store.repo.flush()  # git reads what was joined here
         remotes.push_refs(store.path, link, part.moves)
         sent += part.changes
-    before = agreements.load_agreement(store.beside, link.remote.url)
-    agreements.save_agreement(store.beside, link.remote.url, before.updated_with(part.archived, part.stones, part.tags))
+    agreement.add_agreement(store.paths, link.remote.url, part.agreed)
 
 
-def _send_unless_forbidden(store: Store, link: Connection, part: _PushPart, sent: list[BranchChange]) -> bool:
-    """Sends what a remote may forbid; returns whether it did not."""
+def _is_accepted(store: Store, link: Connection, part: SyncPart, sent: list[BranchChange]) -> bool:
+    """Send a part that a remote may refuse; return whether it did not."""
     try:
-        _send_part(store, link, part, sent)
+        _send(store, link, part, sent)
     except RefusedError:
         return False
     return True
 
 
-def _refused_item(session: str) -> SkippedItem:
-    return SkippedItem(
-        session,
-        "the remote does not allow deleting branches",
-        "It is archived or deleted only here. The remote has receive.denyDeletes set.",
-    )
-
-
-def _fetch_remote(store: Store, link: Connection, wanted: _PushSelection, purged: PurgedHistory) -> dict[str, str]:
-    """The refs of the remote; of the sessions that are sent what was not here was brought."""
-    held = remotes.remote_refs(store.path, link)
-    sessions = set(wanted.sessions)
+def _fetch_remote(store: Store, link: Connection, sessions: Collection[str], purged: PurgedHistory) -> dict[str, str]:
+    """Return the refs of the remote, after fetching what is unknown of the sessions that are sent."""
+    held, wanted = remotes.remote_refs(store.path, link), set(sessions)
     unknown = [
         ref
         for ref, oid in held.items()
-        if (parts := layout.split_ref(ref))[0] in (layout.HEADS, layout.ARCHIVE)
-        and layout.session_of(parts[1]) in sessions
+        if ref.startswith((layout.HEADS, layout.ARCHIVE))
+        and layout.session_of_ref(ref) in wanted
         and not store.repo.has(oid)
         and oid not in purged.commits
     ]
     if unknown:
-        fetch.fetch_refs(store, link, unknown)
-        seen = remotes.tracked_refs(store.path, link.remote.name)
-        held |= {ref: seen[ref] for ref in unknown if ref in seen}
+        session_refs.fetch_refs(store, link, unknown)
+        tracked = remotes.tracked_refs(store.path, link.remote.name)
+        held |= {ref: tracked[ref] for ref in unknown if ref in tracked}
     return held
 
 
-# What becomes of it
+class _Plan:
+    """What a push does: branches that advance or are new (`onward`), heads that go back after a rewind (`back`), and
+    what is deleted or archived (`away`). A remote may refuse the last two."""
 
+    def __init__(self, context: Context, link: Connection, held: Mapping[str, str], purged: PurgedHistory) -> None:
+        self.context, self.held, self.purged = context, held, purged
+        self.own = refs.read_all(self.store.path)
+        self.here, self.there = session_refs.refs_by_session(self.own), session_refs.refs_by_session(held)
+        self.before = agreement.load_agreement(self.store.paths, link.remote.url)
+        self.onward, self.back, self.away = SyncPart(), SyncPart(), SyncPart()
+        self.tags = set[str]()
+        self.skipped = list[SkippedItem]()
 
-def _read_sides(store: Store, held: Mapping[str, str], before: Agreement, purged: PurgedHistory) -> _PushSides:
-    own = refs.read_all(store.path)
-    return _PushSides(store, own, held, branches.refs_by_session(own), branches.refs_by_session(held), before, purged)
+    @property
+    def store(self) -> Store:
+        return self.context.store
 
+    @property
+    def parts(self) -> tuple[SyncPart, ...]:
+        """The parts in the order in which they are sent."""
+        return self.onward, self.back, self.away
 
-def _plan_push(sides: _PushSides, index: Index, wanted: _PushSelection, *, rewinds: bool) -> _PushPlan:
-    plan = _PushPlan()
-    tips = {tip for one in sides.here.values() for tip in one.tips}
-    for session in wanted.sessions:
-        ours, theirs = sides.of(session)
-        if not ours.head:
-            continue
-        if out := sides.purged.keeps_out(session, theirs.tips, tips):
-            plan.left.append(out)
-            continue
-        if theirs.tombstone and session not in wanted.named:
-            plan.left.append(
-                SkippedItem(session, "it is deleted there", "To restore it there, push it by its address.")
-            )
-            continue
-        try:
-            _plan_session(sides, plan, session, rewinds=rewinds)
-        except (DamageError, StoreError) as error:
-            mend = f"Search for it: `sessgit repair {session}`"
-            plan.left.append(SkippedItem(session, f"cannot read it: {error}", mend))
-    if wanted.deletions:
-        for session in sorted(sides.here):
-            ours, theirs = sides.of(session)
-            if ours.tombstone and theirs.branches and sides.before.stones.get(session) == ours.tombstone:
-                plan.left.append(_returned_item(session))
-            elif ours.tombstone and theirs.branches:
-                _plan_deletion(sides, plan, session)
-            elif ours.tombstone and theirs.tombstone:
-                plan.onward.stones[session] = ours.tombstone
-    _plan_tags(
-        sides, index, plan, {session: sides.here[session] for session in wanted.sessions if session in sides.here}
-    )
-    return plan
+    @property
+    def tips(self) -> list[str]:
+        """What the remote holds of sessions afterwards."""
+        moves = [move for part in self.parts for move in part.moves if not move.ref.startswith(layout.DELETED)]
+        return list(dict.fromkeys(move.new for move in moves if move.new is not None))
 
+    def skip(self, what: str, why: str, hint: str) -> None:
+        self.skipped.append(SkippedItem(what, why, hint))
 
-def _plan_session(sides: _PushSides, plan: _PushPlan, session: str, *, rewinds: bool) -> None:
-    store, purged, (ours, theirs) = sides.store, sides.purged, sides.of(session)
-    own = ours.branches
-    shadows = _purged_shadows(store, purged, theirs)
-    plan.onward.moves += shadows
-    if own == theirs.branches and ours.archived == theirs.archived:
-        plan.onward.archived[session] = ours.archived
-        plan.onward.changes += [BranchChange(session, "purged", 0, session)] if shadows else []
-        return
-    # A branch that is there as it was here before a purge is looked at, and goes on, as it is here now.
-    now = {branch: purged.now(tip) for branch, tip in theirs.branches.items()}
-    good, left = validation.readable_branches(store, session, now, set(own.values()))
-    plan.left += left
-    if theirs.head and session not in good:
-        return
-    done = deliver_branches(store, session, own, good, taken=theirs.branches, rewinds=rewinds)
-    part = plan.back if done.back else plan.onward
-    place = theirs.archived if theirs.head else ours.archived
-    agreed = sides.before.archived.get(session)
-    archived = archive_state.is_archived_after_sync(store, ours, theirs, agreed) if theirs.head else ours.archived
-    beside = [purged.now(tip) for tip in theirs.shadowed.values()]
-    if (archived or place) and not all(validation.was_deleted(store, tip, done.branches.values()) for tip in beside):
-        plan.left.append(
-            SkippedItem(session, "it exists twice there, live and archived", "Pull it first, to have both here.")
-        )
-        return
-    moved = branches.planned_moves(theirs, done.branches, archived=place)
-    part.moves += moved
-    # A turn more is told as such; what is said of it is the least of what went there after a purge.
-    told = [one for one in done.changes if now == theirs.branches or one.what != "forward" or one.turns]
-    part.changes += told
-    if now != theirs.branches and not told:
-        part.changes.append(BranchChange(session, "purged", 0, session))
-    if archived != place:
-        plan.away.moves += branches.planned_moves(theirs.after([*moved, *shadows]), {}, archived=archived)
-        plan.away.changes.append(BranchChange(session, "archived" if archived else "brought back", 0, session))
-    if theirs.tombstone:
-        plan.away.moves.append(Move(layout.tombstone_ref(session), theirs.tombstone, None))
-        plan.away.stones[session] = theirs.tombstone  # looked at: it deletes nothing here if somebody sends it again
-    if archived == ours.archived:
-        (plan.away if archived != place else part).archived[session] = archived
+    def _sides(self, session: str) -> tuple[SessionRefs, SessionRefs]:
+        return self.here.get(session, SessionRefs(session)), self.there.get(session, SessionRefs(session))
 
+    # Sessions
 
-def _purged_shadows(store: Store, purged: PurgedHistory, theirs: SessionRefs) -> list[Move]:
-    """What is archived there beside a live branch does not count, and would keep what was purged here: it goes on to
-    what stands for it now."""
-    moves = list[Move]()
-    for ref, tip in () if theirs.archived else theirs.refs.items():
-        space, name = layout.split_ref(ref)
-        now = purged.now(tip)
-        if space == layout.ARCHIVE and layout.head_ref(name) in theirs.refs and now != tip and store.repo.has(now):
-            moves.append(Move(ref, tip, now))
-    return moves
+    def add_sessions(self, sessions: Collection[str], named: Collection[str], *, rewinds: bool) -> None:
+        tips = {tip for one in self.here.values() for tip in one.tips}
+        for session in dict.fromkeys(sessions):
+            ours, theirs = self._sides(session)
+            if not ours.head:
+                continue
+            if refused := self.purged.keeps_out(session, theirs.tips, tips):
+                self.skipped.append(refused)
+            elif theirs.tombstone and session not in named:
+                self.skip(session, "it is deleted there", "To restore it there, push it by its address.")
+            else:
+                try:
+                    self._add_session(ours, theirs, rewinds=rewinds)
+                except (DamageError, StoreError) as error:
+                    self.skip(session, f"cannot read it: {error}", f"Search for it: `sessgit repair {session}`")
 
+    def _add_session(self, ours: SessionRefs, theirs: SessionRefs, *, rewinds: bool) -> None:
+        store, session, own = self.store, ours.session, ours.branches
+        shadows = self._purged_shadows(theirs)
+        self.onward.moves += shadows
+        if own == theirs.branches and ours.archived == theirs.archived:
+            self.onward.agreed.archived[session] = ours.archived
+            if shadows:
+                self.onward.note(session, "purged")
+            return
+        # A branch that is there as it was here before a purge continues as it is here now.
+        now = {branch: self.purged.now(tip) for branch, tip in theirs.branches.items()}
+        readable, skipped = session_refs.readable_branches(store, session, now, set(own.values()))
+        self.skipped += skipped
+        if theirs.head and session not in readable:
+            return
+        delivery = deliver_branches(store, session, own, readable, taken=theirs.branches, rewinds=rewinds)
+        part = self.back if delivery.back else self.onward
+        was_archived = theirs.archived if theirs.head else ours.archived
+        archived = ours.archived
+        if theirs.head:
+            archived = session_refs.is_archived_after_sync(store, ours, theirs, self.before.archived.get(session))
+        shadowed, tips = map(self.purged.now, theirs.shadowed.values()), delivery.branches.values()
+        if (archived or was_archived) and not all(session_refs.is_contained(store, tip, tips) for tip in shadowed):
+            self.skip(session, "it exists twice there, live and archived", "Pull it first, to have both here.")
+            return
+        moves = session_refs.planned_moves(theirs, delivery.branches, archived=was_archived)
+        part.moves += moves
+        # After a purge, the same turns have other commits: only more turns are a change of their own.
+        changes = [one for one in delivery.changes if now == theirs.branches or one.what != "forward" or one.turns]
+        part.changes += changes
+        if now != theirs.branches and not changes:
+            part.note(session, "purged")
+        if archived != was_archived:
+            after = theirs.after([*moves, *shadows])
+            self.away.moves += session_refs.planned_moves(after, {}, archived=archived)
+            self.away.note(session, "archived" if archived else "brought back")
+        if theirs.tombstone:
+            self.away.moves.append(Move(layout.tombstone_ref(session), theirs.tombstone, None))
+            self.away.agreed.stones[session] = theirs.tombstone  # it deletes nothing here if it is pushed again
+        if archived == ours.archived:
+            (self.away if archived != was_archived else part).agreed.archived[session] = archived
 
-def _returned_item(session: str) -> SkippedItem:
-    return SkippedItem(
-        session,
-        "it was deleted here and there, and restored there",
-        f"Restore it here too with `sessgit undo`, or delete {session} there.",
-    )
+    def _purged_shadows(self, theirs: SessionRefs) -> list[Move]:
+        """Return moves for branches that are archived there next to a live one: they do not count, but would keep what
+        was purged here."""
+        moves = list[Move]()
+        for ref, tip in () if theirs.archived else theirs.refs.items():
+            name, now = layout.split_ref(ref)[1], self.purged.now(tip)
+            is_shadow = ref.startswith(layout.ARCHIVE) and layout.head_ref(name) in theirs.refs
+            if is_shadow and now != tip and self.store.repo.has(now):
+                moves.append(Move(ref, tip, now))
+        return moves
 
+    # Deletions
 
-def _plan_deletion(sides: _PushSides, plan: _PushPlan, session: str) -> None:
-    """Deletes a session that was deleted here, if it has nothing there that it had not here."""
-    ours, theirs = sides.of(session)
-    tips = validation.deleted_tips(sides.store, session, ours.tombstone) or frozenset()
-    now = sides.purged.now
-    if not all(validation.was_deleted(sides.store, now(tip), tips) for tip in theirs.tips):
-        plan.left.append(
-            SkippedItem(
-                session,
-                "it was deleted here, but has turns there that were not here",
-                f"Restore it here with `sessgit undo`, then pull; or delete {session} there.",
-            )
-        )
-        return
-    stone = layout.tombstone_ref(session)
-    plan.away.moves.append(Move(stone, theirs.refs.get(stone), ours.tombstone))
-    plan.away.moves += [Move(ref, oid, None) for ref, oid in theirs.refs.items() if ref != stone]
-    gone = {ref: oid for ref, oid in sides.held.items() if ref.startswith(layout.TAGS) and ref not in sides.own}
-    plan.away.moves += [Move(ref, oid, None) for ref, oid in gone.items() if now(oid) in tips]
-    plan.away.changes.append(BranchChange(session, "deleted", 0, session))
-    plan.away.stones[session] = ours.tombstone
+    def add_deletions(self) -> None:
+        for session in sorted(self.here):
+            ours, theirs = self._sides(session)
+            if not ours.tombstone:
+                continue
+            if not theirs.branches:
+                if theirs.tombstone:
+                    self.onward.agreed.stones[session] = ours.tombstone
+            elif self.before.stones.get(session) == ours.tombstone:
+                hint = f"Restore it here too with `sessgit undo`, or delete {session} there."
+                self.skip(session, "it was deleted here and there, and restored there", hint)
+            else:
+                self._add_deletion(ours, theirs)
 
+    def _add_deletion(self, ours: SessionRefs, theirs: SessionRefs) -> None:
+        """Delete a session that was deleted here, if all that the remote has of it was here."""
+        session = ours.session
+        tips = session_refs.deleted_tips(self.store, session, ours.tombstone) or frozenset()
+        now = self.purged.now
+        if not all(session_refs.is_contained(self.store, now(tip), tips) for tip in theirs.tips):
+            hint = f"Restore it here with `sessgit undo`, then pull; or delete {session} there."
+            self.skip(session, "it was deleted here, but has turns there that were not here", hint)
+            return
+        stone = layout.tombstone_ref(session)
+        gone = {ref: oid for ref, oid in theirs.refs.items() if ref != stone}
+        tags = {ref: oid for ref, oid in self.held.items() if ref.startswith(layout.TAGS) and ref not in self.own}
+        gone |= {ref: oid for ref, oid in tags.items() if now(oid) in tips}
+        self.away.moves.append(Move(stone, theirs.refs.get(stone), ours.tombstone))
+        self.away.moves += [Move(ref, oid, None) for ref, oid in gone.items()]
+        self.away.note(session, "deleted")
+        self.away.agreed.stones[session] = ours.tombstone
 
-def _plan_tags(sides: _PushSides, index: Index, plan: _PushPlan, sent: Mapping[str, SessionRefs]) -> None:
-    """The tags at turns of what is sent; one that stands elsewhere there is left."""
-    store = sides.store
-    passed_over = {left.what for left in plan.left}
-    for one in tag.list_tags(index):
-        ref, session = layout.TAGS + one.name, layout.session_of(one.branch)
-        oid, there = sides.own.get(ref), sides.held.get(ref)
-        commit = store.repo.peel(oid) if oid else None
-        if oid is None or commit is None or session not in sent:
-            continue
-        if not any(store.repo.is_ancestor(commit, tip) for tip in sent[session].branches.values()):
-            continue
-        if there in (oid, commit):
-            plan.onward.tags[agreements.tag_key(one.name)] = commit
-        elif there is not None and sides.purged.commits.get(there) == commit:
-            plan.onward.moves.append(Move(ref, there, oid))
-        elif there is not None:
-            plan.left.append(
-                SkippedItem(one.name, "the tag is at another turn there", "A push does not move tags on a remote.")
-            )
-        elif session not in passed_over:
-            plan.onward.moves.append(Move(ref, None, oid))
-            plan.tags.append(one.name)
-            plan.onward.tags[agreements.tag_key(one.name)] = commit
-    _plan_purged_tags(sides, plan, sent)
+    # Tags
 
+    def add_tags(self, sessions: Collection[str]) -> None:
+        """Send the tags at turns of the sessions; one that is elsewhere there stays."""
+        skipped, store = {item.what for item in self.skipped}, self.store
+        sent = {session: self.here[session] for session in sessions if session in self.here}
+        for tag in resolve.list_tags(self.context.index):
+            ref, session = layout.TAGS + tag.name, layout.session_of(tag.branch)
+            oid, there = self.own.get(ref), self.held.get(ref)
+            commit = store.repo.peel(oid) if oid else None
+            if oid is None or commit is None or session not in sent:
+                continue
+            if not any(store.repo.is_ancestor(commit, tip) for tip in sent[session].branches.values()):
+                continue
+            if there in (oid, commit):
+                self.onward.agreed.tags[agreement.tag_key(tag.name)] = commit
+            elif there is not None and self.purged.commits.get(there) == commit:
+                self.onward.moves.append(Move(ref, there, oid))
+            elif there is not None:
+                self.skip(tag.name, "the tag is at another turn there", "A push does not move tags on a remote.")
+            elif session not in skipped:
+                self.onward.moves.append(Move(ref, None, oid))
+                self.onward.agreed.tags[agreement.tag_key(tag.name)] = commit
+                self.tags.add(tag.name)
+        if not self.purged.is_nothing:
+            self._replace_purged_tags(sent)
 
-def _plan_purged_tags(sides: _PushSides, plan: _PushPlan, sent: Mapping[str, SessionRefs]) -> None:
-    """Of what is sent no tag there, whoever made it, leads to what was purged here, or is called by it: it would keep
-    all of it there."""
-    store, purged, moved = sides.store, sides.purged, {move.ref for move in plan.onward.moves}
-    for ref, oid in () if purged.is_nothing else sides.held.items():
-        if not ref.startswith(layout.TAGS) or ref in moved:
-            continue
-        name, commit = ref.removeprefix(layout.TAGS), purged.now(oid)
-        clean = purged.name(name)
-        if (clean, commit) == (name, oid) or not store.repo.has(commit):
-            continue
-        if store.message(commit).get("Session") not in sent:
-            continue
-        if commit != oid:
-            plan.onward.moves.append(Move(ref, oid, commit))
-        if clean != name:
-            plan.away.moves.append(Move(ref, commit, None))
-            plan.away.refused.append(
-                SkippedItem(clean, _TAG_NAME_REASON, "Delete the tag there: its name contains the value.")
-            )
-
-
-# What goes along
+    def _replace_purged_tags(self, sent: Collection[str]) -> None:
+        """Move the tags of the remote, from any machine, that lead to what was purged here, and delete those whose
+        names contain a purged value."""
+        moved = {move.ref for move in self.onward.moves}
+        for ref, oid in self.held.items():
+            if not ref.startswith(layout.TAGS) or ref in moved:
+                continue
+            name, commit = ref.removeprefix(layout.TAGS), self.purged.now(oid)
+            clean = self.purged.name(name)
+            if (clean, commit) == (name, oid) or not self.store.repo.has(commit):
+                continue
+            if self.store.message(commit).get("Session") not in sent:
+                continue
+            if commit != oid:
+                self.onward.moves.append(Move(ref, oid, commit))
+            if clean != name:
+                self.away.moves.append(Move(ref, commit, None))
+                hint = "Delete the tag there: its name contains the value."
+                self.away.if_refused.append(SkippedItem(clean, _TAG_DENIED, hint))
 
 
 def _carried_sessions(
-    store: Store, plan: _PushPlan, held: Mapping[str, str], wanted: _PushSelection, *, unredacted: bool
+    store: Store, tips: Collection[str], held: Mapping[str, str], sessions: Collection[str], *, unredacted: bool
 ) -> tuple[str, ...]:
-    """The sessions whose turns go along since a fork or a merge that is sent holds them.
+    """Return the other sessions whose turns are sent, because a fork or a merge contains them.
 
-    Raises ConflictError where something that the remote has not got yet was recorded without redaction.
+    Raises ConflictError if something that the remote does not have yet was recorded without redaction.
     """
-    tips = plan.tips
     if not tips:
         return ()
     known = {commit for oid in set(held.values()) if (commit := store.repo.peel(oid))}
     new = list(store.repo.since([commit for tip in tips if (commit := store.repo.peel(tip))], known))
-    of = {commit.id: store.message(commit.id).get("Session") for commit in new}
-    tops = {*tips, *(p for c in new for n, p in enumerate(c.parents) if n or of.get(p) != of[c.id])} & of.keys()
-    if not unredacted:
-        bare = sorted({of[top] for top in tops if not store.state(top).rules.get("redact")})
-        if bare:
-            more = f" and {len(bare) - _MOST_NAMED} more" if len(bare) > _MOST_NAMED else ""
-            raise ConflictError(
-                f"{format_count(len(bare), 'conversation')} would leave this machine without redaction: "
-                f"{', '.join(name[:8] for name in bare[:_MOST_NAMED])}{more}",
-                "Nothing was sent. To send them unredacted, use `--unredacted`.",
-            )
-    return tuple(sorted(set(of.values()) - {*wanted.sessions, ""}))
+    owners = {commit.id: store.message(commit.id).get("Session") for commit in new}
+    tops = set(tips)
+    for one in new:
+        tops |= {parent for n, parent in enumerate(one.parents) if n or owners.get(parent) != owners[one.id]}
+    checked = set() if unredacted else tops & owners.keys()
+    if bare := sorted({owners[top] for top in checked if not store.state(top).rules.get("redact")}):
+        more = f" and {len(bare) - _MOST_NAMED} more" if len(bare) > _MOST_NAMED else ""
+        named = f"{', '.join(name[:8] for name in bare[:_MOST_NAMED])}{more}"
+        raise ConflictError(
+            f"{format_count(len(bare), 'conversation')} would leave this machine without redaction: {named}",
+            "Nothing was sent. To send them unredacted, use `--unredacted`.",
+        )
+    return tuple(sorted(set(owners.values()) - {*sessions, ""}))

@@ -1,4 +1,4 @@
-"""Which sessions are asked for: nothing else leaves this machine."""
+"""The sessions that a command selects: nothing else leaves this machine."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from sessgit.errors import AmbiguousError, NotFoundError
 from sessgit.history import resolve
 from sessgit.history.resolve import CallerContext
-from sessgit.model.config import RecordConfig, label_of
+from sessgit.model.config import Privacy, RecordConfig, label_of
 from sessgit.record import privacy
-from sessgit.record.privacy import Privacy
 from sessgit.store import layout
-from sessgit.store.index import Index
-from sessgit.store.sqlite.rows import Outline
+from sessgit.store.index import Index, Outline
 
 _SHORTEST = resolve.SHORTEST_PREFIX
 
@@ -29,21 +27,20 @@ class SessionChoice:
 
 
 def chosen_sessions(index: Index, choice: SessionChoice) -> list[str]:
-    """The sessions that fit all that the choice says; raises NotFoundError where there are none, but of all: what was
-    deleted can go where nothing is left."""
-    found = index.outlines()
+    """Return the sessions that fit all parts of the choice. Raises NotFoundError if there are none, except of all:
+    deletions are pushed even if no session is left."""
+    outlines = index.outlines()
     if choice.folder is not None:
-        found = resolve.outlines_in_project(found, choice.folder)
-    names = [outline.name for outline in found if set(choice.labels) <= _label_set(outline)]
+        outlines = resolve.outlines_in_project(outlines, choice.folder)
+    names = [outline.name for outline in outlines if set(choice.labels) <= _label_set(outline)]
     if not names and not choice.everything:
         raise NotFoundError("no conversation matches", "`sessgit ls --all` lists all conversations and their labels.")
     return names
 
 
 def included_sessions(index: Index, include: Sequence[str], recorded: Privacy) -> list[str]:
-    """The sessions that `sync.include` names by their project or a label, but of projects that `recorded` leaves out.
-
-    What shall not even be written down here does not leave the machine because of a setting.
+    """Return the sessions that `sync.include` names by their project or a label, except in projects that `recorded`
+    excludes: what is not even recorded here must not leave the machine because of a setting.
     """
     labels = {label for item in include if (label := label_of(item))}
     globs = tuple(item for item in include if not label_of(item))
@@ -51,23 +48,23 @@ def included_sessions(index: Index, include: Sequence[str], recorded: Privacy) -
     fits: dict[str, tuple[bool, bool]] = {}
 
     def fit(folder: str) -> tuple[bool, bool]:
-        """Whether it is recorded, and whether a glob names it."""
+        """Return whether a folder is recorded, and whether a glob names it."""
         if folder not in fits:
             by_glob = bool(globs) and privacy.verdict(named, folder).recorded
             fits[folder] = (privacy.verdict(recorded, folder).recorded, by_glob)
         return fits[folder]
 
-    found = list[str]()
+    included = list[str]()
     for outline in index.outlines():
         is_recorded, by_glob = fit(outline.project or "/")
         if is_recorded and (by_glob or labels & _label_set(outline)):
-            found.append(outline.name)
-    return found
+            included.append(outline.name)
+    return included
 
 
 def remote_sessions(index: Index, refs: Collection[str], words: Sequence[str], where: CallerContext) -> list[str]:
-    """The sessions of a remote that the words name: ids and beginnings of ids as it has them, else what an address
-    means here. Raises NotFoundError and AmbiguousError."""
+    """Return the sessions of a remote that the words name: ids and beginnings of ids as it has them, else what an
+    address means here. Raises NotFoundError and AmbiguousError."""
     known = sorted({layout.session_of(name) for space, name in map(layout.split_ref, refs) if space != layout.TAGS})
     return list(dict.fromkeys(_find_one(index, known, word, where) for word in words))
 

@@ -26,9 +26,9 @@ from sessgit.cli import app, invocation
 for _name in app.COMMANDS:
     with suppress(ImportError):
         import_module(f"sessgit.cli.commands.{app.MODULES.get(_name, _name)}")
-for _name in ("pygit2", "tomlkit", "sqlite3", "sessgit.api.store", "sessgit.recorder.drain",
-              "sessgit.history.search", "sessgit.record.imports", "sessgit.model.schema.settings",
-              "sessgit.history.fulltext_update", "sessgit.store.fulltext.index"):  # fmt: skip
+for _name in ("pygit2", "tomlkit", "sqlite3", "sessgit.api.store", "sessgit.api.session", "sessgit.recorder.drain",
+              "sessgit.history.search", "sessgit.record.imports",
+              "sessgit.history.fulltext_update", "sessgit.store.fulltext"):  # fmt: skip
     import_module(_name)
 
 

@@ -246,11 +246,11 @@ class World:
 
     def leftovers(self) -> list[str]:
         """What somebody wrote only for a moment, and what waits for nobody."""
-        beside = StorePaths(self.store)
-        found = [path for path in (beside.packing, beside.purging) if path.exists()]
+        paths = StorePaths(self.store)
+        found = [path for path in (paths.packing, paths.purging) if path.exists()]
         for path in self.config.rglob("*"):
             made = path.name.endswith(_MARKS) or path.name.startswith(_MADE)
-            if made and beside.locks not in path.parents:
+            if made and paths.locks not in path.parents:
                 found.append(path)
         # Python itself tries with a file of such a name whether it can write there.
         found += [path for path in self.tmp.iterdir() if not _TRIED.fullmatch(path.name)]

@@ -90,13 +90,13 @@ DERIVED: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("how", DERIVED if LONG else ["truncated", "without its tables"])
 def test_an_index_that_is(filled: tuple[World, Snapshot], how: str) -> None:
     world, start = filled
-    beside = StorePaths(world.store)
+    paths = StorePaths(world.store)
     asked = [("ls", "--all"), ("search", "else"), *READING[:3]]
     world.reset(start)
     expected = [answers(world, words) for words in asked]
     for words, wanted in zip(asked, expected, strict=True):
         world.reset(start)
-        for path in (beside.index, beside.text):
+        for path in (paths.index, paths.text):
             DERIVED[how](path)
         found = answers(world, words)
         if (how, words[0]) == ("a folder", "search"):
@@ -104,7 +104,7 @@ def test_an_index_that_is(filled: tuple[World, Snapshot], how: str) -> None:
         else:
             assert found == wanted
     world.reset(start)
-    for path in (beside.index, beside.text):
+    for path in (paths.index, paths.text):
         DERIVED[how](path)
     talk = world.talk(OTHER).turns("else", "more", "most")
     talk.save(world.transcripts)
@@ -116,8 +116,8 @@ def test_an_index_that_is_locked(filled: tuple[World, Snapshot]) -> None:
     """By a process that goes on for as long as it likes; that one keeps nobody from recording, nor from reading."""
     world, start = filled
     world.reset(start)
-    beside = StorePaths(world.store)
-    with closing(sqlite3.connect(beside.index)) as one, closing(sqlite3.connect(beside.text)) as two:
+    paths = StorePaths(world.store)
+    with closing(sqlite3.connect(paths.index)) as one, closing(sqlite3.connect(paths.text)) as two:
         one.execute("BEGIN EXCLUSIVE")
         two.execute("BEGIN EXCLUSIVE")
         begun = time.monotonic()

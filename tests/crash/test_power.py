@@ -111,11 +111,11 @@ def test_what_is_not_derived_is_safe_at_once(world: World) -> None:
     start = world.snapshot()
     gate = Gate([str(world.root)], with_data=True)
     world.run(world.cli("install"), gate)
-    beside = StorePaths(world.store)
+    paths = StorePaths(world.store)
     first = remains(start, gate.calls, len(gate.calls))
-    assert len(first[str(beside.key)] or b"") == 32
+    assert len(first[str(paths.key)] or b"") == 32
     start = world.snapshot()
     gate = Gate([str(world.root)], with_data=True)
     world.run(world.cli("off"), gate)
-    assert b"exclude" in (remains(start, gate.calls, len(gate.calls))[str(beside.config)] or b"")
+    assert b"exclude" in (remains(start, gate.calls, len(gate.calls))[str(paths.config)] or b"")
     recorded(world)

@@ -8,18 +8,27 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from sessgit.agents.claude.lines import blocks, parsed, prompt_uuid, said, tool_results
-from sessgit.agents.claude.writer import marks
+from sessgit.agents.claude import marks
+from sessgit.agents.claude.lines import (
+    blocks,
+    make,
+    message_id,
+    message_of,
+    said,
+    tool_calls,
+    tool_results,
+)
 from sessgit.agents.line import Line
 from sessgit.agents.values import Use
 from sessgit.model import ids
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import NO_TOKENS, Cell, Tokens, Turn, plausible_count
 from sessgit.model.program_input import Task
+from sessgit.model.stored_fields import string
 
 _READING = ("file_path", "notebook_path", "path")
 _CHANGING_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
@@ -29,49 +38,46 @@ FILE_TOOLS = (*_READING_TOOLS, *_CHANGING_TOOLS)
 SUBAGENT_TOOLS = ("Task", "Agent")
 SHELLS = ("Bash", "PowerShell")
 _REPLACING = "Write"
+USAGE_KINDS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
-_SYNTHETIC = "<synthetic>"
+_NO_MODEL = ("message", "<synthetic>")
+"""What stands for the model of a message that names none, and of one that the client wrote itself."""
 
 
 def describe(body: Sequence[Line]) -> Turn:
-    """The turn that a body says; the first line is its prompt.
+    """Return the turn that a body says; the first line is its prompt.
 
-    Cells are named after the prompt; where that has no uuid, after its bytes, wherever they stood.
+    Cells are named after the prompt; where that has no uuid, after its bytes, wherever they were.
     """
-    reader = _Reader(prompt_uuid(replace(body[0], extent=Extent(0, 0))))
+    reader = _Reader(replace(body[0], extent=Extent(0, 0)).prompt_id)
     for number, line in enumerate(body, start=1):
         reader.take(number, line)
     return reader.turn(body)
 
 
 def is_program(body: Sequence[Line], cell: Cell) -> bool:
-    """Whether a program made the cell itself, and no message of a model."""
+    """Return whether a program made the cell itself, and no message of a model."""
     return bool(cell.lines) and marks.of(body[cell.lines[0] - 1]) != marks.NONE
 
 
 def label(lines: Sequence[Line]) -> list[tuple[str, str]]:
-    """For each line the tool, else the line's type, and the path of the file that it is about, or ``""``."""
+    """Return for each line the tool, else the line's type, and the path of the file that it is about, or ``""``."""
     calls: dict[str, tuple[str, str]] = {}
     out = []
     for line in lines:
         name, path = line.type or "line", ""
         for block in blocks(line):
             if block.get("type") == "tool_use":
-                name, path = calls[_text(block, "id")] = called(block)
+                name, path = calls[string(block, "id")] = called(block)
             elif block.get("type") == "tool_result":
-                name, path = calls.get(_text(block, "tool_use_id"), (name, path))
+                name, path = calls.get(string(block, "tool_use_id"), (name, path))
         out.append((name, path))
     return out
 
 
-def time_of(line: Line) -> str:
-    """The line's own time, RFC 3339 in UTC with milliseconds, or ``""``."""
-    return line.time
-
-
 def display_prompt(text: str) -> str:
-    """A prompt as a person typed it: a slash command as `/name arguments`."""
+    """Return a prompt as a person typed it: a slash command as `/name arguments`."""
     is_command = text.lstrip().startswith(("<command-message>", "<command-name>"))
     command = _COMMAND.search(text) if is_command else None
     if command is None:
@@ -81,69 +87,65 @@ def display_prompt(text: str) -> str:
 
 
 def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str, folder: str) -> dict[int, Use]:
-    """By the ordinals of cells what they are about, for those whose tool is known; only the lines of these are parsed.
+    """Return by the ordinals of cells what they are about, for those whose tool is known; only the lines of these
+    are parsed.
 
     `body` are a turn's lines as they are stored, long strings cut out: the name of a file is none of these, and of
     commands only those of several thousand characters are. `key` is the turn's; `folder` stands in for the working
     folder where a line names none.
     """
-    line = cache(lambda number: parsed([body[number - 1]])[0])
-    found: dict[int, Use] = {}
+    line = cache(lambda number: make(body[number - 1]))
+    uses_by_ordinal: dict[int, Use] = {}
     for ordinal, cell in enumerate(cells, start=1):
         is_known = cell.type == "tool" and (cell.operation in FILE_TOOLS or cell.operation in SHELLS)
         if is_known and cell.lines and 0 < cell.lines[0] <= len(body):
             block = _block(line(cell.lines[0]), cell, key)
             if block is None:  # cells of a prompt without a uuid have another key: see `describe`
-                block = _block(line(cell.lines[0]), cell, prompt_uuid(line(1)))
+                block = _block(line(cell.lines[0]), cell, line(1).prompt_id)
             use = _use(line(cell.lines[0]), block, folder) if block is not None else None
             if use is not None:
-                found[ordinal] = use
-    return found
+                uses_by_ordinal[ordinal] = use
+    return uses_by_ordinal
 
 
 @dataclass
-class _Message:
-    """One message of the model, which the client writes as a line for each block."""
+class _Unit:
+    """A cell in the making: a message of the model, which the client writes as a line for each block, or a call."""
 
     id: str
-    model: str
-    lines: list[int] = field(default_factory=list)
-    depends: tuple[str, ...] = ()
-    usage: Tokens = NO_TOKENS
-    is_given = False
-
-
-@dataclass
-class _Call:
-    id: str
-    name: str
+    type: str
+    operation: str
     depends: tuple[str, ...]
     lines: list[int]
     ok: bool | None = None
-    type: str = "tool"
-    is_given: bool = False
-    """Whether a program gave it its id."""
+    is_program: bool = False
+    """Whether a program made it and gave it its id."""
+    usage: Tokens = NO_TOKENS
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(self.id, self.type, self.operation, tuple(self.lines), self.depends, self.ok, self.is_program)
 
 
 class _Reader:
     def __init__(self, key: str) -> None:
         self.key = key
-        self.messages: dict[str, _Message] = {}
-        self.calls: dict[str, _Call] = {}
-        self.order: list[_Message | _Call] = []
+        self.messages: dict[str, _Unit] = {}
+        self.calls: dict[str, _Unit] = {}
+        self.order: list[_Unit] = []
         self.results: list[str] = []
         self.read: dict[str, None] = {}
         self.changed: dict[str, None] = {}
         self.users = 0
         self.said = 0
         """Messages of a program, which are none of a model."""
-        self.tasks: dict[str, _Call] = {}
+        self.tasks: dict[str, _Unit] = {}
         """The cells of programs by the ids that these gave them."""
         self.spent: list[tuple[str, Tokens]] = []
         """What models used that a program called itself."""
 
     def take(self, number: int, line: Line) -> None:
-        if line.data is None or line.data.get("isSidechain"):
+        if line.data is None or line.is_sidechain:
             return
         if line.type == "assistant":
             self._answer(number, line)
@@ -166,44 +168,40 @@ class _Reader:
             self._message(number, line)
         else:
             self.said += 1
-            for block in blocks(line):
-                if block.get("type") == "tool_use" and _text(block, "id"):
-                    self._call(number, block)
+            self._calls(number, line)
 
     def _message(self, number: int, line: Line) -> None:
         message = message_of(line)
         key = message_key(line, number)
-        found = self.messages.get(key)
-        if found is None:
+        unit = self.messages.get(key)
+        if unit is None:
             cell = ids.cell_id(self.key, key)
-            found = self.messages[key] = _Message(cell, _text(message, "model"), depends=tuple(self.results))
+            model = string(message, "model") or "message"
+            unit = self.messages[key] = _Unit(cell, "llm_call", model, tuple(self.results), [], ok=True)
             self.results = []
-            self.order.append(found)
-        found.lines.append(number)
-        found.usage = _usage(message) or found.usage
-        for block in blocks(line):
-            if block.get("type") == "tool_use" and _text(block, "id"):
-                self._call(number, block, found.id)
+            self.order.append(unit)
+        unit.lines.append(number)
+        unit.usage = _usage(message) or unit.usage
+        self._calls(number, line, unit.id)
 
-    def _call(self, number: int, block: dict[str, Any], *messages: str) -> None:
-        key = _text(block, "id")
-        if key in self.calls:
-            return
-        name, path = called(block)
-        call = self.calls[key] = _Call(ids.cell_id(self.key, key), name, messages, [number])
-        self.order.append(call)
-        self._touch(name, path)
+    def _calls(self, number: int, line: Line, *messages: str) -> None:
+        for block in tool_calls(line):
+            key = string(block, "id")
+            if key and key not in self.calls:
+                name, path = called(block)
+                unit = self.calls[key] = _Unit(ids.cell_id(self.key, key), "tool", name, messages, [number])
+                self.order.append(unit)
+                self._touch(name, path)
 
     def _task(self, number: int, task: Task, key: str, line: Line) -> None:
         """A cell of a program."""
         if key in self.calls or task.id in self.tasks:
             return
-        call = _Call(task.id, task.operation, task.dependencies, [number], None, task.type, is_given=True)
+        call = _Unit(task.id, task.type, task.operation, task.dependencies, [number], is_program=True)
         self.tasks[task.id] = self.calls[key] = call
         self.order.append(call)
-        for block in blocks(line):
-            if block.get("type") == "tool_use":
-                self._touch(*called(block))
+        for block in tool_calls(line):
+            self._touch(*called(block))
 
     def _touch(self, name: str, path: str) -> None:
         if path and name in _CHANGING_TOOLS:
@@ -212,34 +210,34 @@ class _Reader:
             self.read[path] = None
 
     def _result(self, number: int, block: dict[str, Any], *, waits: bool) -> bool:
-        """Takes the result of a call; returns whether it is the first one of a program's cell. A cell of a program
+        """Take the result of a call; returns whether it is the first one of a program's cell. A cell of a program
         `waits` with a result that only stands in for its own."""
-        call = self.calls.get(_text(block, "tool_use_id"))
-        if call is None or call.ok is not None or (waits and call.is_given):
+        call = self.calls.get(string(block, "tool_use_id"))
+        if call is None or call.ok is not None or (waits and call.is_program):
             return False
         call.lines.append(number)
         call.ok = block.get("is_error") is not True
         self.results.append(call.id)
-        return call.is_given
+        return call.is_program
 
-    def _units(self) -> list[_Message | _Call]:
-        """The cells in their order. An id that a program gave, though the agent's own cell has it, is that one's."""
+    def _units(self) -> list[_Unit]:
+        """Return the cells in their order. An id that a program gave, though the agent's own cell has it, is that
+        one's."""
         if not self.tasks:
             return self.order
-        others = {unit.id for unit in self.order if not unit.is_given}
-        return [unit for unit in self.order if not unit.is_given or unit.id not in others]
+        others = {unit.id for unit in self.order if not unit.is_program}
+        return [unit for unit in self.order if not unit.is_program or unit.id not in others]
 
     def turn(self, body: Sequence[Line]) -> Turn:
         prompt, tools = body[0], dict[str, int]()
         for call in self.order:
-            if isinstance(call, _Call) and call.type == "tool":
-                tools[call.name] = tools.get(call.name, 0) + 1
+            if call.type == "tool":
+                tools[call.operation] = tools.get(call.operation, 0) + 1
         tokens: dict[str, Tokens] = {}
         calls: dict[str, int] = {}
         for message in self.messages.values():
-            if message.model and message.model != _SYNTHETIC:
-                tokens[message.model] = tokens.get(message.model, NO_TOKENS) + message.usage
-                calls[message.model] = calls.get(message.model, 0) + 1
+            if message.operation not in _NO_MODEL:
+                self.spent.append((message.operation, message.usage))
         for model, used in self.spent:
             tokens[model] = tokens.get(model, NO_TOKENS) + used
             calls[model] = calls.get(model, 0) + 1
@@ -247,10 +245,10 @@ class _Reader:
             prompt_uuid=self.key,
             prompt=display_prompt(said(prompt)),
             answer=_last_answer(body),
-            time=time_of(prompt),
-            ended=max((time_of(line) for line in body), default=""),
-            model=next((m.model for m in reversed(self.messages.values()) if m.model in tokens), ""),
-            cells=tuple(_cell(unit) for unit in self._units()),
+            time=prompt.time,
+            ended=max((line.time for line in body), default=""),
+            model=next((m.operation for m in reversed(self.messages.values()) if m.operation in tokens), ""),
+            cells=tuple(unit.cell for unit in self._units()),
             tools=tools,
             files_read=tuple(self.read),
             files_changed=tuple(self.changed),
@@ -261,26 +259,20 @@ class _Reader:
         )
 
 
-def _cell(unit: _Message | _Call) -> Cell:
-    if isinstance(unit, _Message):
-        return Cell(unit.id, "llm_call", unit.model or "message", tuple(unit.lines), unit.depends, True)
-    return Cell(unit.id, unit.type, unit.name, tuple(unit.lines), unit.depends, unit.ok, unit.is_given)
-
-
 def called(block: dict[str, Any]) -> tuple[str, str]:
-    """The tool's name and the file that the call is about, or ``""``."""
+    """Return the tool's name and the file that the call is about, or ""."""
     arguments = block.get("input")
-    paths = (_text(arguments, key) for key in _READING) if isinstance(arguments, dict) else iter(())
-    return _text(block, "name") or "tool", next((p for p in paths if p), "")
+    paths = (string(arguments, key) for key in _READING) if isinstance(arguments, dict) else iter(())
+    return string(block, "name") or "tool", next((p for p in paths if p), "")
 
 
 def _last_answer(body: Sequence[Line]) -> str:
-    """The text of the model's last message that has any, all its blocks together."""
+    """Return the text of the model's last message that has any, all its blocks together."""
     last, parts = None, list[str]()
     for line in reversed(body):
-        if line.type != "assistant" or line.data is None or line.data.get("isSidechain"):
+        if line.type != "assistant" or line.data is None or line.is_sidechain:
             continue
-        key, text = _text(message_of(line), "id") or line.uuid, said(line)
+        key, text = message_id(line) or line.uuid, said(line)
         if last is None and text:
             last = key
         if key == last and text:
@@ -293,18 +285,12 @@ def _interrupted(body: Sequence[Line]) -> bool:
 
 
 def message_key(line: Line, number: int) -> str:
-    """What the lines of one message of the model have in common; `number` is the line's in its turn, from 1."""
-    return _text(message_of(line), "id") or line.uuid or str(number)
-
-
-def message_of(line: Line) -> dict[str, Any]:
-    """The line's message, or an empty one."""
-    message = line.data.get("message") if line.data else None
-    return message if isinstance(message, dict) else {}
+    """Return what the lines of one message of the model have in common; `number` is the line's in its turn, from 1."""
+    return message_id(line) or line.uuid or str(number)
 
 
 def text_of(content: object) -> tuple[str, int]:
-    """The text of a message's or a result's content, a string or blocks, and the number of images in it."""
+    """Return the text of a message's or a result's content, a string or blocks, and the number of images in it."""
     if isinstance(content, str):
         return content, 0
     texts, images = [], 0
@@ -322,32 +308,22 @@ def _usage(message: dict[str, Any]) -> Tokens | None:
     usage = message.get("usage")
     if not isinstance(usage, dict):
         return None
-    return Tokens(
-        plausible_count(usage.get("input_tokens")),
-        plausible_count(usage.get("output_tokens")),
-        plausible_count(usage.get("cache_read_input_tokens")),
-        plausible_count(usage.get("cache_creation_input_tokens")),
-    )
-
-
-def _text(value: Any, key: str) -> str:
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""
+    return Tokens(*[plausible_count(usage.get(kind)) for kind in USAGE_KINDS])
 
 
 def _block(line: Line, cell: Cell, key: str) -> dict[str, Any] | None:
-    """The block of a line that the cell stands for."""
+    """Return the block of a line that the cell stands for."""
     mark = marks.of(line)
-    if mark.task is not None:
-        key, named = "", mark.call if mark.task.id == cell.id else ""
-        return next((b for b in blocks(line) if b.get("type") == "tool_use" and _text(b, "id") == named), None)
-    calls = (block for block in blocks(line) if block.get("type") == "tool_use")
-    return next((block for block in calls if ids.cell_id(key, _text(block, "id")) == cell.id), None)
+    for block in tool_calls(line):
+        name = string(block, "id")
+        if (name == mark.call and mark.task.id == cell.id) if mark.task else ids.cell_id(key, name) == cell.id:
+            return block
+    return None
 
 
 def _use(line: Line, block: dict[str, Any], folder: str) -> Use | None:
     name, path = called(block)
-    command = _text(block.get("input"), "command")
+    command = string(block.get("input"), "command")
     if name in SHELLS:
         return Use(command=command)
     if name not in FILE_TOOLS or not path or "\0" in path:

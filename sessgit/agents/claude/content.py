@@ -9,14 +9,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sessgit.agents.claude.cells import called, describe, display_prompt, message_key, message_of, text_of, time_of
-from sessgit.agents.claude.lines import blocks
-from sessgit.agents.claude.writer import marks
+from sessgit.agents.claude import marks
+from sessgit.agents.claude.cells import called, describe, display_prompt, message_key, text_of
+from sessgit.agents.claude.lines import (
+    ClaudeLine,
+    blocks,
+    is_notification,
+    message_of,
+    objects_on,
+    queued_prompt,
+    said,
+    tool_results,
+)
 from sessgit.agents.line import Line
-from sessgit.agents.values import Mark, Said
-from sessgit.model import canonical, ids
+from sessgit.agents.values import Relation, Said
+from sessgit.model import canonical, ids, long_strings
 from sessgit.model.conversation.content import Call, Change, Piece, Speaker, Words
-from sessgit.model.conversation.turn import Cell, Tokens, Turn, plausible_count
+from sessgit.model.conversation.turn import Cell, Turn, plausible_count
+from sessgit.model.program_input import Task
 
 _EXIT_CODE = re.compile(r"(?:Error: )?Exit code (\d{1,3})\b")
 _COMMANDS = ("Bash", "BashOutput", "PowerShell")
@@ -31,122 +41,95 @@ _MOST_LINES = 20_000
 
 
 def told(body: Sequence[Line]) -> tuple[Turn, list[Piece]]:
-    """The turn that a body says, and its pieces in order; a body has one line at least.
+    """Return the turn that a body says, and its pieces in order; a body has one line at least.
 
     The first piece is the prompt, if that has text or images. Ordinals are those of `describe(body)`.
     """
     turn = describe(body)
-    reader = _Reader(turn.prompt_uuid, turn.cells)
-    for number, line in enumerate(body, start=1):
-        if line.data is not None and not line.data.get("isSidechain"):
-            reader.take(number, line)
-    return turn, reader.out
-
-
-def tokens(body: Sequence[Line], cell: Cell) -> Tokens:
-    """What a message of the model used; nothing for a tool call."""
-    if cell.type != "llm_call":
-        return Tokens()
-    return describe([body[number - 1] for number in cell.lines]).total
-
-
-class _Reader:
-    def __init__(self, key: str, cells: Sequence[Cell]) -> None:
-        self.key = key
-        self.cells = {cell.id: (ordinal, cell) for ordinal, cell in enumerate(cells, start=1)}
-        self.out: list[Piece] = []
-        self._calls: dict[str, int] = {}
-        """The place in `out` of each call, by the agent's id for it."""
-        self._tasks: dict[str, int] = {}
-        """The same of each cell of a program, by its id."""
-
-    def take(self, number: int, line: Line) -> None:
+    cells = {cell.id: (ordinal, cell) for ordinal, cell in enumerate(turn.cells, start=1)}
+    pieces = list[Piece]()
+    for number, line in _separated(body):
+        if line.data is None or line.is_sidechain:
+            continue
         if line.type == "assistant":
-            self._answer(number, line)
-        elif line.type == "user":
-            self._user(number, line)
-        elif line.type == "attachment":
-            self._attachment(number, line)
+            pieces += _model_pieces(body, number, line, turn.prompt_uuid, cells)
+        elif line.type == "user" and not tool_results(line):
+            text, images = text_of(message_of(line).get("content"))
+            if not text.startswith(_CAVEAT):
+                is_glued = line is not body[number - 1]
+                by: Speaker = "person" if number == 1 or (is_glued and line.is_prompt) else "client"
+                pieces += _words(by, _LOCAL_OUTPUT.sub(r"\2", text), line, number, images)
+        elif queued := queued_prompt(line):
+            text, images = text_of(queued.get("prompt"))
+            pieces += _words("client" if is_notification(queued) else "person", text, line, number, images)
+    return turn, pieces
 
-    def _answer(self, number: int, line: Line) -> None:
-        mark = marks.of(line)
-        if mark.task is not None:
-            self._task(number, line, mark)
-            return
-        asked = self._tasks.get(mark.result_of)
-        if asked is not None:
-            self._calls.setdefault(mark.call, asked)
-            return
-        found = self.cells.get(ids.cell_id(self.key, message_key(line, number)))
-        ordinal = found[0] if found else 0
-        time = time_of(line)
-        for block in blocks(line):
-            kind = block.get("type")
-            if kind in ("text", "thinking") and isinstance(block.get(kind), str) and block[kind].strip():
-                self.out.append(Words("model", block[kind], time, kind == "thinking", ordinal, number))
-            elif kind == "tool_use" and isinstance(block.get("id"), str):
-                self._call(number, time, block)
 
-    def _call(self, number: int, time: str, block: dict[str, Any]) -> None:
-        found = self.cells.get(ids.cell_id(self.key, block["id"]))
-        if found is None or block["id"] in self._calls:
-            return
-        place, cell = found
-        given = block.get("input")
-        self._calls[block["id"]] = len(self.out)
-        shown = given if isinstance(given, dict) else {}
-        self.out.append(Call(cell, place, shown, file=called(block)[1], about=_about(shown), time=time, line=number))
+def _separated(body: Sequence[Line]) -> Iterator[tuple[int, Line]]:
+    """Yield each line with its number. Two lines that a client glued together, which newer ones still read, have no
+    cells, but what they say is shown."""
+    for number, line in enumerate(body, start=1):
+        if line.data is None and b'}{"' in line.raw and len(line.raw) <= long_strings.LONGEST_LINE:
+            yield from ((number, ClaudeLine(raw, line.extent, data)) for raw, data in objects_on(line.raw))
+        else:
+            yield number, line
 
-    def _task(self, number: int, line: Line, mark: Mark) -> None:
-        """A cell of a program."""
-        task = mark.task
-        found = self.cells.get(task.id) if task else None
-        if task is None or found is None or number not in found[1].lines or mark.call in self._calls:
-            return
-        self._calls[mark.call] = self._tasks[task.id] = len(self.out)
-        block = next(block for block in blocks(line) if block.get("type") == "tool_use")
-        file, about, time = called(block)[1], _about(task.args), time_of(line)
-        self.out.append(Call(found[1], found[0], task.args, file=file, about=about, time=time, line=number, task=task))
 
-    def _user(self, number: int, line: Line) -> None:
-        results = [block for block in blocks(line) if block.get("type") == "tool_result"]
-        for block in results:
-            self._result(number, line, block, alone=len(results) == 1)
-        text, images = text_of(message_of(line).get("content"))
-        text = _LOCAL_OUTPUT.sub(r"\2", text)
-        if results or not (text.strip() or images) or text.startswith(_CAVEAT):
-            return
-        by: Speaker = "person" if number == 1 else "client"
-        self.out.append(Words(by, display_prompt(text), time_of(line), line=number, images=images))
+def _words(by: Speaker, text: str, line: Line, number: int, images: int) -> list[Piece]:
+    return [Words(by, display_prompt(text), line.time, line=number, images=images)] if text.strip() or images else []
 
-    def _result(self, number: int, line: Line, block: dict[str, Any], *, alone: bool) -> None:
-        place = self._calls.get(str(block.get("tool_use_id")))
-        call = self.out[place] if place is not None else None
-        if place is None or not isinstance(call, Call) or call.result_line or (call.task and marks.is_stand_in(line)):
-            return
-        output, images = text_of(block.get("content"))
-        result = line.data.get("toolUseResult") if alone and line.data else None
-        self.out[place] = replace(
-            call,
-            output=output,
-            result=result,
-            images=images,
-            changes=tuple(_changes(call, result)) if call.cell.ok else (),
-            in_changes=_OF_EDITS,
-            exit_code=_exit_code(call, output, result),
-            ended=time_of(line),
-            result_line=number,
-            outcome=marks.outcome(line) if call.task else None,
-        )
 
-    def _attachment(self, number: int, line: Line) -> None:
-        """A prompt that was given while the agent was at work; the other kinds are the client's housekeeping."""
-        attached = line.data.get("attachment") if line.data else None
-        if isinstance(attached, dict) and attached.get("type") == "queued_command":
-            text, images = text_of(attached.get("prompt"))
-            by: Speaker = "client" if attached.get("commandMode") == "task-notification" else "person"
-            if text.strip() or images:
-                self.out.append(Words(by, display_prompt(text), time_of(line), line=number, images=images))
+def _model_pieces(
+    body: Sequence[Line], number: int, line: Line, key: str, cells: Mapping[str, tuple[int, Cell]]
+) -> Iterator[Piece]:
+    """Yield what the model, or a program, says and calls on a line."""
+    mark = marks.of(line)
+    if mark.result_of in cells:  # it only asks for the result of an earlier call
+        return
+    place, message = cells.get(ids.cell_id(key, message_key(line, number)), (0, None))
+    ordinal = place if message is not None and number in message.lines else 0
+    for block in blocks(line):
+        kind = block.get("type")
+        if kind == "tool_use" and isinstance(block.get("id"), str):
+            place, called_cell = cells.get(mark.task.id if mark.task else ids.cell_id(key, block["id"]), (0, None))
+            if called_cell is not None and called_cell.lines[0] == number:
+                yield _call(body, block, place, called_cell, mark.task)
+        elif (
+            mark.task is None
+            and kind in ("text", "thinking")
+            and isinstance(block.get(kind), str)
+            and block[kind].strip()
+        ):
+            yield Words("model", block[kind], line.time, kind == "thinking", ordinal, number)
+
+
+def _call(body: Sequence[Line], block: dict[str, Any], ordinal: int, cell: Cell, task: Task | None) -> Call:
+    """Return a call and, if the cell has one, its result."""
+    number, *results = cell.lines
+    shown = task.args if task else block["input"] if isinstance(block.get("input"), dict) else {}
+    call = Call(
+        cell, ordinal, shown, file=called(block)[1], about=_about(shown), time=body[number - 1].time, line=number,
+        task=task,
+    )  # fmt: skip
+    if not results:
+        return call
+    line = body[results[0] - 1]
+    answers = tool_results(line)
+    answer = next((one for one in answers if one.get("tool_use_id") == block["id"]), answers[0])
+    output, images = text_of(answer.get("content"))
+    result = line.data.get("toolUseResult") if len(answers) == 1 and line.data else None
+    return replace(
+        call,
+        output=output,
+        result=result,
+        images=images,
+        changes=tuple(_changes(call, result)) if cell.ok else (),
+        in_changes=_OF_EDITS,
+        exit_code=_exit_code(call, output, result),
+        ended=line.time,
+        result_line=results[0],
+        outcome=marks.outcome(line) if task else None,
+    )
 
 
 def _exit_code(call: Call, output: str, result: object) -> int | None:
@@ -164,7 +147,7 @@ def _exit_code(call: Call, output: str, result: object) -> int | None:
 
 
 def _changes(call: Call, result: object) -> Iterator[Change]:
-    """What a call changed: as the client noted it, else as its arguments say."""
+    """Yield what a call changed: as the client noted it, else as its arguments say."""
     if not call.file:
         return
     noted = result.get("structuredPatch") if isinstance(result, dict) else None
@@ -184,7 +167,7 @@ def _noted(hunks: Sequence[object]) -> Iterator[str]:
 
 
 def _edits(call: Call) -> Iterator[tuple[str, str]]:
-    """Each replaced text and what took its place, from the arguments of the tools that change files."""
+    """Yield each replaced text and what took its place, from the arguments of the tools that change files."""
     if call.tool == "Write" and isinstance(call.input.get("content"), str):
         yield "", call.input["content"]
         return
@@ -200,7 +183,8 @@ def _edits(call: Call) -> Iterator[tuple[str, str]]:
 
 
 def content_after(call: Call, before: str | None) -> str | None:
-    """The whole text of the call's file after the call, where the lines tell it; `before` is what it was before.
+    """Return the whole text of the call's file after the call, where the lines tell it; `before` is what it was
+    before.
 
     A text in which a secret was replaced is not the file's.
     """
@@ -209,8 +193,8 @@ def content_after(call: Call, before: str | None) -> str | None:
 
 
 def left_by(call: Call) -> tuple[str | None, list[str]]:
-    """The whole text of the call's file after the call, where its own lines tell it, and the lines that went out and
-    came in as the client noted them."""
+    """Return the whole text of the call's file after the call, where its own lines tell it, and the lines that went
+    out and came in as the client noted them."""
     patched = isinstance(call.result, dict) and call.result.get("structuredPatch")
     noted = [line for change in call.changes for line in change.diff if line[:1] in ("-", "+")] if patched else []
     return content_after(call, None), noted
@@ -238,7 +222,7 @@ def _content_after(call: Call, before: str | None) -> str | None:
 
 
 def _whole(file: object) -> str | None:
-    """The content of a file that was read from its first line to its last."""
+    """Return the content of a file that was read from its first line to its last."""
     if not isinstance(file, dict) or not isinstance(file.get("content"), str) or file.get("startLine") != 1:
         return None
     return str(file["content"]) if file.get("numLines") == file.get("totalLines") is not None else None
@@ -255,19 +239,19 @@ def _edited(text: str, call: Call) -> str | None:
 
 
 def _patched(text: str, hunks: object) -> str | None:
-    """The text with a noted patch applied, or None where the patch does not fit."""
-    lines, out, done = text.split("\n"), list[str](), 0
+    """Return the text with a noted patch applied, or None where the patch does not fit."""
+    lines, out, end = text.split("\n"), list[str](), 0
     for hunk in hunks if isinstance(hunks, list) else ():
         noted = hunk.get("lines") if isinstance(hunk, dict) else None
         if not isinstance(noted, list) or not all(isinstance(line, str) for line in noted):
             return None
         start = max(0, plausible_count(hunk.get("oldStart")) - 1)
         old = [line[1:] for line in noted if line[:1] in (" ", "-")]
-        if start < done or lines[start : start + len(old)] != old:
+        if start < end or lines[start : start + len(old)] != old:
             return None
-        out += [*lines[done:start], *(line[1:] for line in noted if line[:1] in (" ", "+"))]
-        done = start + len(old)
-    return "\n".join([*out, *lines[done:]]) if hunks else None
+        out += [*lines[end:start], *(line[1:] for line in noted if line[:1] in (" ", "+"))]
+        end = start + len(old)
+    return "\n".join([*out, *lines[end:]]) if hunks else None
 
 
 def _diff(before: str, after: str) -> list[str]:
@@ -282,28 +266,27 @@ def _diff(before: str, after: str) -> list[str]:
     return list(difflib.unified_diff(a, b, n=3, lineterm=""))[2:]
 
 
-def _about(given: Mapping[str, Any]) -> str:
-    """The one argument that tells best what a call is about, on one line: a command, a file, a pattern, a question."""
+def _about(arguments: Mapping[str, Any]) -> str:
+    """Return the one argument that tells best what a call is about, on one line: a command, a file, a pattern, a
+    question."""
     for key in ("command", "file_path", "notebook_path", "pattern", "query", "url", "description", "prompt", "path"):
-        value = given.get(key)
+        value = arguments.get(key)
         if isinstance(value, str) and value.strip():
             return " ".join(value.split())
-    return json.dumps(canonical.bounded(dict(given)), ensure_ascii=False) if given else ""
+    return json.dumps(canonical.bounded(dict(arguments)), ensure_ascii=False) if arguments else ""
 
 
 def texts(line: Line, number: int) -> Iterator[Said]:
-    """The texts of the `number`th line of a turn's body, from 1, in their order; lines of subagents have none."""
-    if line.data is None or line.data.get("isSidechain"):
+    """Yield the texts of the `number`th line of a turn's body, from 1, in their order; lines of subagents have none."""
+    if line.data is None or line.is_sidechain:
         return
     if line.type == "assistant":
         yield from _answer(line)
     elif line.type == "user":
         yield from _user(line, number)
-    elif line.type == "attachment":
-        attached = line.data.get("attachment")
-        if isinstance(attached, dict) and attached.get("type") == "queued_command":
-            kind = "notice" if attached.get("commandMode") == "task-notification" else "prompt"
-            yield Said(kind, display_prompt(text_of(attached.get("prompt"))[0]))
+    elif queued := queued_prompt(line):
+        kind = "notice" if is_notification(queued) else "prompt"
+        yield Said(kind, display_prompt(text_of(queued.get("prompt"))[0]))
 
 
 def _answer(line: Line) -> Iterator[Said]:
@@ -313,12 +296,12 @@ def _answer(line: Line) -> Iterator[Said]:
             yield Said("answer" if kind == "text" else "thinking", block[kind])
         elif kind == "tool_use":
             tool = block.get("name")
-            given = "\n".join(_strings(block.get("input")))
-            yield Said("tool", given, str(block.get("id")), tool if isinstance(tool, str) else "")
+            strings = "\n".join(_strings(block.get("input")))
+            yield Said("tool", strings, str(block.get("id")), tool if isinstance(tool, str) else "")
 
 
 def _user(line: Line, number: int) -> Iterator[Said]:
-    results = [block for block in blocks(line) if block.get("type") == "tool_result"]
+    results = tool_results(line)
     for block in results:
         printed = canonical.without_sequences(text_of(block.get("content"))[0])
         yield Said("tool", printed, str(block.get("tool_use_id")))
@@ -328,7 +311,7 @@ def _user(line: Line, number: int) -> Iterator[Said]:
 
 
 def _strings(value: object) -> Iterator[str]:
-    """All strings in a JSON value but the keys, in their order."""
+    """Yield all strings in a JSON value but the keys, in their order."""
     pending = [value]
     while pending:
         item = pending.pop()
@@ -338,3 +321,73 @@ def _strings(value: object) -> Iterator[str]:
             pending += reversed(item.values())
         elif isinstance(item, list):
             pending += reversed(item)
+
+
+# Comparing two turns. A copy that the client makes for a fork keeps each line's `uuid`, `message` and `toolUseResult`.
+# It writes `sessionId`, `parentUuid`, `promptId`, `requestSessionId` and `forkedFrom` anew, leaves out bookkeeping, and
+# may put a compaction elsewhere. So the lines that count are the prompt, the model's messages and the results of tools.
+
+_SYNTHETIC, _NO_RESPONSE = "<synthetic>", "No response requested."
+"""What the client answers by itself to an interrupted turn, before it goes on behind it."""
+
+
+def relation(a: Sequence[Line], b: Sequence[Line]) -> Relation:
+    """Return how the bodies of two turns with the same prompt uuid are related. Where a program has told a turn
+    twice, the ids of its other lines differ: then what they say decides."""
+    left, right = _kept(a), _kept(b)
+    if left == right:
+        return "same"
+    if any(left[key] != right[key] for key in left.keys() & right.keys()):
+        return "different"
+    if left.keys() <= right.keys() or right.keys() <= left.keys():
+        return "part"
+    return "different" if differences(a, b) else "same"
+
+
+def differences(a: Sequence[Line], b: Sequence[Line]) -> tuple[str, ...]:
+    """Return which of `prompt`, `answer` and `calls` differ between two turns, whatever the ids and times of their
+    lines."""
+    left, right = (_said_and_done(body) for body in (a, b))
+    return tuple(name for name in left if left[name] != right[name])
+
+
+def _kept(body: Sequence[Line]) -> dict[str, tuple[Any, Any, Any]]:
+    """Return by the uuid of each line that counts what a copy keeps of it; of a uuid that comes twice the first
+    line.
+
+    The prompt's time counts too: programs that number messages alike also ask alike. A fork of ours may change the time
+    of a turn's last line.
+    """
+    kept: dict[str, tuple[Any, Any, Any]] = {}
+    for number, line in enumerate(body):
+        data = line.data or {}
+        if (number == 0 or line.is_work) and not line.is_sidechain and not _is_resumption(line):
+            time = data.get("timestamp") if number == 0 else None
+            kept.setdefault(line.uuid or f"line {len(kept)}", (_message(data), data.get("toolUseResult"), time))
+    return kept
+
+
+def _message(data: Mapping[str, Any]) -> Any:
+    """Return the message, whatever its form: in a copy client 2.0.46 writes a lone text as a string, and no null
+    field."""
+    message = data.get("message")
+    if not isinstance(message, dict):
+        return message
+    plain = {key: value for key, value in message.items() if value is not None}
+    match plain.get("content"):
+        case [{"type": "text", "text": str(text), **rest}] if not rest:
+            plain["content"] = text
+    return plain
+
+
+def _is_resumption(line: Line) -> bool:
+    """Return whether the client wrote the line when it went on with a copy."""
+    return message_of(line).get("model") == _SYNTHETIC and said(line) == _NO_RESPONSE
+
+
+def _said_and_done(body: Sequence[Line]) -> Mapping[str, object]:
+    """Return what a turn asks, all that the model says, and its calls with their results."""
+    _, pieces = told(body)
+    words = [piece.text for piece in pieces if isinstance(piece, Words) and piece.by == "model" and not piece.thinking]
+    calls = [(piece.tool, dict(piece.input), piece.output) for piece in pieces if isinstance(piece, Call)]
+    return {"prompt": describe(body[:1]).prompt.rstrip(), "answer": "\n".join(words).rstrip(), "calls": calls}

@@ -14,7 +14,7 @@ from pathlib import Path
 from sessgit.agents.line import parse
 
 QUIET = 0.15
-"""Seconds without growth after which a file is taken as written, where nobody says what to wait for."""
+"""Seconds without growth after which a file is taken as written, if no answer is known to wait for."""
 LONGEST = 1.0
 _STEP = 0.005
 _TAIL = 200
@@ -22,27 +22,27 @@ _WINDOW = 4 << 20
 
 
 def wait(path: Path, offset: int, answer: str | None, since: float) -> bool:
-    """Waits until the file holds the answer behind `offset`, or until it rests; False where time ran out first.
+    """Wait until the file holds the answer behind `offset`, or until it rests; False where time ran out first.
 
     `since` is the time, in seconds since 1970, at which the client began its hook.
     """
-    wanted = json.dumps(answer, ensure_ascii=False)[1:-1][-_TAIL:].encode("utf-8", "replace") if answer else b""
-    if wanted:
-        return _until(lambda: _holds(path, offset, wanted), LONGEST)
+    expected = json.dumps(answer, ensure_ascii=False)[1:-1][-_TAIL:].encode("utf-8", "replace") if answer else b""
+    if expected:
+        return _until(lambda: _holds(path, offset, expected), LONGEST)
     return _until(lambda: time.time() - max(since, _modified(path)) > QUIET, LONGEST)
 
 
-def _until(done: Callable[[], bool], seconds: float) -> bool:
+def _until(is_reached: Callable[[], bool], seconds: float) -> bool:
     deadline = time.monotonic() + seconds
-    while not done():
+    while not is_reached():
         if time.monotonic() > deadline:
             return False
         time.sleep(_STEP)
     return True
 
 
-def _holds(path: Path, offset: int, wanted: bytes) -> bool:
-    """Whether the bytes stand in the file behind `offset`, on a line that is complete."""
+def _holds(path: Path, offset: int, expected: bytes) -> bool:
+    """Return whether the bytes are in the file after `offset`, on a line that is complete."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
@@ -50,8 +50,8 @@ def _holds(path: Path, offset: int, wanted: bytes) -> bool:
             data = file.read()
     except OSError:
         return False
-    found = data.rfind(wanted)
-    return found >= 0 and (data.find(b"\n", found) >= 0 or parse(data[data.rfind(b"\n") + 1 :]) is not None)
+    place = data.rfind(expected)
+    return place >= 0 and (data.find(b"\n", place) >= 0 or parse(data[data.rfind(b"\n") + 1 :]) is not None)
 
 
 def _modified(path: Path) -> float:

@@ -6,26 +6,54 @@ The layout is not documented by its maker; it was observed from 1.0 to 2.1.
 from __future__ import annotations
 
 import json
-import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from sessgit.agents.values import LiveClient
+from sessgit.agents import processes
+from sessgit.agents.processes import LiveClient
+from sessgit.model.conversation.session import Session
+from sessgit.model.stored_fields import string
 
 SLUG_LIMIT = 200
-_PROC = Path("/proc")
-_ENDED = ("Z", "X")
-"""The states of a process of which only its exit code is left (proc(5))."""
 _TOPS = ("projects", "tasks", "todos", "plans")
 _DEEPEST = 4
 """So many folders above a subagent's file lies that of all projects."""
+_AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _FOLDER = re.compile(r"(?!\.{1,2}$)[^\0/\ud800-\udfff]{1,255}")
 
 
+def config_folder(env: Mapping[str, str], home: Path) -> Path:
+    """Return the client's own folder, as the environment of a process names it."""
+    return Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude").absolute()
+
+
+def current_session(env: Mapping[str, str]) -> str:
+    """Return the id of the session whose client runs this process, or "" if the environment names none."""
+    return env.get("CLAUDE_CODE_SESSION_ID", "")
+
+
+def resume(state: Session) -> list[str]:
+    """Return the program and the arguments that continue a session: with its id, or its file where that is no uuid."""
+    is_path = state.transcript.startswith("/")  # a state from elsewhere says anything, as an option of the client's
+    named = state.transcript if is_path and not _UUID.fullmatch(state.agent_id) else state.agent_id
+    return ["claude", "--resume", named]
+
+
+def is_home(folder: Path) -> bool:
+    """Return whether the client keeps its files in the folder."""
+    return (folder / "projects").is_dir()
+
+
+def agent_id(path: Path) -> str:
+    """Return the id of the session by the name of its transcript."""
+    return path.stem
+
+
 def slug(cwd: str) -> str:
-    """The name of the folder under `projects/` for a working folder, as far as it can be computed.
+    """Return the name of the folder under `projects/` for a working folder, as far as it can be computed.
 
     Every UTF-16 unit outside `[A-Za-z0-9]` becomes `-`; a longer name than 200 gets a hash that is not known, so
     look folders up with `project_folder`.
@@ -37,54 +65,74 @@ def slug(cwd: str) -> str:
 
 
 def project_folder(config: Path, cwd: str) -> Path:
-    """The client's folder for the transcripts of a working folder; it need not exist."""
+    """Return the client's folder for the transcripts of a working folder; it need not exist."""
     name = slug(cwd)
     if len(name) <= SLUG_LIMIT:
         return config / "projects" / name
-    found = sorted((config / "projects").glob(f"{name[:SLUG_LIMIT]}-*"))
-    return found[0] if found else config / "projects" / name[:SLUG_LIMIT]
+    folders = sorted((config / "projects").glob(f"{name[:SLUG_LIMIT]}-*"))
+    return folders[0] if folders else config / "projects" / name[:SLUG_LIMIT]
+
+
+def new_place(config: Path, agent_id: str, cwd: str, beside: Path | None = None) -> Path:
+    """Return where to write the transcript of a new session: in the folder of another one of the client's, else in
+    that for the working folder."""
+    return (project_folder(config, cwd) if beside is None else beside.parent) / f"{agent_id}.jsonl"
+
+
+def copies(config: Path, agent_id: str) -> list[Path]:
+    """Return all transcripts of a session in the folders of the client, links too; none for an id that is no file name,
+    as a state from an attacker may have."""
+    if not _AGENT_ID.fullmatch(agent_id):
+        return []
+    return sorted(path for path in (config / "projects").glob(f"*/{agent_id}.jsonl") if path.is_file())
+
+
+def transcript_folders(config: Path) -> list[Path]:
+    """Return the client's folder of all projects and the folder of each; links are not followed."""
+    top = config / "projects"
+    try:
+        # A link first: where it leads may not be looked at, which would hide all others.
+        return [top, *sorted(p for p in top.iterdir() if not p.is_symlink() and p.is_dir())]
+    except OSError:
+        return []
 
 
 def transcripts(config: Path) -> Iterator[Path]:
-    """Every session's transcript under `projects/`; subagents' are left out and no link is followed."""
-    try:
-        # A link first: where it leads may not be looked at, which would hide all others.
-        folders = sorted(p for p in (config / "projects").iterdir() if not p.is_symlink() and p.is_dir())
-    except OSError:
-        return
-    for folder in folders:
+    """Yield every session's transcript under `projects/`; subagents' are left out and no link is followed."""
+    for folder in transcript_folders(config)[1:]:
         yield from transcripts_in(folder)
 
 
 def transcripts_in(folder: Path) -> Iterator[Path]:
-    """The sessions' transcripts that lie in one folder; 2.0 leaves many that are empty, which are none."""
+    """Yield the sessions' transcripts that lie in one folder; 2.0 leaves many that are empty, which are none."""
     for path in sorted(folder.glob("*.jsonl")):
         if not path.name.startswith("agent-") and _holds_bytes(path):
             yield path
 
 
-def transcript_place(config: Path, said: str, agent_id: str, cwd: str) -> Path | None:
-    """Where the transcript of a session belongs, from what its state says; None where nothing says it.
+def transcript_place(config: Path, recorded: str, agent_id: str, cwd: str) -> Path | None:
+    """Return where the transcript of a session belongs, from what its state says; None if it says nothing.
 
-    A state may come from another machine or from nobody good: what it says counts only where it is the session's
+    A state may come from another machine or from an attacker: what it says counts only where it is the session's
     own file directly in a folder of `projects/`. Else the place follows from the working folder.
     """
     name = f"{agent_id}.jsonl"
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}", agent_id):
+    if not _AGENT_ID.fullmatch(agent_id):
         return None
-    path = Path(said)
+    path = Path(recorded)
     if path.name == name and path.parent.parent == config / "projects" and _FOLDER.fullmatch(path.parent.name):
         return path
     return project_folder(config, cwd) / name if cwd else None
 
 
-def is_cut(name: str, found: str) -> bool:
-    """Whether a folder's name was too long for it to be computed, and begins as the one that was found."""
-    return len(found) >= SLUG_LIMIT and name.startswith(found)
+def is_cut(name: str, other: str) -> bool:
+    """Return whether a folder's name was too long for it to be computed, and begins as the one that was found."""
+    return len(other) >= SLUG_LIMIT and name.startswith(other)
 
 
 def link_above(path: Path) -> Path | None:
-    """The link among the folders of a project and a session that lead to a file of the client's, if there is one.
+    """Return the link among the folders of a project and a session that lead to a file of the client's, if there is
+    one.
 
     Where the client's own folder lies, and what lies right in it, is for a person to say.
     """
@@ -97,7 +145,7 @@ def link_above(path: Path) -> Path | None:
 
 
 def is_transcript(config: Path, path: Path) -> bool:
-    """Whether a path that someone else names lies where transcripts lie, links resolved."""
+    """Return whether a path that someone else names lies where transcripts lie, links resolved."""
     try:
         real, projects = path.resolve(strict=True), (config / "projects").resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
@@ -106,39 +154,16 @@ def is_transcript(config: Path, path: Path) -> bool:
 
 
 def live_clients(config: Path) -> list[LiveClient]:
-    """The clients that are alive: their pid is, and the process began when the file says."""
+    """Return the clients that are alive: their pid is, and the process began when the file says."""
     return [c for path in _files(config / "sessions") if (c := _client(path)) is not None]
-
-
-def open_sessions(config: Path) -> frozenset[str]:
-    """The client's ids of the sessions that clients which are alive have open."""
-    return frozenset(client.agent_id for client in live_clients(config))
-
-
-def is_open(config: Path, agent_id: str) -> bool:
-    """Whether a client that is alive has the session open."""
-    return agent_id in open_sessions(config)
-
-
-def client_above(config: Path, pid: int) -> LiveClient | None:
-    """The living client that is an ancestor of a process, the nearest one."""
-    by_pid = {client.pid: client for client in live_clients(config)}
-    for _ in range(64):
-        if pid in by_pid:
-            return by_pid[pid]
-        above = _parent(pid)
-        if above is None or above <= 1:
-            return None
-        pid = above
-    return None
 
 
 def _holds_bytes(path: Path) -> bool:
     try:
-        found = path.lstat()
+        info = path.lstat()
     except OSError:  # the client deletes old ones at any time
         return False
-    return stat.S_ISREG(found.st_mode) and found.st_size > 0
+    return stat.S_ISREG(info.st_mode) and info.st_size > 0
 
 
 def _files(folder: Path) -> list[Path]:
@@ -154,39 +179,6 @@ def _client(path: Path) -> LiveClient | None:
         pid, agent_id = int(document["pid"]), document["sessionId"]
     except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
-    if not isinstance(agent_id, str) or not _alive(pid, document.get("procStart")):
+    if not isinstance(agent_id, str) or not processes.is_running(pid, document.get("procStart")):
         return None
-    cwd = document.get("cwd")
-    return LiveClient(pid, agent_id, cwd if isinstance(cwd, str) else "", document.get("status") == "busy")
-
-
-def _alive(pid: int, started: object) -> bool:
-    """Whether the process runs and is the one that was meant: a pid is used again, its start time is not. One that
-    has ended runs no more, also where nobody has asked how."""
-    if pid <= 1:
-        return False
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):  # no pid is that large
-        return False
-    except OSError:
-        pass
-    fields = _stat(pid)
-    if fields is None:
-        return True
-    return fields[0] not in _ENDED and (not isinstance(started, str | int) or str(started) == fields[19])
-
-
-def _parent(pid: int) -> int | None:
-    fields = _stat(pid)
-    if fields is not None:
-        return int(fields[1])
-    return os.getppid() if pid == os.getpid() else None
-
-
-def _stat(pid: int) -> list[str] | None:
-    """The fields of `/proc/<pid>/stat` behind the name (proc(5)), where there is such a file."""
-    try:
-        return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
+    return LiveClient(pid, agent_id, string(document, "cwd"), document.get("status") == "busy")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sessgit.agents.line import Line, parse
-from sessgit.agents.reader import Redact
-from sessgit.model import canonical, ids
+from sessgit.agents.line import CHOSEN, NOWHERE, Line, parse
+from sessgit.agents.reader import Redact, no_redaction
+from sessgit.model import canonical
 from sessgit.model.conversation.message import Extent
+from sessgit.model.stored_fields import string
 
 BODY_TYPES = ("user", "assistant", "attachment")
 """The types that end a turn's body; `system` lines carry the chain on but belong to no body by themselves."""
@@ -22,10 +23,12 @@ _NO_PROMPT = (
     "<bash-",
     "<task-notification>",
 )
-_NOWHERE = Extent(0, 0)
+_ID_KEYS = ("uuid", "sessionId", "leafUuid", "messageId")
+"""A line of the client's has an id under one of these keys, unless it is a message."""
+_TITLES = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title": ("customTitle", CHOSEN)}
+"""By type of line the key of the title and its rank: what a person chose wins over what the client made up."""
 _KINDS = ("type", "subtype", "role")
 _IDS = (*_KINDS, "id", "tool_use_id")
-_NAME = re.compile(r"[!-~]{1,100}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +40,11 @@ class ClaudeLine(Line):
         return self.text("type")
 
     @property
+    def is_known(self) -> bool:
+        is_message = self.is_said and bool(message_of(self))
+        return is_message or bool(self.type and any(map(self.text, _ID_KEYS)))
+
+    @property
     def uuid(self) -> str:
         return self.text("uuid")
 
@@ -45,13 +53,46 @@ class ClaudeLine(Line):
         return self.text("parentUuid")
 
     @property
+    def is_root(self) -> bool:
+        return self.data is not None and "parentUuid" in self.data and self.data["parentUuid"] is None
+
+    @property
+    def session(self) -> str:
+        return self.text("sessionId")
+
+    @property
+    def forked_from(self) -> str:
+        return string((self.data or {}).get("forkedFrom"), "sessionId")
+
+    @property
+    def git_branch(self) -> str:
+        return self.text("gitBranch")
+
+    @property
+    def slug(self) -> str:
+        return self.text("slug")
+
+    @property
+    def title(self) -> tuple[str, int] | None:
+        key, rank = _TITLES.get(self.type, ("", 0))
+        return (self.text(key), rank) if key else None
+
+    @property
+    def is_headless(self) -> bool | None:
+        entry = self.text("entrypoint") if self.type == "user" else ""
+        return entry.startswith("sdk") if entry else None
+
+    @property
+    def said(self) -> str:
+        return said(self)
+
+    @property
     def is_boundary(self) -> bool:
-        """Whether a compaction begins here: what came before is no longer sent to the model."""
         return self.type == "system" and self.text("subtype") == "compact_boundary"
 
     @property
     def is_work(self) -> bool:
-        """Whether the agent is at work here: an answer of the model or the result of a tool."""
+        """Return whether the agent is at work here: an answer of the model or the result of a tool."""
         return self.type == "assistant" or self.is_result
 
     @property
@@ -59,20 +100,16 @@ class ClaudeLine(Line):
         return canonical.moment(self.text("timestamp"))
 
     @property
-    def cwd(self) -> str:
-        return self.text("cwd")
-
-    @property
-    def version(self) -> str:
-        return self.text("version")
-
-    @property
     def is_prompt(self) -> bool:
-        return is_prompt(self)
-
-    @property
-    def prompt_id(self) -> str:
-        return prompt_uuid(self)
+        data = self.data
+        if data is None or self.type != "user" or not isinstance(data.get("message"), dict):
+            return False
+        if any(data.get(flag) for flag in ("isMeta", "isSidechain", "isCompactSummary")) or tool_results(self):
+            return False
+        origin = data.get("origin")
+        if isinstance(origin, dict) and origin.get("kind") not in (None, "human"):
+            return False
+        return opens_turn(said(self))
 
     @property
     def is_body(self) -> bool:
@@ -90,101 +127,130 @@ class ClaudeLine(Line):
     def is_sidechain(self) -> bool:
         return self.data is not None and bool(self.data.get("isSidechain"))
 
+    @property
+    def is_end(self) -> bool:
+        is_text = all(block.get("type") == "text" for block in blocks(self))
+        return self.type == "assistant" and is_text and message_of(self).get("stop_reason") != "tool_use"
 
-def make(raw: bytes, extent: Extent, redact: Redact) -> Line:
-    """The line as it is stored."""
-    clean, found = redact(raw)
-    return ClaudeLine(clean, extent, parse(clean), raw if found else None, found)
+
+def make(raw: bytes, extent: Extent = NOWHERE, redact: Redact = no_redaction) -> Line:
+    """Return the line as it is stored, by default a stored one without a place."""
+    clean, secrets = redact(raw)
+    return ClaudeLine(clean, extent, parse(clean), raw if secrets else None, secrets)
 
 
 def parsed(lines: Iterable[bytes]) -> list[Line]:
-    """Stored lines as `Line`s that do not say where they stood."""
-    return [ClaudeLine(raw, _NOWHERE, parse(raw)) for raw in lines]
+    """Return stored lines as `Line`s without a place."""
+    return list(map(make, lines))
 
 
-def is_root(line: Line) -> bool:
-    """Whether the line says that nothing comes before it, rather than not saying."""
-    return line.data is not None and "parentUuid" in line.data and line.data["parentUuid"] is None
+def objects_on(raw: bytes) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Yield the lines glued to one: objects that only a whole line can be, what is torn between them passed
+    over. Bytes that are no UTF-8 become U+FFFD."""
+    text = raw.decode("utf-8", "replace")
+    decoder = json.JSONDecoder()
+    at = text.find('{"')
+    while at >= 0:
+        try:
+            data, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            at = text.find('{"', at + 1)
+            continue
+        if isinstance(data, dict) and isinstance(data.get("type"), str) and ("uuid" in data or "sessionId" in data):
+            yield text[at:end].encode(), data
+            at = text.find('{"', end)
+        else:
+            at = text.find('{"', at + 1)
+
+
+def message_of(line: Line) -> dict[str, Any]:
+    """Return the line's message, or an empty one."""
+    message = line.data.get("message") if line.data else None
+    return message if isinstance(message, dict) else {}
+
+
+def message_id(line: Line) -> str:
+    """Return the id of the model's message that the line is a part of, or ""."""
+    return string(message_of(line), "id")
 
 
 def blocks(line: Line) -> list[dict[str, Any]]:
-    """The content blocks of the line's message; text alone counts as one text block."""
-    message = line.data.get("message") if line.data else None
-    content = message.get("content") if isinstance(message, dict) else None
+    """Return the content blocks of the line's message; text alone counts as one text block."""
+    content = message_of(line).get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
 
 
+def tool_calls(line: Line) -> list[dict[str, Any]]:
+    """Return the calls of tools on the line."""
+    return [block for block in blocks(line) if block.get("type") == "tool_use"]
+
+
 def tool_results(line: Line) -> list[dict[str, Any]]:
-    """The results of tools that the line brings; of most lines none."""
+    """Return the results of tools on the line."""
     return [b for b in blocks(line) if b.get("type") == "tool_result"]
 
 
+def call_ids(line: Line) -> list[str]:
+    """Return the ids of the calls on the line."""
+    return [call for block in tool_calls(line) if (call := string(block, "id"))]
+
+
+def result_ids(line: Line) -> list[str]:
+    """Return the ids of the calls whose results the line has."""
+    return [call for block in tool_results(line) if (call := string(block, "tool_use_id"))]
+
+
+def is_chained(line: Line) -> bool:
+    """Return whether other lines of the conversation may name the line as their parent."""
+    return bool(line.uuid) and not line.is_sidechain
+
+
+def milliseconds(line: Line) -> int:
+    """Return the line's time in milliseconds since 1970, or 0 if it has none."""
+    return round((canonical.seconds(line.text("timestamp")) or 0) * 1000)
+
+
+def compact(document: Mapping[str, object], *, allow_nan: bool = True) -> bytes:
+    """Return the document on one line, as the client writes it; raise ValueError for a NaN that is not allowed."""
+    try:
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=allow_nan).encode()
+    except UnicodeEncodeError:  # half a character
+        return json.dumps(document, separators=(",", ":"), allow_nan=allow_nan).encode()
+
+
+def queued_prompt(line: Line) -> dict[str, Any]:
+    """Return what was queued while the agent was at work, or an empty object."""
+    attached = line.data.get("attachment") if line.data and line.type == "attachment" else None
+    return attached if isinstance(attached, dict) and attached.get("type") == "queued_command" else {}
+
+
+def is_notification(queued: dict[str, Any]) -> bool:
+    """Return whether the client queued it, and not a person."""
+    return queued.get("commandMode") == "task-notification"
+
+
 def said(line: Line) -> str:
-    """The text blocks of the line's message, one after another."""
+    """Return the text blocks of the line's message, one after another."""
     return "\n".join(b["text"] for b in blocks(line) if b.get("type") == "text" and isinstance(b.get("text"), str))
 
 
-def is_prompt(line: Line) -> bool:
-    """Whether a person, or the program that stands for one, gives the agent something to do here."""
-    data = line.data
-    if data is None or line.type != "user" or not isinstance(data.get("message"), dict):
-        return False
-    if any(data.get(flag) for flag in ("isMeta", "isSidechain", "isCompactSummary")) or tool_results(line):
-        return False
-    origin = data.get("origin")
-    if isinstance(origin, dict) and origin.get("kind") not in (None, "human"):
-        return False
-    return opens_turn(said(line))
-
-
 def opens_turn(text: str) -> bool:
-    """Whether words of a person would be a prompt; the client's own begin otherwise."""
+    """Return whether words of a person would be a prompt; the client's own begin otherwise."""
     return not text.lstrip().startswith(_NO_PROMPT)
 
 
-def prompt_uuid(line: Line) -> str:
-    """The turn's identity: the prompt's uuid, or one made of its bytes and place where it has none fit for a name."""
-    return line.uuid if is_name(line.uuid) else ids.line_id(line.raw, line.extent.offset)
-
-
-def is_name(uuid: str) -> bool:
-    """Whether a turn can be named so."""
-    return _NAME.fullmatch(uuid) is not None
-
-
 def with_session(raw: bytes, old: Sequence[str], new: str) -> bytes:
-    """The line with the session's id in the place of others, wherever one stands as a `sessionId`."""
+    """Return the line with the session's id in the place of others, wherever one is a `sessionId`."""
     for agent_id in old:
         raw = raw.replace(b'"sessionId":"%s"' % agent_id.encode(), b'"sessionId":"%s"' % new.encode())
     return raw
 
 
-def is_cut_short(lines: Iterable[Line]) -> bool:
-    """Whether the lines of a transcript end in the middle of a turn: the model has not answered at its end."""
-    last: Line | None = None
-    for line in lines:
-        if is_prompt(line) or (last is not None and _goes_on(line)):
-            last = line
-    return last is not None and (last.type != "assistant" or _is_going_on(last))
-
-
-def session_of(line: Line) -> str:
-    """The id of the session that a line names as its own, or ``""``."""
-    return line.text("sessionId")
-
-
-def forked_from(line: Line) -> str:
-    """The session that a line says it was copied from, or ``""``."""
-    origin = (line.data or {}).get("forkedFrom")
-    named = origin.get("sessionId") if isinstance(origin, dict) else None
-    return named if isinstance(named, str) else ""
-
-
 def identity(raw: bytes, protected: Iterable[str]) -> tuple[object, ...]:
-    """All ids and kinds on a line: what must stay when a value is removed from it."""
-    line = parsed([raw])[0]
+    """Return all ids and kinds on a line: what must stay when a value is removed from it."""
+    line = make(raw)
     if line.data is None:
         return ()
     message = line.data.get("message")
@@ -192,15 +258,3 @@ def identity(raw: bytes, protected: Iterable[str]) -> tuple[object, ...]:
     called = tuple(message.get(key) for key in _IDS) if isinstance(message, dict) else None
     parts = tuple(block.get(key) for block in blocks(line) for key in _IDS)
     return (*own, called, *parts)
-
-
-def _goes_on(line: Line) -> bool:
-    """Whether the model said it, or was told the result of a call: the client too writes lines of a person's."""
-    return not line.is_sidechain and line.is_work
-
-
-def _is_going_on(line: Line) -> bool:
-    """Whether more must come behind what the model says on the line, as it says itself."""
-    message = (line.data or {}).get("message")
-    reason = message.get("stop_reason") if isinstance(message, dict) else None
-    return reason == "tool_use" or any(block.get("type") != "text" for block in blocks(line))

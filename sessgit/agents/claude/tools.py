@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,40 +27,118 @@ _NEVER_RAN = (
     "<tool_use_error>No such tool", "Claude requested permissions", "This command requires approval", "PreToolUse:",
 )  # fmt: skip
 """How results begin of calls that the client did not let run."""
+_MOST_LINES = 2000
+"""Lines that the client reads of a file unless it is told otherwise."""
+
+# What the client adds to results
+_REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
+_NO_OUTPUT_TEXTS = ("(Bash completed with no output)", "Tool ran without output or errors", "(no content)")
+_EXIT_CODE_LINE = re.compile(r"\A(?:Error: )?Exit code \d{1,3}(?:\n|\Z)")
+_CWD_RESET_LINE = re.compile(r"\n?Shell cwd was reset to [^\n]*\Z")
+_TRUNCATION_NOTE = re.compile(r"\s*\.\.\. \[\d+ (?:lines|characters) truncated\] \.\.\.\s*")
+_PERSISTED_PREVIEW = re.compile(
+    r"\A<persisted-output>\n.*?\n\nPreview \(first [^)]*\):\n(.*?)(?:\n\.\.\.)?\n</persisted-output>\Z", re.DOTALL
+)
+_NUMBERED_LINE = re.compile(r"^ *(\d+)(?:→|\t)(.*)$", re.MULTILINE)
+_FOUND_LINE = re.compile(r"\AFound \d+ files?(?: limit: \d+)?(?:, [^\n]*)?\n")
+_PAGINATION_NOTE = re.compile(r"\n+\((?:Results|Showing)[^\n]*\)\s*\Z|\n+\[Showing[^\n]*\]\s*\Z")
+_NO_MATCH_TEXTS = ("No files found", "No matches found", "Found 0 files")
 
 
 def kind(tool: str) -> ToolKind | None:
-    """What a tool does, or None where that cannot be done again."""
+    """Return what a tool does, or None where that cannot be done again."""
     return _TOOLS.get(tool)
 
 
 def path(arguments: Mapping[str, Any]) -> str:
-    """The file or folder that a call names, or ``""``."""
+    """Return the file or folder that a call names, or ""."""
     return next((arguments[key] for key in _PATHS if isinstance(arguments.get(key), str)), "")
 
 
 def was_refused(call: Call) -> bool:
-    """Whether the client did not let the call run."""
+    """Return whether the client did not let the call run."""
     return call.cell.ok is False and call.output.startswith(_NEVER_RAN)
 
 
 def why_not(call: Call) -> str:
-    """Why a call cannot be compared with what it does now, or ``""``."""
+    """Return why a call cannot be compared with what it does now, or ""."""
     if call.input.get("run_in_background") is True:
         return "it ran in the background"
+    if call.tool == "PowerShell":
+        return "there is no PowerShell here"
     if call.output.startswith(_UNCHANGED) and call.tool == "Read":
         return "the client printed no lines, because it had printed them before"
     return ""
 
 
+def output(text: str) -> str:
+    """Return what a tool printed, without what the client adds to it."""
+    text = _EXIT_CODE_LINE.sub("", _REMINDER.sub("\n", text).strip("\n").rstrip())
+    text = _CWD_RESET_LINE.sub("", text).strip("\n")
+    return "" if text.strip() in _NO_OUTPUT_TEXTS else text
+
+
+def kept_ends(text: str) -> tuple[str, str] | None:
+    """Return the beginning and the end that the client kept of an output that was too long; None for any other."""
+    preview = _PERSISTED_PREVIEW.match(text)
+    if preview:
+        return preview[1].rstrip(), ""
+    parts = _TRUNCATION_NOTE.split(text)
+    return (parts[0], parts[1]) if len(parts) == 2 else None
+
+
+def numbered_lines(text: str) -> list[tuple[int, str]]:
+    """Return the lines of a file, and their numbers, in the result of a tool for reading."""
+    return [(int(match[1]), match[2]) for match in _NUMBERED_LINE.finditer(output(text))]
+
+
+def matches(text: str) -> list[str]:
+    """Return the lines in the result of a search, without what the client says of them."""
+    text = _PAGINATION_NOTE.sub("", _FOUND_LINE.sub("", output(text)))
+    return [line.rstrip().removeprefix("./") for line in text.split("\n")] if text not in _NO_MATCH_TEXTS else []
+
+
+def lines(arguments: Mapping[str, Any], text: str) -> list[tuple[int, str]]:
+    """Return the lines of a file that a tool for reading is asked for, by number from 1."""
+    first, most = max(1, _count(arguments.get("offset"), 1)), _count(arguments.get("limit"), _MOST_LINES)
+    every = text.removesuffix("\n").split("\n") if text else []
+    return list(enumerate(every[first - 1 : first - 1 + most], start=first))
+
+
+def search(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a tool for searching is asked for: `find` is names, contents or tree, and the rest its details."""
+    if tool == "LS":
+        return {"find": "tree", "ignored": [str(pattern) for pattern in arguments.get("ignore") or ()]}
+    pattern = str(arguments.get("pattern", ""))
+    if tool == "Glob":
+        return {"find": "names", "pattern": pattern}
+    around = _count(arguments.get("-C", arguments.get("context")))
+    return {
+        "find": "contents",
+        "pattern": pattern,
+        "ignore_case": bool(arguments.get("-i")),
+        "multiline": bool(arguments.get("multiline")),
+        "show": {"files_with_matches": "files", "count": "count"}.get(
+            arguments.get("output_mode", "files_with_matches"), "lines"
+        ),
+        "globs": str(arguments.get("glob") or "").replace(",", " ").split(),
+        "kind": str(arguments.get("type") or ""),
+        "before": _count(arguments.get("-B"), around),
+        "after": _count(arguments.get("-A"), around),
+        "numbered": bool(arguments.get("-n", True)),
+        "offset": _count(arguments.get("offset")),
+        "limit": _count(arguments.get("head_limit")),
+    }
+
+
 def sources(tool: str, text: str) -> list[str] | None:
-    """The cells of a file, where the tool reads these and not its lines."""
+    """Return the cells of a file, where the tool reads these and not its lines."""
     return [_source(cell) for cell in _cells(_notebook(text))] if tool == "NotebookRead" else None
 
 
 def written(tool: str, arguments: Mapping[str, Any], before: str | None) -> str:
-    """What a tool for writing makes of a file's text, None where there is none. Raises DeclinedError where it does not,
-    FileNotFoundError where the file must be there."""
+    """Return what a tool for writing makes of a file's text, None if there is none. Raises DeclinedError where it
+    does not, FileNotFoundError where the file must be there."""
     if tool == "Write":
         return _said(arguments, "content")
     if tool == "NotebookEdit":
@@ -79,28 +158,28 @@ def _edited(before: str | None, edits: Any) -> str:
             text = new
             continue
         text = _there(text)
-        found = text.count(old)
-        if not found:
+        count = text.count(old)
+        if not count:
             raise DeclinedError("the text to replace is not in the file")
         everywhere = edit.get("replace_all") is True
-        if found > 1 and not everywhere:
-            raise DeclinedError(f"the text to replace occurs {found} times in the file")
+        if count > 1 and not everywhere:
+            raise DeclinedError(f"the text to replace occurs {count} times in the file")
         text = text.replace(old, new)
     return text or ""
 
 
-def _with_cell(text: str, given: Mapping[str, Any]) -> str:
+def _with_cell(text: str, arguments: Mapping[str, Any]) -> str:
     book = _notebook(text)
     cells = _cells(book)
-    mode, name = given.get("edit_mode", "replace"), given.get("cell_id")
+    mode, name = arguments.get("edit_mode", "replace"), arguments.get("cell_id")
     place = next((n for n, cell in enumerate(cells) if name in (cell.get("id"), f"cell-{n}")), None)
     if place is None and not (mode == "insert" and name is None):
         raise DeclinedError("the notebook has no such cell")
-    source = _said(given, "new_source") if mode != "delete" else ""
+    source = _said(arguments, "new_source") if mode != "delete" else ""
     if mode == "delete" and place is not None:
         del cells[place]
     elif mode == "insert":
-        kind = given.get("cell_type", "code")
+        kind = arguments.get("cell_type", "code")
         more: dict[str, Any] = {"outputs": [], "execution_count": None} if kind == "code" else {}
         cells.insert(0 if place is None else place + 1, {"cell_type": kind, "metadata": {}, "source": source, **more})
     elif place is not None:
@@ -112,12 +191,12 @@ def _with_cell(text: str, given: Mapping[str, Any]) -> str:
 
 def _notebook(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        notebook = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or not isinstance(found.get("cells"), list):
+        notebook = None
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         raise DeclinedError("it is not a notebook")
-    return found
+    return notebook
 
 
 def _cells(book: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -128,18 +207,22 @@ def _cells(book: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _source(cell: Mapping[str, Any]) -> str:
-    found = cell.get("source", "")
-    return "".join(map(str, found)) if isinstance(found, list) else str(found)
+    source = cell.get("source", "")
+    return "".join(map(str, source)) if isinstance(source, list) else str(source)
 
 
-def _said(given: Mapping[str, Any], key: str) -> str:
-    found = given.get(key)
-    if not isinstance(found, str):
+def _said(arguments: Mapping[str, Any], key: str) -> str:
+    value = arguments.get(key)
+    if not isinstance(value, str):
         raise DeclinedError(f"its arguments have no {key}")
-    return found
+    return value
 
 
 def _there(text: str | None) -> str:
     if text is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     return text
+
+
+def _count(value: Any, default: int = 0) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default

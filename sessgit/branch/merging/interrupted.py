@@ -1,30 +1,28 @@
-"""What a kill leaves of a merge or a pick, brought in order by whoever comes next.
+"""What a kill leaves of a merge or a pick, completed or taken back by the next command.
 
-A new conversation that was begun for one, and does not hold it yet, is taken back: the same command makes another one.
-Turns that stand in the agent's file, and are recorded, are what was asked for: that is written down, so that it can be
-undone.
+A new session that was begun for one and does not hold its result yet is deleted: the same command makes another one.
+Turns that are in the agent's file and recorded are what the user asked for: their operation is noted, so that it can
+be undone.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents.reader import opened
-from sessgit.branch import append_undo
+from sessgit.branch import file_append, sidecars
 from sessgit.branch.merging import writing
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, humanize
-from sessgit.store import journal, layout, locks, maintenance, operations, refs
-from sessgit.store.files import paths
-from sessgit.store.journal import FileRange, FileWrites, Operation
-from sessgit.store.recorder import append_intent
-from sessgit.store.recorder import cursor as cursors
-from sessgit.store.recorder.append_intent import AppendIntent
+from sessgit.model.homes import Homes
+from sessgit.store import journal, layout, locks, maintenance, operations, recorder_state, refs
+from sessgit.store.journal import Operation
+from sessgit.store.private_files import path_exists
+from sessgit.store.recorder_state import AppendIntent
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
@@ -33,51 +31,51 @@ _MERGE_COMMANDS = ("merge", "pick")
 
 @contextmanager
 def creation_in_progress(store: Store, session: str) -> Iterator[None]:
-    """Notes that a new session is being made, and is not what it shall be before this ends; where it ends with an
-    error, `delete_unfinished` finds the note."""
-    note = store.beside.beginning(session)
-    held = locks.folder_lock(note)
+    """Keep a note that a new session is being made; after an error or a kill `delete_unfinished` finds it."""
+    note = store.paths.beginning(session)
+    lock = locks.folder_lock(note)
     try:
         yield
         note.unlink(missing_ok=True)
     finally:
-        if held:
-            locks.release(held)
+        if lock:
+            locks.release(lock)
 
 
 def unfinished_sessions(store: Store) -> list[str]:
-    """The sessions that were begun and nobody is at any more."""
-    return [note.stem for note in sorted(store.beside.state.glob("*.begun")) if _is_unused(note)]
+    """Return the new sessions that were begun and that no process works on any more."""
+    sessions = []
+    for note in sorted(store.paths.state.glob("*.begun")):
+        if lock := locks.folder_lock(note):
+            locks.release(lock)
+            sessions.append(note.stem)
+    return sessions
 
 
-def delete_unfinished(store: Store, config: Path, now: float) -> int:
-    """Takes back the sessions that were begun and never became what they should, and returns how many.
-
-    One that somebody went on with stays as it is.
-    """
+def delete_unfinished(store: Store, homes: Homes, now: float) -> int:
+    """Delete the sessions that were begun and never completed, and return how many; one that was continued stays."""
     count = 0
     for session in unfinished_sessions(store):
-        with locks.session_lock(store.beside, session) as held:
-            if held and not agents.at(config).home.is_open(config, session):
-                count += _delete_session(store, session, config, now)
-                store.beside.beginning(session).unlink(missing_ok=True)
+        with locks.session_lock(store.paths, session) as is_held:
+            if is_held and not agents.is_open(homes, session):
+                count += _delete_session(store, session, homes, now)
+                store.paths.beginning(session).unlink(missing_ok=True)
     return count
 
 
-def finish_merges(store: Store, config: Path, now: float) -> int:
-    """Completes what was half appended to a file, and writes down the merges and picks whose turns were recorded and
-    which nobody went on with for a while; returns how many."""
+def finish_merges(store: Store, homes: Homes, now: float) -> int:
+    """Complete files that were half appended to, and note the operations of merges and picks whose turns are recorded
+    and that no command completed for a while; return how many."""
     count = 0
-    for place in sorted(store.beside.state.glob("*.append")):
-        with suppress(OSError, SessgitError), locks.session_lock(store.beside, place.stem) as held:
-            if held and time.time() - place.stat().st_mtime > maintenance.STALE_SECONDS:
-                count += _finish_merge(store, place.stem, config, now)
+    for place in sorted(store.paths.state.glob("*.append")):
+        with suppress(OSError, SessgitError), locks.session_lock(store.paths, place.stem) as is_held:
+            if is_held and time.time() - place.stat().st_mtime > maintenance.STALE_SECONDS:
+                count += _finish_merge(store, place.stem, homes, now)
     return count
 
 
 def first_step(store: Store, session: str, command: str, head: str) -> Operation | None:
-    """The operation by which `finish_merges` told of turns that came of the same command, if the head is still
-    theirs."""
+    """Return the operation by which `finish_merges` noted turns of the same command, if the head is still theirs."""
     last = next(reversed(_head_operations(store, session)), None)
     if last is None or last.command != command or last.moves[0].new != head or not last.wrote.appended:
         return None
@@ -85,13 +83,13 @@ def first_step(store: Store, session: str, command: str, head: str) -> Operation
 
 
 def _head_operations(store: Store, session: str) -> list[Operation]:
-    """The operations that moved the session's head, oldest first."""
+    """Return the operations that moved the session's head, oldest first."""
     ref = layout.head_ref(session)
-    return [one for one in journal.read(store.beside) if any(move.ref == ref for move in one.moves)]
+    return [operation for operation in journal.read(store.paths) if any(move.ref == ref for move in operation.moves)]
 
 
 def _finish_head_move(store: Store, every: Sequence[Operation], head: str) -> bool:
-    """Moves the head to the commit of a merge that was written down, and not done; whether it did."""
+    """Move the head to the commit of a merge whose operation was noted but not performed; return whether it moved."""
     last = every[-1] if every else None
     if last is None or last.command not in _MERGE_COMMANDS or len(last.moves) != 1:
         return False
@@ -106,104 +104,74 @@ def _finish_head_move(store: Store, every: Sequence[Operation], head: str) -> bo
     return True
 
 
-# A new session
-
-
-def _is_unused(note: Path) -> bool:
-    held = locks.folder_lock(note)
-    if held:
-        locks.release(held)
-    return bool(held)
-
-
-def _delete_session(store: Store, session: str, config: Path, now: float) -> bool:
+def _delete_session(store: Store, session: str, homes: Homes, now: float) -> bool:
     ref = layout.head_ref(session)
-    head = refs.read(store.path, ref)
-    every = _head_operations(store, session)
+    head, every = refs.read(store.path, ref), _head_operations(store, session)
     if head is None or _finish_head_move(store, every, head) or len(every) != 1 or every[0].command != "fork":
         return False
-    fork, note = every[0], append_intent.load_intent(store.beside, session)
-    grown = note is not None and note.head == fork.moves[0].new and writing.is_only_intent(store, note, head)
-    if not grown and not _has_only_end_commits(store, head, fork.moves[0].new):
+    fork, intent = every[0], recorder_state.load_intent(store.paths, session)
+    made = fork.moves[0].new
+    has_grown = intent is not None and intent.head == made and file_append.is_only_intent(store, intent, head)
+    if not has_grown and not operations.has_only_end_commits(store, made, head):
         return False
-    for name, proof in fork.files.items():
-        path = Path(name)
-        if not paths.is_inside(config, path) or not _is_as_made(path, proof, note):
-            return False
-    for name, proof in {**(note.files if note else {}), **dict.fromkeys(fork.files, "")}.items():
-        path = Path(name)
-        if paths.is_inside(config, path) and (not proof or writing.bytes_hash(path) == proof):
-            append_undo.delete_files([path], config)
-    moves = [Move(ref, head, None)]
-    operations.perform_operation(
-        store, "undo", f"undo: {fork.summary}, which was interrupted", moves, now, undoes=fork.id
-    )
-    append_intent.delete_intent(store.beside, session)
-    cursors.delete_cursor(store.beside, session)
+    if not all(homes.hold(path) and _is_as_made(path, proof, intent) for path, proof in _paths(fork.files)):
+        return False
+    for path, proof in _paths({**(intent.files if intent else {}), **dict.fromkeys(fork.files, "")}):
+        if homes.hold(path) and (not proof or writing.bytes_hash(path) == proof):
+            file_append.delete_files([path], homes)
+    summary = f"undo: {fork.summary}, which was interrupted"
+    operations.perform_operation(store, "undo", summary, [Move(ref, head, None)], now, undoes=fork.id)
+    recorder_state.delete_intent(store.paths, session)
+    recorder_state.delete_cursor(store.paths, session)
     return True
 
 
-def _has_only_end_commits(store: Store, head: str, made: str | None) -> bool:
-    """Whether nothing came after a commit but that somebody saw that nobody is there."""
-    while head != made:
-        commit = store.commit(head)
-        if not commit.parents or store.message(head).get("Event") != "end":
-            return False
-        head = commit.parents[0]
-    return True
+def _paths(files: Mapping[str, str]) -> list[tuple[Path, str]]:
+    return [(Path(name), proof) for name, proof in files.items()]
 
 
-def _is_as_made(path: Path, proof: str, note: AppendIntent | None) -> bool:
-    """Whether a file holds what the fork wrote and what was being appended to it, and nothing else; or is not there."""
-    if not paths.is_there(path):
+def _is_as_made(path: Path, proof: str, intent: AppendIntent | None) -> bool:
+    """Return whether a file is gone, or holds what the fork wrote, the beginning of the intent, and nothing else."""
+    if not path_exists(path):
         return True
-    with opened(path) as source:
-        data = source.file.read()
-    end = note.offset if note is not None and note.path == str(path) else len(data)
-    rest = data[end:]
-    is_ours = not rest or (note is not None and note.data.startswith(rest))
-    return hashlib.sha256(data[:end]).hexdigest() == proof and is_ours
+    data, appended = sidecars.read_file(path) or b"", b""
+    if intent is not None and intent.path == str(path):
+        data, appended = data[: intent.offset], data[intent.offset :]
+    is_ours = not appended or (intent is not None and intent.data.startswith(appended))
+    return hashlib.sha256(data).hexdigest() == proof and is_ours
 
 
-# Turns of a session that was there before
-
-
-def _finish_merge(store: Store, session: str, config: Path, now: float) -> bool:
-    note = append_intent.load_intent(store.beside, session)
-    head = refs.read(store.path, layout.head_ref(session))
-    if note is None or note.command not in _MERGE_COMMANDS or head is None:
+def _finish_merge(store: Store, session: str, homes: Homes, now: float) -> bool:
+    intent, ref = recorder_state.load_intent(store.paths, session), layout.head_ref(session)
+    head = refs.read(store.path, ref)
+    if intent is None or intent.command not in _MERGE_COMMANDS or head is None:
         return False
     if _finish_head_move(store, _head_operations(store, session), head):
         return True
-    last = _last_commit_of(store, note, head)
+    last = _last_commit(store, intent, head)
     if last is None:
-        path = Path(note.path)
-        if paths.is_inside(config, path) and agents.at(config).home.is_transcript(config, path):
-            append_undo.check_closed(store.state(head).agent_id, config)
-            writing.finish_append(store, session, path)
+        path = Path(intent.path)
+        if homes.hold(path) and agents.transcript_at(homes, path):
+            file_append.check_closed(store.state(head).agent_id, homes)
+            file_append.finish_append(store.paths, session, path)
         return False
-    many = humanize.format_count(len(note.brought), "turn")
-    named = ", ".join(sorted(layout.short_name(name) for name in note.sources))
-    piece = FileRange(note.offset, len(note.data), hashlib.sha256(note.data).hexdigest())
-    journal.append(
-        store.beside,
-        Operation(
-            canonical.rfc3339(now), note.command, f"{session[:8]}: {many} of {named}, interrupted",
-            (Move(layout.head_ref(session), note.head, last),), FileWrites(note.files, {note.path: piece}),
-        ),
-    )  # fmt: skip
-    append_intent.delete_intent(store.beside, session)
+    turns = humanize.format_count(len(intent.brought), "turn")
+    sources = ", ".join(sorted(layout.short_name(name) for name in intent.sources))
+    summary = f"{session[:8]}: {turns} of {sources}, interrupted"
+    refs_moved, wrote = {ref: (intent.head, last)}, file_append.appended_range(intent)
+    done = Operation(canonical.rfc3339(now), intent.command, summary, refs_moved, wrote.files, appended=wrote.appended)
+    journal.append(store.paths, done)
+    recorder_state.delete_intent(store.paths, session)
     return True
 
 
-def _last_commit_of(store: Store, note: AppendIntent, head: str) -> str | None:
-    """The commit of the last turn that is noted, where all of them are recorded on what was there before."""
-    missing, last = set(note.brought), None
-    for commit in store.repo.first_parents(head):
-        if commit.id == note.head:
+def _last_commit(store: Store, intent: AppendIntent, head: str) -> str | None:
+    """Return the commit of the last turn of the intent, if all of its turns are recorded after the head it names."""
+    missing, last = set(intent.brought), None
+    for commit, message in store.history(head):
+        if commit == intent.head:
             return last if not missing else None
-        prompt = store.message(commit.id).get("Prompt")
-        if prompt in note.brought:
-            missing.discard(prompt)
-            last = last or commit.id
+        if message.get("Prompt") in intent.brought:
+            missing.discard(message.get("Prompt"))
+            last = last or commit
     return None

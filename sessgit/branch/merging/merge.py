@@ -2,58 +2,39 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sessgit import agents
 from sessgit.agents.values import NewTurn, Seam
+from sessgit.branch import file_append, sidecars
 from sessgit.branch import fork as forks
-from sessgit.branch import sidecars
-from sessgit.branch.merging import interrupted, picking, summary, writing
+from sessgit.branch.fork import ForkResult
+from sessgit.branch.merging import interrupted, summary, writing
 from sessgit.branch.merging import plan as plans
-from sessgit.branch.merging.plan import MergePlan, MergeRequest, PickPlan
+from sessgit.branch.merging.plan import MergePlan, MergeRequest, PickPlan, turn_address
 from sessgit.branch.merging.sides import check_ours, check_sides
-from sessgit.branch.merging.writing import AppendBatch
-from sessgit.errors import ConflictError, NotFoundError, StoreError
+from sessgit.errors import ConflictError, NotFoundError
 from sessgit.history import fork_point
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.history.views import Prices
 from sessgit.model import canonical, humanize, ids, unified_state
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
-from sessgit.record.privacy import Privacy
-from sessgit.record.source import rules_from_settings
-from sessgit.store import journal, layout, locks, operations, refs
-from sessgit.store.files import paths
-from sessgit.store.index import Index
-from sessgit.store.journal import FileRange, FileWrites
-from sessgit.store.recorder import append_intent
-from sessgit.store.sqlite.rows import Branch, Row
+from sessgit.store import layout, operations, recorder_state, refs
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Index, Row
+from sessgit.store.journal import FileWrites
+from sessgit.store.private_files import path_exists
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
-
-_LOCK_WAIT = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class MergeContext:
-    """Where and when a merge takes place: a store and its index, the agent's folder, what may be recorded, the time in
-    seconds since 1970, and the prices of models that a person set."""
-
-    store: Store
-    index: Index
-    config: Path
-    privacy: Privacy
-    now: float
-    prices: Prices = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """The new session that shall hold the result: its id, and its name or ``""``."""
+    """The id and the name, or ``""``, of a new session for the result."""
 
     id: str
     name: str = ""
@@ -61,10 +42,10 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What a merge did: the state of the session that holds the result, and its commit, ``""`` where nothing was done.
+    """The state of the session with the result, and its commit, ``""`` if nothing was to be done.
 
-    `turns` are the numbers of the turns that were appended, `transcript` the file that got them, None where the agent
-    has deleted it; `secrets` counts what stands replaced in them.
+    `turns` are the numbers of the appended turns, `transcript` the file that got them, None if the agent has deleted
+    it; `secrets` counts the redactions in them.
     """
 
     state: Session
@@ -77,223 +58,165 @@ class MergeResult:
 
 
 @dataclass(frozen=True, slots=True)
-class FirstStep:
-    """The first step of what a new session shall hold: the operation that made it, its file, and all that it wrote."""
-
-    operation: str
-    path: Path | None
-    files: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class MergeTarget:
-    """The branch that turns are brought to. `finished` are the addresses of those that another run had brought there,
-    and `path` is the file that got them, if it is there."""
+class _Target:
+    """The branch that gets the turns, and the fork that it is, if it is new. `picked` are the addresses of the turns
+    that an interrupted pick appended to the file at `path`, None if the file is gone."""
 
     branch: Branch
-    finished: Sequence[str] = ()
+    fork: ForkResult | None
+    picked: Sequence[str] = ()
     path: Path | None = None
 
 
-def plan_merge(
-    store: Store, index: Index, ours: ResolvedTarget, theirs: ResolvedTarget, wish: MergeRequest
-) -> MergePlan:
-    """The decisions of a merge, of which nothing is done yet; raises where the two cannot be merged."""
+def plan_merge(context: Context, ours: ResolvedTarget, theirs: ResolvedTarget, request: MergeRequest) -> MergePlan:
+    """Return the decisions of a merge; raises if the two cannot be merged."""
     check_sides(ours, theirs)
-    return plans.plan_merge(store, index, ours.branch, theirs.branch, theirs.turn, wish)
+    return plans.plan_merge(context, ours.branch, theirs.branch, theirs.turn, request)
 
 
 def merge_sessions(
-    world: MergeContext, ours: ResolvedTarget, theirs: ResolvedTarget, wish: MergeRequest, new: NewSession | None = None
+    context: Context,
+    ours: ResolvedTarget,
+    theirs: ResolvedTarget,
+    request: MergeRequest,
+    new: NewSession | None = None,
 ) -> MergeResult:
-    """Brings theirs back into ours, or both together in a new session.
+    """Merge theirs into ours, or both into a new session.
 
-    Raises ConflictError, with nothing changed, where both sides changed the same or ours' file cannot be written.
+    Raises ConflictError, with nothing changed, if both sides changed the same or ours' file cannot be written.
     """
-    with world.store.still_there():
-        return _merge_both(world, ours, theirs, wish, new)
+    with context.store.still_there():
+        first = plan_merge(context, ours, theirs, request)
+        if first.is_open:
+            plans.check_conflicts(first)
+            if request.retell is not None and first.standing == "open":
+                if new is None:
+                    writing.check_closed(ours.branch, context.homes)
+                text = summary.summary_text(context.store, first.sides, first.rows, context.prices)
+                request = _with_retold_text(request, request.retell, text)
+        elif new is not None or agents.is_open(context.homes, ours.state.agent_id):
+            return MergeResult(ours.state, "", first)  # nothing is appended: a client may have the file open
+        with _locked_target(context, ours, new) as target:
+            if new is not None:
+                # The new session is not ours: what was decided before it was made holds.
+                request = replace(request, mode=first.mode)
+                plan = plans.plan_merge(context, target.branch, theirs.branch, theirs.turn, request)
+                plan, authored = replace(plan, decisions=first.decisions, pad=first.pad), first.authored
+            else:
+                plan = plans.plan_merge(context, target.branch, theirs.branch, theirs.turn, request)
+                if not plan.is_open:
+                    return MergeResult(target.branch.state, "", plan)
+                plans.check_conflicts(plan)
+                authored = plan.authored
+            return _merge_into(context, target, plan, authored, request)
 
 
-def _merge_both(
-    world: MergeContext, ours: ResolvedTarget, theirs: ResolvedTarget, wish: MergeRequest, new: NewSession | None
-) -> MergeResult:
-    first = plan_merge(world.store, world.index, ours, theirs, wish)
-    if first.is_open:
-        plans.check_conflicts(first)
-        if wish.retell is not None and first.standing == "open":
-            if new is None:
-                writing.check_closed(ours.branch, world.config)
-            wish = _with_retold_text(
-                wish, wish.retell, summary.summary_text(world.store, first.sides, first.rows, world.prices)
-            )
-        if new is not None:
-            with _creation_in_progress(world, new):
-                return _merge_into_new(world, ours, theirs, wish, new, first)
-    elif new is not None or agents.at(world.config).home.is_open(world.config, ours.state.agent_id):
-        return MergeResult(ours.state, "", first)  # nothing is appended: a client may have the file open
-    with _locked_target(world, ours.session) as at:
-        found = plans.plan_merge(world.store, world.index, at.branch, theirs.branch, theirs.turn, wish)
-        if not found.is_open:
-            return MergeResult(at.branch.state, "", found)
-        plans.check_conflicts(found)
-        return _merge_into(world, at.branch, found, found.authored, wish)
+def _with_retold_text(request: MergeRequest, retell: Callable[[str], str], summarized: str) -> MergeRequest:
+    """Return the request with that summary retold already: it may fail or take long, so no lock is held meanwhile."""
+    retold = retell(summarized)
+    return replace(request, retell=lambda text: retold if text == summarized else retell(text))
 
 
-def _with_retold_text(wish: MergeRequest, retell: Callable[[str], str], given: str) -> MergeRequest:
-    """The wish with that text retold already: it may fail, or take a while, in which nobody should have to wait."""
-    said = retell(given)
-    return replace(wish, retell=lambda now: said if now == given else retell(now))
-
-
-def plan_pick(store: Store, index: Index, ours: ResolvedTarget, chosen: Sequence[ResolvedTarget]) -> PickPlan:
-    """What picking these turns will do, of which nothing is done yet; raises where they cannot be picked."""
+def plan_pick(context: Context, ours: ResolvedTarget, chosen: Sequence[ResolvedTarget]) -> PickPlan:
+    """Return what picking these turns will do; raises if they cannot be picked."""
     check_ours(ours)
-    rows = [picking.picked_turn(index, one) for one in chosen]
-    picking.check_picks(store, index, ours.branch, rows)
-    return plans.plan_pick(store, index, ours.branch, rows)
+    rows = [plans.picked_turn(context.index, target) for target in chosen]
+    plans.check_picks(context, ours.branch, rows)
+    return plans.plan_pick(context, ours.branch, rows)
 
 
 def pick_turns(
-    world: MergeContext, ours: ResolvedTarget, chosen: Sequence[ResolvedTarget], new: NewSession | None = None
+    context: Context, ours: ResolvedTarget, chosen: Sequence[ResolvedTarget], new: NewSession | None = None
 ) -> MergeResult:
-    """Appends single turns to ours, or to a new session that begins as ours; they are not merged otherwise."""
+    """Append single turns to ours, or to a new session that begins as ours; nothing else is merged."""
     check_ours(ours)
-    with world.store.still_there():
-        rows = [picking.picked_turn(world.index, one) for one in chosen]
-        if new is None:
-            return _pick_into(world, ours, rows)
-        picking.check_picks(world.store, world.index, ours.branch, rows)
-        with _creation_in_progress(world, new):
-            return _pick_into(world, ours, rows, new)
+    with context.store.still_there():
+        rows = [plans.picked_turn(context.index, target) for target in chosen]
+        if new is not None:
+            plans.check_picks(context, ours.branch, rows)
+        with _locked_target(context, ours, new) as target:
+            return _pick_into(context, target, rows)
 
 
-def _pick_into(
-    world: MergeContext, ours: ResolvedTarget, rows: Sequence[Row], new: NewSession | None = None
-) -> MergeResult:
-    store, index = world.store, world.index
-    begun = _fork_first(world, ours, new) if new is not None else None
-    with _locked_target(world, new.id if new else ours.session) as at:
-        if at.finished == list(
-            map(picking.turn_address, rows)
-        ):  # by another run, which was killed before it could say so
-            before = replace(at.branch, state=replace(at.branch.state, turns=at.branch.state.turns - len(rows)))
-            found = plans.plan_pick(store, index, before, rows)
-            return MergeResult(at.branch.state, at.branch.tip, None, tuple(found.numbers), at.path, 0, found)
-        picking.check_picks(store, index, at.branch, rows)
-        found = plans.plan_pick(store, index, at.branch, rows)
-        names = "+".join(row.commit for row in rows)
+def _pick_into(context: Context, target: _Target, rows: Sequence[Row]) -> MergeResult:
+    branch, store = target.branch, context.store
+    if target.picked == list(map(turn_address, rows)):
+        before = replace(branch, state=replace(branch.state, turns=branch.state.turns - len(rows)))
+        plan = plans.plan_pick(context, before, rows)
+        return MergeResult(branch.state, branch.tip, None, tuple(plan.numbers), target.path, 0, plan)
+    plans.check_picks(context, branch, rows)
+    plan = plans.plan_pick(context, branch, rows)
+    names = "+".join(row.commit for row in rows)
 
-        def key(what: str) -> str:
-            return ids.merged_id("pick", at.branch.tip, names, what)
+    def graft(seam: Seam) -> list[NewTurn]:
+        return _grafted_turns(
+            store, seam, rows, lambda what: ids.merged_id("pick", branch.tip, names, what), branch.state
+        )
 
-        def graft(end: Seam) -> list[NewTurn]:
-            return _grafted_turns(store, end, rows, key, at.branch.state)
-
-        turns, numbers, path = _append_turns(world, at.branch, graft, _graft_origins(rows), rows, "pick")
-        head = refs.read(store.path, layout.head_ref(at.branch.name)) or ""
-        did = _Done("pick", picking.picks_summary(rows), frozenset(row.branch for row in rows))
-        _record_operation(world, at.branch.name, did, head, begun)
-        return MergeResult(store.state(head), head, None, numbers, path, _count_secrets(turns), found)
+    turns, path = _append_turns(context, branch, graft, _graft_origins(rows), rows, "pick")
+    head = _head_tip(store, branch.name)
+    picks = ", ".join(f"{layout.short_name(row.branch)}@{row.turn}" for row in rows)
+    _record_operation(context, target, "pick", picks, {row.branch for row in rows}, head)
+    return MergeResult(store.state(head), head, None, tuple(plan.numbers), path, _count_secrets(turns), plan)
 
 
 @contextmanager
-def _creation_in_progress(world: MergeContext, new: NewSession) -> Iterator[None]:
-    """Tells that the new session is being made; what a killed command began so goes before."""
-    interrupted.delete_unfinished(world.store, world.config, world.now)
-    with interrupted.creation_in_progress(world.store, new.id):
-        yield
-
-
-def _merge_into_new(
-    world: MergeContext,
-    ours: ResolvedTarget,
-    theirs: ResolvedTarget,
-    wish: MergeRequest,
-    new: NewSession,
-    first: MergePlan,
-) -> MergeResult:
-    """Both together in a new session, decided as it was before that was made."""
-    begun = _fork_first(world, ours, new)
-    with _locked_target(world, new.id) as at:
-        same = replace(wish, mode=first.mode)
-        found = plans.plan_merge(world.store, world.index, at.branch, theirs.branch, theirs.turn, same)
-        found = replace(found, decisions=first.decisions, pad=first.pad)
-        return _merge_into(world, at.branch, found, first.authored, wish, begun)
-
-
-def _fork_first(world: MergeContext, ours: ResolvedTarget, new: NewSession) -> FirstStep:
-    store, index = world.store, world.index
-    point = fork_point.fork_point(store, index, replace(ours, turn=None))
-    done = forks.fork_session(
-        store, ours.state, point, forks.ForkPlan(new.id, new.name, world.now, world.config, whole_pad=True)
-    )
-    index.sync()
-    first = [one for one in journal.read(store.beside) if any(move.new == done.commit for move in one.moves)]
-    return FirstStep(first[-1].id if first else "", done.transcript, first[-1].files if first else {})
-
-
-@contextmanager
-def _locked_target(world: MergeContext, session: str) -> Iterator[MergeTarget]:
-    """The session's branch, level with its file, while nobody else records it."""
-    store, index = world.store, world.index
-    with locks.session_lock(store.beside, session, _LOCK_WAIT) as held:
-        if not held:
-            raise StoreError(f"a recorder is writing {session[:8]}", "Try again.")
+def _locked_target(context: Context, ours: ResolvedTarget, new: NewSession | None) -> Iterator[_Target]:
+    """Yield ours, or a fork of it, level with its file, while no other process records it."""
+    store, index, session, fork = context.store, context.index, ours.session, None
+    with ExitStack() as stack:
+        if new is not None:
+            interrupted.delete_unfinished(store, context.homes, context.now())
+            stack.enter_context(interrupted.creation_in_progress(store, new.id))
+            point = fork_point.fork_point(context, replace(ours, turn=None))
+            plan = forks.ForkPlan(new.id, new.name, context.now(), context.homes, whole_pad=True)
+            fork, session = forks.fork_session(store, ours.state, point, plan), new.id
+        stack.enter_context(file_append.writable_session(store.paths, session))
         index.sync(session)
-        writing.prepare_file(store, index, _current_branch(index, session), world.config, world.privacy)
-        # Who is just purging is waited for before anything is appended; what is recorded lets go
-        store.repo.begin_write()
-        try:
-            branch = _current_branch(index, session)
-            note = append_intent.load_intent(store.beside, session)
-            if note is None or note.command != "pick" or not writing.is_only_intent(store, note, branch.tip):
-                yield MergeTarget(branch)
-                return
-            # A pick that was killed before it was written down: its turns are there.
-            origins = [origin for _, origin in note.brought.values()]
-            _record_operation(world, session, _Done("pick", ", ".join(origins), note.sources), branch.tip)
-            yield MergeTarget(branch, origins, Path(note.path) if paths.is_there(note.path) else None)
-        finally:
-            store.repo.release()
+        writing.prepare_file(context, _current_branch(index, session))
+        store.repo.begin_write()  # before anything is appended: it waits for a purge
+        stack.callback(store.repo.release)
+        branch = _current_branch(index, session)
+        intent = recorder_state.load_intent(store.paths, session)
+        target = _Target(branch, fork)
+        if intent is not None and intent.command == "pick" and file_append.is_only_intent(store, intent, branch.tip):
+            # A pick was killed before its operation was noted: its turns are there.
+            origins = [origin for _, origin in intent.brought.values()]
+            _record_operation(context, target, "pick", ", ".join(origins), intent.sources, branch.tip)
+            target = replace(target, picked=origins, path=Path(intent.path) if path_exists(intent.path) else None)
+        yield target
 
 
 def _current_branch(index: Index, session: str) -> Branch:
-    found = index.branch(session)
-    if found is None or found.archived:
+    branch = index.branch(session)
+    if branch is None or branch.archived:
         raise NotFoundError(f"{session} no longer exists", "`sessgit ls` lists all conversations.")
-    return found
+    return branch
 
 
 def _merge_into(
-    world: MergeContext,
-    branch: Branch,
-    found: MergePlan,
-    authored: Session,
-    wish: MergeRequest,
-    begun: FirstStep | None = None,
+    context: Context, target: _Target, plan: MergePlan, authored: Session, request: MergeRequest
 ) -> MergeResult:
-    """Appends what is brought back and makes the commit with two parents."""
-    store = world.store
-    turns, numbers, path = list[NewTurn](), tuple[int, ...](), None
-    if found.rows and found.standing == "open":
-        told = found.mode == "summary"
-        origins = [("turn", _turn_range(found))] if told else _graft_origins(found.rows)
-        turns, numbers, path = _append_turns(
-            world, branch, lambda at: _merge_turns(store, branch, found, wish, at, world.prices), origins,
-            () if told else found.rows, "merge",
-        )  # fmt: skip
-    head = _head_tip(store, branch.name)
-    state, commit = _merge_commit(store, branch, found, authored, head)
-    theirs = found.sides.theirs.name
-    _record_operation(
-        world,
-        branch.name,
-        _Done("merge", _merge_summary(found, layout.short_name(theirs)), frozenset({theirs})),
-        commit,
-        begun,
-    )
-    world.index.sync(branch.name)
-    return MergeResult(state, commit, found, numbers, path, _count_secrets(turns))
+    """Append what is merged and make the commit with two parents."""
+    store, branch = context.store, target.branch
+    turns, path = list[NewTurn](), None
+    if plan.rows and plan.standing == "open":
+        is_summary = plan.mode == "summary"
+        turns, path = _append_turns(
+            context,
+            branch,
+            lambda seam: _merge_turns(store, branch, plan, request, seam, context.prices),
+            [("turn", _turn_range(plan))] if is_summary else _graft_origins(plan.rows),
+            () if is_summary else plan.rows,
+            "merge",
+        )
+    state, commit = _merge_commit(store, branch, plan, authored, _head_tip(store, branch.name))
+    theirs = plan.sides.theirs.name
+    _record_operation(context, target, "merge", _merge_summary(plan, layout.short_name(theirs)), {theirs}, commit)
+    context.index.sync(branch.name)
+    first = branch.state.turns + 1
+    numbers = tuple(range(first, first + len(turns)))
+    return MergeResult(state, commit, plan, numbers, path, _count_secrets(turns))
 
 
 def _head_tip(store: Store, session: str) -> str:
@@ -307,94 +230,77 @@ def _head_tip(store: Store, session: str) -> str:
     return head
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
-    """What a command did, in words, and the branches that turns are brought from."""
-
-    command: str
-    summary: str
-    sources: Set[str]
-
-
 def _record_operation(
-    world: MergeContext, session: str, did: _Done, commit: str, begun: FirstStep | None = None
+    context: Context, target: _Target, command: str, summary_text: str, sources: Set[str], commit: str
 ) -> None:
-    """Writes down what was done since its first step, moves the head to the commit, and forgets what was noted.
+    """Note the operation since its first step, move the head to the commit, and delete the intent.
 
-    A note of turns from other branches than the sources is of a merge that was interrupted.
+    An intent of turns from other branches than the sources is of a merge that was interrupted.
     """
-    store = world.store
-    ref, note = layout.head_ref(session), append_intent.load_intent(store.beside, session)
+    store, session = context.store, target.branch.name
+    ref, intent = layout.head_ref(session), recorder_state.load_intent(store.paths, session)
     head = _head_tip(store, session)
     old: str | None = head
-    wrote = FileWrites()
-    before = interrupted.first_step(store, session, did.command, head)
-    if before is not None:  # the same was begun before, and written down when nobody went on with it
-        old, wrote = before.moves[0].old, before.wrote
-    if note is not None and note.sources <= did.sources and writing.is_only_intent(store, note, head):
-        piece = FileRange(note.offset, len(note.data), hashlib.sha256(note.data).hexdigest())
-        old, wrote = note.head, FileWrites(note.files, {note.path: piece})
-    if begun is not None:
-        whole = {str(begun.path): writing.bytes_hash(begun.path)} if begun.path else {}
-        old, wrote = None, FileWrites({**begun.files, **wrote.files, **whole})
-    moves, summary = [Move(ref, old, commit)], f"{session[:8]}: {did.summary}"
-    completes = begun.operation if begun else before.id if before else ""
+    wrote, completes = FileWrites(), ""
+    before = interrupted.first_step(store, session, command, head)
+    if before is not None:  # the same was begun before, and noted when no command completed it
+        old, wrote, completes = before.moves[0].old, before.wrote, before.id
+    if intent is not None and intent.sources <= sources and file_append.is_only_intent(store, intent, head):
+        old, wrote = intent.head, file_append.appended_range(intent)
+    if target.fork is not None:
+        path, operation = target.fork.transcript, target.fork.operation
+        whole = {str(path): writing.bytes_hash(path)} if path else {}
+        old, wrote, completes = None, FileWrites({**operation.files, **wrote.files, **whole}), operation.id
+    summary_line, moves = f"{session[:8]}: {summary_text}", [Move(ref, old, commit)]
     operations.perform_operation(
-        store, did.command, summary, moves, world.now, wrote=wrote, held={ref: head}, completes=completes
+        store, command, summary_line, moves, context.now(), wrote=wrote, held={ref: head}, completes=completes
     )
-    append_intent.delete_intent(store.beside, session)
+    recorder_state.delete_intent(store.paths, session)
 
 
 def _append_turns(
-    world: MergeContext, branch: Branch, make: Callable[[Seam], list[NewTurn]], origins: Sequence[tuple[str, str]],
+    context: Context, branch: Branch, make: Callable[[Seam], list[NewTurn]], origins: Sequence[tuple[str, str]],
     rows: Sequence[Row], command: str,
-) -> tuple[list[NewTurn], tuple[int, ...], Path | None]:  # fmt: skip
-    """Appends the turns that `make` gives, with what lay beside the turns `rows`.
-
-    Returns them, their numbers, and the file that got them, if it is there. `origins` are the event of each and where
-    it comes from.
-    """
-    store = world.store
-    with writing.session_file_end(store, branch, world.config) as at:
-        turns = make(writing.find_seam(store, at))
+) -> tuple[list[NewTurn], Path | None]:  # fmt: skip
+    """Append the turns that `make` returns, with the sidecar files of the turns `rows`; return them, and the file that
+    got them, None if the agent has deleted it. `origins` has the event and origin of each turn."""
+    store = context.store
+    with writing.session_file_end(context, branch) as end:
+        turns = make(writing.find_seam(store, end))
         files = [file for row in rows for file in sidecars.turn_sidecars(store, row.commit, [row.turn])]
-        beside = writing.write_sidecars(store, at, world.config, files)
-        brought = {turn.key: origin for turn, origin in zip(turns, origins, strict=True)}
-        batch = AppendBatch(turns, brought, beside, command)
-        writing.append_batch(store, world.index, at, batch, world.config, rules_from_settings(world.privacy.rules))
-        first = branch.state.turns + 1
-        return turns, tuple(range(first, first + len(turns))), at.path if at.is_there else None
+        by_prompt = {turn.key: origin for turn, origin in zip(turns, origins, strict=True)}
+        writing.append_turns(context, end, turns, by_prompt, files, command)
+        return turns, end.path if end.is_there else None
 
 
 def _graft_origins(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    return [("graft", picking.turn_address(row)) for row in rows]
+    return [("graft", turn_address(row)) for row in rows]
 
 
 def _merge_turns(
-    store: Store, branch: Branch, found: MergePlan, wish: MergeRequest, at: Seam, prices: Prices
+    store: Store, branch: Branch, plan: MergePlan, request: MergeRequest, seam: Seam, prices: Prices
 ) -> list[NewTurn]:
-    """The turns that the merge appends."""
-    if found.mode != "summary":
-        return _grafted_turns(store, at, found.rows, found.key, branch.state)
-    said = summary.summary_text(store, found.sides, found.rows, prices)
-    if wish.retell is not None:
-        said = wish.retell(said)
-    there = canonical.seconds(store.state(found.sides.tip).updated) or 0
-    at = replace(at, latest=max(at.latest, round(there * 1000)))
-    prompt = f"{summary.summary_heading(found.sides, found.rows)}\n\n{said}"
-    both = prompt, summary.summary_reply(found.rows)
-    return [agents.of(branch.state).grafting.told(at, found.key, both, store.state(branch.tip))]
+    """Return the turns that the merge appends."""
+    if plan.mode != "summary":
+        return _grafted_turns(store, seam, plan.rows, plan.key, branch.state)
+    text = summary.summary_text(store, plan.sides, plan.rows, prices)
+    if request.retell is not None:
+        text = request.retell(text)
+    updated = canonical.seconds(store.state(plan.sides.tip).updated) or 0
+    seam = replace(seam, latest=max(seam.latest, round(updated * 1000)))
+    texts = f"{summary.summary_heading(plan.sides, plan.rows)}\n\n{text}", summary.summary_reply(plan.rows)
+    return [agents.of(branch.state).writer.told(seam, plan.key, texts, store.state(branch.tip))]
 
 
 def _grafted_turns(
-    store: Store, at: Seam, rows: Sequence[Row], key: Callable[[str], str], state: Session
+    store: Store, seam: Seam, rows: Sequence[Row], key: Callable[[str], str], state: Session
 ) -> list[NewTurn]:
     bodies = [store.lines(row.commit, row.turn).body for row in rows]
-    return agents.of(state).grafting.grafted(at, bodies, key, state.agent_id)
+    return agents.of(state).writer.grafted(seam, bodies, key, state.agent_id)
 
 
-def _merge_commit(store: Store, branch: Branch, found: MergePlan, authored: Session, head: str) -> tuple[Session, str]:
-    """The commit with two parents, with what was decided about the states, and the state."""
+def _merge_commit(store: Store, branch: Branch, plan: MergePlan, authored: Session, head: str) -> tuple[Session, str]:
+    """Write the commit with two parents, with the decided state; return the state and the commit."""
     before, top = branch.state, store.state(head)
     state = replace(
         top,
@@ -406,28 +312,28 @@ def _merge_commit(store: Store, branch: Branch, found: MergePlan, authored: Sess
         state=before.state,
         ended=max(top.updated, before.ended) if before.ended else "",
     )
-    origin = _turn_range(found)
+    origin = _turn_range(plan)
     trailers = (("Session", branch.name), ("Event", "merge"), ("Origin", origin))
-    time = max(store.commit(head).time, store.commit(found.sides.tip).time)
-    message = Message(f"merge: {_merge_summary(found, found.sides.theirs.name)}", trailers)
-    return state, store.write_commit(head, found.pad.changes(store), state, message, [head, found.sides.tip], time)
+    time = max(store.commit(head).time, store.commit(plan.sides.tip).time)
+    message = Message(f"merge: {_merge_summary(plan, plan.sides.theirs.name)}", trailers)
+    return state, store.write_commit(head, plan.pad.changes(store), state, message, [head, plan.sides.tip], time)
 
 
-def _merge_summary(found: MergePlan, name: str) -> str:
+def _merge_summary(plan: MergePlan, name: str) -> str:
     """`a summary of 2 turns of e90c55aa`: what was brought back from a branch."""
-    what = f"{'a summary of ' if found.mode == 'summary' else ''}{humanize.format_count(len(found.rows), 'turn')}"
-    if not found.rows:
-        what = "what was said" if found.standing == "open" else "what was brought back"
+    what = f"{'a summary of ' if plan.mode == 'summary' else ''}{humanize.format_count(len(plan.rows), 'turn')}"
+    if not plan.rows:
+        what = "what was said" if plan.standing == "open" else "what was brought back"
     return f"{what} of {name}"
 
 
-def _turn_range(found: MergePlan) -> str:
+def _turn_range(plan: MergePlan) -> str:
     """The turns that were brought, as an address."""
-    numbers = [row.turn for row in found.rows]
+    numbers = [row.turn for row in plan.rows]
     if not numbers:
-        return found.sides.theirs.name
+        return plan.sides.theirs.name
     last = f"-{numbers[-1]}" if numbers[-1] != numbers[0] else ""
-    return f"{found.sides.theirs.name}@{numbers[0]}{last}"
+    return f"{plan.sides.theirs.name}@{numbers[0]}{last}"
 
 
 def _count_secrets(turns: Sequence[NewTurn]) -> int:

@@ -27,16 +27,16 @@ class MergedPad:
     decisions: list[Decision]
 
     def changes(self, store: Store) -> dict[str, tuple[str, bool] | None]:
-        """What changes in the tree."""
+        """Return the changes of the tree."""
         lists = {path: (store.repo.write_blob(data), False) if data else None for path, data in self.lists.items()}
         return {**self.taken, **lists}
 
 
-def merge_pads(store: Store, found: MergeSides, choice: Choice) -> MergedPad:
+def merge_pads(store: Store, sides: MergeSides, choice: Choice) -> MergedPad:
     """Lists with the lines of both, ours first, but for those that one side took away since they parted; a file of
     another kind is theirs where only they changed it. What only theirs keeps comes along."""
-    base, ours, theirs = (_pad_files(store, commit) for commit in (found.base, found.ours.tip, found.tip))
-    began = [_pad_files(store, commit) for commit in _base_commits(store, found)]
+    base, ours, theirs = (_pad_files(store, commit) for commit in (sides.base, sides.ours.tip, sides.tip))
+    began = [_pad_files(store, commit) for commit in _base_commits(store, sides)]
     lists, taken, decisions = dict[str, bytes](), dict[str, tuple[str, bool]](), list[Decision]()
     for name in sorted({*theirs, *ours}):
         path, mine, entry = f"{layout.PAD}/{name}", ours.get(name), theirs.get(name)
@@ -58,13 +58,13 @@ def merge_pads(store: Store, found: MergeSides, choice: Choice) -> MergedPad:
             decisions.append(Decision(path, "ours"))
         else:
             decisions.append(Decision(path, "conflict"))
-    return MergedPad(lists, taken | session_files.missing_files(store, found.ours.tip, found.tip), decisions)
+    return MergedPad(lists, taken | session_files.missing_files(store, sides.ours.tip, sides.tip), decisions)
 
 
-def new_lines(store: Store, found: MergeSides) -> dict[str, list[str]]:
+def new_lines(store: Store, sides: MergeSides) -> dict[str, list[str]]:
     """What theirs' lists have that ours lack, by the list's name: of entries their words."""
-    ours, out = _pad_files(store, found.ours.tip), dict[str, list[str]]()
-    for name, entry in sorted(_pad_files(store, found.tip).items()):
+    ours, out = _pad_files(store, sides.ours.tip), dict[str, list[str]]()
+    for name, entry in sorted(_pad_files(store, sides.tip).items()):
         called, known = name.removesuffix(_LIST_SUFFIX), set(_pad_lines(store, ours.get(name)))
         lines = [_entry_words(called, line) for line in _pad_lines(store, entry) if line not in known]
         if name.endswith(_LIST_SUFFIX) and any(lines):
@@ -84,15 +84,15 @@ def _entry_summary(entry: Entry) -> str:
         return ""
     value = "" if entry.value is None else f"{entry.value:g}"
     words = ": ".join(part for part in (entry.form or value, entry.text.replace("\n", "\n  ")) if part)
-    done = f": {entry.answer}" if entry.answer else ""
-    return f"- {words}{f' (resolved{done})' if entry.resolved else ''}"
+    answer = f": {entry.answer}" if entry.answer else ""
+    return f"- {words}{f' (resolved{answer})' if entry.resolved else ''}"
 
 
-def _base_commits(store: Store, found: MergeSides) -> tuple[str, str]:
+def _base_commits(store: Store, sides: MergeSides) -> tuple[str, str]:
     """The commits with whose pads the sides began; none where they have no common history, only common turns."""
-    if not found.base or not found.related:
+    if not sides.base or not sides.related:
         return "", ""
-    return base_commit(store, found.ours.tip, found.base), base_commit(store, found.tip, found.base)
+    return base_commit(store, sides.ours.tip, sides.base), base_commit(store, sides.tip, sides.base)
 
 
 def _pad_files(store: Store, commit: str) -> dict[str, tuple[str, bool]]:

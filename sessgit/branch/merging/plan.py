@@ -12,13 +12,15 @@ from sessgit.branch.merging import sides as parted
 from sessgit.branch.merging.pads import MergedPad
 from sessgit.branch.merging.sides import MergeSides
 from sessgit.errors import ConflictError, NotFoundError, UsageError
+from sessgit.history.resolve import ResolvedTarget
+from sessgit.history.shared_turns import is_same_turn
 from sessgit.history.views import turn_gists
 from sessgit.model import canonical, humanize, ids, merge_decisions, unified_state
 from sessgit.model.conversation.session import Session
 from sessgit.model.merge_decisions import Choice, Decision, Mode
 from sessgit.store import layout
-from sessgit.store.index import Index
-from sessgit.store.sqlite.rows import Branch, Row
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Index, Row
 from sessgit.store.store import Store
 
 _LONGEST_VALUE = 60
@@ -30,8 +32,8 @@ turns already and lacks its commit."""
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """What a person asks for: no mode means a summary, or forward where ours has not gone on; `turns` are those of
-    theirs to pick, by number; `retell` makes another text of the summary."""
+    """What the user asks for. No mode means a summary, or forward if ours has no new turns; `turns` are the numbers of
+    theirs' turns to pick; `retell` returns another text for the summary."""
 
     mode: Mode | None = None
     turns: tuple[int, ...] = ()
@@ -41,7 +43,7 @@ class MergeRequest:
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """The decisions of a merge, and the turns of theirs that it brings back."""
+    """The decisions of a merge, and the turns of theirs that it appends."""
 
     sides: MergeSides
     standing: MergeState
@@ -52,7 +54,7 @@ class MergePlan:
 
     @property
     def conflicts(self) -> list[Decision]:
-        """What nobody has decided yet."""
+        """The decisions that are left to the user."""
         return [decision for decision in self.decisions if decision.conflict]
 
     @property
@@ -66,22 +68,22 @@ class MergePlan:
         return merge_decisions.resolve_state(self.sides.ours.state, [d for d in self.decisions if not d.conflict])
 
     def key(self, what: str) -> str:
-        """The uuid of something that this merge brings."""
+        """Return the uuid of a line that this merge appends."""
         return ids.merged_id(self.mode, self.sides.ours.tip, self.sides.tip, what)
 
     def as_json(self) -> dict[str, Any]:
-        found = self.sides
+        sides = self.sides
         return {
-            "base": found.base or None,
-            "ours": found.ours.tip,
-            "theirs": found.tip,
+            "base": sides.base or None,
+            "ours": sides.ours.tip,
+            "theirs": sides.tip,
             "decisions": [decision.as_json() for decision in self.decisions],
         }
 
 
 @dataclass(frozen=True, slots=True)
 class PickPlan:
-    """Single turns that are brought behind the last one of ours, and what is decided about them."""
+    """Single turns to append to ours, and the decisions about them."""
 
     ours: Branch
     rows: tuple[Row, ...]
@@ -89,7 +91,7 @@ class PickPlan:
 
     @property
     def numbers(self) -> list[int]:
-        """Those that the turns get."""
+        """The numbers that the turns get."""
         first = self.ours.state.turns + 1
         return list(range(first, first + len(self.rows)))
 
@@ -97,48 +99,85 @@ class PickPlan:
         return {"ours": self.ours.tip, "decisions": [decision.as_json() for decision in self.decisions]}
 
 
-def plan_pick(store: Store, index: Index, ours: Branch, rows: Sequence[Row]) -> PickPlan:
-    """What picking these turns decides."""
+def picked_turn(index: Index, one: ResolvedTarget) -> Row:
+    """Return the turn at an address; raises UsageError if it names no whole turn, NotFoundError if there is none."""
+    name, short = one.branch.name, layout.short_name(one.branch.name)
+    if one.turn is None or one.turn == 0 or one.cell:
+        raise UsageError(f"{short} does not name a turn", f"Name one: {short}@{one.turn or one.state.turns}.")
+    row = index.turn(name, one.turn)
+    if row is None:
+        raise NotFoundError(f"{name} has no turn {one.turn} in the store", "`sessgit restore --verify` checks it.")
+    return row
+
+
+def check_picks(context: Context, ours: Branch, rows: Sequence[Row]) -> None:
+    """Raise UsageError if a turn is named twice or is in ours already."""
+    turns = context.index.turns(ours.name)
+    brought, held = {row.trailer("Origin") for row in turns}, {row.prompt: row for row in turns}
+    seen = dict[str, Row]()
+    for row in rows:
+        if row.prompt in seen and is_same_turn(context.store, seen[row.prompt], row):
+            raise UsageError(
+                f"turn {row.turn} of {layout.short_name(row.branch)} is named twice", "Name each turn once."
+            )
+        if turn_address(row) in brought or (row.prompt in held and is_same_turn(context.store, held[row.prompt], row)):
+            own, name = layout.short_name(ours.name), layout.short_name(row.branch)
+            hint = f"`sessgit diff {own} {name}` shows what is not."
+            if row.branch == ours.name:
+                hint = (
+                    f"Name another conversation with `--into`, or continue from that turn: `sessgit fork "
+                    f"{name} --at {row.turn}`"
+                )
+            raise UsageError(f"turn {row.turn} of {name} is already in {own}", hint)
+        seen[row.prompt] = row
+
+
+def turn_address(row: Row) -> str:
+    """The address of a turn, whole."""
+    return f"{row.branch}@{row.turn}"
+
+
+def plan_pick(context: Context, ours: Branch, rows: Sequence[Row]) -> PickPlan:
+    """Return what picking these turns decides."""
     brought = Decision("turns", "bring", value=[f"{row.branch}@{row.turn}" for row in rows])
-    named = [path for row in rows for path in turn_gists(store, index, _branch_of(index, row), [row])[0].files]
+    named = [path for row in rows for path in turn_gists(context, _branch_of(context.index, row), [row])[0].files]
     files = [Decision("files", "unite", [], list(dict.fromkeys(named)), list(dict.fromkeys(named)))] if named else []
     return PickPlan(ours, tuple(rows), (brought, *files))
 
 
-def plan_merge(
-    store: Store, index: Index, ours: Branch, theirs: Branch, turn: int | None, wish: MergeRequest
-) -> MergePlan:
-    """Decides a merge of theirs, up to a turn if one is given, into ours.
+def plan_merge(context: Context, ours: Branch, theirs: Branch, turn: int | None, request: MergeRequest) -> MergePlan:
+    """Decide a merge of theirs, up to a turn if one is given, into ours.
 
-    Raises UsageError where turns that are to be picked cannot be, ConflictError where there would be too many labels.
+    Raises UsageError if turns cannot be picked, ConflictError if there would be too many labels.
     """
-    found = parted.merge_sides(store, index, ours, theirs, turn)
-    mode: Mode = wish.mode or ("forward" if found.forward else "summary")
+    store = context.store
+    sides = parted.merge_sides(context, ours, theirs, turn)
+    mode: Mode = request.mode or ("forward" if sides.forward else "summary")
     rows: tuple[Row, ...] = (
-        () if found.merged else _picked_rows(found, wish.turns) if mode == "pick" else _rows_to_bring(found, mode)
+        () if sides.merged else _picked_rows(sides, request.turns) if mode == "pick" else _rows_to_bring(sides, mode)
     )
-    standing = _merge_state(store, found, mode, rows)
-    if standing == "nothing" and _has_authored_changes(store, found):
+    standing = _merge_state(store, sides, mode, rows)
+    if standing == "nothing" and _has_authored_changes(store, sides):
         standing = "open"
     if standing in ("merged", "nothing"):
-        return MergePlan(found, standing, mode, (), (), MergedPad({}, {}, []))
-    pad = pads.merge_pads(store, found, wish.choice)
-    said = merge_decisions.decide_all(parted.base_states(store, found), ours.state, theirs.state, wish.choice)
-    _check_labels(said)
-    _check_memory(ours.state, theirs.state, said)
-    brought = Decision("turns", "bring", len(found.own), len(found.new), [f"{theirs.name}@{row.turn}" for row in rows])
-    files = _file_decisions(store, index, found, rows)
-    return MergePlan(found, standing, mode, rows, (brought, *files, *said, *pad.decisions), pad)
+        return MergePlan(sides, standing, mode, (), (), MergedPad({}, {}, []))
+    pad = pads.merge_pads(store, sides, request.choice)
+    authored = merge_decisions.decide_all(parted.base_states(store, sides), ours.state, theirs.state, request.choice)
+    _check_labels(authored)
+    _check_memory(ours.state, theirs.state, authored)
+    brought = Decision("turns", "bring", len(sides.own), len(sides.new), [f"{theirs.name}@{row.turn}" for row in rows])
+    files = _file_decisions(context, sides, rows)
+    return MergePlan(sides, standing, mode, rows, (brought, *files, *authored, *pad.decisions), pad)
 
 
-def check_conflicts(found: MergePlan) -> None:
-    """Raises ConflictError, with what to say, where both sides changed the same."""
-    if not found.conflicts:
+def check_conflicts(plan: MergePlan) -> None:
+    """Raise ConflictError if both sides changed the same."""
+    if not plan.conflicts:
         return
     lines = [
-        f"{shown_path(d.path)}: ours {shown_value(d.ours)}, theirs {shown_value(d.theirs)}" for d in found.conflicts
+        f"{shown_path(d.path)}: ours {shown_value(d.ours)}, theirs {shown_value(d.theirs)}" for d in plan.conflicts
     ]
-    settable = next((d.path for d in found.conflicts if d.path in merge_decisions.SCALARS), "")
+    settable = next((d.path for d in plan.conflicts if d.path in merge_decisions.SCALARS), "")
     hint = "Use `--ours` or `--theirs` for all of them" + (
         f", or `--set {settable}=VALUE` for one." if settable else "."
     )
@@ -163,65 +202,65 @@ def _branch_of(index: Index, row: Row) -> Branch:
     return branch
 
 
-def _rows_to_bring(found: MergeSides, mode: Mode) -> tuple[Row, ...]:
+def _rows_to_bring(sides: MergeSides, mode: Mode) -> tuple[Row, ...]:
     """All turns that ours lacks; a summary also tells of one that both have and theirs has more of."""
-    return (*([found.grown] if mode == "summary" and found.grown else ()), *found.new)
+    return (*([sides.grown] if mode == "summary" and sides.grown else ()), *sides.new)
 
 
-def _picked_rows(found: MergeSides, wanted: Sequence[int]) -> tuple[Row, ...]:
-    by_number = {row.turn: row for row in found.new}
-    if set(wanted) <= set(found.brought):
+def _picked_rows(sides: MergeSides, numbers: Sequence[int]) -> tuple[Row, ...]:
+    by_number = {row.turn: row for row in sides.new}
+    if set(numbers) <= set(sides.brought):
         return ()
-    name, last = layout.short_name(found.theirs.name), found.theirs.state.turns
-    for number in wanted:
+    name, last = layout.short_name(sides.theirs.name), sides.theirs.state.turns
+    for number in numbers:
         if not 1 <= number <= last:
             raise NotFoundError(
                 f"{name} has no turn {number}; it has {humanize.format_count(last, 'turn')}",
                 f"`sessgit log {name}` lists them.",
             )
         if number not in by_number:
-            ours = layout.short_name(found.ours.name)
+            ours = layout.short_name(sides.ours.name)
             hint = f"`sessgit diff {ours} {name}` shows what is not."
             raise UsageError(f"turn {number} of {name} is already in {ours}", hint)
-    return tuple(by_number[number] for number in sorted(set(wanted)))
+    return tuple(by_number[number] for number in sorted(set(numbers)))
 
 
-def _merge_state(store: Store, found: MergeSides, mode: Mode, rows: Sequence[Row]) -> MergeState:
-    if found.merged:
+def _merge_state(store: Store, sides: MergeSides, mode: Mode, rows: Sequence[Row]) -> MergeState:
+    if sides.merged:
         return "merged"
-    if mode == "summary" and rows and _has_summary(store, found):
+    if mode == "summary" and rows and _has_summary(store, sides):
         return "unfinished"
     if rows:
         return "open"
-    return "unfinished" if found.brought and (mode == "pick" or not found.new) else "nothing"
+    return "unfinished" if sides.brought and (mode == "pick" or not sides.new) else "nothing"
 
 
-def _has_authored_changes(store: Store, found: MergeSides) -> bool:
-    """Whether people said something of theirs, or put something on its pad, that ours has not."""
-    ours = found.ours.state
-    said = merge_decisions.decide_all(parted.base_states(store, found), ours, found.theirs.state, Choice())
+def _has_authored_changes(store: Store, sides: MergeSides) -> bool:
+    """Return whether theirs has authored state, or something on its pad, that ours lacks."""
+    ours = sides.ours.state
+    authored = merge_decisions.decide_all(parted.base_states(store, sides), ours, sides.theirs.state, Choice())
     return (
-        any(decision.conflict or decision.path == unified_state.MEMORY for decision in said)
-        or merge_decisions.resolve_state(ours, said) != ours
-        or bool(pads.merge_pads(store, found, Choice()).decisions)
+        any(decision.conflict or decision.path == unified_state.MEMORY for decision in authored)
+        or merge_decisions.resolve_state(ours, authored) != ours
+        or bool(pads.merge_pads(store, sides, Choice()).decisions)
     )
 
 
-def _has_summary(store: Store, found: MergeSides) -> bool:
+def _has_summary(store: Store, sides: MergeSides) -> bool:
     """Whether a summary of this very merge is a turn of ours: its prompt is named after the commits it was made for."""
     after = ""
-    for commit in store.repo.first_parents(found.ours.tip):
-        if after and after == ids.merged_id("summary", commit.id, found.tip, "prompt"):
+    for commit, message in store.history(sides.ours.tip):
+        if after and after == ids.merged_id("summary", commit, sides.tip, "prompt"):
             return True
-        after = store.message(commit.id).get("Prompt") or after
+        after = message.get("Prompt") or after
     return False
 
 
-def _file_decisions(store: Store, index: Index, found: MergeSides, rows: Sequence[Row]) -> list[Decision]:
+def _file_decisions(context: Context, sides: MergeSides, rows: Sequence[Row]) -> list[Decision]:
     """The files that each side worked on since they parted, and those of both."""
     mine, theirs = (
-        list(dict.fromkeys(path for gist in turn_gists(store, index, branch, chosen) for path in gist.files))
-        for branch, chosen in ((found.ours, found.own), (found.theirs, rows))
+        list(dict.fromkeys(path for gist in turn_gists(context, branch, chosen) for path in gist.files))
+        for branch, chosen in ((sides.ours, sides.own), (sides.theirs, rows))
     )
     if not mine and not theirs:
         return []

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from sessgit import agents
 from sessgit.errors import ConflictError, UsageError
-from sessgit.history import merge_base
+from sessgit.history import shared_turns
 from sessgit.history.resolve import ResolvedTarget
-from sessgit.history.same_lines import is_same_turn
+from sessgit.history.shared_turns import is_same_turn
 from sessgit.model.conversation.session import Session
 from sessgit.model.merge_decisions import Base
 from sessgit.store import layout
-from sessgit.store.index import Index
-from sessgit.store.sqlite.rows import Branch, Row
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
 
 
@@ -25,7 +25,7 @@ class MergeSides:
 
     `new` are theirs' turns since then that ours lacks, `own` those of ours that theirs lacks; `grown` is a turn that
     both have and of which theirs has more. `merged` says that theirs is part of ours' history already; `brought` are
-    the numbers of theirs' turns since they parted that stand in ours.
+    the numbers of theirs' turns since they parted that ours has.
     """
 
     ours: Branch
@@ -89,18 +89,21 @@ def check_ours(ours: ResolvedTarget) -> None:
         raise UsageError(f"{name[:8]} has no turns to continue from", "Name another conversation with `--into`.")
 
 
-def merge_sides(store: Store, index: Index, ours: Branch, theirs: Branch, turn: int | None = None) -> MergeSides:
+def merge_sides(context: Context, ours: Branch, theirs: Branch, turn: int | None = None) -> MergeSides:
     """The sides, theirs up to a turn if one is given."""
-    mine, rows = index.turns(ours.name), index.turns(theirs.name, last=turn)
+    store = context.store
+    mine, rows = context.index.turns(ours.name), context.index.turns(theirs.name, last=turn)
     tip = theirs.tip if turn is None else rows[-1].commit
     pairs = _TurnPairs(store, mine, rows)
     our_history, their_history = _ancestors(store, ours.tip), _ancestors(store, tip)
-    base = merge_base.newest_commit(store, _common_ancestors(our_history, their_history))
+    base = shared_turns.newest_commit(store, _common_ancestors(our_history, their_history))
     known = _count_reached(rows, our_history)
     new = [row for row in rows[known:] if _brought_from(row) != ours.name]
     lacking = [row for row in new if pairs.mine(row) is None]
     own = [row for row in mine[_count_reached(mine, their_history) :] if pairs.theirs(row) is None]
-    grown = next((row for row in new if (held := pairs.mine(row)) and _has_more(store, tip, row, ours.tip, held)), None)
+    grown = next(
+        (row for row in new if (own_row := pairs.mine(row)) and _has_more(store, tip, row, ours.tip, own_row)), None
+    )
     shared = known
     while shared < min(len(rows), len(mine)) and pairs.mine(rows[shared]) is mine[shared] and rows[shared] is not grown:
         shared += 1
@@ -120,28 +123,28 @@ class _TurnPairs:
 
     def mine(self, row: Row) -> Row | None:
         """Our turn that is this one of theirs, or None."""
-        found = self._mine.get(row.prompt)
-        return found if found is not None and self._is_one(found, row) else None
+        mine = self._mine.get(row.prompt)
+        return mine if mine is not None and self._is_one(mine, row) else None
 
     def theirs(self, row: Row) -> Row | None:
         """Their turn that is this one of ours, or None."""
-        found = self._theirs.get(row.prompt)
-        return found if found is not None and self._is_one(row, found) else None
+        theirs = self._theirs.get(row.prompt)
+        return theirs if theirs is not None and self._is_one(row, theirs) else None
 
     def _is_one(self, mine: Row, theirs: Row) -> bool:
-        is_brought = mine.message.get("Origin") == f"{theirs.branch}@{theirs.turn}"  # maybe with other uuids in it
+        is_brought = mine.trailer("Origin") == f"{theirs.branch}@{theirs.turn}"  # maybe with other uuids in it
         return is_brought or is_same_turn(self._store, mine, theirs)
 
 
 def _ancestors(store: Store, tip: str) -> dict[str, tuple[str, ...]]:
     """Every commit that a commit leads to, itself too, with its parents: asked once for all that is asked of it."""
-    found, waiting = dict[str, tuple[str, ...]](), [tip]
+    parents, waiting = dict[str, tuple[str, ...]](), [tip]
     while waiting:
         commit = waiting.pop()
-        if commit not in found:
-            found[commit] = store.repo.commit(commit).parents
-            waiting += found[commit]
-    return found
+        if commit not in parents:
+            parents[commit] = store.repo.commit(commit).parents
+            waiting += parents[commit]
+    return parents
 
 
 def _common_ancestors(ours: Mapping[str, Sequence[str]], theirs: Mapping[str, Sequence[str]]) -> Set[str]:
@@ -150,9 +153,9 @@ def _common_ancestors(ours: Mapping[str, Sequence[str]], theirs: Mapping[str, Se
     return both - {parent for commit in both for parent in ours[commit]}
 
 
-def base_states(store: Store, found: MergeSides) -> Base:
+def base_states(store: Store, sides: MergeSides) -> Base:
     """The states that the sides began with when they parted."""
-    return Base(*(base_state(store, tip, found.base) for tip in (found.ours.tip, found.tip)))
+    return Base(*(base_state(store, tip, sides.base) for tip in (sides.ours.tip, sides.tip)))
 
 
 def base_state(store: Store, tip: str, base: str) -> Session:
@@ -164,10 +167,10 @@ def base_state(store: Store, tip: str, base: str) -> Session:
 def base_commit(store: Store, tip: str, base: str) -> str:
     """The commit that a side began with: the base; of a session that left another one there, its own first one."""
     first, session = "", store.state(tip).id
-    for commit in store.repo.first_parents(tip):
-        if commit.id == base or store.message(commit.id).get("Session") != session:
+    for commit, message in store.history(tip):
+        if commit == base or message.get("Session") != session:
             break
-        first = commit.id
+        first = commit
     is_fork = bool(first) and store.message(first).get("Event") == "fork"
     return first if is_fork and (not base or store.repo.is_ancestor(base, first)) else base
 
@@ -179,7 +182,7 @@ def _count_reached(rows: list[Row], history: Collection[str]) -> int:
 
 def _brought_from(row: Row) -> str:
     """The branch from which a merge brought the turn, or ``""``."""
-    return row.message.get("Origin").partition("@")[0]
+    return row.trailer("Origin").partition("@")[0]
 
 
 def _has_more(store: Store, tip: str, row: Row, ours: str, mine: Row) -> bool:
@@ -188,7 +191,6 @@ def _has_more(store: Store, tip: str, row: Row, ours: str, mine: Row) -> bool:
         return False
     agent = agents.of_turn(store, mine)
     theirs, own = (
-        agent.grafting.complete(agent.lines.parsed(store.lines(*at).body))
-        for at in ((tip, row.turn), (ours, mine.turn))
+        agent.writer.complete(agent.parsed(store.lines(*at).body)) for at in ((tip, row.turn), (ours, mine.turn))
     )
     return len(theirs) > len(own)

@@ -18,31 +18,31 @@ from sessgit.history.views import Prices, read_turn
 from sessgit.model import canonical, humanize, prices
 from sessgit.model.conversation.turn import Tokens, Turn, add_by_model
 from sessgit.store import layout
-from sessgit.store.sqlite.rows import Row
+from sessgit.store.index import Row
 from sessgit.store.store import Store
 
 _LONGEST_OUTPUT = 4 << 20
 
 
-def summary_heading(found: MergeSides, rows: Sequence[Row]) -> str:
+def summary_heading(sides: MergeSides, rows: Sequence[Row]) -> str:
     """The first line of what is brought back, by which people find it in the log."""
-    state = found.theirs.state
-    since = f" since turn {found.shared}" if found.shared else ""
+    state = sides.theirs.state
+    since = f" since turn {sides.shared}" if sides.shared else ""
     called = canonical.one_line(session_title(state), 100)
     turns = humanize.format_count(len(rows), "turn")
-    return f"Brought back from {layout.short_name(found.theirs.name)}, “{called}”: {turns}{since}"
+    return f"Brought back from {layout.short_name(sides.theirs.name)}, “{called}”: {turns}{since}"
 
 
-def summary_text(store: Store, found: MergeSides, rows: Sequence[Row], known: Prices) -> str:
+def summary_text(store: Store, sides: MergeSides, rows: Sequence[Row], known: Prices) -> str:
     """What theirs found in these turns: what was asked and answered, the files, the scratchpad, what it used, at these
     prices."""
-    turns = [read_turn(store, found.tip, row).told for row in rows]
-    parts = [_summary_intro(found)]
+    turns = [read_turn(store, sides.tip, row) for row in rows]
+    parts = [_summary_intro(sides)]
     for row, turn in zip(rows, turns, strict=True):
         parts.append(f"Turn {row.turn}. Asked:\n{_quote(turn.prompt.strip() or '(no text)')}")
         parts.append(f"Answered:\n{turn.answer.strip() or '(no answer)'}")
     parts += _file_lists(turns)
-    parts += ["\n".join([f"Scratchpad, {name}:", *lines]) for name, lines in pads.new_lines(store, found).items()]
+    parts += ["\n".join([f"Scratchpad, {name}:", *lines]) for name, lines in pads.new_lines(store, sides).items()]
     parts.append(_usage_line(turns, known))
     return "\n\n".join(parts)
 
@@ -63,12 +63,12 @@ def run_retell_command(command: str, given: str, cwd: str, env: Mapping[str, str
     if code:
         how = f"exited with code {code}" if code > 0 else f"was killed by {_signal_name(-code)}"
         raise SessgitError(f"“{command}” {how}", "Nothing was changed.")
-    said = data.decode("utf-8", "replace").strip()
-    if not said:
+    text = data.decode("utf-8", "replace").strip()
+    if not text:
         raise SessgitError(
             f"“{command}” printed nothing", "Nothing was changed. The command gets the text on standard input."
         )
-    return said
+    return text
 
 
 def _run_command(command: str, given: bytes, cwd: str, env: Mapping[str, str]) -> tuple[int, bytes]:
@@ -79,13 +79,13 @@ def _run_command(command: str, given: bytes, cwd: str, env: Mapping[str, str]) -
         with subprocess.Popen(command, shell=True, stdin=source, stdout=subprocess.PIPE, cwd=cwd, env=env) as running:
             assert running.stdout is not None
             try:
-                said = running.stdout.read(_LONGEST_OUTPUT + 1)
+                text = running.stdout.read(_LONGEST_OUTPUT + 1)
             except BaseException:
                 running.kill()
                 raise
-            if len(said) > _LONGEST_OUTPUT:
+            if len(text) > _LONGEST_OUTPUT:
                 running.kill()
-        return running.returncode, said
+        return running.returncode, text
 
 
 def _signal_name(number: int) -> str:
@@ -101,11 +101,11 @@ def summary_reply(rows: Sequence[Row]) -> str:
     return f"Understood. I know what was found there in {turns}, and will continue from here."
 
 
-def _summary_intro(found: MergeSides) -> str:
-    if not found.shared:
+def _summary_intro(sides: MergeSides) -> str:
+    if not sides.shared:
         return "It is another conversation and shares no turn with this one."
-    turns = "turn" if found.shared == 1 else humanize.format_count(found.shared, "turn")
-    if layout.is_other_version(found.theirs.name):
+    turns = "turn" if sides.shared == 1 else humanize.format_count(sides.shared, "turn")
+    if layout.is_other_version(sides.theirs.name):
         return f"It is another version of this conversation: both have the first {turns}, then continued separately."
     return f"It shares its first {turns} with this conversation, then continued separately."
 
@@ -126,5 +126,5 @@ def _usage_line(turns: Sequence[Turn], known: Prices) -> str:
     return f"It used {tokens} tokens{f', {cost}' if cost else ''}."
 
 
-def _quote(said: str) -> str:
-    return "\n".join(f"> {line}".rstrip() for line in said.split("\n"))
+def _quote(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))

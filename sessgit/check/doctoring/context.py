@@ -1,44 +1,37 @@
-"""What a check-up is given, and what it finds: each finding with what may mend it."""
+"""What the checks of `doctor` look at."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit.model.finding import Finding
-from sessgit.record.privacy import Privacy
+from sessgit.model.config import Privacy
+from sessgit.model.homes import Homes
+from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
 
-Cure = Callable[[], str]
-"""Mends something, loses nothing, and says what it did; raises SessgitError where it cannot."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ailment:
-    """A finding, and what mends it where that is safe."""
-
-    finding: Finding
-    cure: Cure | None = None
-
 
 @dataclass(frozen=True)
-class Patient:
-    """The store and the client's folder, whether they are there or not; `index` is None where there is no store or it
-    cannot be opened. `env` is what git is given, `python` the interpreter that runs this."""
+class DoctorContext:
+    """The store and the client's folder, which may not exist. `index` is None without a store, or if the store cannot
+    be opened for the reason `error`. `env` is the environment for git, `python` the interpreter that runs this."""
 
     store: Path
-    config: Path
+    homes: Homes
     home: Path
     privacy: Privacy
     index: Index | None
     env: Mapping[str, str]
     python: str
     now: float
-    why: str = ""
-    """Why the store cannot be opened."""
-    beside: StorePaths = field(init=False)
+    error: str = ""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "beside", StorePaths(self.store))
+    @property
+    def paths(self) -> StorePaths:
+        return StorePaths(self.store)
+
+    def of_store(self, index: Index) -> Context:
+        """Return what an operation on the store works on."""
+        return Context(index, self.homes, self.privacy, self.env, lambda: self.now)

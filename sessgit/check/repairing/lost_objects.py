@@ -1,188 +1,239 @@
-"""Objects that a store lacks, looked for where they can be had again: in what the client's file gives when it is
-recorded once more, and on remotes.
+"""Objects that a store lost, restored from broken packs, from transcripts that are recorded again, and from remotes.
 
-An object is named after its content. So whatever has that name is the one that was lost, wherever it comes from.
+An object is named after its content, so an object with the right name is the lost one, wherever it is found.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.errors import SessgitError
+from sessgit.check import verify
+from sessgit.check.repairing import broken_packs
+from sessgit.errors import SessgitError, StoreError
 from sessgit.history.client_files import transcript_place
 from sessgit.model import ids
 from sessgit.model.conversation.session import Session
-from sessgit.record import fork_detection as copies
-from sessgit.record.bulk import families
-from sessgit.record.bulk.families import ImportFailure, TranscriptFile
-from sessgit.record.context import RecordContext
+from sessgit.model.finding import Finding
+from sessgit.record import fork_detection, import_files
+from sessgit.record.import_files import ImportFailure, TranscriptFile
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules
+from sessgit.record.source import rules_from_settings
+from sessgit.store import locks, maintenance, object_scan, pack_repair, recorder_state, refs, remotes, tempdirs
 from sessgit.store import store as stores
-from sessgit.store.damage import objects
-from sessgit.store.files import paths, tempdirs
+from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.recorder import cursor as cursors
-from sessgit.store.remote.remotes import Connection
+from sessgit.store.object_scan import GitObject
+from sessgit.store.private_files import path_exists
+from sessgit.store.remotes import Connection
 from sessgit.store.store import Store
 
-_DEEPEST = 100
+_WAIT = 30.0
+_MOST_ROUNDS = 8
+_MOST_FORKS = 100
+
+_Fill = Callable[[Path], None]
+"""Makes a repository at a path that may have the lost objects."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where objects were found, in words, and their content by id; none where it could not be reached or read."""
+@dataclass
+class Search:
+    """The number of objects restored from each source, those found nowhere, the sources that could not be reached, and
+    the findings about the session afterwards."""
 
-    name: str
-    found: Mapping[str, tuple[str, bytes]]
-
-
-def look(
-    world: RecordContext,
-    states: Sequence[Session],
-    lost: Collection[str],
-    links: Sequence[Connection],
-    copy: Path | None = None,
-) -> Iterator[Place]:
-    """Where objects that are lost can be had, with all that these lead to and the store lacks as well: first the files
-    of these sessions, of which `copy` may be the last one's, then the remotes."""
-    left = set(lost)
-    for name, fill in [*_local(world, states, copy), *_remote(states, links)]:
-        if not left:
-            return
-        with tempdirs.make_folder("repair-", world.store.beside.state) as folder:
-            scratch = folder / "store"
-            found: dict[str, tuple[str, bytes]] = {}
-            is_read = False
-            with suppress(SessgitError):  # what cannot be reached or read: the next one
-                fill(scratch)
-                is_read = True
-                there = objects.reachable_objects(scratch, left)
-                wanted = [oid for oid in there if oid in left or world.store.repo.read_problem(oid)]
-                found = dict(objects.read_all(scratch, wanted))
-        if found or not is_read:
-            left -= found.keys()
-            yield Place(name, found)
+    restored: Counter[str] = field(default_factory=Counter)
+    lost: set[str] = field(default_factory=set)
+    unreachable: list[str] = field(default_factory=list)
+    findings: tuple[Finding, ...] = ()
 
 
-def put(store: Store, found: Mapping[str, tuple[str, bytes]]) -> None:
-    """Puts objects in their places; what lay there damaged is kept aside, under `state/damaged/`."""
-    aside = store.beside.state / "damaged"
-    for oid, (kind, data) in found.items():
-        objects.write_loose_object(store.path, oid, kind, data, aside)
+def restore_objects(
+    context: Context, session: str, links: Sequence[Connection] = (), copy: Path | None = None, *, dry_run: bool = False
+) -> Search:
+    """Search for the lost objects of a session, and write what is found to the store. Restored objects may refer to
+    other lost ones, so the search is repeated. `links` are remotes to search, `copy` is another file of the session.
+    Raises StoreError if packs may not be read, since their objects may not be lost."""
+    search, store = Search(), context.store
+    for _ in range(_MOST_ROUNDS):
+        search.findings = verify.verify_session(store, session).findings
+        search.lost = {oid for one in search.findings for oid in one.objects} | _unreadable_tips(store, session)
+        search.unreachable, count = [], search.restored.total()
+        if not search.lost:
+            break
+        if closed := pack_repair.unreadable_packs(store.path):
+            what = f"no permission to read {closed[0]}, whose contents may be intact"
+            raise StoreError(what, "`sessgit doctor` shows how to make it readable.")
+        if not dry_run:
+            search.restored.update(broken_packs.mend_packs(store))
+            search.lost = {oid for oid in search.lost if store.repo.read_problem(oid)}
+        _search_sources(context, _sources(context, session, links, copy), search, dry_run=dry_run)
+        if dry_run or search.restored.total() == count:
+            break
+        _pack(store)
+        store.repo.refresh_packs()
+    return search
 
 
-def file_of(world: RecordContext, state: Session) -> Path | None:
-    """The file that a session was recorded from: where the client has it by the session's state or by its name, or
+def _pack(store: Store) -> None:
+    """Pack what was restored, so that git no longer reads damaged copies in packs."""
+    store.repo.release()
+    with suppress(SessgitError), locks.maintenance_lock(store.paths, _WAIT) as lock:
+        if lock:
+            maintenance.pack_store(store.path, lock, full=True)
+
+
+def find_transcript(context: Context, state: Session) -> Path | None:
+    """Return the file that a session was recorded from: where its state or its id says that the client has it, or
     where it was read last."""
-    said = transcript_place(world.config, state, world.store.beside)
-    if said is not None and paths.is_there(said):
-        return said
-    every = agents.of(state).home.transcripts(world.config)
-    named = next((path for path in every if ids.session_id(path.stem) == state.id), None)
-    known = cursors.load_cursor(world.store.beside, state.id)
-    return named or (_plain(known.path) if known else None)
-
-
-def _plain(said: str) -> Path | None:
-    """The path where a file lies there, and no link."""
-    path = Path(said)
-    try:
+    place = transcript_place(context.homes, state, context.store.paths)
+    if place is not None and path_exists(place):
+        return place
+    named = next((file.path for file in agents.transcripts(context.homes) if file.session == state.id), None)
+    cursor = recorder_state.load_cursor(context.store.paths, state.id)
+    if named or not cursor:
+        return named
+    path = Path(cursor.path)
+    with suppress(OSError, ValueError):
         return path if path.is_absolute() and path.is_file() and not path.is_symlink() else None
-    except (OSError, ValueError):
-        return None
+    return None
 
 
-_Fill = tuple[str, Callable[[Path], None]]
+def known_commits(context: Context, branch: str) -> list[str]:
+    """Return the commits of a branch's turns that the cursor and the index know, the latest first."""
+    cursor = recorder_state.load_cursor(context.store.paths, branch.partition(".")[0])
+    rows = reversed(context.index.turns(branch))
+    return [*([cursor.commit] if cursor else ()), *(commit for row in rows for commit in reversed(row.commits))]
 
 
-def _local(world: RecordContext, states: Sequence[Session], copy: Path | None) -> Iterator[_Fill]:
-    """The files of sessions, and of those that begin as they do: what they share is told apart by all of them."""
-    own: dict[str, tuple[TranscriptFile, Session]] = {}
-    for state in states:
-        path = copy if copy is not None and state is states[-1] else file_of(world, state)
-        if path is not None:
-            own[state.id] = _file(path, state), state
-    roots = {file.root for file, _ in own.values()} - {""}
-    for path in sorted(world.store.beside.state.glob("*.json")) if roots else ():
-        if path.stem in own or not ids.is_branch(path.stem):
+def _unreadable_tips(store: Store, session: str) -> set[str]:
+    tips = refs.branches(store.path, session).items()
+    return {tip for branch, (tip, _) in tips if ids.is_branch(branch) and store.repo.read_problem(tip)}
+
+
+def _search_sources(context: Context, sources: Iterator[tuple[str, _Fill]], search: Search, *, dry_run: bool) -> None:
+    store = context.store
+    for name, fill in sources:
+        if not search.lost:
+            return
+        objects, is_reachable = list[GitObject](), False
+        with tempdirs.make_folder("repair-", store.paths.state) as folder:
+            scratch = folder / "store"
+            with suppress(SessgitError):
+                fill(scratch)
+                is_reachable = True
+                reachable = object_scan.reachable_objects(scratch, search.lost)
+                missing = [oid for oid in reachable if oid in search.lost or store.repo.read_problem(oid)]
+                objects = list(object_scan.intact_objects(scratch, missing))
+        if not objects:
+            search.unreachable += [] if is_reachable else [name]
             continue
-        state = Session(path.stem, path.stem, rules=states[-1].rules)
-        place = file_of(world, state)
-        if place is not None and (file := _file(place, state)).root in roots:
-            own[path.stem] = file, state
-    if not own:
-        return
-    is_copied = copy is not None
-    outside = [file for file, _ in own.values() if not file.path.is_relative_to(world.config)]
-    name = "the file that was given" if is_copied else "the file that it was imported from"
-    name = name if outside else "the client's file"
-    yield name, _recorded(world, list(own.values()))
-    folders = {file.path: file.path.parents[2] for file in outside if file.path.parent.parent.name == "projects"}
-    if folders:
-        beside = [
-            (TranscriptFile(file.path, file.agent_id, file.size, file.root, folders.get(file.path)), state)
-            for file, state in own.values()
-        ]
-        yield name, _recorded(world, beside)
+        search.restored[name] += len(objects)
+        search.lost -= {one.id for one in objects}
+        if not dry_run:
+            broken_packs.write_objects(store, objects)
 
 
-def _file(path: Path, state: Session) -> TranscriptFile:
+# Sources
+
+
+def _sources(
+    context: Context, session: str, links: Sequence[Connection], copy: Path | None
+) -> Iterator[tuple[str, _Fill]]:
+    """Yield the sources in the order in which they are searched: files, then remotes."""
+    states = _ancestors(context, session)
+    files = dict(_files(context, states, copy))
+    if files:
+        outside = [file for file in files if not context.homes.hold(file.path)]
+        name = "the client's file"
+        if outside:
+            name = "the file that was given" if copy is not None else "the file that it was imported from"
+        yield name, _recorder(context, files)
+        if any(file.path.parent.parent.name == "projects" for file in outside):
+            yield name, _recorder(context, {_with_folder(file, outside): state for file, state in files.items()})
+    for link in links:
+        names = [state.id for state in states]
+        yield f"the remote {link.remote.name}", _fetcher(link, names)
+
+
+def _fetcher(link: Connection, sessions: Sequence[str]) -> _Fill:
+    return lambda scratch: remotes.fetch_branches(scratch, link, sessions)
+
+
+def _with_folder(file: TranscriptFile, outside: Collection[TranscriptFile]) -> TranscriptFile:
+    """Return the file with the client folder that it lies in, if that is another one than the user's."""
+    is_other = file in outside and file.path.parent.parent.name == "projects"
+    return TranscriptFile(file.path, file.agent_id, file.size, file.root, file.path.parents[2] if is_other else None)
+
+
+def _ancestors(context: Context, session: str) -> list[Session]:
+    """Return the states of the sessions whose turns this one has, the first one first and its own last; for an
+    unreadable one, a state with its id alone."""
+    store, states = context.store, dict[str, Session]()
+    tips = [tip for tip, _ in refs.branches(store.path, session).values()]
+    for commit in known_commits(context, session):
+        if not store.repo.read_problem(commit):
+            tips.append(commit)
+            break
+    for tip in tips:
+        with suppress(SessgitError):
+            chain = [store.state(tip)]
+            while (origin := chain[-1].origin) is not None and len(chain) < _MOST_FORKS:
+                try:
+                    chain.append(store.state(origin.commit))
+                except SessgitError:
+                    chain.append(Session(origin.session, origin.session, rules=chain[0].rules))
+            states.update((state.id, state) for state in reversed(chain))
+    own = states.pop(session, None) or Session(session, session)
+    return [*states.values(), own]
+
+
+def _files(context: Context, states: Sequence[Session], copy: Path | None) -> Iterator[tuple[TranscriptFile, Session]]:
+    """Yield the files of sessions, and of those that begin with the same prompt: the turns that they share can only be
+    told from all of them."""
+    roots = set[str]()
+    for state in states:
+        path = copy if copy is not None and state is states[-1] else find_transcript(context, state)
+        if path is not None:
+            file = _transcript(path, state)
+            roots.add(file.root)
+            yield file, state
+    known = {state.id for state in states}
+    for path in sorted(context.store.paths.state.glob("*.json")) if roots - {""} else ():
+        if path.stem not in known and ids.is_branch(path.stem):
+            state = Session(path.stem, path.stem, rules=states[-1].rules)
+            place = find_transcript(context, state)
+            if place is not None and (file := _transcript(place, state)).root in roots - {""}:
+                yield file, state
+
+
+def _transcript(path: Path, state: Session) -> TranscriptFile:
     root = ""
     with suppress(SessgitError, OSError):
-        root = copies.first_prompt(path)
+        root = fork_detection.first_prompt(path)
     is_named = state.agent_id == state.id and ids.session_id(path.stem) == state.id
     return TranscriptFile(path, path.stem if is_named else state.agent_id, 0, root)
 
 
-def _recorded(world: RecordContext, files: Sequence[tuple[TranscriptFile, Session]]) -> Callable[[Path], None]:
-    """Records files into a store that is made, as an import does: parents come before their forks."""
+def _recorder(context: Context, files: dict[TranscriptFile, Session]) -> _Fill:
+    """Record files into a scratch store, as an import does: parents before their forks."""
 
     def fill(scratch: Path) -> None:
         stores.create_store(scratch)
-        made = Store(scratch)
+        store, failures = Store(scratch), list[ImportFailure]()
         for name in ("key", "forbidden"):
             with suppress(OSError):
-                shutil.copyfile(getattr(world.store.beside, name), getattr(made.beside, name))
-        states = dict(files)
-        failures: list[ImportFailure] = []
-        with closing(Index(scratch, lambda: made)) as index:
-            for members in families.group_by_prompt(list(states)):
-                for file in families.sort_parents_first(members, failures):
-                    redact = bool(states[file].rules.get("redact", world.rules.redact))
+                shutil.copyfile(getattr(context.store.paths, name), getattr(store.paths, name))
+        rules = rules_from_settings(context.privacy.rules)
+        with closing(Index(scratch, lambda: store)) as index:
+            for members in import_files.group_by_prompt(list(files)):
+                for file in import_files.sort_parents_first(members, failures):
+                    redact = bool(files[file].rules.get("redact", rules.redact))
                     with suppress(SessgitError):
-                        record(made, index, file.source(world.config, ()), RecordRules(world.rules.granularity, redact))
+                        record(Context(index), file.source(context.homes, ()), replace(rules, redact=redact))
 
     return fill
-
-
-def _remote(states: Sequence[Session], links: Sequence[Connection]) -> list[_Fill]:
-    def filling(link: Connection) -> Callable[[Path], None]:
-        return lambda scratch: objects.fetch(scratch, link, [state.id for state in states])
-
-    return [(f"the remote {link.remote.name}", filling(link)) for link in links]
-
-
-def family(store: Store, session: str, tips: Collection[str]) -> list[Session]:
-    """The states of the sessions whose turns this one has, the first one first and this one last. Of one that cannot be
-    read it is only its id."""
-    found: dict[str, Session] = {}
-    for tip in tips:
-        try:
-            state = store.state(tip)
-        except SessgitError:
-            continue
-        chain = [state]
-        while (origin := chain[-1].origin) is not None and len(chain) < _DEEPEST:
-            try:
-                chain.append(store.state(origin.commit))
-            except SessgitError:
-                chain.append(Session(origin.session, origin.session, rules=state.rules))
-        found.update((one.id, one) for one in reversed(chain))
-    own = found.pop(session, None) or Session(session, session)
-    return [*found.values(), own]

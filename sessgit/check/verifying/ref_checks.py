@@ -1,200 +1,232 @@
-"""What stands around the sessions: refs and tags, and the files beside the repository that hold more than can be made
-anew."""
+"""What sessions share: refs, tags, packs, and the files next to the repository that cannot be computed again."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from sessgit.branch import lost_refs
-from sessgit.check.verifying import forms, sidecar_state
+from sessgit.check import store_checks
 from sessgit.errors import SessgitError, StoreError
-from sessgit.model import canonical, humanize, ids
+from sessgit.model import canonical, ids
 from sessgit.model.address import check_tag
 from sessgit.model.conversation.message import EVENTS
-from sessgit.model.finding import Finding
-from sessgit.store import journal, layout, object_verify, refs
-from sessgit.store.damage import packed_refs, packs
+from sessgit.model.finding import Finding, Severity
+from sessgit.model.humanize import quote_for_shell
+from sessgit.store import journal, layout, objects, recorder_state, refs
+from sessgit.store.backend import AUTHOR
+from sessgit.store.objects import Commit
 from sessgit.store.store import Store
 
-_KEPT = re.compile(r"[0-9a-f]{8}-[1-9][0-9]{0,9}")
-_MOST = 20
-_FIX = "sessgit doctor --fix"
-_TOLD = {"index": "its index is missing or damaged", "cut": "it is truncated", "lost": "only its index is there"}
+_KEPT_NAME = re.compile(r"[0-9a-f]{8}-[1-9][0-9]{0,9}")
+_OID = re.compile("[0-9a-f]{40}")
 
 
-def check(store: Store) -> Iterator[Finding]:
-    """What is wrong with the refs as a whole, and with what lies beside the repository."""
-    held = refs.read_all(store.path)
-    known = dict[str, set[str]]()
-    yield from _packs(store.path)
-    yield from _broken(store.path)
-    with suppress(StoreError):  # of a journal that cannot be read it is told below
-        yield from lost_refs.lost_ref_findings(store)
-        known = {one.id: {move.old for move in one.moves if move.old} for one in journal.read(store.beside)}
-    heads = {
-        name.removeprefix(space) for space in (layout.HEADS, layout.ARCHIVE) for name in held if name.startswith(space)
-    }
-    for ref, oid in sorted(held.items()):
-        yield from _ref(store, ref, oid, heads, known)
-        live = held.get(ref.replace(layout.ARCHIVE, layout.HEADS, 1), oid) if ref.startswith(layout.ARCHIVE) else oid
-        if live != oid:
-            yield Finding("note", "ref", ref, "a live branch has another last commit, which takes precedence")
-    yield from _names(store, held)
-    yield from sidecar_state.check(store)
+def check(store: Store) -> list[Finding]:
+    """Return the findings about what sessions share."""
+    return _StoreCheck(store).run()
 
 
-def tips(store: Store) -> dict[str, dict[str, str]]:
-    """By session the commits of it that are kept or tagged, by their refs. One that cannot be read is left out: of a
-    ref that leads nowhere `check` tells."""
-    found: dict[str, dict[str, str]] = {}
-    held = {**refs.read_all(store.path, layout.KEEP), **refs.read_all(store.path, layout.TAGS)}
-    for ref, oid in sorted(held.items()):
-        try:
+def is_signed(store: Store, commit: Commit) -> bool:
+    """Return whether author and committer of a commit are sessgit, both with its time in UTC."""
+    name, address = AUTHOR
+    return store.repo.signatures(commit.id) == [f"{name} <{address}> {commit.time} +0000".encode()] * 2
+
+
+def kept_tips(store: Store) -> dict[str, dict[str, str]]:
+    """Return by session its readable commits that undo or a tag keeps, by their refs."""
+    tips: dict[str, dict[str, str]] = {}
+    kept = {**refs.read_all(store.path, layout.KEEP), **refs.read_all(store.path, layout.TAGS)}
+    for ref, oid in sorted(kept.items()):
+        with suppress(SessgitError):
             commit = store.repo.peel(oid)
-            session = store.message(commit).get("Session") if commit else ""
-        except SessgitError:
-            continue
-        if commit and session:
-            found.setdefault(session, {})[ref] = commit
-    return found
+            if commit and (session := store.message(commit).get("Session")):
+                tips.setdefault(session, {})[ref] = commit
+    return tips
 
 
-def _ref(store: Store, ref: str, oid: str, heads: Collection[str], known: Mapping[str, set[str]]) -> Iterator[Finding]:
-    if ref.startswith((layout.HEADS, layout.ARCHIVE)):
-        name = ref.removeprefix(layout.HEADS).removeprefix(layout.ARCHIVE)
+class _StoreCheck:
+    def __init__(self, store: Store) -> None:
+        self.store, self.path, self.paths = store, store.path, store.paths
+        self.refs = refs.read_all(store.path)
+        branches = (ref for ref in self.refs if ref.startswith((layout.HEADS, layout.ARCHIVE)))
+        self.branches = {_branch_name(ref) for ref in branches}
+        self.moved: dict[str, set[str]] = {}
+        """By operation the tips that it removed from refs."""
+        self.findings: list[Finding] = []
+
+    def _add(self, severity: Severity, kind: str, where: str, what: str, hint: str = "", *oids: str) -> None:
+        self.findings.append(Finding(severity, kind, where, what, hint, oids))
+
+    def run(self) -> list[Finding]:
+        self.findings += store_checks.check_packs(self.path, None)
+        self.findings += store_checks.check_refs(self.store, None)
+        with suppress(StoreError):  # an unreadable journal is a finding of its own
+            operations = journal.read(self.paths)
+            self.moved = {one.id: {move.old for move in one.moves if move.old} for one in operations}
+        spaces = {
+            layout.HEADS: self._check_branch, layout.ARCHIVE: self._check_branch, layout.TAGS: self._check_tag,
+            layout.DELETED: self._check_tombstone, layout.KEEP: self._check_kept, layout.REMOTES: self._check_remote,
+        }  # fmt: skip
+        for ref, oid in sorted(self.refs.items()):
+            checks = [check for space, check in spaces.items() if ref.startswith(space)]
+            for check in checks:
+                check(ref, oid)
+            if not checks:
+                self._add("note", "ref", ref, "unknown ref; it is ignored")
+        self._check_names()
+        self.findings += store_checks.check_repository(self.paths)
+        self.findings += store_checks.check_settings(self.paths)
+        self._check_journal()
+        self._check_state_files()
+        self.findings += store_checks.check_purges(self.paths)
+        self._check_purged_commits()
+        return self.findings
+
+    # Refs
+
+    def _check_branch(self, ref: str, oid: str) -> None:
+        name = _branch_name(ref)
         if not ids.is_branch(name):
-            yield Finding("wrong", "ref", ref, "not a valid name for a branch of a session")
-        elif layout.session_of(name) not in heads:
-            yield Finding(
-                "wrong",
-                "ref",
-                ref,
-                "a side branch whose session has no head",
-                f"sessgit repair {humanize.quote_for_shell(layout.session_of(name))}",
-            )
-    elif ref.startswith(layout.TAGS):
-        yield from _tag(store, ref, oid)
-    elif ref.startswith(layout.DELETED):
-        yield from _tombstone(store, ref, oid)
-    elif ref.startswith(layout.KEEP):
-        yield from _keep(store, ref, oid, known)
-    elif ref.startswith(layout.REMOTES):
-        yield from _remote(store, ref, oid)
-    else:
-        yield Finding("note", "ref", ref, "unknown ref; it is ignored")
+            self._add("wrong", "ref", ref, "not a valid name for a branch of a session")
+        elif layout.session_of(name) not in self.branches:
+            hint = f"sessgit repair {quote_for_shell(layout.session_of(name))}"
+            self._add("wrong", "ref", ref, "a side branch whose session has no head", hint)
+        if ref.startswith(layout.ARCHIVE) and self.refs.get(layout.head_ref(name), oid) != oid:
+            self._add("note", "ref", ref, "a live branch has another last commit, which takes precedence")
 
+    def _check_kept(self, ref: str, oid: str) -> None:
+        name = ref.removeprefix(layout.KEEP)
+        operation = name.partition("-")[0]
+        if not _KEPT_NAME.fullmatch(name):
+            self._add("wrong", "ref", ref, "not a valid name for a kept tip")
+        elif self.store.repo.read_problem(oid):
+            self._add("damage", "object", ref, f"its undo data is missing: object {oid}", "", oid)
+        elif operation not in self.moved:
+            self._add("note", "ref", ref, "it keeps a tip for an operation that the journal does not have")
+        elif not any(self._keeps(oid, old) for old in self.moved[operation]):
+            self._add("note", "ref", ref, "it keeps a tip that its operation did not remove")
 
-def _keep(store: Store, ref: str, oid: str, known: Mapping[str, set[str]]) -> Iterator[Finding]:
-    name = ref.removeprefix(layout.KEEP)
-    if not _KEPT.fullmatch(name):
-        yield Finding("wrong", "ref", ref, "not a valid name for a kept tip")
-    elif store.repo.read_problem(oid):
-        yield Finding("damage", "object", ref, f"its undo data is missing: object {oid}", "", (oid,))
-    elif name.partition("-")[0] not in known:
-        yield Finding("note", "ref", ref, "it keeps a tip for an operation that the journal does not have")
-    elif not any(_is_kept(store, oid, old) for old in known[name.partition("-")[0]]):
-        yield Finding("note", "ref", ref, "it keeps a tip that its operation did not remove")
+    def _keeps(self, oid: str, old: str) -> bool:
+        """Return whether a commit is the old tip of a ref, or what a repair could keep of it."""
+        repo = self.store.repo
+        return oid == old or bool(repo.read_problem(old)) or repo.is_ancestor(oid, old)
 
+    def _check_remote(self, ref: str, oid: str) -> None:
+        if layout.split_ref(ref)[0] not in layout.REF_SPACES:
+            self._add("note", "ref", ref, "it belongs to no remote")
+        elif self.store.repo.read_problem(oid):
+            folder, name = quote_for_shell(str(self.path)), quote_for_shell(ref)
+            hint = f"`git -C {folder} update-ref -d {name}`, then `sessgit pull`"
+            self._add("damage", "object", ref, f"an object of a remote is missing here: object {oid}", hint, oid)
 
-def _is_kept(store: Store, oid: str, old: str) -> bool:
-    """Whether a commit is what a ref held, or what a repair could leave of it."""
-    return oid == old or bool(store.repo.read_problem(old)) or store.repo.is_ancestor(oid, old)
-
-
-def _remote(store: Store, ref: str, oid: str) -> Iterator[Finding]:
-    if layout.split_ref(ref)[0] not in layout.REF_SPACES:
-        yield Finding("note", "ref", ref, "it belongs to no remote")
-    elif store.repo.read_problem(oid):
-        folder, name = humanize.quote_for_shell(str(store.path)), humanize.quote_for_shell(ref)
-        mend = f"`git -C {folder} update-ref -d {name}`, then `sessgit pull`"
-        yield Finding("damage", "object", ref, f"an object of a remote is missing here: object {oid}", mend, (oid,))
-
-
-def _tag(store: Store, ref: str, oid: str) -> Iterator[Finding]:
-    name = ref.removeprefix(layout.TAGS)
-    try:
-        check_tag(name)
-    except SessgitError:
-        yield Finding(
-            "wrong",
-            "tag",
-            ref,
-            "an address cannot name this tag",
-            f"sessgit tag --delete {humanize.quote_for_shell(name)}",
-        )
-    commit = store.repo.peel(oid)
-    if commit is None:
-        yield Finding(
-            "damage",
-            "tag",
-            ref,
-            f"it does not point to a commit: object {oid}",
-            "It is restored with its conversation: `sessgit doctor --fix`. "
-            f"To give it up: `sessgit tag --delete {humanize.quote_for_shell(name)}`",
-            (oid,),
-        )
-        return
-    try:
-        message = store.message(commit)
-        is_one = bool(message.get("Session")) and message.get("Event") in EVENTS
-    except SessgitError:
-        is_one = False
-    if not is_one:
-        yield Finding("wrong", "tag", ref, "it points to a commit of no session")
-
-
-def _tombstone(store: Store, ref: str, oid: str) -> Iterator[Finding]:
-    try:
-        commit, message = store.commit(oid), store.message(oid)
-    except SessgitError:
-        yield Finding("damage", "object", ref, f"the tombstone is missing: object {oid}", "", (oid,))
-        return
-    tips = message.all("Tip")
-    is_one = not commit.parents and commit.tree == object_verify.EMPTY_TREE and message.subject == "deleted"
-    if not is_one or message.get("Session") != ref.removeprefix(layout.DELETED):
-        yield Finding("wrong", "ref", ref, "it is not a tombstone of that session")
-    elif not tips or any(not re.fullmatch("[0-9a-f]{40}", tip) for tip in tips) or not forms.is_signed(store, commit):
-        yield Finding("wrong", "ref", ref, "its tombstone is not in the standard form")
-
-
-def _names(store: Store, held: Mapping[str, str]) -> Iterator[Finding]:
-    """Names are unique in a project; two machines may each have given one."""
-    found = dict[tuple[str, str], list[str]]()
-    for ref, oid in sorted(held.items()):
-        session = ref.removeprefix(layout.HEADS).removeprefix(layout.ARCHIVE)
-        if not ref.startswith((layout.HEADS, layout.ARCHIVE)) or layout.is_side_branch(session):
-            continue
+    def _check_tag(self, ref: str, oid: str) -> None:
+        name = ref.removeprefix(layout.TAGS)
+        delete, commit = f"sessgit tag --delete {quote_for_shell(name)}", self.store.repo.peel(oid)
         try:
-            state = store.state(oid)
+            check_tag(name)
         except SessgitError:
-            continue  # told of the session
-        if state.name:
-            found.setdefault((state.project, state.name), []).append(session)
-    for (_, name), sessions in found.items():
-        for session in sorted(set(sessions))[1:]:
-            what = f"another conversation of its project is also named {canonical.one_line(name, 60)}"
-            yield Finding("note", "name", session, what, f"sessgit rename {humanize.quote_for_shell(session)} NAME")
+            self._add("wrong", "tag", ref, "an address cannot name this tag", delete)
+        if commit is None:
+            hint = f"It is restored with its conversation: `{store_checks.FIX}`. To give it up: `{delete}`"
+            self._add("damage", "tag", ref, f"it does not point to a commit: object {oid}", hint, oid)
+            return
+        with suppress(SessgitError):
+            message = self.store.message(commit)
+            if message.get("Session") and message.get("Event") in EVENTS:
+                return
+        self._add("wrong", "tag", ref, "it points to a commit of no session")
+
+    def _check_tombstone(self, ref: str, oid: str) -> None:
+        try:
+            commit, message = self.store.commit(oid), self.store.message(oid)
+        except SessgitError:
+            self._add("damage", "object", ref, f"the tombstone is missing: object {oid}", "", oid)
+            return
+        tips, session = message.all("Tip"), ref.removeprefix(layout.DELETED)
+        is_empty = not commit.parents and commit.tree == objects.EMPTY_TREE
+        if not is_empty or message.subject != "deleted" or message.get("Session") != session:
+            self._add("wrong", "ref", ref, "it is not a tombstone of that session")
+        elif not tips or not all(map(_OID.fullmatch, tips)) or not is_signed(self.store, commit):
+            self._add("wrong", "ref", ref, "its tombstone is not in the standard form")
+
+    def _check_names(self) -> None:
+        """Report names that several conversations of a project have: two machines may have given one each."""
+        owners = dict[tuple[str, str], list[str]]()
+        for ref, oid in sorted(self.refs.items()):
+            if not ref.startswith((layout.HEADS, layout.ARCHIVE)) or layout.is_side_branch(_branch_name(ref)):
+                continue
+            with suppress(SessgitError):  # reported with its session
+                state = self.store.state(oid)
+                if state.name:
+                    owners.setdefault((state.project, state.name), []).append(_branch_name(ref))
+        for (_, name), sessions in owners.items():
+            for session in sorted(set(sessions))[1:]:
+                what = f"another conversation of its project is also named {canonical.one_line(name, 60)}"
+                self._add("note", "name", session, what, f"sessgit rename {quote_for_shell(session)} NAME")
+
+    # Files next to the repository
+
+    def _check_journal(self) -> None:
+        name = self.paths.journal.name
+        try:
+            journal.read(self.paths)
+        except SessgitError as error:
+            self._add("damage", "operations", name, str(error), "Move it away: a new one is created.")
+        parsed = [journal.parse_line(line) for line in store_checks.read(self.paths.journal).split(b"\n") if line]
+        operations = [one for one in parsed if one is not None]
+        if count := len(parsed) - len(operations):
+            lines = "a line" if count == 1 else f"{count} lines"
+            self._add("note", "operations", name, f"{lines} cannot be read, so those operations cannot be undone")
+        counts = Counter(one.id for one in operations)
+        if any(count > 1 or not re.fullmatch("[0-9a-f]{8}", one) for one, count in counts.items()):
+            what = "operations have no id, or the same id: undo may revert the wrong one"
+            self._add("wrong", "operations", name, what)
+        moved = (oid for one in operations for move in one.moves for oid in (move.old, move.new) if oid is not None)
+        if not all(map(_OID.fullmatch, moved)):
+            what = "an operation moved a ref from or to an object that is not a commit"
+            self._add("wrong", "operations", name, what)
+
+    def _check_state_files(self) -> None:
+        """Report unreadable cursors, notes and agreements; commands work without them."""
+        for path in sorted(self.paths.state.glob("*.json")):
+            place, session = f"state/{path.name}", path.stem
+            if re.fullmatch("remote-[0-9a-f]{16}", session):
+                if not _is_version_1(path):
+                    what = "it cannot be read: the next push or pull compares everything"
+                    self._add("note", "agreement", place, what)
+            elif ids.is_branch(session) and recorder_state.load_cursor(self.paths, session) is None:
+                what = "it cannot be read: the transcript is read from the start again"
+                self._add("note", "cursor", place, what)
+        for path in sorted(self.paths.state.glob("*.append")):
+            if recorder_state.load_intent(self.paths, path.stem) is None:
+                what = "it cannot be read: an interrupted merge cannot be completed"
+                self._add("note", "appending", f"state/{path.name}", what)
+        if self.paths.latest.exists() and not _is_version_1(self.paths.latest):
+            self._add("note", "latest", self.paths.latest.name, "it cannot be read: the next turn rewrites it")
+
+    def _check_purged_commits(self) -> None:
+        """Report commits that a purge removed and that are back."""
+        paths = self.paths
+        lines = store_checks.read(paths.rewritten).decode("ascii", "replace").splitlines()
+        pairs = [re.fullmatch("([0-9a-f]{40}) ([0-9a-f]{40})", line) for line in lines]
+        if not all(pairs):
+            what = "a line is not a pair of commits: purged values may return from a remote"
+            self._add("wrong", "purge", f"state/{paths.rewritten.name}", what)
+        if back := [pair[1] for pair in pairs if pair and self.store.repo.has(pair[1])]:
+            what = f"{len(back)} of the commits that a purge removed {'is' if len(back) == 1 else 'are'} back"
+            self._add("wrong", "purge", back[0], what, "`sessgit gc --prune` removes unreachable objects.")
 
 
-def _packs(store: Path) -> Iterator[Finding]:
-    """Packs that git cannot use: what is in them seems to be missing."""
-    for path in packs.unreadable_packs(store):
-        where, mend = path.relative_to(store).as_posix(), f"chmod u+rX {humanize.quote_for_shell(str(path))}"
-        yield Finding(
-            "damage", "permissions", where, "no permission to read it, so its contents seem to be missing", mend
-        )
-    for broken in packs.broken_packs(store):
-        if broken.fault != "closed":
-            where = broken.path.relative_to(store).as_posix()
-            yield Finding("damage", "pack", where, f"git cannot use it: {_TOLD[broken.fault]}", _FIX)
+def _branch_name(ref: str) -> str:
+    return ref.removeprefix(layout.HEADS).removeprefix(layout.ARCHIVE)
 
 
-def _broken(store: Path) -> Iterator[Finding]:
-    """Loose refs that hold no object's id: git stumbles over them."""
-    for ref in packed_refs.refs_without_id(store):
-        yield Finding("damage", "ref", ref, "the ref has no object id", _FIX)
-    for number in packed_refs.invalid_lines(store)[:_MOST]:
-        yield Finding("damage", "ref", "packed-refs", f"line {number} is not a ref", _FIX)
+def _is_version_1(path: Path) -> bool:
+    try:
+        document = json.loads(store_checks.read(path))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and document.get("version") == 1

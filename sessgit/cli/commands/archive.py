@@ -1,54 +1,47 @@
-"""`sessgit archive`, `sessgit unarchive`: conversations hidden, and shown again."""
+"""`sessgit archive`, `unarchive`, `delete`: conversations hidden, shown again and deleted."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Literal
 
-import typer
-
-from sessgit.cli import frame, text
-from sessgit.cli.arguments import options
+from sessgit.branch import archive as archives
+from sessgit.branch import delete as deletes
+from sessgit.branch import edit
+from sessgit.branch.archive import ArchiveResult, OldSessions
+from sessgit.branch.delete import DeletionPlan
+from sessgit.cli import frame, render, session_argument, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
-
-if TYPE_CHECKING:
-    from sessgit.branch.archive import ArchiveResult, OldSessions
+from sessgit.cli.options import ADDRESSES, DRY_RUN, YES, option, parse_time
+from sessgit.cli.pages import ls as page
+from sessgit.errors import UsageError
+from sessgit.history import ls
 
 _LISTED = 20
-"""So many are listed where they were not named one by one, unless they are only to be shown."""
+"""The most conversations that are listed if they were not named one by one."""
+_OLD = "--older-than"
 
 
-@frame.command("archive", needs="conversations")
-def archive(  # noqa: PLR0913, PLR0917 - the options of the command
+@frame.command(
+    "archive",
+    needs="conversations",
+    excludes={_OLD: "ADDRESS"},
+    requires={"--label": _OLD, "--state": _OLD, "--all": _OLD, "--project": _OLD},
+)
+def archive(
     here: Invocation,
-    addresses: options.Addresses = None,
-    older_than: Annotated[
-        str,
-        typer.Option(
-            "--older-than",
-            metavar="WHEN",
-            help="Archive those last used before: 30d, 12w, 2026-03-01.",
-            show_default=False,
-        ),
-    ] = "",
-    label: Annotated[
-        list[str] | None, typer.Option("--label", metavar="LABEL", help="With --older-than: only with this label.")
-    ] = None,
-    state: Annotated[
-        Literal["active", "ended", "interrupted"] | None,
-        typer.Option("--state", help="With --older-than: only in this state.", show_default=False),
-    ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="With --older-than: all projects, with headless and empty ones.")
-    ] = False,
-    project: Annotated[
-        Path | None,
-        typer.Option("--project", metavar="DIR", help="With --older-than: the project at DIR.", show_default=False),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, change nothing.")] = False,
+    addresses: list[str] = ADDRESSES,
+    older_than: str = option("--older-than WHEN", "Archive those last used before: 30d, 12w, 2026-03-01."),
+    label: list[str] = option("--label LABEL", "With --older-than: only with this label."),
+    state: Literal["active", "ended", "interrupted"] | None = option(
+        "--state", "With --older-than: only in this state."
+    ),
+    everything: bool = option("--all", "With --older-than: all projects, with headless and empty ones."),
+    project: Path | None = option("--project DIR", "With --older-than: the project at DIR."),
+    dry_run: bool = DRY_RUN,
 ) -> Answer:
     """Hide conversations without deleting them.
 
@@ -56,99 +49,148 @@ def archive(  # noqa: PLR0913, PLR0917 - the options of the command
     leaves the archive. --older-than archives the old ones of this project, except those that are open, labelled keep,
     or manage others. The setting archive.after = "90d" does this automatically in all projects.
     """
-    from sessgit.branch import archive as archives
-    from sessgit.branch import edit
-    from sessgit.cli import session_argument
-    from sessgit.cli.arguments import moments
-    from sessgit.errors import UsageError
-    from sessgit.history import ls
-
-    narrowed = bool(label or state or everything or project)
-    if addresses and (older_than or narrowed):
-        raise UsageError("addresses and --older-than cannot be combined.", "Use one of the two.")
-    if not addresses and not older_than:
-        raise UsageError(
-            "no conversations selected.",
-            "`sessgit archive ADDRESS`, or `sessgit archive --older-than 30d`.",
-        )
-    found = archives.OldSessions(())
     if addresses:
-        found = archives.OldSessions(
+        chosen = OldSessions(
             tuple(edit.addressed_session(session_argument.target(here, each, changes=True)) for each in addresses)
         )
-    else:
-        folder = here.folder(str(project)) if project else here.cwd
-        wanted = ls.SessionFilter(
-            folder=None if everything else folder,
-            labels=tuple(label or ()),
+    elif older_than:
+        query = ls.SessionFilter(
+            folder=None if everything else here.folder(project),
+            labels=tuple(label),
             state=state,
-            before=moments.since(older_than, here.now),
+            before=parse_time(older_than, here.now),
             headless=everything,
             empty=everything,
         )
-        found = archives.old_sessions(here.index, wanted, here.config)
-    sessions = tuple(dict.fromkeys(found.sessions))
-    if dry_run:
-        already = tuple(b.name for b in here.index.branches_named(sessions) if b.archived)
-        done = archives.ArchiveResult(tuple(name for name in sessions if name not in already), already)
+        chosen = archives.old_sessions(here.index, query, here.env.homes)
     else:
-        done = archives.archive(here.store, here.index, sessions, here.config, here.privacy, here.now)
-    shown = bool(addresses) or dry_run or len(done.sessions) <= _LISTED
-    lines = _page(here, done, found, shown=shown, dry_run=dry_run)
-    return Answer(lambda: _json(done, found, dry_run=dry_run), lines)
-
-
-def _page(here: Invocation, done: ArchiveResult, found: OldSessions, *, shown: bool, dry_run: bool) -> Iterator[str]:
-    from sessgit.cli.pages import moved_sessions
-
-    if shown:
-        notes = dict.fromkeys(done.already, "already archived")
-        branches = {branch.name: branch for branch in here.index.branches_named([*done.sessions, *done.already])}
-        yield from moved_sessions.lines(here, [branches[name] for name in dict.fromkeys(found.sessions)], notes)
-    count = text.counted(len(done.sessions), "conversation")
+        raise _none_selected("`sessgit archive ADDRESS`, or `sessgit archive --older-than 30d`.")
+    sessions = tuple(dict.fromkeys(chosen.sessions))
     if dry_run:
-        yield f"{count} would be archived."
-    elif done.operation:
-        yield f"{count} archived (undo: sessgit undo)"
-    elif not done.already:
-        yield "Nothing to archive."
-    if found.passed_over:
-        reasons = Counter(found.passed_over.values())
-        told = ", ".join(f"{count:,} {why}" for why, count in sorted(reasons.items()))
-        yield from text.fold([f"Skipped: {told}"], here.width, "")
-
-
-def _json(done: ArchiveResult, found: OldSessions, *, dry_run: bool) -> dict[str, object]:
-    return {
-        "archived": list(done.sessions),
-        "already": list(done.already),
-        "skipped": [{"id": name, "reason": why} for name, why in found.passed_over.items()],
-        "operation_id": done.operation.id if done.operation else None,
+        already = tuple(branch.name for branch in here.index.branches_named(sessions) if branch.archived)
+        result = ArchiveResult(tuple(name for name in sessions if name not in already), already)
+    else:
+        result = archives.archive(here.context, sessions)
+    document = {
+        "archived": list(result.sessions),
+        "already": list(result.already),
+        "skipped": [{"id": name, "reason": why} for name, why in chosen.passed_over.items()],
+        "operation_id": result.operation.id if result.operation else None,
         "dry_run": dry_run,
     }
+    listed = sessions if addresses or dry_run or len(result.sessions) <= _LISTED else ()
+    return Answer(document, _archived(here, result, listed, chosen.passed_over, dry_run=dry_run))
+
+
+def _archived(
+    here: Invocation, result: ArchiveResult, sessions: Sequence[str], skipped: Mapping[str, str], *, dry_run: bool
+) -> Iterator[str]:
+    if sessions:
+        yield from _moved(here, sessions, result, "already archived")
+    count = text.counted(len(result.sessions), "conversation")
+    if dry_run:
+        yield f"{count} would be archived."
+    elif result.operation:
+        yield f"{count} archived (undo: sessgit undo)"
+    elif not result.already:
+        yield "Nothing to archive."
+    if skipped:
+        reasons = sorted(Counter(skipped.values()).items())
+        yield from text.fold([f"Skipped: {', '.join(f'{count:,} {why}' for why, count in reasons)}"], here.width, "")
+
+
+def _moved(here: Invocation, sessions: Sequence[str], result: ArchiveResult, note: str) -> Iterator[str]:
+    branches = {branch.name: branch for branch in here.index.branches_named(sessions)}
+    return page.short(here, [branches[name] for name in sessions], dict.fromkeys(result.already, note))
 
 
 @frame.command("unarchive", needs="conversations")
-def unarchive(
-    here: Invocation,
-    addresses: options.Addresses = None,
-) -> Answer:
+def unarchive(here: Invocation, addresses: list[str] = ADDRESSES) -> Answer:
     """Take conversations out of the archive."""
-    from sessgit.branch import archive as archives
-    from sessgit.branch import edit
-    from sessgit.cli import session_argument
-    from sessgit.cli.pages import moved_sessions
-    from sessgit.errors import UsageError
-
     if not addresses:
-        raise UsageError("no conversations selected.", "`sessgit ls --archived` lists archived conversations.")
-    sessions = list(dict.fromkeys(edit.addressed_session(session_argument.recorded(here, each)) for each in addresses))
-    done = archives.unarchive(here.store, here.index, sessions, here.now)
-    operation = done.operation.id if done.operation else None
-    value = {"unarchived": list(done.sessions), "already": list(done.already), "operation_id": operation}
-    branches = {branch.name: branch for branch in here.index.branches_named(sessions)}
-    notes = dict.fromkeys(done.already, "not archived")
-    lines = list(moved_sessions.lines(here, [branches[name] for name in sessions], notes))
-    if done.operation:
-        lines.append(f"{text.counted(len(done.sessions), 'conversation')} unarchived (undo: sessgit undo)")
-    return Answer(lambda: value, lines)
+        raise _none_selected("`sessgit ls --archived` lists archived conversations.")
+    sessions = _recorded(here, addresses)
+    result = archives.unarchive(here.context, sessions)
+    lines = list(_moved(here, sessions, result, "not archived"))
+    if result.operation:
+        lines.append(f"{text.counted(len(result.sessions), 'conversation')} unarchived (undo: sessgit undo)")
+    operation = result.operation.id if result.operation else None
+    document = {"unarchived": list(result.sessions), "already": list(result.already), "operation_id": operation}
+    return Answer(document, lines)
+
+
+@frame.command("delete", needs="conversations")
+def delete(here: Invocation, addresses: list[str] = ADDRESSES, yes: bool = YES) -> Answer:
+    """Delete conversations.
+
+    Also deletes their tags, the turns left behind by rewinds, and other versions. Forks keep the turns they share. The
+    client's own files stay, but are not recorded again unless `sessgit import --id` names them. `sessgit undo` brings
+    the conversations back until `sessgit gc --prune` makes the deletion final.
+    """
+    if not addresses:
+        raise _none_selected("`sessgit delete ADDRESS`.")
+    sessions = _recorded(here, addresses)
+    if not yes:
+        render.check_can_ask(here, "Pass --yes.")
+    plans = deletes.plan_deletion(here.index, sessions, here.env.homes)
+    if not yes:
+        question = "Delete?" if len(plans) == 1 else f"Delete all {len(plans)}?"
+        frame.confirm(_before_deletion(here, plans), question, "Nothing was deleted.")
+    operation = deletes.delete_sessions(here.context, plans)
+    return Answer({"deleted": [_json(plan) for plan in plans], "operation_id": operation.id}, _deleted(here, plans))
+
+
+def _before_deletion(here: Invocation, plans: Sequence[DeletionPlan]) -> Iterator[str]:
+    for plan in plans:
+        yield from page.short(here, [plan.branch], {})
+        for part in _consequences(here, plan):
+            yield from (f"  {line}" for line in text.wrapped(part, here.width - 2))
+        if plan.transcript is not None:  # a path is never broken
+            yield "  not deleted, the client's transcript:"
+            yield f"  {here.shown(plan.transcript)}"
+
+
+def _consequences(here: Invocation, plan: DeletionPlan) -> Iterator[str]:
+    if plan.rewound:
+        yield f"{text.counted(plan.rewound, 'branch', 'branches')} left behind by rewinds"
+    if plan.elsewhere:
+        yield f"{text.counted(plan.elsewhere, 'branch', 'branches')} of other versions"
+    if plan.tags:
+        yield f"tags: {', '.join(text.clean(name) for name in plan.tags)}"
+    if plan.is_lost:
+        yield "only this store has it: the client deleted its transcript"
+    if plan.forks:
+        yield f"forks that keep the shared turns: {', '.join(map(here.ident, plan.forks))}"
+    for into, turns in plan.merged:
+        were, stay = ("was", "stays") if turns == 1 else ("were", "stay")
+        yield f"{text.counted(turns, 'turn')} of it {were} merged into {here.ident(into)} and {stay} there"
+
+
+def _deleted(here: Invocation, plans: Sequence[DeletionPlan]) -> Iterator[str]:
+    for plan in plans:
+        yield f"{here.paint('yellow', here.ident(plan.session))}  deleted"
+        if plan.transcript is not None:
+            yield "The client's transcript stays, but is not recorded again:"
+            yield f"  {here.shown(plan.transcript)}"
+    yield "Undo: sessgit undo, until sessgit gc --prune"
+
+
+def _json(plan: DeletionPlan) -> dict[str, object]:
+    return {
+        "id": plan.session,
+        "turns": plan.branch.state.turns,
+        "other_versions": plan.elsewhere,
+        **frame.attributes(plan, "rewound", "tags", "forks"),
+        "merged": [{"session_id": into, "turns": turns} for into, turns in plan.merged],
+        "transcript": str(plan.transcript) if plan.transcript else None,
+    }
+
+
+def _recorded(here: Invocation, addresses: Sequence[str]) -> list[str]:
+    """Return the sessions that addresses name, as they are recorded, each once."""
+    sessions = (edit.addressed_session(session_argument.recorded(here, address)) for address in addresses)
+    return list(dict.fromkeys(sessions))
+
+
+def _none_selected(hint: str) -> UsageError:
+    return UsageError("no conversations selected.", hint)

@@ -6,54 +6,35 @@ import os
 import re
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from sessgit.cli import frame, render, session_argument
-from sessgit.cli.arguments import options
+from sessgit.cli import frame, render, session_argument, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import ADDRESS, option
+from sessgit.errors import NotFoundError, UsageError
+from sessgit.history import resolve
+from sessgit.history.resolve import ResolvedTarget
+from sessgit.model.address import Address
 
 if TYPE_CHECKING:
-    from sessgit.cli.invocation import Invocation
-    from sessgit.history.resolve import ResolvedTarget
-    from sessgit.replay.bisect import ReportStep, TurnRange
-    from sessgit.replay.bisecting.search import TestResult as Tested
+    from sessgit.replay.bisect import ReportStep, TestResult, TurnRange
 
-_TIME = re.compile(r"([0-9]{1,7})(s|m|h|)")
+_DURATION = re.compile(r"([0-9]{1,7})(s|m|h|)")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
-@frame.command("bisect", reads=True)
-def run(  # noqa: PLR0913, PLR0917 - the options of the command
-    here: Invocation, address: options.Address = "",
-    command: Annotated[
-        str,
-        typer.Option("--run", metavar="COMMAND", help="Run COMMAND at the project's commits.",
-                     show_default=False),
-    ] = "",
-    pattern: Annotated[
-        str,
-        typer.Option("--cell-fails", metavar="REGEX", help="Check how the calls that match ended.",
-                     show_default=False),
-    ] = "",
-    good: Annotated[
-        int | None, typer.Option("--good", metavar="N", help="A turn that was good (default: the first).",
-                                 show_default=False),
-    ] = None,
-    bad: Annotated[
-        int | None, typer.Option("--bad", metavar="N", help="A turn that is bad (default: the last).",
-                                 show_default=False),
-    ] = None,
-    timeout: Annotated[
-        str, typer.Option("--timeout", metavar="TIME", help="Stop a run after 90s, 5m, 1h and call it bad.",
-                          show_default=False),
-    ] = "",
-    verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Show the command's output on standard error.")
-    ] = False,
-) -> Answer:  # fmt: skip
+@frame.command("bisect", reads=True, requires={"--timeout": "--run", "--verbose": "--run"})
+def run(
+    here: Invocation,
+    address: str = ADDRESS,
+    command: str = option("--run COMMAND", "Run COMMAND at the project's commits."),
+    pattern: str = option("--cell-fails REGEX", "Check how the calls that match ended."),
+    good: int | None = option("--good N", "A turn that was good (default: the first)."),
+    bad: int | None = option("--bad N", "A turn that is bad (default: the last)."),
+    timeout: str = option("--timeout TIME", "Stop a run after 90s, 5m, 1h and call it bad."),
+    verbose: bool = option("-v, --verbose", "Show the command's output on standard error."),
+) -> Answer:
     """Find the turn in which something broke.
 
     --run runs a shell command at the commits that the project had at the ends of turns, in a temporary git worktree.
@@ -68,89 +49,70 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     Turns that cannot be tested are skipped. bisect assumes that what broke stays broken. @N searches the turns up to N.
     """
     from sessgit.cli.pages import bisect as page
-    from sessgit.errors import UsageError
     from sessgit.replay import bisect as bisects
-    from sessgit.replay.bisecting import cells
-    from sessgit.replay.bisecting.commands import BisectCommand
 
     if bool(command.strip()) == bool(pattern):
-        raise UsageError(
-            "bisect needs either --run COMMAND or --cell-fails REGEX.",
-            "`sessgit bisect --run 'python -m pytest -q'` runs the tests of each turn.",
-        )
-    if pattern and (timeout or verbose):
-        raise UsageError("--timeout and --verbose need --run.", "--cell-fails runs no command.")
-    limit = _seconds(timeout) if timeout else None
-    if pattern:
-        cells.compile_pattern(pattern)
-    found = session_argument.target(here, address)
-    if found.cell:
-        raise UsageError(
-            "bisect compares whole turns.", f"`sessgit bisect {here.ident(found.branch.name)}@{found.turn}`"
-        )
-    span = _span(here, found, good, bad)
-    report = _reporting(here, runs=bool(command))
-    if pattern:
-        done = bisects.bisect_by_cells(here.store, here.index, found.branch, span, pattern, report)
+        hint = "`sessgit bisect --run 'python -m pytest -q'` runs the tests of each turn."
+        raise UsageError("bisect needs either --run COMMAND or --cell-fails REGEX.", hint)
+    limit = _parse_duration(timeout) if timeout else None
+    compiled = bisects.compile_pattern(pattern) if pattern else None
+    target = session_argument.whole_turn(here, address, "bisect")
+    span = _range(here, target, good, bad)
+    report = _reporter(here, runs=bool(command))
+    if compiled is not None:
+        result = bisects.bisect_by_cells(here.context, target.branch, span, compiled, report)
     else:
-        hear = _hear if verbose else lambda data: None
-        with render.leaving_in_order():
-            asked = BisectCommand(command, os.environ, limit, hear)
-            done = bisects.bisect_by_command(here.store, here.index, found.branch, span, asked, report)
-    calls = page.calls_of(here, done)
-    return Answer(lambda: page.as_json(done, command, pattern, calls), page.page(here, done, calls))
+        with render.exit_on_signals():
+            output = _print_output if verbose else lambda data: None
+            task = bisects.BisectCommand(command, os.environ, limit, output)
+            result = bisects.bisect_by_command(here.context, target.branch, span, task, report)
+    calls = page.deciding_calls(here, result)
+    return Answer(lambda: page.as_json(result, command, pattern, calls), page.page(here, result, calls))
 
 
-def _seconds(said: str) -> float:
-    from sessgit.errors import UsageError
-
-    match = _TIME.fullmatch(said)
+def _parse_duration(typed: str) -> float:
+    match = _DURATION.fullmatch(typed)
     if match is None or not int(match[1]):
-        raise UsageError(f"“{said}” is not a duration", "Use 90s, 5m or 1h.")
+        raise UsageError(f"“{typed}” is not a duration", "Use 90s, 5m or 1h.")
     return float(int(match[1]) * _UNITS[match[2]])
 
 
-def _span(here: Invocation, found: ResolvedTarget, good: int | None, bad: int | None) -> TurnRange:
-    """The turns to look at; raises NotFoundError for one that is not there, UsageError where they run backwards."""
-    from sessgit.errors import NotFoundError, UsageError
-    from sessgit.history import resolve
-    from sessgit.model.address import Address
+def _range(here: Invocation, target: ResolvedTarget, good: int | None, bad: int | None) -> TurnRange:
+    """Return the turns to search; raise NotFoundError for one that does not exist, UsageError if they run backwards."""
     from sessgit.replay.bisect import TurnRange
 
-    def number(turn: int) -> int:
-        return resolve.resolve_target(here.index, Address(found.branch.name, turn), here.where).turn or 0
-
-    short, turns = here.ident(found.branch.name), found.state.turns
+    name, turns = here.ident(target.branch.name), target.state.turns
     if turns < 2:
-        raise NotFoundError(f"{short} has fewer than two turns", "`sessgit ls` lists other conversations.")
-    last = turns if found.turn is None else found.turn
-    span = TurnRange(1 if good is None else number(good), last if bad is None else number(bad))
-    if not 0 < span.good < span.bad:
-        raise UsageError(
-            f"the good turn must come before the bad one, but {span.good} does not come before {span.bad}.",
-            f"{short} has turns 1 to {turns}.",
-        )
-    return span
+        raise NotFoundError(f"{name} has fewer than two turns", "`sessgit ls` lists other conversations.")
+
+    def number(turn: int | None, default: int) -> int:
+        if turn is None:
+            return default
+        return resolve.resolve_target(here.index, Address(target.branch.name, turn), here.where).turn or 0
+
+    first, last = number(good, 1), number(bad, turns if target.turn is None else target.turn)
+    if not 0 < first < last:
+        message = f"the good turn must come before the bad one, but {first} does not come before {last}."
+        raise UsageError(message, f"{name} has turns 1 to {turns}.")
+    return TurnRange(first, last)
 
 
-def _reporting(here: Invocation, *, runs: bool) -> ReportStep:
-    """On a terminal each step is told as it goes."""
-    if not here.error_terminal:
-        return lambda turn, left, answer: None
+def _reporter(here: Invocation, *, runs: bool) -> ReportStep:
+    """Return a function that prints each step, if standard error is a terminal."""
 
-    def report(turn: int, left: int, answer: Tested | None) -> None:
-        from sessgit.cli import text
-
-        if answer is not None:
-            took = f"  {answer.seconds:.1f}s" if answer.seconds is not None else ""
-            render.tell(f"  turn {turn}: {answer.verdict}  {answer.why}{took}".rstrip())
+    def report(turn: int, left: int, result: TestResult | None) -> None:
+        if not here.terminal.shows_errors:
+            return
+        if result is not None:
+            seconds = f"  {result.seconds:.1f}s" if result.seconds is not None else ""
+            render.tell(f"  turn {turn}: {result.verdict}  {result.why}{seconds}".rstrip())
         elif runs:
             render.tell(f"({text.counted(left, 'turn')} left, about {text.counted(left.bit_length(), 'step')})")
 
     return report
 
 
-def _hear(data: bytes) -> None:
+def _print_output(data: bytes) -> None:
     with suppress(OSError, ValueError):
         sys.stderr.buffer.write(data)
         sys.stderr.buffer.flush()

@@ -7,34 +7,24 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 from io import StringIO
-from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import frame, render, session_argument
-from sessgit.cli.arguments import completion
+from sessgit.api.bridge import LONGEST_REQUEST, Answer, Bridge
+from sessgit.cli import completion, frame, render, session_argument
 from sessgit.cli.invocation import Invocation
-
-if TYPE_CHECKING:
-    from sessgit.api.bridge import Answer
-    from sessgit.cli.invocation import Invocation
-    from sessgit.store.sqlite.rows import Branch
-    from sessgit.store.store import Store
+from sessgit.cli.options import argument, option
+from sessgit.errors import NotFoundError, UsageError
+from sessgit.store.index import Branch
 
 
-@frame.command("bridge", needs="store", reads=True, has_json=False)
-def run(    here: Invocation, session: Annotated[
-        str,
-        typer.Argument(metavar="SESSION", help="The session (default: the current one).", show_default=False,
-                       autocompletion=completion.addresses),
-    ] = "",
-    operation: Annotated[
-        str, typer.Option("--op", metavar="OP", help="Ask this one question, then exit.", show_default=False)
-    ] = "",
-    args: Annotated[
-        str, typer.Option("--args", metavar="JSON", help="With --op: its arguments, a JSON object.", show_default=False)
-    ] = "",
-) -> None:  # fmt: skip
+@frame.command("bridge", needs="store", reads=True, has_json=False, requires={"--args": "--op"})
+def run(
+    here: Invocation,
+    session: str = argument("SESSION", "The session (default: the current one).", complete=completion.addresses),
+    operation: str = option("--op OP", "Ask this one question, then exit."),
+    args: str = option("--args JSON", "With --op: its arguments, a JSON object."),
+) -> None:
     """Answer a program's questions about a session.
 
     Reads one JSON object per line from standard input, such as {"op": "cells", "args": {"type": "tool"}}, and prints
@@ -44,39 +34,29 @@ def run(    here: Invocation, session: Annotated[
 
     New lines of the session's transcript are recorded before each answer.
     """
-    from sessgit.errors import UsageError
-
-    if args and not operation:
-        raise UsageError("--args needs --op.", "`sessgit bridge --op cells --args '{}'`")
-    given = _arguments(args) if args else None
-    asked = _Asked(here, session)
+    try:
+        arguments = json.loads(args) if args else None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--args is not JSON: {error}", 'Pass an object, such as \'{"type": "tool"}\'.') from error
+    subject = _Subject(here, session)
+    bridge = Bridge(here.context, subject.find)
     if operation:
-        answer = asked.bridge.ask(operation, given)
-        _say(answer)
+        answer = bridge.ask(operation, arguments)
+        _print(answer)
         raise typer.Exit(1 if "error" in answer else 0)
     if sys.stdin is not None and sys.stdin.isatty():
         render.tell('(one question per line, such as {"op": "session"}; Ctrl-D ends)')
     for line in _lines():
-        _say(asked.answer(line))
+        too_long: Answer = {"error": f"a question can have at most {LONGEST_REQUEST} bytes"}
+        _print(too_long if line is None else bridge.answer(line))
 
 
-def _arguments(said: str) -> object:
-    from sessgit.errors import UsageError
-
-    try:
-        return json.loads(said)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"--args is not JSON: {error}", 'An object is wanted, as \'{"type": "tool"}\'.') from error
-
-
-def _say(answer: Answer) -> None:
+def _print(answer: Answer) -> None:
     render.write(json.dumps(answer) + "\n")
 
 
 def _lines() -> Iterator[bytes | None]:
-    """The lines of standard input that are not empty; None stands for one that is too long, and was not kept."""
-    from sessgit.api.bridge import LONGEST_REQUEST
-
+    """Yield the lines of standard input that are not empty, and None for one that is too long."""
     if sys.stdin is None:
         return
     stream = sys.stdin.buffer
@@ -90,66 +70,41 @@ def _lines() -> Iterator[bytes | None]:
         yield None
 
 
-class _Asked:
-    """The session that is asked about, found anew for each question."""
+class _Subject:
+    """The session that the questions are about, found and recorded again for each of them."""
 
     def __init__(self, here: Invocation, session: str) -> None:
-        """Raises NotFoundError where a session is named that is not there, or where nothing is recorded at all."""
-        from sessgit.api.bridge import Bridge
-
+        """Raises NotFoundError if the named session does not exist, or if nothing is recorded at all."""
         self.here, self.session = here, session
-        self.told = set[str]()
+        self.remarks = set[str]()
         with self._once():
             if session:
                 self.session = session_argument.target(here, session).branch.name
-            elif self._current() is None:
+            elif self._branch() is None:
                 here.check_recorded()
-        self.bridge = Bridge(self._open, here.index, self._find)
 
-    def answer(self, line: bytes | None) -> Answer:
-        from sessgit.api.bridge import LONGEST_REQUEST
-
-        if line is None:
-            return {"error": f"a question can have at most {LONGEST_REQUEST} bytes"}
-        return self.bridge.answer(line)
-
-    def _open(self) -> Store:
-        return self.here.store
-
-    def _find(self) -> Branch | None:
+    def find(self) -> Branch | None:
         self.here.index.sync()
         with self._once():
-            return self._named() if self.session else self._current()
+            return self._branch()
 
-    def _named(self) -> Branch | None:
-        from sessgit.errors import NotFoundError
-
+    def _branch(self) -> Branch | None:
+        """Return the session's branch, or None; the current session is recorded if it never was."""
+        target = None if self.session else session_argument.current(self.here)
         try:
-            return session_argument.target(self.here, self.session).branch
-        except NotFoundError:
-            return None
-
-    def _current(self) -> Branch | None:
-        """The current session; one that was never recorded is now."""
-        from sessgit.errors import NotFoundError
-
-        found = session_argument.current(self.here)
-        if found is not None:
-            return found.branch
-        try:
-            return session_argument.target(self.here, "").branch
+            return (target or session_argument.target(self.here, self.session)).branch
         except NotFoundError:
             return None
 
     @contextmanager
     def _once(self) -> Iterator[None]:
-        """Of what is told beside an answer, as that it may be older, nothing is told twice."""
-        said = StringIO()
+        """Print each remark once, such as that an answer may be older."""
+        output = StringIO()
         try:
-            with redirect_stderr(said):
+            with redirect_stderr(output):
                 yield
         finally:
-            for line in said.getvalue().splitlines():
-                if line not in self.told:
-                    self.told.add(line)
+            for line in output.getvalue().splitlines():
+                if line not in self.remarks:
+                    self.remarks.add(line)
                     render.tell(line)

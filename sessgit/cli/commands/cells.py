@@ -1,46 +1,43 @@
-"""`sessgit cells`: the calls and messages of a conversation, one to a line."""
+"""`sessgit cells`, `deps`, `why`: the calls and messages of a conversation, and what they depend on."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+import json
+from collections.abc import Sequence
+from typing import Literal
 
-import typer
-
-from sessgit.cli import frame, render, session_argument
-from sessgit.cli.arguments import options
+from sessgit.cli import completion, frame, render, session_argument
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import ADDRESS, CELL_ADDRESS, LIMIT, argument, option
+from sessgit.cli.pages import cell_chain as chain_page
+from sessgit.cli.pages import cells as page
+from sessgit.cli.pages import why as why_page
+from sessgit.history import cell_graph, resolve, why
+from sessgit.history import cells as listing
+from sessgit.history.cell_graph import Graph
+from sessgit.history.cells import CellDetail, Node
+from sessgit.model.address import Address
+from sessgit.store.index import Branch
 
-if TYPE_CHECKING:
-    from sessgit.cli.invocation import Invocation
-    from sessgit.history.resolve import ResolvedTarget
-
-_SHOWN = 100
-"""So many are shown to a person who does not say how many."""
+_LISTED = 100
+"""The most cells that are listed on a terminal without a limit."""
+_NEAREST = 40
+"""The most cells of a chain that are shown without a limit."""
 
 
-@frame.command("cells", reads=True)
-def run(  # noqa: PLR0913, PLR0917 - the options of the command
+@frame.command("cells", reads=True, excludes={"--index": "--type --operation --failed --turn --limit"})
+def cells(
     here: Invocation,
-    address: options.Address = "",
-    limit: options.Limit = None,
-    kind: Annotated[
-        Literal["llm_call", "tool", "repl", "map_reduce", "verification"] | None,
-        typer.Option(
-            "--type",
-            metavar="TYPE",
-            show_default=False,
-            help="Only this type: tool or llm_call; repl, map_reduce or verification, which programs write.",
-        ),
-    ] = None,
-    operation: Annotated[
-        str, typer.Option("--operation", metavar="OP", help="Only this tool or model.", show_default=False)
-    ] = "",
-    turn: Annotated[int | None, typer.Option("--turn", metavar="N", help="Only one turn.", show_default=False)] = None,
-    failed: Annotated[
-        bool, typer.Option("--failed", help="Only failed calls, and commands with an exit code other than 0.")
-    ] = False,
-    index: Annotated[bool, typer.Option("--index", help="Print the dependency graph as JSON.")] = False,
+    address: str = ADDRESS,
+    limit: int | None = LIMIT,
+    kind: Literal["llm_call", "tool", "repl", "map_reduce", "verification"] | None = option(
+        "--type TYPE", "Only this type: tool or llm_call; repl, map_reduce or verification, which programs write."
+    ),
+    operation: str = option("--operation OP", "Only this tool or model."),
+    turn: int | None = option("--turn N", "Only one turn."),
+    failed: bool = option("--failed", "Only failed calls, and commands with an exit code other than 0."),
+    as_index: bool = option("--index", "Print the dependency graph as JSON."),
 ) -> Answer:
     """List the cells of a conversation, oldest first.
 
@@ -48,52 +45,95 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     ended and how long it took: the last 100, or N. @N lists those up to turn N. --index prints all of them as one
     graph.
     """
-    from sessgit.errors import UsageError
-
-    found = session_argument.target(here, address)
-    if found.cell:
-        raise UsageError(
-            "cells lists the cells of a conversation; the address names one cell.",
-            f"`sessgit show {here.ident(found.branch.name)}@{found.turn}.{found.cell}`",
-        )
-    if index:
-        if kind or operation or failed or turn is not None or limit is not None:
-            raise UsageError("--index always prints all cells.", "To select cells, leave out --index.")
-        return _index(here, found)
-    return _list(here, found, (kind, operation, turn, failed), limit)
-
-
-def _list(
-    here: Invocation, found: ResolvedTarget, chosen: tuple[str | None, str, int | None, bool], limit: int | None
-) -> Answer:
-    from sessgit.cli.pages import cells as page
-    from sessgit.history import resolve
-    from sessgit.history.cells import details, listing
-    from sessgit.model.address import Address
-
-    kind, operation, turn, failed = chosen
-    number = resolve.resolve_target(here.index, Address(found.branch.name, turn), here.where).turn
-    most = limit if limit is not None or here.json else _SHOWN
-    choice = listing.CellFilter(kind or "", operation, number, failed, found.turn, most)
+    target = session_argument.whole_turn(here, address, "cells")
+    branch = target.branch
+    if as_index:
+        whole = _graph(here, branch, target.turn)
+        document = cell_graph.index_document(target.session, whole)
+        damage = [f"({message})" for message in whole.damage]
+        return Answer({"index": document}, json.dumps(document, indent=2).split("\n"), damage)
+    number = resolve.resolve_target(here.index, Address(branch.name, turn), here.where).turn
+    most = limit if limit is not None or here.json else _LISTED
+    query = listing.CellFilter(kind or "", operation, number, failed, target.turn, most)
     with render.progress(here, "Looking", unit="turns") as progress:
-        listed = listing.list_cells(here.store, here.index, found.branch, choice, progress)
+        listed = listing.list_cells(here.context, branch, query, progress)
     with render.progress(here, "Reading", unit="turns") as progress:
-        known = details.cell_details(here.store, found.branch, listed.rows, listed.nodes, progress)
+        known = listing.cell_details(here.store, branch, listed.rows, listed.nodes, progress)
     return Answer(
-        lambda: page.as_json(found.branch, listed, known),
-        page.page(here, found.branch, listed, known),
-        frame.damage(here, listed.damage),
+        lambda: page.as_json(branch, listed, known),
+        page.page(here, branch, listed, known),
+        notes=map("({})".format, listed.damage),
     )
 
 
-def _index(here: Invocation, found: ResolvedTarget) -> Answer:
-    import json
+@frame.command("deps", reads=True, excludes={"--up": "--down"})
+def deps(
+    here: Invocation,
+    address: str = CELL_ADDRESS,
+    up: bool = option("--up", "Show what it depends on (the default)."),
+    down: bool = option("--down", "Show what depends on it."),
+    draw: bool = option("--graph", "Draw a graph, newest cell first."),
+    every: bool = option("--all", "Also show cells that merely came before or after it."),
+    limit: int | None = LIMIT,
+) -> Answer:
+    """Show all cells that a cell depends on.
 
-    from sessgit.history.cells import graph, index
+    A call depends on the message that made it, a message on the results it was given, and a cell that reads a file on
+    the last call that wrote it. Changes that shell commands make to files are not tracked. Prints the nearest 40 cells
+    in the order in which they happened; other cells, and those that merely came before, are counted. --json prints all.
+    """
+    target = session_argument.cell(here, address, "deps")
+    branch = target.branch
+    whole = _graph(here, branch)
+    cell = listing.cell_at(here.context, branch, target.turn or 0, target.cell)
+    chain = cell_graph.cell_chain(whole, cell.address, down=down)
+    most = None if here.json else _NEAREST if limit is None and not every else limit
+    nearest = chain_page.nearest(chain, most, every=every or here.json)
+    known = _details(here, branch, nearest.nodes)
+    return Answer(
+        lambda: chain_page.as_json(branch, chain, known),
+        (chain_page.drawing if draw else chain_page.page)(here, branch, nearest, known),
+        notes=map("({})".format, whole.damage),
+    )
 
+
+@frame.command("why", reads=True)
+def explain(
+    here: Invocation,
+    file: str = argument("FILE", "A path, or the end of one.", complete=completion.files, required=True),
+    address: str = ADDRESS,
+    limit: int | None = LIMIT,
+    full: bool = option("--full", "Also follow the reads behind each read."),
+) -> Answer:
+    """Show which calls wrote a file, and why.
+
+    Each write is shown with the prompt it came from. “had read” lists what was read since the file was last written:
+    lexer.py (2.4, by 1.2) was read in 2.4 as call 1.2 had written it. “had run” lists calls whose reads and writes are
+    unknown; ? marks commands that mention the file. “read by” lists the calls that read the file afterwards. --full
+    also follows the reads behind each read.
+
+    FILE is an absolute path, a path relative to this folder or to the project, or the end of a path. @N stops at turn
+    N.
+    """
+    target = session_argument.whole_turn(here, address, f"why {file}")
+    branch = target.branch
+    whole = _graph(here, branch, target.turn)
+    path = why.resolve_file(whole, file, (here.cwd, branch.state.project))
+    story = why.file_history(whole, path, behind=full or here.json)
+    steps = story.steps if limit is None else story.steps[max(0, len(story.steps) - limit) :]
+    known = _details(here, branch, [step.node for step in steps])
+    return Answer(
+        lambda: why_page.as_json(branch, story, steps, known),
+        why_page.page(here, branch, story, steps, known, full=full),
+        notes=map("({})".format, whole.damage),
+    )
+
+
+def _graph(here: Invocation, branch: Branch, end: int | None = None) -> Graph:
     with render.progress(here, "Reading", unit="turns") as progress:
-        read = graph.read_graph(here.store, here.index, found.branch, found.turn, progress)
-    for damage in read.damage:
-        render.tell(f"({damage})")
-    value = index.index_document(found.session, read)
-    return Answer(lambda: {"index": value}, json.dumps(value, indent=2).split("\n"))
+        return cell_graph.read_graph(here.context, branch, end, progress)
+
+
+def _details(here: Invocation, branch: Branch, nodes: Sequence[Node]) -> dict[str, CellDetail]:
+    with render.progress(here, "Reading", unit="turns") as progress:
+        return listing.cell_details(here.store, branch, listing.turn_rows(here.index, branch, nodes), nodes, progress)

@@ -1,82 +1,51 @@
-"""`sessgit edit`: what a person says of a conversation."""
+"""`sessgit edit`, `rename`, `tag`: what the user says of a conversation and of its turns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Literal
 
-import typer
-
-from sessgit.cli import frame, render, session_argument, text
-from sessgit.cli.arguments import options
+from sessgit.branch import edit as edits
+from sessgit.branch import tag as tags
+from sessgit.branch.edit import EditChanges
+from sessgit.cli import blocks, completion, frame, session_argument, text
+from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import ADDRESS, argument, option
+from sessgit.errors import AmbiguousError, NotFoundError, UsageError
+from sessgit.history import resolve
+from sessgit.history.resolve import ResolvedTarget, Tag, session_title
+from sessgit.model import canonical
+from sessgit.model.address import check_name
+from sessgit.model.conversation.session import Session
+from sessgit.model.humanize import quote_for_shell
 
-if TYPE_CHECKING:
-    from sessgit.branch.edit import EditChanges
-    from sessgit.model.conversation.session import Session
+_LABEL_WIDTH = 13
+_NARROWEST = 16
+"""Columns that the title of a turn needs at least."""
 
 
 @frame.command("edit")
-def run(  # noqa: PLR0913, PLR0917 - the options of the command
+def edit(
     here: Invocation,
-    address: options.Address = "",
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="The new name.", show_default=False)
-    ] = None,
-    description: Annotated[
-        str | None,
-        typer.Option("--description", metavar="TEXT", help='A description; "" removes it.', show_default=False),
-    ] = None,
-    label: Annotated[
-        list[str] | None,
-        typer.Option("--label", metavar="[+|-]LABEL", help="Add a label, or remove it; may be repeated."),
-    ] = None,
-    stage: Annotated[
-        Literal["gathering", "shaping", "critiquing", "synthesized", "none"] | None,
-        typer.Option("--stage", help="Its stage.", show_default=False),
-    ] = None,
-    confidence: Annotated[
-        str | None,
-        typer.Option(
-            "--confidence", metavar="0..1", help="How sure its result is, 0 to 1, or none.", show_default=False
-        ),
-    ] = None,
+    address: str = ADDRESS,
+    name: str | None = option("--name NAME", "The new name."),
+    description: str | None = option("--description TEXT", 'A description; "" removes it.'),
+    label: list[str] = option("--label [+|-]LABEL", "Add a label, or remove it; may be repeated."),
+    stage: Literal["gathering", "shaping", "critiquing", "synthesized", "none"] | None = option(
+        "--stage", "Its stage."
+    ),
+    confidence: str | None = option("--confidence 0..1", "How sure its result is, 0 to 1, or none."),
 ) -> Answer:
     """Edit a conversation's description and labels.
 
-    Also its name and its confidence. Each change is a commit. Without options, prints the current values.
+    Also its name, stage and confidence. Each change is a commit. Without options, prints the current values.
     """
-    from sessgit.branch import edit as edits
-
-    changes = _changes(name, description, label or [], stage, confidence)
-    found = session_argument.target(here, address, changes=changes != edits.EditChanges())
-    session = edits.addressed_session(found)
-    head, commit = here.index.branch(session), ""
-    after = head.state if head else found.state
-    if changes != edits.EditChanges():
-        done = edits.edit_session(here.store, here.index, session, changes, here.now)
-        after, commit = done.after, done.commit
-        if done.secrets:
-            render.tell(f"{text.counted(done.secrets, 'secret')} redacted.")
-        for absent in done.absent:
-            render.tell(f"It had no label {absent}.")
-        if not commit:
-            render.tell("Nothing changed.")
-    return Answer(lambda: _json(after) | {"commit": commit or None}, _page(here, after))
-
-
-def _changes(
-    name: str | None, description: str | None, label: list[str], stage: str | None, confidence: str | None
-) -> EditChanges:
-    from sessgit.branch import edit as edits
-    from sessgit.errors import UsageError
-    from sessgit.model.address import check_name
-
     if name is not None and not name.strip():
         raise UsageError("the name is empty.", "`sessgit rename --clear` removes the name.")
     add, remove = edits.parse_labels(label)
-    return edits.EditChanges(
+    changes = EditChanges(
         name=None if name is None else check_name(name),
         description=None if description is None else edits.parse_description(description),
         add=add,
@@ -84,30 +53,192 @@ def _changes(
         stage=None if stage is None else edits.parse_stage(stage),
         confidence=None if confidence is None else edits.parse_confidence(confidence),
     )
+    is_change = changes != EditChanges()
+    target = session_argument.target(here, address, changes=is_change)
+    session = edits.addressed_session(target)
+    head, commit, remarks = here.index.branch(session), "", list[str]()
+    state = head.state if head else target.state
+    if is_change:
+        result = edits.edit_session(here.context, session, changes)
+        state, commit = result.after, result.commit
+        remarks += _redacted(result.secrets)
+        remarks += [f"It had no label {absent}." for absent in result.absent]
+        remarks += [] if commit else ["Nothing changed."]
+    document = {
+        **frame.attributes(state, "id", "name", "title", "description", "stage", "confidence"),
+        "labels": sorted(state.labels),
+        "commit": commit or None,
+    }
+    return Answer(document, _values(here, state), remarks)
 
 
-def _json(state: Session) -> dict[str, object]:
-    return {
-        "id": state.id, "name": state.name, "title": state.title, "description": state.description,
-        "labels": sorted(state.labels), "stage": state.stage, "confidence": state.confidence,
-    }  # fmt: skip
-
-
-def _page(here: Invocation, state: Session) -> Iterator[str]:
-    from sessgit.history.resolve import session_title
-
-    paint = render.Paint(here.colour)
+def _values(here: Invocation, state: Session) -> Iterator[str]:
     ident = here.ident(state.id)
-    yield f"{paint('yellow', ident)}  {text.cut(text.clean(session_title(state)), here.width - text.width(ident) - 2)}"
-    said = [
-        ("Title", text.fold([text.clean(state.title)], here.width - 13, "") if state.name and state.title else []),
-        ("Description", text.wrapped(state.description, here.width - 13) if state.description else []),
-        ("Labels", text.fold([text.clean(label) for label in sorted(state.labels)], here.width - 13, ", ")),
-        ("Stage", [text.clean(state.stage)] if state.stage else []),
-        ("Confidence", [] if state.confidence is None else [f"{state.confidence:g}"]),
+    yield f"{here.paint('yellow', ident)}  {text.cut(blocks.title(state), here.width - text.width(ident) - 2)}"
+    values = {
+        "Description": [state.description],
+        "Labels": map(text.clean, sorted(state.labels)),
+        "Stage": [text.clean(state.stage)],
+        "Confidence": [] if state.confidence is None else [f"{state.confidence:g}"],
+    }
+    if state.name and state.title:
+        values = {"Title": [text.clean(state.title)], **values}
+    lines = [
+        line
+        for label, parts in values.items()
+        for line in blocks.field(here, label, parts, width=_LABEL_WIDTH, between=", ")
     ]
-    if not any(lines for what, lines in said if what != "Title") and not state.name:
-        yield "Nothing is set yet: sessgit edit --help"
-    for what, lines in said:
-        for number, line in enumerate(lines):
-            yield f"{'' if number else what:<13}{line}"
+    if not lines and not state.name:
+        lines = ["Nothing is set yet: sessgit edit --help"]
+    yield from lines
+
+
+def _redacted(secrets: int) -> list[str]:
+    return [f"{text.counted(secrets, 'secret')} redacted."] if secrets else []
+
+
+@frame.command("rename")
+def rename(
+    here: Invocation,
+    address: str | None = argument("ADDRESS", "The conversation (default: the current session)."),
+    name: str | None = argument("NAME", "The new name, unique in its project."),
+    clear: bool = option("--clear", "Remove the name."),
+) -> Answer:
+    """Give a conversation a name.
+
+    You can use the name as an ADDRESS. The client's own title is kept; --clear shows it again.
+    """
+    if clear and name is not None:
+        raise UsageError("--clear takes no NAME.", f"`sessgit rename --clear {quote_for_shell(address or '')}`")
+    if not clear:
+        if name is None:
+            address, name = None, address
+            _check_is_name(here, name or "")
+        if not name or not name.strip():
+            raise _nameless(address)
+    changes = EditChanges(name=check_name(name) if name else "")
+    target = _renamed_target(here, address or "", name or "")
+    result = edits.edit_session(here.context, edits.addressed_session(target), changes)
+    note = f"was: {blocks.title(result.before, 100)}"
+    if not result.commit:
+        note = "already its name" if result.after.name else "it has no name"
+    document = {
+        "id": target.session,
+        "name": result.after.name,
+        "was": result.before.name,
+        "commit": result.commit or None,
+    }
+    ident = here.ident(target.session)
+    room = here.width - text.width(ident) - 2
+    facts = [text.cut(text.clean(session_title(result.after)), room), f"({note})"]
+    lines = text.hang(here.paint("yellow", ident) + "  ", text.fold(facts, room, "  "))
+    return Answer(document, lines, _redacted(result.secrets))
+
+
+def _nameless(address: str | None) -> UsageError:
+    hint = "`sessgit rename NAME` names the current conversation, `sessgit rename ADDRESS NAME` any other."
+    if address:
+        word = quote_for_shell(address)
+        hint = f"`sessgit rename {word} NAME` names it, `sessgit rename --clear {word}` removes its name."
+    return UsageError("the new name is missing.", hint)
+
+
+def _check_is_name(here: Invocation, name: str) -> None:
+    """Raise UsageError if the only word is the id of a conversation, or the beginning of one."""
+    word = name.strip()
+    if not here.has_store or len(word) < resolve.SHORTEST_PREFIX:
+        return
+    outlines = here.index.branch_outlines()
+    if any(resolve.abbreviates(one.name, word) or one.agent_id == word for one in outlines):
+        hint = f"`sessgit rename {quote_for_shell(name)} NAME`"
+        raise UsageError(f"“{name}” is a conversation, but its new name is missing.", hint)
+
+
+def _renamed_target(here: Invocation, address: str, name: str) -> ResolvedTarget:
+    """Return the conversation; the error for an unknown one says so if the name is that of a conversation."""
+    try:
+        return session_argument.target(here, address, changes=True)
+    except AmbiguousError:
+        raise
+    except NotFoundError as error:
+        if not address or not here.has_store or not resolve.branches_by_name(here.index, name, here.where):
+            raise
+        swapped = f"sessgit rename {quote_for_shell(name)} {quote_for_shell(address)}"
+        raise NotFoundError(str(error), f"The conversation comes first: `{swapped}`") from None
+
+
+@frame.command("tag", reads=True, excludes={"--delete": "NAME --list", "--list": "NAME"})
+def tag(
+    here: Invocation,
+    name: str | None = argument("NAME", "The tag, a single word."),
+    address: str = ADDRESS,
+    delete: str = option("-d, --delete NAME", "Delete a tag.", complete=completion.tags),
+    force: bool = option("-f, --force", "Move an existing tag."),
+    listed: bool = option("-l, --list", "List the tags (the default without NAME)."),
+) -> Answer:
+    """Tag a turn, or list the tags.
+
+    Without ADDRESS, tags the last turn of the current session. A tag is a git tag in the store and can be used as an
+    ADDRESS; it stays at its turn when the conversation goes on.
+    """
+    if delete:
+        deleted = tags.delete_tag(here.context, delete)
+        return _changed(here, deleted, f"was: {tags.tag_address(deleted)}", is_deleted=True)
+    if name is None:
+        known = resolve.list_tags(here.index)
+        return Answer(lambda: {"tags": [_tag_json(here, each) for each in known]}, _tag_table(here, known))
+    target = session_argument.whole_turn(here, address, f"tag {name}", changes=True)
+    result = tags.tag_turn(here.context, name, target, here.where, force=force)
+    before = f"was: {tags.tag_address(result.before)}" if result.before else ""
+    return _changed(here, result.tag, before if result.changed else "already there")
+
+
+def _changed(here: Invocation, changed: Tag, note: str, *, is_deleted: bool = False) -> Answer:
+    parts = [text.clean(changed.name), *([] if is_deleted else [_tagged(here, changed)]), f"({note})" if note else ""]
+    parts = list(filter(None, parts))
+    room = here.width - text.width("  ".join(parts)) - 2
+    title, _ = _turn(here, changed)
+    if title and not is_deleted and room >= _NARROWEST:
+        parts.insert(2, text.cut(title, room))
+    document = _tag_json(here, changed) | {"deleted": is_deleted}
+    return Answer(document, text.fold(parts, here.width, "  ", "  "))
+
+
+def _turn(here: Invocation, tagged: Tag) -> tuple[str, float]:
+    """Return the title of the tagged turn, and its time."""
+    row = here.index.turn(tagged.branch, tagged.turn) if tagged.turn else None
+    return (text.clean(here.index.title(row)), row.time) if row else ("", 0.0)
+
+
+def _tag_json(here: Invocation, tagged: Tag) -> dict[str, object]:
+    row = here.index.turn(tagged.branch, tagged.turn) if tagged.turn else None
+    return {
+        **frame.attributes(tagged, "name", "commit"),
+        "branch": tagged.branch or None,
+        "turn": tagged.turn if tagged.branch else None,
+        "title": here.index.title(row) if row else None,
+        "time": canonical.rfc3339(row.time) if row else None,
+    }
+
+
+def _tagged(here: Invocation, tagged: Tag) -> str:
+    return f"{here.ident(tagged.branch)}@{tagged.turn}" if tagged.branch else tagged.commit[:12]
+
+
+def _tag_table(here: Invocation, known: list[Tag]) -> Iterator[str]:
+    if not known:
+        yield "No tags yet: sessgit tag NAME [ADDRESS]"
+        return
+    turns = [_turn(here, each) for each in known]
+    clock = text.clock(here.now, [time for _, time in turns])
+    rows = [
+        (
+            text.clean(each.name),
+            _tagged(here, each),
+            title or ("" if each.turn else "(the start)" if each.branch else "(no conversation here)"),
+            text.at(clock, time),
+        )
+        for each, (title, time) in zip(known, turns, strict=True)
+    ]
+    columns = (Column(), Column("yellow"), Column(), Column("dim"))
+    yield from blocks.table(here, columns, rows, [(2, _NARROWEST // 2), (0, _NARROWEST), (2, 0), (3, 0)])

@@ -5,120 +5,104 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Literal
 
-import typer
-
-from sessgit.cli import frame, render, session_argument, text
-from sessgit.cli.arguments import completion
+from sessgit.cli import client_notes, frame, render, session_argument, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import argument, option
+from sessgit.errors import UsageError
+from sessgit.history import export
+from sessgit.history.export import ExportChoice
 from sessgit.model import canonical
-
-if TYPE_CHECKING:
-    from sessgit.cli.invocation import Invocation
-    from sessgit.history.export import ExportChoice
-    from sessgit.history.resolve import ResolvedTarget
-    from sessgit.model.progress import Progress
-    from sessgit.store.sqlite.rows import Branch, Row
+from sessgit.model.progress import Progress
+from sessgit.store.index import Branch, Row
 
 Format = Literal["markdown", "html", "json", "jsonl", "claude", "rlm", "dialectic", "apex", "io-log"]
 
-_FOLDERS = ("claude", "rlm", "dialectic", "apex", "io-log")
-"""The formats that are folders, of several conversations if wanted."""
-
-_STDOUT = ("", "-")
+_DOCUMENTS = ("markdown", "html", "json", "jsonl")
+"""The formats that are one file; the others are folders, of one or more conversations."""
+_TO_READ = ("markdown", "html")
+_SHARE = "It contains what tools read and printed: check it before you share it."
 
 
 @frame.command("export", reads=True)
-def run(  # noqa: PLR0913, PLR0917 - the options of the command
+def run(
     here: Invocation,
-    format_: Annotated[
-        Format,
-        typer.Argument(
-            metavar="FORMAT",
-            help="The format.",
-            show_default=False,
-        ),
-    ],
-    addresses: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="ADDRESS...",
-            help="SESSION[@TURN] (default: the current session).",
-            show_default=False,
-            autocompletion=completion.addresses,
-        ),
-    ] = None,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write to this file, or into this folder.", show_default=False
-        ),
-    ] = "",
-    turns: Annotated[
-        str, typer.Option("--turns", metavar="TURNS", help="Only these turns: 3-9, 3-, -9, 2,4-6.", show_default=False)
-    ] = "",
-    no_tools: Annotated[bool, typer.Option("--no-tools", help="Leave out tool calls.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Do not shorten long texts (markdown, html).")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    format_: Format = argument("FORMAT", "The format.", required=True),
+    addresses: list[str] = argument("ADDRESS...", "SESSION[@TURN] (default: the current session)."),
+    output: str = option("-o, --output FILE", "Write to this file, or into this folder."),
+    turns: str = option("--turns TURNS", "Only these turns: 3-9, 3-, -9, 2,4-6."),
+    no_tools: bool = option("--no-tools", "Leave out tool calls."),
+    full: bool = option("--full", "Do not shorten long texts (markdown, html)."),
+    force: bool = option("--force", "Overwrite an existing file."),
 ) -> Answer | None:
     """Export a conversation as a document.
 
     markdown and html are for reading: html is one page that opens without a network and runs no script. json is what
-    `show --json` prints, with all turns. jsonl is the client's own format, which it resumes and trace viewers read.
-    claude writes a folder like the client's, with one or more conversations. rlm, dialectic, apex and io-log write the
-    formats of these systems. ADDRESS@N exports turns up to N.
+    `show --json` prints, with all turns. jsonl is the client's own format, which it resumes and trace viewers read,
+    without the client's bookkeeping (queued prompts, costs, API requests). claude writes a folder like the client's,
+    with one or more conversations. rlm, dialectic, apex and io-log write the formats of these systems. ADDRESS@N
+    exports turns up to N.
     """
-    from sessgit.errors import UsageError
+    addresses = addresses or [""]
+    request = _Request(format_, output, len(addresses), bool(turns or no_tools), full, force)
+    if problem := _problem(here, request):
+        raise UsageError(*problem)
+    targets = [session_argument.whole_turn(here, address, f"export {format_}") for address in addresses]
+    if format_ not in _DOCUMENTS:
+        for target in targets:
+            if target.turn is not None:
+                hint = f"`sessgit export {format_} {here.ident(target.session)}` exports all of it."
+                raise UsageError(f"{format_} exports only whole conversations.", hint)
+        return _export_folder(here, format_, [target.branch for target in targets], Path(output).absolute())
+    choice = ExportChoice(targets[0].branch, targets[0].turn, turns, not no_tools)
+    task = _Task(format_, choice, export.chosen_rows(here.index, choice), full)
+    if output in ("", "-"):
+        _print(here, task)
+        return None
+    return _export_file(here, task, output, replace=force)
 
-    if format_ in _FOLDERS:
-        if turns or no_tools or full:
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What the command line asks for."""
+
+    format: Format
+    output: str
+    conversations: int
+    is_part: bool
+    """Whether turns or tools are left out."""
+    full: bool
+    force: bool
+
+
+def _problem(here: Invocation, request: _Request) -> tuple[str, str] | None:
+    """Return what the format cannot do of what is asked for, with a hint; None if it can do all."""
+    name, to_stdout = request.format, request.output in ("", "-")
+    if name not in _DOCUMENTS:
+        if request.is_part or request.full:
             hint = "--turns, --no-tools and --full work with markdown, html, json and jsonl."
-            raise UsageError(f"{format_} exports only whole conversations.", hint)
-        if force:
-            raise UsageError(
-                f"{format_} never overwrites a file, so --force does not apply.",
-                "Name a new or empty folder with `--output DIR`.",
-            )
-        return _folder(here, format_, addresses or [""], output)
-    if len(addresses or ()) > 1:
-        raise UsageError(
-            f"{format_} exports one conversation at a time.", "`sessgit export claude` exports several into one folder."
-        )
-    if full and format_ not in ("markdown", "html"):
-        raise UsageError(f"{format_} is never shortened.", "--full works with markdown and html.")
-    to_stdout = output in _STDOUT
-    if to_stdout and here.terminal and format_ in ("html", "jsonl"):
-        raise UsageError(f"{format_} cannot be shown on a terminal.", "Use `--output FILE`, or a pipe.")
-    if to_stdout and here.json and format_ != "json":
-        raise UsageError("--json describes a written file, and needs --output.", "Name it with `--output FILE`.")
-    found = _target(here, (addresses or [""])[0])
-    from sessgit.history import export
-
-    choice = export.ExportChoice(found.branch, found.turn, turns, not no_tools)
-    job = _Job(format_, choice, export.chosen_rows(here.index, choice), full)
-    if not to_stdout:
-        return _write(here, job, output, force=force)
-    _print(here, job)
+            return f"{name} exports only whole conversations.", hint
+        if request.force:
+            hint = "Name a new or empty folder with `--output DIR`."
+            return f"{name} never overwrites a file, so --force does not apply.", hint
+        return (f"{name} writes a folder, and needs --output.", "Name it with `--output DIR`.") if to_stdout else None
+    if request.conversations > 1:
+        hint = "`sessgit export claude` exports several into one folder."
+        return f"{name} exports one conversation at a time.", hint
+    if request.full and name not in _TO_READ:
+        return f"{name} is never shortened.", "--full works with markdown and html."
+    if to_stdout and here.terminal.shows_output and name in ("html", "jsonl"):
+        return f"{name} cannot be shown on a terminal.", "Use `--output FILE`, or a pipe."
+    if to_stdout and here.json and name != "json":
+        return "--json describes a written file, and needs --output.", "Name it with `--output FILE`."
     return None
 
 
-def _target(here: Invocation, address: str) -> ResolvedTarget:
-    from sessgit.errors import UsageError
-
-    found = session_argument.target(here, address)
-    if found.cell:
-        raise UsageError(
-            "only whole turns can be exported.",
-            f"`sessgit export … {here.ident(found.branch.name)}@{found.turn}` exports up to this turn.",
-        )
-    return found
-
-
 @dataclass(frozen=True)
-class _Job:
-    """What is to be written: a format, and the turns that it is given."""
+class _Task:
+    """A format, and the turns to export."""
 
     format: str
     choice: ExportChoice
@@ -126,89 +110,74 @@ class _Job:
     full: bool
 
 
-def _print(here: Invocation, job: _Job) -> None:
+def _print(here: Invocation, task: _Task) -> None:
     with render.progress(here, "Exporting", unit="turns") as progress:
-        data = _data(here, job, progress)
-        if not here.terminal:
+        data = _data(here, task, progress)
+        if not here.terminal.shows_output:
             render.data(data)
             return
-        shown = b"".join(data).decode("utf-8", "replace")
-    render.lines(here, canonical.printable(shown).removesuffix("\n").split("\n"))
+        page = b"".join(data).decode("utf-8", "replace")
+    render.lines(here, canonical.printable(page).removesuffix("\n").split("\n"))
 
 
-def _write(here: Invocation, job: _Job, output: str, *, force: bool) -> Answer:
-    from sessgit.history import export
-
-    name = export.file_name(job.choice, job.rows, job.format)
+def _export_file(here: Invocation, task: _Task, output: str, *, replace: bool) -> Answer:
+    name = export.file_name(task.choice, task.rows, task.format)
     path = export.output_path(Path(output).absolute(), name, is_folder=output.endswith("/"))
     with render.progress(here, "Exporting", unit="turns") as progress:
-        size = export.write_export(path, _data(here, job, progress), replacing=force)
-    redacted = export.count_redacted(here.store, job.rows)
+        size = export.write_export(path, _data(here, task, progress), replacing=replace)
+    redacted = export.count_redacted(here.store, task.rows)
     document = {
-        "format": job.format, "path": str(path), "bytes": size, "id": job.choice.branch.name,
-        "turns": [row.turn for row in job.rows], "tools": job.choice.tools, "redacted": redacted,
-    }  # fmt: skip
-    lines = [f"Written: {here.shown(str(path))}, {text.counted(len(job.rows), 'turn')}, {text.size(size)}"]
-    if job.choice.tools:
-        lines.append("It contains what tools read and printed: check it before you share it.")
-    if redacted:
-        stand = "is" if redacted == 1 else "are"
-        lines.append(f"{text.counted(redacted, 'secret')} {stand} redacted in it.")
-    return Answer(lambda: document, lines)
+        "format": task.format,
+        "path": str(path),
+        "bytes": size,
+        "id": task.choice.branch.name,
+        "turns": [row.turn for row in task.rows],
+        "tools": task.choice.tools,
+        "redacted": redacted,
+    }
+    lines = [f"Written: {here.shown(path)}, {text.counted(len(task.rows), 'turn')}, {text.size(size)}"]
+    lines += [_SHARE] * task.choice.tools
+    return Answer(document, lines + client_notes.redacted(redacted, "it"))
 
 
-def _data(here: Invocation, job: _Job, progress: Progress) -> Iterable[bytes]:
-    """The document, piece by piece."""
-    from sessgit.history import export
-
-    if job.format == "jsonl":
-        return [export.export_lines(here.store, job.choice, job.rows).data]
-    common, prices = (here.store, here.index, job.choice, job.rows), here.settings.prices
-    if job.format == "json":
+def _data(here: Invocation, task: _Task, progress: Progress) -> Iterable[bytes]:
+    """Return the document, piece by piece."""
+    if task.format == "jsonl":
+        lines = export.export_lines(here.store, task.choice, task.rows)
+        for part in lines.left_out:
+            render.tell(f"Left out: {part}.")
+        return [lines.data]
+    source, prices = (here.context, task.choice, task.rows), here.settings.prices
+    if task.format == "json":
         from sessgit.formats import document
 
-        parts = document.render(*export.export_document(*common, prices, progress))
+        parts = document.render(*export.export_document(*source, prices, progress))
     else:
         from sessgit.formats import html, markdown
 
-        write = html.render if job.format == "html" else markdown.render
-        parts = write(
-            export.export_story(*common, prices), export.read_story_turns(*common, prices, progress), full=job.full
-        )
+        write = html.render if task.format == "html" else markdown.render
+        turns = export.read_story_turns(*source, prices, progress)
+        parts = write(export.export_story(*source, prices), turns, full=task.full)
     return (part.encode("utf-8", "replace") for part in parts)
 
 
-def _folder(here: Invocation, format_: str, addresses: list[str], output: str) -> Answer:
-    """Whole conversations as a folder of the client, or of another system."""
-    from sessgit.errors import UsageError
-
-    if output in _STDOUT:
-        raise UsageError(f"{format_} writes a folder, and needs --output.", "Name it with `--output DIR`.")
-    found = [_target(here, address) for address in addresses]
-    part = next((one for one in found if one.turn is not None), None)
-    if part is not None:
-        name = here.ident(part.session)
-        raise UsageError(
-            f"{format_} exports only whole conversations.", f"`sessgit export {format_} {name}` exports all of it."
-        )
-    folder = Path(output).absolute()
-    sessions, files = _written(here, format_, [one.branch for one in found], folder)
-    document = {"format": format_, "path": str(folder), "conversations": sessions, "files": files}
-    counts = f"{text.counted(sessions, 'conversation')}, {text.counted(files, 'file')}"
-    holds = "It contains what tools read and printed: check it before you share it."
-    return Answer(lambda: document, [f"Written: {here.shown(str(folder))}, {counts}", holds])
-
-
-def _written(here: Invocation, format_: str, branches: list[Branch], folder: Path) -> tuple[int, int]:
-    """Writes the conversations, and returns how many of them and how many files the folder has."""
+def _export_folder(here: Invocation, format_: str, branches: list[Branch], folder: Path) -> Answer:
+    """Export whole conversations as a folder of the client, or of another system."""
     if format_ == "claude":
         from sessgit.branch import client_folder
 
-        done = client_folder.export_folder(here.store, here.index, branches, folder)
-        return done.sessions, len(done.files)
-    from sessgit.exchange import outgoing
+        result = client_folder.export_folder(here.context, branches, folder)
+        conversations, files = result.sessions, len(result.files)
+    else:
+        from sessgit import Session, Store
+        from sessgit.exchange import systems
+        from sessgit.store.layout import session_of
 
-    world = outgoing.ExportContext(here.store, here.index, here.settings.prices)
-    with render.progress(here, "Exporting", unit="turns") as progress:
-        told = outgoing.export_sessions(world, format_, branches, folder, progress)
-    return told.sessions, told.files
+        store = Store(here.env.store, here.env.homes, here.env.home, off=here.env.off, now=lambda: here.now)
+        sessions = [Session(store, name) for name in dict.fromkeys(session_of(branch.name) for branch in branches)]
+        conversations = len(sessions)
+        with store, render.progress(here, "Exporting", unit="turns") as progress:
+            files = systems.export_sessions(format_, sessions, folder, progress)
+    document = {"format": format_, "path": str(folder), "conversations": conversations, "files": files}
+    counts = f"{text.counted(conversations, 'conversation')}, {text.counted(files, 'file')}"
+    return Answer(document, [f"Written: {here.shown(folder)}, {counts}", _SHARE])

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from sessgit.cli import frame, render
-from sessgit.cli.arguments import options
+from sessgit import agents
+from sessgit.cli import frame, render, session_argument
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import ADDRESS
+from sessgit.history import resolve
+from sessgit.model import ids
 
 
 @frame.command("id", reads=True)
 def run(
     here: Invocation,
-    address: options.Address = "",
+    address: str = ADDRESS,
 ) -> Answer:
     """Print the full id of a session."""
-    from sessgit import agents
-    from sessgit.cli import session_argument
-    from sessgit.history import resolve
-    from sessgit.model import ids
-
     if address:
-        found = session_argument.target(here, address).branch.name
-    elif told := here.told_session:
-        found = ids.session_id(told)
-    elif client := agents.at(here.config).home.client_above(here.config, here.where.pid):
-        found = ids.session_id(client.agent_id)
+        session = session_argument.target(here, address).branch.name
+    elif here.env.session:
+        session = ids.session_id(here.env.session)
+    elif client := agents.client_above(here.env.homes, here.where.pid):
+        session = ids.session_id(client.agent_id)
     else:
-        found, guess = resolve.current_branch(here.index, here.where)
+        session, guess = resolve.current_branch(here.index, here.where)
         if guess:
             render.tell(f"({guess})")
-    return Answer(lambda: {"id": found}, [found])
+    return Answer({"id": session}, [session])

@@ -1,28 +1,33 @@
-"""`sessgit install`, `sessgit uninstall`: the hooks that record."""
+"""`sessgit install`, `uninstall`, `on`, `off`, `config`: whether and how conversations are recorded."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+import tomllib
+from collections.abc import Iterable, Iterator
+from typing import Literal
 
-import typer
-
+from sessgit import agents
 from sessgit.cli import frame, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
-
-if TYPE_CHECKING:
-    from sessgit.record.install import InstallResult
+from sessgit.cli.options import FOLDER, argument, option
+from sessgit.errors import UsageError
+from sessgit.model import canonical
+from sessgit.record import install as hooks
+from sessgit.record import privacy
+from sessgit.record.install import InstallResult
+from sessgit.store import layout, refs, settings
+from sessgit.store.layout import StorePaths
+from sessgit.store.settings import Setting
 
 
 @frame.command("install")
 def install(
     here: Invocation,
-    granularity: Annotated[
-        Literal["turn", "cell"] | None,
-        typer.Option(help="Commit each turn, or each cell.", show_default=False),
-    ] = None,
+    granularity: Literal["turn", "cell"] | None = option(
+        "--granularity", "Commit after each turn, or also after each tool result."
+    ),
 ) -> Answer:
     """Record every conversation from now on.
 
@@ -30,49 +35,53 @@ def install(
     prompts, answers and tool output. Only you can read it, but it is not encrypted; common secrets are replaced before
     anything is written. `sessgit off` excludes a project, `sessgit uninstall` removes the hooks.
     """
-    from sessgit.record import install
-    from sessgit.store import layout, refs, settings
-    from sessgit.store.layout import StorePaths
+    from sessgit.check import status
 
-    first = not here.has_store
+    is_first = not here.has_store
     known = set[str]()
-    if not first:
-        known.update(layout.session_of(name) for name, *_ in here.index.names())
-        known.update(ref.removeprefix(layout.DELETED) for ref in refs.read_all(here.store_path, layout.DELETED))
-    grain = granularity or here.settings.record.granularity
-    new_settings = not (here.config / "settings.json").exists()
-    done = install.install(
-        here.store_path, here.config, python=sys.executable, granularity=grain, known=known, privacy=here.privacy
+    if not is_first:
+        known.update(outline.session for outline in here.index.branch_outlines())
+        known.update(ref.removeprefix(layout.DELETED) for ref in refs.read_all(here.env.store, layout.DELETED))
+    unit = granularity or here.settings.record.granularity
+    client = agents.client(here.env.homes)
+    has_settings = client.agent.hooks.settings_file(client.folder).exists()
+    result = hooks.install(
+        here.env.store, client, python=sys.executable, granularity=unit, known=known, privacy=here.privacy
     )
-    if grain != here.settings.record.granularity:
-        settings.change_setting(StorePaths(here.store_path), "record.granularity", grain)
-    value: dict[str, object] = {
-            "store": str(done.store), "settings": str(done.settings), "added": list(done.added),
-            "already_there": list(done.already_there), "older": done.older_conversations,
-        }  # fmt: skip
-    return Answer(lambda: value, _page(here, done, first=first, new_settings=new_settings))
+    if unit != here.settings.record.granularity:
+        settings.change_setting(StorePaths(here.env.store), "record.granularity", unit)
+    document = frame.attributes(result, "store", "settings", "added", "already_there")
+    lines: Iterable[str] = _installed(here, result, is_first=is_first, has_settings=has_settings)
+    if status.blocked_folders(here.env.store):
+        hooks_there = f"{_hooks(here, result)} (undo: sessgit uninstall)"
+        lines = [f"Nothing can be recorded: {status.blocked_reason(here.env.store)}", f"There are {hooks_there}"]
+    return Answer(document | {"older": result.older_conversations}, lines)
 
 
-def _page(here: Invocation, done: InstallResult, *, first: bool, new_settings: bool) -> Iterator[str]:
-    hooks = text.counted(len(done.added) + len(done.already_there), "hook")
-    was = " already" if not done.added and not done.other_stubs else ""
-    yield f"Recording is on{was}: {hooks} in {here.short(done.settings)} (undo: sessgit uninstall)"
-    if done.older_conversations:
-        yield f"{text.counted(done.older_conversations, 'older conversation')} can be imported: sessgit import"
-    if first or (done.added and not done.already_there):  # an import may have made the store
-        yield f"Prompts, answers and tool output go to {here.short(done.store)}."
+def _hooks(here: Invocation, result: InstallResult) -> str:
+    count = text.counted(len(result.added) + len(result.already_there), "hook")
+    return f"{count} in {here.short(result.settings)}"
+
+
+def _installed(here: Invocation, result: InstallResult, *, is_first: bool, has_settings: bool) -> Iterator[str]:
+    was = " already" if not result.added and not result.other_stubs else ""
+    yield f"Recording is on{was}: {_hooks(here, result)} (undo: sessgit uninstall)"
+    if result.older_conversations:
+        yield f"{text.counted(result.older_conversations, 'older conversation')} can be imported: sessgit import"
+    if is_first or (result.added and not result.already_there):  # an import may have made the store
+        yield f"Prompts, answers and tool output go to {here.short(result.store)}."
         yield "Only you can read it. It is not encrypted; common secrets are redacted."
         yield "To exclude a project: sessgit off"
-    if done.added and new_settings:
+    if result.added and not has_settings:
         yield "Running clients: 2.1 is recorded from its next prompt, 2.0 after a restart."
-    elif done.added:
+    elif result.added:
         yield "Running clients are recorded from their next prompt."
-    for stub in done.other_stubs:
+    for stub in result.other_stubs:
         yield f"The hooks no longer record into {here.short(stub.parent)}."
-    if done.hooks_disabled:
+    if result.hooks_disabled:
         yield "Nothing is recorded yet: these settings disable all hooks (disableAllHooks)."
-    if done.plugin:
-        yield f"The plugin {done.plugin} runs the same hooks: each event arrives twice, which does no harm."
+    if result.plugin:
+        yield f"The plugin {result.plugin} runs the same hooks: each event arrives twice, which does no harm."
 
 
 @frame.command("uninstall")
@@ -82,16 +91,131 @@ def uninstall(here: Invocation) -> Answer:
     Removes the hooks from the client's settings; the store stays. A command that names a conversation still records its
     new turns, and so does `sessgit import`. To keep a project out of the store, use `sessgit off`.
     """
-    from sessgit.record import install
+    has_store = here.has_store
+    result = hooks.uninstall(here.env.store, agents.client(here.env.homes))
+    count = text.counted(len(result.removed), "hook")
+    removed = f"{count} removed from {here.short(result.settings)}" if result.removed else "there were no hooks"
+    lines = [f"Recording is off: {removed}"]
+    if has_store:
+        lines.append(f"The store stays in {here.short(result.store)}; delete that folder to remove all recordings.")
+    if result.plugin:
+        lines.append(f"The plugin {result.plugin} is still enabled, but does nothing.")
+    return Answer({"store": str(result.store) if has_store else None, "removed": list(result.removed)}, lines)
 
-    there = here.has_store
-    done = install.uninstall(here.store_path, here.config)
-    value = {"store": str(done.store) if there else None, "removed": list(done.removed)}
-    removed = text.counted(len(done.removed), "hook")
-    gone = f"{removed} removed from {here.short(done.settings)}" if done.removed else "there were no hooks"
-    lines = [f"Recording is off: {gone}"]
-    if there:
-        lines.append(f"The store stays in {here.short(done.store)}; delete that folder to remove all recordings.")
-    if done.plugin:
-        lines.append(f"The plugin {done.plugin} is still enabled, but does nothing.")
-    return Answer(lambda: value, lines)
+
+@frame.command("on", needs="store")
+def on(here: Invocation, folder: str = FOLDER) -> Answer:
+    """Record a project again after `sessgit off`.
+
+    Turns from the meantime are recorded with the next turn of their conversation, or by `sessgit import`.
+    """
+    from sessgit.check import status
+
+    result = privacy.switch_on(StorePaths(here.env.store), here.folder(folder), str(here.env.home))
+    recording = status.recording(here.env.store, here.env.homes)
+    project = here.shown(result.project)
+    lines = [f"{project} is already on."]
+    if result.changed:
+        lines = [f"On: {project} is recorded from now on."]
+        lines.append("Turns from the meantime are recorded with the next turn, or by sessgit import.")
+    if not recording.on:
+        lines.append(f"But nothing is recorded: {recording.why}")
+    return Answer(frame.attributes(result, "project", "changed") | {"recorded": recording.on}, lines)
+
+
+@frame.command("off")
+def off(here: Invocation, folder: str = FOLDER) -> Answer:
+    """Stop recording a project.
+
+    The project is the git repository of DIR with all its worktrees, or else DIR itself, with all subfolders. What is
+    already recorded stays. The setting record.exclude lists the projects that are off; it also takes globs.
+    """
+    here.create_store()
+    result = privacy.switch_off(StorePaths(here.env.store), here.folder(folder), str(here.env.home))
+    kept = len(privacy.recorded_sessions(here.index, result.project))
+    project = here.shown(result.project)
+    lines = [f"{project} is already off (record.exclude has “{here.shown(result.glob)}”)."]
+    if result.changed:
+        lines = [f"Off: {project} is no longer recorded (undo: sessgit on)."]
+    if kept:
+        stays = "stays" if kept == 1 else "stay"
+        lines.append(f"{text.counted(kept, 'recorded conversation')} {stays} in the store.")
+    return Answer(frame.attributes(result, "project", "changed") | {"recorded": False, "sessions": kept}, lines)
+
+
+@frame.command("config", excludes={"--unset": "KEY VALUE"})
+def config(
+    here: Invocation,
+    key: str = argument("KEY", "A setting, such as record.granularity."),
+    value: str | None = argument("VALUE", "The new value."),
+    unset: str = option("--unset KEY", "Restore the default."),
+) -> Answer:
+    """Show or change the settings.
+
+    record.granularity is "turn", or "cell" to commit after each tool result too. record.redact replaces secrets.
+    record.fsync syncs each commit to the disk.
+
+    record.include and record.exclude are lists of globs, such as '["~/private/*", "/srv/secret"]'. A project is
+    recorded if it matches the first list, or that is empty, and does not match the second. A glob is an absolute
+    path, or begins with ~/ or *. It matches a folder, everything below it and its worktrees; * matches / too. If one
+    of the two lists is invalid, nothing is recorded.
+
+    archive.after archives a conversation this long after its last line. undo.keep is how long undo can restore what
+    a command removed. Both are a number with h, d or w, such as 90d; "" is never for the first, forever for the second.
+
+    sync.include is what push sends if you name nothing: globs, and labels as "label:NAME". project.map says which
+    folder here stands for a folder of another machine: project.map./home/anna/code /Users/anna/src.
+
+    prices are US dollars for a million tokens: prices.MODEL "{input = 5, output = 25, cache_read = 0.5, cache_write =
+    6.25}".
+    """
+    paths, has_store = StorePaths(here.env.store), here.has_store  # raises StoreError if the store is another user's
+    if unset or value is not None:
+        key = unset or key
+        new = None if value is None else _parse_value(value)
+        settings.check_change(paths, key, new)  # so that a mistake creates no store
+        here.create_store()
+        settings.change_setting(paths, key, new)
+        listed = settings.list_settings(here.settings, settings.read_document(paths))
+        remarks = _remarks(here, key) if value is not None else ()
+        return Answer(_settings_json(each for each in listed if each.key == key), remarks=remarks)
+    listed = settings.list_settings(here.settings, settings.read_document(paths) if has_store else {})
+    if key:
+        listed = [each for each in listed if each.key == key or each.key.startswith(f"{key}.")]
+        if not listed and key not in settings.TABLES:
+            raise UsageError(f"there is no setting “{key}”.", "`sessgit config` lists all settings.")
+    lines = _settings(here, listed)
+    if len(listed) == 1 and listed[0].key == key:
+        lines = iter([_value(listed[0].value)])
+    return Answer(_settings_json(listed), lines)
+
+
+def _remarks(here: Invocation, key: str) -> Iterator[str]:
+    if key == "record.granularity":
+        yield "Run sessgit install again: a commit for each cell needs one more hook."
+    if key == "record.redact" and not here.settings.record.redact:
+        yield "From now on secrets are stored unredacted (undo: sessgit config --unset record.redact)."
+
+
+def _settings(here: Invocation, listed: list[Setting]) -> Iterator[str]:
+    width = max((len(each.key) for each in listed), default=0)
+    for each in listed:
+        note = here.paint("dim", "  (default)") if each.is_default else ""
+        yield f"{canonical.printable(each.key.ljust(width))}  {_value(each.value)}{note}"
+
+
+def _settings_json(listed: Iterable[Setting]) -> dict[str, object]:
+    return {"settings": {each.key: {"value": each.value, "default": each.is_default} for each in listed}}
+
+
+def _parse_value(typed: str) -> object:
+    """Return the value as TOML reads it; what is no TOML is a string."""
+    try:
+        return tomllib.loads(f"value = {typed}")["value"]
+    except (ValueError, KeyError, RecursionError):
+        return typed
+
+
+def _value(value: object) -> str:
+    """Return a string as it is, and anything else as TOML."""
+    return canonical.printable(value) if value and isinstance(value, str) else settings.toml_value(value)

@@ -2,100 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Literal
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Literal
 
-import typer
-
-from sessgit.cli import frame
-from sessgit.cli.arguments import completion, options
+from sessgit import agents
+from sessgit.cli import frame, render
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import EVERYWHERE, LABELS, LIMIT, PATHS, PROJECT, SINCE, at_least_0, option, parse_time
+from sessgit.cli.pages import ls as page
+from sessgit.history import ls
 
-_FOLD = 200
-"""So many conversations a person is shown where no number is given."""
+_LISTED = 200
+"""The most conversations that are listed on a terminal without a limit."""
 
 
 @frame.command("ls", needs="conversations", reads=True)
-def run(  # noqa: PLR0913, PLR0917 - the options of the command
+def run(
     here: Invocation,
-    paths: options.Paths = None,
-    everything: options.Everywhere = False,
-    project: options.Project = None,
-    label: options.Labels = None,
-    state: Annotated[
-        Literal["live", "active", "ended", "interrupted"] | None,
-        typer.Option("--state", help="Only in this state; live means open in a client.", show_default=False),
-    ] = None,
-    stage: Annotated[
-        Literal["gathering", "shaping", "critiquing", "synthesized"] | None,
-        typer.Option("--stage", help="Only at this stage.", show_default=False),
-    ] = None,
-    since: options.Since = "",
-    forks_of: Annotated[
-        str,
-        typer.Option(
-            "--forks-of",
-            metavar="ADDRESS",
-            help="Only forks of this conversation, and forks of those.",
-            show_default=False,
-            autocompletion=completion.addresses,
-        ),
-    ] = "",
-    search: Annotated[
-        str, typer.Option("--search", metavar="TEXT", help="Only those that contain TEXT.", show_default=False)
-    ] = "",
-    archived: Annotated[bool, typer.Option("--archived", help="List archived conversations.")] = False,
-    headless: Annotated[
-        bool, typer.Option("--headless", help="Also list headless conversations, run by programs.")
-    ] = False,
-    order: Annotated[
-        Literal["updated", "created", "turns", "tokens", "cost", "name"] | None,
-        typer.Option("--order", help="Sort like this, and do not group forks.", show_default=False),
-    ] = None,
-    reverse: Annotated[bool, typer.Option("--reverse", help="Reverse the order.")] = False,
-    limit: options.Limit = None,
-    offset: Annotated[
-        int,
-        typer.Option(
-            "--offset", metavar="N", help="Skip the first N.", show_default=False, callback=options.not_negative
-        ),
-    ] = 0,
+    paths: list[str] = PATHS,
+    everything: bool = EVERYWHERE,
+    project: Path | None = PROJECT,
+    label: list[str] = LABELS,
+    state: Literal["live", "active", "ended", "interrupted"] | None = option(
+        "--state", "Only in this state; live means open in a client."
+    ),
+    stage: Literal["gathering", "shaping", "critiquing", "synthesized"] | None = option(
+        "--stage", "Only at this stage."
+    ),
+    since: str = SINCE,
+    forks_of: str = option("--forks-of ADDRESS", "Only forks of this conversation, and forks of those."),
+    search: str = option("--search TEXT", "Only those that contain TEXT."),
+    archived: bool = option("--archived", "List archived conversations."),
+    headless: bool = option("--headless", "Also list headless conversations, run by programs."),
+    order: Literal["updated", "created", "turns", "tokens", "cost", "name"] | None = option(
+        "--order", "Sort like this, and do not group forks."
+    ),
+    reverse: bool = option("--reverse", "Reverse the order."),
+    limit: int | None = LIMIT,
+    offset: int = option("--offset N", "Skip the first N.", callback=at_least_0),
 ) -> Answer:
     """List the conversations of this project.
 
     Forks are listed under the conversation they were forked from; ● marks conversations that are open in a client. With
     -- PATH, only conversations in which a tool read or changed PATH: a file, a folder or a glob.
     """
-    from sessgit import agents
     from sessgit.cli import session_argument
-    from sessgit.cli.arguments import choices
-    from sessgit.cli.pages import ls as page
-    from sessgit.history import ls
 
-    folder = str(project.absolute()) if project else here.cwd
-    wanted = ls.SessionFilter(
-        folder=None if everything else folder,
-        labels=tuple(label or ()),
+    query = ls.SessionFilter(
+        folder=None if everything else here.folder(project),
+        labels=tuple(label),
         state=state,
         stage=stage or "",
-        since=choices.since(here, since),
-        among=choices.among(here, search=search, paths=paths or []),
+        since=parse_time(since, here.now),
+        among=tuple(_among(here, search, paths)),
         forks_of=session_argument.target(here, forks_of).session if forks_of else "",
         archived=archived,
         headless=headless or everything,
         empty=everything,
-        live=agents.at(here.config).home.open_sessions(here.config),
+        live=agents.open_sessions(here.env.homes),
         order=order,
         reverse=reverse,
     )
-    most = limit if limit is not None or here.json else _FOLD
-    listing = ls.list_sessions(here.index, wanted, most, offset, here.settings.prices)
+    most = limit if limit is not None or here.json else _LISTED
+    listing = ls.list_sessions(here.index, query, most, offset, here.settings.prices)
     return Answer(
         lambda: {"sessions": page.as_json(here, listing)},
-        page.full(here, listing, by_project=everything, folded=limit is None),
-        notes=_damaged(here),
+        page.full(here, listing, folded=limit is None),
+        _damaged(here),
     )
+
+
+def _among(here: Invocation, query: str, paths: list[str]) -> Iterator[Collection[str]]:
+    """Yield the conversations that a search selects, and those whose turns touched a path."""
+    if query:
+        from sessgit.history.search import sessions_with
+
+        with render.progress(here, "Searching", unit="turns") as progress:
+            sessions, behind = sessions_with(here.index, query, progress)
+        if behind:
+            render.tell(f"({behind})")
+        yield set(sessions)
+    if paths:
+        from sessgit.cli import paths_argument
+
+        yield here.index.sessions_holding(paths_argument.commits(here, paths))
 
 
 def _damaged(here: Invocation) -> Iterator[str]:

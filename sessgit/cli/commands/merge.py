@@ -1,56 +1,53 @@
-"""`sessgit merge`, `sessgit pick`: turns of other conversations brought into this one."""
+"""`sessgit merge`, `sessgit pick`: turns of other conversations copied into this one."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+import uuid
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
 
-import typer
-
-from sessgit.cli import frame, session_argument, text
-from sessgit.cli.arguments import completion, options
+from sessgit.branch import edit
+from sessgit.cli import client_notes, completion, frame, session_argument
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import DRY_RUN, INTO, NEW, argument, option
+from sessgit.errors import UsageError
+from sessgit.model.address import check_name
+from sessgit.model.merge_decisions import Choice
 
 if TYPE_CHECKING:
-    from sessgit.branch.merging.merge import MergeContext, MergeResult, NewSession
-    from sessgit.branch.merging.plan import MergeRequest, PickPlan
+    from sessgit.branch.merging.merge import MergeResult, NewSession
+    from sessgit.branch.merging.plan import MergeRequest
     from sessgit.history.resolve import ResolvedTarget
-    from sessgit.model.merge_decisions import Choice
 
-_SETTABLE = ("description", "stage", "confidence")
+_PARSERS: dict[str, Callable[[str], object]] = {
+    "description": edit.parse_description,
+    "stage": edit.parse_stage,
+    "confidence": lambda value: None if value == "none" else edit.parse_confidence(value),
+}
 
 
-@frame.command("merge", reads=True)
-def merge(  # noqa: PLR0913, PLR0917 - the options of the command
+@frame.command("merge", reads=True, excludes={"--ours": "--theirs"})
+def merge(
     here: Invocation,
-    theirs: Annotated[
-        str,
-        typer.Argument(
-            metavar="THEIRS",
-            help="The conversation to merge: SESSION[@TURN], up to TURN.",
-            show_default=False,
-            autocompletion=completion.addresses,
-        ),
-    ],
-    into: options.Into = "",
-    mode: Annotated[
-        Literal["summary", "graft", "pick"] | None,
-        typer.Option("--mode", help="Append one summary turn, all turns, or some.", show_default=False),
-    ] = None,
-    turns: Annotated[str, typer.Option("--turns", metavar="4,6-8", help="The turns to pick.", show_default=False)] = "",
-    with_command: Annotated[
-        str,
-        typer.Option("--with", metavar="COMMAND", help="Pipe the summary through COMMAND.", show_default=False),
-    ] = "",
-    ours_wins: Annotated[bool, typer.Option("--ours", help="Resolve conflicts with our value.")] = False,
-    theirs_wins: Annotated[bool, typer.Option("--theirs", help="Resolve conflicts with their value.")] = False,
-    values: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set the merged value; may be repeated.")
-    ] = None,
-    new: options.New = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, change nothing.")] = False,
+    theirs: str = argument(
+        "THEIRS",
+        "The conversation to merge: SESSION[@TURN], up to TURN.",
+        required=True,
+        complete=completion.addresses,
+    ),
+    into: str = INTO,
+    mode: Literal["summary", "graft", "pick"] | None = option(
+        "--mode", "Append one summary turn, replay all their turns, or some."
+    ),
+    turns: str = option("--turns 4,6-8", "The turns to pick."),
+    rewriter: str = option("--with COMMAND", "Pipe the summary through COMMAND."),
+    ours_wins: bool = option("--ours", "Resolve conflicts with our value."),
+    theirs_wins: bool = option("--theirs", "Resolve conflicts with their value."),
+    values: list[str] = option("--set KEY=VALUE", "Set the merged value; may be repeated."),
+    new: str | None = NEW,
+    dry_run: bool = DRY_RUN,
 ) -> Answer:
     """Merge another conversation into this one.
 
@@ -62,165 +59,110 @@ def merge(  # noqa: PLR0913, PLR0917 - the options of the command
     The turns are appended to the client's file, which no client may have open; --new creates a new conversation
     instead. Labels and scratchpads of both are combined; a field that both changed is a conflict.
     """
-    from sessgit.branch import fork as forks
     from sessgit.branch.merging import merge as merges
     from sessgit.branch.merging import sides
-    from sessgit.cli import client_launch
     from sessgit.cli.pages import merge as page
-    from sessgit.history import client_files
 
-    wish = _wish(mode, turns, with_command, ours_wins, theirs_wins, values or [])
+    choice = Choice("ours" if ours_wins else "theirs" if theirs_wins else "", dict(map(_parse_value, values)))
+    mode = mode or ("pick" if turns else "summary" if rewriter else None)
+    if (mode == "pick") != bool(turns):
+        wrong = "--turns works only with --mode pick." if turns else "--mode pick needs --turns."
+        raise UsageError(wrong, "For example: `--mode pick --turns 4,6-8`.")
+    if rewriter and mode != "summary":
+        raise UsageError(f"--with rewrites a summary, but --mode {mode} makes none.", "Use one of the two.")
     ours = session_argument.target(here, into, changes=not dry_run)
     other = session_argument.target(here, theirs)
     sides.check_sides(ours, other)
+    request = _request(here, other, mode, turns, choice, rewriter)
     if dry_run:
-        plan = merges.plan_merge(here.store, here.index, ours, other, wish)
-        return Answer(lambda: {**plan.as_json(), "commit": None, "session_id": None}, page.full(here, plan))
-    done = merges.merge_sessions(world(here), ours, other, wish, created(here, ours.state.project, new))
-    assert done.plan is not None
-    value = {**done.plan.as_json(), "commit": done.commit or None, "session_id": done.state.id}
-    if not done.commit:
-        return Answer(lambda: value, remarks=[] if here.json else [page.standing(here, done.plan)])
-    state = client_files.localize_state(done.state, here.here)
-    way_on = client_launch.way_on(here, state, forks.resume_command(state, here.cwd))
-    return Answer(lambda: value, page.done(here, done, [other.branch.name], way_on), secrets(done))
+        plan = merges.plan_merge(here.context, ours, other, request)
+        return Answer({**plan.as_json(), "commit": None, "session_id": None}, page.full(here, plan))
+    result = merges.merge_sessions(here.context, ours, other, request, _new_session(here, ours, new))
+    assert result.plan is not None
+    document = {**result.plan.as_json(), "commit": result.commit or None, "session_id": result.state.id}
+    if not result.commit:
+        return Answer(document, notes=[page.nothing_to_do(here, result.plan)])
+    return _merged(here, result, document, [other])
 
 
-def world(here: Invocation) -> MergeContext:
-    """Where a merge or a pick of this process takes place."""
-    from sessgit.branch.merging.merge import MergeContext
+def _parse_value(pair: str) -> tuple[str, object]:
+    key, equals, value = pair.partition("=")
+    if key not in _PARSERS or not equals:
+        raise UsageError(f"--set “{pair}” is not KEY=VALUE with a known KEY", f"The keys are {', '.join(_PARSERS)}.")
+    return key, _PARSERS[key](value)
 
-    return MergeContext(here.store, here.index, here.config, here.privacy, here.now, here.settings.prices)
+
+def _request(
+    here: Invocation,
+    theirs: ResolvedTarget,
+    mode: Literal["summary", "graft", "pick"] | None,
+    turns: str,
+    choice: Choice,
+    rewriter: str,
+) -> MergeRequest:
+    from sessgit.branch.merging import summary
+    from sessgit.branch.merging.plan import MergeRequest
+    from sessgit.history.export import parse_ranges
+
+    def rewrite(written: str) -> str:
+        return summary.run_retell_command(rewriter, written, here.cwd, os.environ)
+
+    last, name = theirs.turn or theirs.state.turns, here.ident(theirs.branch.name)
+    numbers = tuple(parse_ranges(turns, last, name)) if turns else ()
+    return MergeRequest(mode, numbers, choice, rewrite if rewriter else None)
 
 
-def created(here: Invocation, project: str, name: str | None) -> NewSession | None:
-    """The new session that `--new` asks for; raises where it cannot have the name."""
-    import uuid
-
-    from sessgit.branch.edit import check_name_free
+def _new_session(here: Invocation, ours: ResolvedTarget, name: str | None) -> NewSession | None:
+    """Return the new session that --new asks for; raise UsageError or ConflictError if it cannot have the name."""
     from sessgit.branch.merging.merge import NewSession
-    from sessgit.model.address import check_name
 
     if name is None:
         return None
     if name:
         name = check_name(name)
-        check_name_free(here.index, name, "", project or here.cwd)
+        edit.check_name_free(here.index, name, "", ours.state.project or here.cwd)
     return NewSession(str(uuid.uuid4()), name)
 
 
-def secrets(done: MergeResult) -> Iterator[str]:
-    """Says that what was brought back is what the store holds, where that lacks words."""
-    if done.secrets:
-        stand = "is" if done.secrets == 1 else "are"
-        yield (f"{text.counted(done.secrets, 'secret')} in the merged turns {stand} redacted.")
+def _merged(
+    here: Invocation, result: MergeResult, document: dict[str, object], sources: Sequence[ResolvedTarget]
+) -> Answer:
+    from sessgit.cli.pages import merge as page
 
-
-def _wish(
-    mode: Literal["summary", "graft", "pick"] | None, turns: str, command: str, ours: bool, theirs: bool,
-    values: list[str],
-) -> MergeRequest:  # fmt: skip
-    from sessgit.branch.merging import summary
-    from sessgit.branch.merging.plan import MergeRequest
-    from sessgit.errors import UsageError
-
-    if turns and mode is None:
-        mode = "pick"
-    if (mode == "pick") != bool(turns):
-        raise UsageError(
-            "--turns works only with --mode pick." if turns else "--mode pick needs --turns.",
-            "For example: `--mode pick --turns 4,6-8`.",
-        )
-    if command and mode not in (None, "summary"):
-        raise UsageError(f"--with rewrites a summary, but --mode {mode} makes none.", "Use one of the two.")
-    if ours and theirs:
-        raise UsageError("--ours and --theirs cannot be combined.", "Use one of the two, or `--set KEY=VALUE`.")
-
-    def retell(given: str) -> str:
-        return summary.run_retell_command(command, given, os.getcwd(), os.environ)  # noqa: PTH109 - the words of subprocess
-
-    return MergeRequest(
-        "summary" if command else mode, _numbers(turns), _choice(ours, theirs, values), retell if command else None
-    )
-
-
-def _numbers(turns: str) -> tuple[int, ...]:
-    """The turns in `4,6-8`."""
-    from sessgit.errors import UsageError
-
-    found: list[int] = []
-    for part in turns.split(",") if turns else ():
-        first, dash, last = part.strip().partition("-")
-        ends = [first, last if dash else first]
-        if not all(end.isascii() and end.isdigit() and len(end) < 7 for end in ends) or int(ends[0]) > int(ends[1]):
-            raise UsageError(f"“{part}” is not a turn or a range of turns", "Use numbers and ranges, such as 4,6-8.")
-        found += range(int(ends[0]), int(ends[1]) + 1)
-    return tuple(found)
-
-
-def _choice(ours: bool, theirs: bool, values: list[str]) -> Choice:
-    from sessgit.branch import edit
-    from sessgit.errors import UsageError
-    from sessgit.model.merge_decisions import Choice
-
-    said: dict[str, Any] = {}
-    read = {"description": edit.parse_description, "stage": edit.parse_stage, "confidence": edit.parse_confidence}
-    for one in values:
-        key, equals, value = one.partition("=")
-        if key not in read or not equals:
-            raise UsageError(
-                f"--set “{one}” is not KEY=VALUE with a known KEY", f"The keys are {', '.join(_SETTABLE)}."
-            )
-        found = read[key](value)
-        said[key] = None if key == "confidence" and found == "" else found
-    return Choice("ours" if ours else "theirs" if theirs else "", said)
+    _, next_step = client_notes.continuation(here, result.state)
+    names = list(dict.fromkeys(source.branch.name for source in sources))
+    remarks = client_notes.redacted(result.secrets, "the merged turns")
+    return Answer(document, page.merged(here, result, names, next_step), remarks)
 
 
 @frame.command("pick", reads=True)
 def pick(
     here: Invocation,
-    addresses: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="ADDRESS", help="The turns to copy, in order: SESSION@TURN.", autocompletion=completion.addresses
-        ),
-    ],
-    into: options.Into = "",
-    new: options.New = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, change nothing.")] = False,
+    addresses: list[str] = argument("ADDRESS", "The turns to copy, in order: SESSION@TURN.", required=True),
+    into: str = INTO,
+    new: str | None = NEW,
+    dry_run: bool = DRY_RUN,
 ) -> Answer:
     """Copy turns of other conversations into this one.
 
     The turns are appended to the client's file, which no client may have open; --new creates a new conversation
     instead. The conversations are not merged: a later merge brings the rest.
     """
-    from sessgit.branch import fork as forks
     from sessgit.branch.merging import merge as merges
     from sessgit.branch.merging import sides
-    from sessgit.cli import client_launch
     from sessgit.cli.pages import merge as page
-    from sessgit.history import client_files
 
     ours = session_argument.target(here, into, changes=not dry_run)
     sides.check_ours(ours)
-    chosen = [session_argument.target(here, address) for address in addresses]
-    if dry_run:
-        plan = merges.plan_pick(here.store, here.index, ours, chosen)
-        return Answer(
-            lambda: {**_pick_json(chosen, plan), "session_id": None, "commit": None}, page.picked(here, ours, plan)
-        )
-    done = merges.pick_turns(world(here), ours, chosen, created(here, ours.state.project, new))
-    assert done.picked is not None
-    names = list(dict.fromkeys(one.branch.name for one in chosen))
-    state = client_files.localize_state(done.state, here.here)
-    way_on = client_launch.way_on(here, state, forks.resume_command(state, here.cwd))
-    value = {**_pick_json(chosen, done.picked), "session_id": done.state.id, "commit": done.commit}
-    return Answer(lambda: value, page.done(here, done, names, way_on), secrets(done))
-
-
-def _pick_json(chosen: Sequence[ResolvedTarget], plan: PickPlan) -> dict[str, object]:
-    return {
+    sources = [session_argument.target(here, address) for address in addresses]
+    result = None if dry_run else merges.pick_turns(here.context, ours, sources, _new_session(here, ours, new))
+    plan = result.picked if result else merges.plan_pick(here.context, ours, sources)
+    assert plan is not None
+    document = {
         **plan.as_json(),
         "turns": plan.numbers,
-        "picked": [{"session_id": one.session, "turn": one.turn} for one in chosen],
+        "picked": [{"session_id": source.session, "turn": source.turn} for source in sources],
+        "session_id": result.state.id if result else None,
+        "commit": result.commit if result else None,
     }
+    return _merged(here, result, document, sources) if result else Answer(document, page.picked(here, ours, plan))

@@ -4,45 +4,43 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
 from sessgit.cli import frame, render
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import YES, argument, option
+from sessgit.errors import UsageError
+from sessgit.model.progress import Progress, no_progress
+from sessgit.store.layout import StorePaths
 
 if TYPE_CHECKING:
-    from sessgit.purge.purge import PurgeProgress, PurgeValues
+    from sessgit.purge.purge import PurgeProgress
 
 _SHORTEST_ID = 4
 
 
-@frame.command("purge", needs="store")
-def run(  # noqa: PLR0913, PLR0917 - the options of the command
+@frame.command(
+    "purge",
+    needs="store",
+    excludes={
+        "--secret": "PATTERN",
+        "--find": "PATTERN --secret",
+        "--list": "PATTERN --secret --find",
+        "--lift": "PATTERN --secret --find --list",
+    },
+)
+def run(
     here: Invocation,
-    pattern: Annotated[
-        str,
-        typer.Argument(metavar="PATTERN", help="The value; - reads it from standard input.", show_default=False),
-    ] = "",
-    regex: Annotated[bool, typer.Option("--regex", help="PATTERN is a Python regular expression.")] = False,
-    secret: Annotated[
-        str,
-        typer.Option("--secret", metavar="ID", help="Purge a likely secret that --find listed.", show_default=False),
-    ] = "",
-    find: Annotated[bool, typer.Option("--find", help="List likely secrets in the store, change nothing.")] = False,
-    listed: Annotated[
-        bool, typer.Option("--list", help="List purged values: ids and times, never the values.")
-    ] = False,
-    lifted: Annotated[
-        str,
-        typer.Option("--lift", metavar="ID", help="Allow a purged value again.", show_default=False),
-    ] = "",
-    dry_run: Annotated[
-        bool, typer.Option("-n", "--dry-run", help="Show what holds the value, change nothing.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    pattern: str = argument("PATTERN", "The value; - reads it from standard input."),
+    regex: bool = option("--regex", "PATTERN is a Python regular expression."),
+    secret: str = option("--secret ID", "Purge a likely secret that --find listed."),
+    find: bool = option("--find", "List likely secrets in the store, change nothing."),
+    listed: bool = option("--list", "List purged values: ids and times, never the values."),
+    lifted: str = option("--lift ID", "Allow a purged value again."),
+    dry_run: bool = option("-n, --dry-run", "Show what holds the value, change nothing."),
+    yes: bool = YES,
 ) -> Answer:
     """Remove a value from the whole history, for good.
 
@@ -55,97 +53,66 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     stays forbidden, even if nothing held it, until --lift.
     """
     from sessgit.cli.pages import purge as page
-    from sessgit.errors import UsageError
+    from sessgit.purge import denied_values, likely_secrets
     from sessgit.purge import purge as purges
 
-    _check(pattern, secret, lifted, find=find, listed=listed, regex=regex)
-    if find or listed or lifted:
-        return _told(here, lifted, find=find)
+    _check(pattern, secret or lifted, regex=regex, is_query=find or listed)
+    paths = StorePaths(here.env.store)
+    if listed:
+        denied = denied_values.list_denied(paths)
+        return Answer({"denied": [page.denied_json(each) for each in denied]}, page.denied(here, denied))
+    if lifted:
+        value = denied_values.allow_value(paths, lifted)
+        return Answer({"lifted": page.denied_json(value)}, [f"{value.id} is allowed again"])
     hint = "Pass --yes, or --dry-run to see what holds it."
-    if pattern == "-" and not (yes or dry_run):
+    must_ask = not (yes or dry_run or find)
+    if must_ask and pattern == "-":
         raise UsageError("cannot ask for confirmation: stdin holds the value.", hint)
-    if not (yes or dry_run):
+    if must_ask:
         render.check_can_ask(here, hint)
-    with _watch(here) as watch:
-        wanted = _wanted(here, pattern, secret, watch, regex=regex)
-        told = None if yes and not dry_run else purges.preview_purge(here.store, wanted, here.config, watch)
-    if told is not None and not dry_run and (told.found or purges.is_pending(here.store_path)):
-        render.remarks(page.question(here, told))
-        if not render.ask("Purge it for good?"):
-            render.tell("Nothing was changed.")
-            raise typer.Exit(1)
+    with _progress(here) as progress:
+        likely = likely_secrets.find_likely_secrets(here.store, progress.reading) if find or secret else []
+        if find:
+            return Answer({"secrets": page.secrets_json(likely)}, page.secrets(here, likely))
+        values = _values(
+            here, pattern, likely_secrets.find_by_id(likely, secret).value if secret else "", regex, progress
+        )
+        report = purges.preview_purge(here.store, values, here.env.homes, progress) if must_ask or dry_run else None
+    if report is not None and must_ask and (report.had_value or purges.is_pending(here.env.store)):
+        frame.confirm(page.question(here, report), "Purge it for good?")
     if not dry_run:
-        with _watch(here) as watch:
-            told = purges.purge_values(here.store, here.index, wanted, here.config, here.now, watch)
-    assert told is not None
-    return Answer(lambda: page.as_json(told, dry_run=dry_run), page.lines(here, told, dry_run=dry_run))
+        with _progress(here) as progress:
+            report = purges.purge_values(here.context, values, progress)
+    assert report is not None
+    return Answer(lambda: page.as_json(report, dry_run=dry_run), page.lines(here, report, dry_run=dry_run))
 
 
-def _check(pattern: str, secret: str, lifted: str, *, find: bool, listed: bool, regex: bool) -> None:
-    """Raises UsageError for what no store could make right: before anybody is asked, and before one is opened."""
-    from sessgit.errors import UsageError
+def _check(pattern: str, ident: str, *, regex: bool, is_query: bool) -> None:
+    """Raise UsageError for what is wrong in any store, before the user is asked and a store is opened."""
     from sessgit.purge import purge as purges
 
-    named = [
-        name
-        for name, given in (
-            ("PATTERN", pattern), ("--secret", secret), ("--find", find), ("--list", listed), ("--lift", lifted)
-        )
-        if given
-    ]  # fmt: skip
-    if len(named) > 1:
-        raise UsageError(f"{' and '.join(named)} cannot be given together.", "Use one of them.")
     if regex and not pattern:
         raise UsageError("--regex needs a PATTERN.", "`sessgit purge --regex 'acct-[0-9]{8}'`")
-    if not named:
-        raise UsageError(
-            "no value given: name PATTERN or --secret ID.",
-            "`sessgit purge -` reads the value from standard input, `sessgit purge --find` lists likely secrets.",
-        )
-    for name in (one for one in (secret, lifted) if one):
-        if len(name) < _SHORTEST_ID or set(name.lower()) - set("0123456789abcdef"):
-            raise UsageError(f"“{name}” is not an id.", f"An id has {_SHORTEST_ID} to 8 digits or letters from a to f.")
+    if not (pattern or ident or is_query):
+        hint = "`sessgit purge -` reads the value from standard input, `sessgit purge --find` lists likely secrets."
+        raise UsageError("no value given: name PATTERN or --secret ID.", hint)
+    if ident and (len(ident) < _SHORTEST_ID or set(ident.lower()) - set("0123456789abcdef")):
+        raise UsageError(f"“{ident}” is not an id.", f"An id has {_SHORTEST_ID} to 8 digits or letters from a to f.")
     if pattern and pattern != "-":
         purges.compile_expression(pattern) if regex else purges.literal_value(pattern)
 
 
-def _told(here: Invocation, lifted: str, *, find: bool) -> Answer:
-    """Likely secrets, what is kept out, or that it is not any more."""
-    from sessgit.cli.pages import purge as page
-    from sessgit.purge import denied_values, likely_secrets
-    from sessgit.store.layout import StorePaths
-
-    if find:
-        with _watch(here) as watch:
-            likely = likely_secrets.find_likely_secrets(here.store, watch.reading)
-        return Answer(lambda: {"secrets": page.found_json(likely)}, page.found(here, likely))
-    if lifted:
-        one = denied_values.allow_value(StorePaths(here.store_path), lifted)
-        return Answer(lambda: {"lifted": page.kept_json(one)}, [f"{one.id} is allowed again"])
-    every = denied_values.list_denied(StorePaths(here.store_path))
-    return Answer(lambda: {"denied": [page.kept_json(one) for one in every]}, page.kept(here, every))
-
-
-def _wanted(here: Invocation, pattern: str, secret: str, watch: PurgeProgress, *, regex: bool) -> PurgeValues:
+def _values(here: Invocation, pattern: str, secret: str, regex: bool, progress: PurgeProgress) -> tuple[str, ...]:
     from sessgit.purge import purge as purges
 
-    if secret:
-        from sessgit.purge import likely_secrets
-
-        every = likely_secrets.find_likely_secrets(here.store, watch.reading)
-        return purges.literal_value(likely_secrets.find_by_id(every, secret).value)
-    value = _typed() if pattern == "-" else pattern
-    return (
-        purges.matching_values(here.store_path, here.config, value, watch.reading)
-        if regex
-        else purges.literal_value(value)
-    )
+    value = secret or (_typed() if pattern == "-" else pattern)
+    if regex:
+        return purges.matching_values(here.env.store, here.env.homes, value, progress.reading)
+    return purges.literal_value(value)
 
 
 def _typed() -> str:
-    """All of standard input, without the newline at its end."""
-    from sessgit.errors import UsageError
-
+    """Return standard input without the newline at its end."""
     data = sys.stdin.buffer.read() if sys.stdin is not None else b""
     try:
         return data.decode("utf-8").removesuffix("\n").removesuffix("\r")
@@ -154,25 +121,22 @@ def _typed() -> str:
 
 
 @contextmanager
-def _watch(here: Invocation) -> Iterator[PurgeProgress]:
-    """A bar for each step, one after another: where a step begins, the bar of the one before it goes."""
-    from contextlib import ExitStack
-
-    from sessgit.model.progress import Progress, no_progress
+def _progress(here: Invocation) -> Iterator[PurgeProgress]:
+    """Show a bar for each step, one after another: the next one ends the one before."""
     from sessgit.purge.purge import PurgeProgress
 
-    shown = ""
+    current = ""
     report: Progress = no_progress
     with ExitStack() as bar:
 
-        def step(what: str) -> Progress:
-            def told(done: int, total: int) -> None:
-                nonlocal shown, report
-                if shown != what:
+        def step(name: str) -> Progress:
+            def progress(done: int, total: int) -> None:
+                nonlocal current, report
+                if current != name:
                     bar.close()
-                    shown, report = what, bar.enter_context(render.progress(here, what, unit="objects"))
+                    current, report = name, bar.enter_context(render.progress(here, name, unit="objects"))
                 report(done, total)
 
-            return told
+            return progress
 
         yield PurgeProgress(step("Searching the store"), step("Rewriting"), step("Checking that it is gone"))

@@ -1,278 +1,316 @@
-"""`sessgit restore`: a conversation back as the files that the client wrote."""
+"""`sessgit restore`, `sessgit resume`: a conversation's files written back for the client, which continues it."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from sessgit.cli import frame, render, session_argument, sidecar_notes, text
-from sessgit.cli.arguments import options
+from sessgit import agents
+from sessgit.agents.transcript import Transcript
+from sessgit.branch import backfill
+from sessgit.branch import fork as forks
+from sessgit.branch import restore as restores
+from sessgit.branch.restore import RebuiltFile, RestoreAllResult, RestoreResult, VerifiedFile
+from sessgit.cli import blocks, client_notes, frame, render, session_argument, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import ADDRESS, option
+from sessgit.errors import NotFoundError, UsageError
+from sessgit.history import client_files, lost_sessions, pad_lists
+from sessgit.history.resolve import ResolvedTarget, session_title
+from sessgit.model import pad_steps
+from sessgit.record import catch_up
+from sessgit.store import layout, recorder_state
+from sessgit.store.private_files import path_exists
 
-if TYPE_CHECKING:
-    from sessgit.branch.restore import RebuiltFile, RestoreAllResult, RestoreResult, VerifiedFile
-    from sessgit.history.resolve import ResolvedTarget
-
-
-_LABEL = 11
+_LABEL_WIDTH = 10
 _STDOUT = Path("-")
 
 
-@frame.command("restore", reads=True)
-def run(
+@frame.command(
+    "restore",
+    reads=True,
+    excludes={
+        "--verify": "--output",
+        "--project": "--output --verify",
+        "--all-lost": "ADDRESS --output --verify --project",
+    },
+)
+def restore(
     here: Invocation,
-    address: options.Address = "",
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write only the transcript, to FILE; - is standard output."
-        ),
-    ] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Check what is stored, write nothing.")] = False,
-    project: Annotated[
-        Path | None,
-        typer.Option("--project", metavar="DIR", help="Restore it for project folder DIR.", show_default=False),
-    ] = None,
-    all_lost: Annotated[
-        bool, typer.Option("--all-lost", help="Restore all conversations that the client deleted.")
-    ] = False,
+    address: str = ADDRESS,
+    output: Path | None = option("-o, --output FILE", "Write only the transcript, to FILE; - is standard output."),
+    verify: bool = option("--verify", "Check what is stored, write nothing."),
+    project: Path | None = option("--project DIR", "Restore it for project folder DIR."),
+    all_lost: bool = option("--all-lost", "Restore all conversations that the client deleted."),
 ) -> Answer | None:
     """Write back the client's files of a conversation.
 
     Writes the transcript byte for byte as the client wrote it, except for redacted secrets, and its sidecar files:
-    subagents, large tool results, plan, todos, tasks. Never overwrites a file with other contents; if the conversation
-    was continued elsewhere, appends the missing turns. If the client does not know the conversation's name, appends one
-    line with the name. The client deletes old files when it starts; a restored file counts as new.
+    subagents, large tool results, plan, todos, tasks. Never overwrites a file with other contents; if the file lacks
+    turns because it was truncated or the conversation was continued elsewhere, appends them. If the client does not
+    know the conversation's name, appends one line with the name. The client deletes old files when it starts; a
+    restored file counts as new.
 
     --verify rebuilds the file, checks every hash that was taken when it was recorded, and compares it with the client's
     file if that still exists. --project moves the conversation to another folder. If its folder belongs to another
     machine, the conversation keeps it, and the setting project.map maps it to DIR on this machine.
     """
-    from sessgit.branch import restore as restores
-    from sessgit.history import client_files
-
-    _check(address, output, verify, project, all_lost)
     if all_lost:
-        return _all_lost(here)
-    found = session_argument.target(here, address)
-    _check_whole(here, found)
+        return _restore_all(here)
+    target = session_argument.target(here, address)
+    _check_whole(here, target, "restored")
+    session = target.session
     if verify:
-        checked = restores.verify_file(here.store, found.session, here.config, here=here.here)
-        return Answer(
-            lambda: _json(found.session, None, checked.restored) | _verified(checked),
-            _proof(here, found.session, checked),
-        )
+        checked = restores.verify_file(here.store, session, here.env.homes, here=here.local_path)
+        outcome = {"turns": checked.turns, "file": str(checked.file) if checked.file else None, "same": checked.same}
+        document = _json(session, None, checked.restored) | outcome
+        end = _unrecorded_end(here, target, checked.restored)
+        return Answer(document, _proof(here, session, checked), notes=end)
     if output == _STDOUT:
-        _to_stdout(here, found.session)
+        _print_transcript(here, target)
         return None
-    was_here = client_files.was_recorded_here(found.state, here.store.beside)
     if output:
-        done = restores.restore_transcript_to(here.store, found.session, output.absolute())
+        result = restores.restore_transcript_to(here.store, session, output.absolute())
     else:
         into = restores.RestoreTarget(str(project.resolve()), here.index, here.now) if project else None
-        done = restores.restore_session(here.store, found.session, here.config, into, here=here.here)
-        if done.named and not done.already:
-            _record(here, done, final=True)
-        if done.appended:
-            _record(here, done, final=False)
-            render.tell(sidecar_notes.appended(done.appended))
-    lines = [*_written(here, done), *sidecar_notes.told(done.files)]
-    document = _json(found.session, done.path, done.restored) | _outcome(done)
-    return Answer(lambda: document, lines, notes=() if here.json else _notes(here, found, done, was_here=was_here))
+        result = restores.restore_session(here.store, session, here.env.homes, into, here=here.local_path)
+        file = Transcript(result.path, target.state.agent_id, target.state.agent)
+        # What was added is recorded at once: no client has the file open, and its next event may never come.
+        if result.named and not result.already:
+            catch_up.record_file(here.context, file, project=result.project, final=True)
+        if result.appended:
+            catch_up.record_file(here.context, file, project=result.project)
+            render.tell(client_notes.appended(result.appended))
+    notes = [] if result.already else list(_unrecorded_end(here, target, result.restored))
+    notes += _folder_notes(here, target, result)
+    lines = [*_written(here, result), *client_notes.written(result.files)]
+    return Answer(_result_json(session, result), lines, notes=notes)
 
 
-def _notes(here: Invocation, found: ResolvedTarget, done: RestoreResult, *, was_here: bool) -> Iterator[str]:
-    """Say what the project's folder stands for, or that it is gone."""
-    from sessgit.history import client_files
-
-    if done.stands_for:
-        unset = shlex.quote(f"project.map.{done.stands_for}")
-        yield (
-            f"{done.stands_for} is mapped to {here.short(done.project)} on this machine "
-            f"(undo: sessgit config --unset {unset})."
-        )
-    if client_files.is_folder_gone(done.project):
-        yield (
-            f"The project's folder is gone: {here.short(done.project)}. "
-            f"To continue it elsewhere: sessgit fork {here.ident(found.session)} --project DIR"
-            f"{'' if was_here else f'; {mapping(here.store.state(found.branch.tip).project)}'}"
-        )
+def _unrecorded_end(here: Invocation, target: ResolvedTarget, rebuilt: RebuiltFile) -> Iterator[str]:
+    """Say that lines after an open turn are not recorded, because no event says that the client ended."""
+    cursor = recorder_state.load_cursor(here.store.paths, target.session)
+    is_open_turn = cursor is not None and cursor.pending and not cursor.final
+    if not rebuilt.missing or not is_open_turn or agents.is_open(here.env.homes, target.state.agent_id):
+        return
+    if client_files.transcript_file(here.env.homes, target.state, here.store.paths):
+        yield "Lines after the last turn are missing: its client was killed. To record them: sessgit recover"
 
 
-def _to_stdout(here: Invocation, session: str) -> None:
-    """The transcript's bytes, and nothing else but a remark where they are not those that the client wrote."""
-    from sessgit.branch import restore as restores
-    from sessgit.errors import UsageError
+def _folder_notes(here: Invocation, target: ResolvedTarget, result: RestoreResult) -> Iterator[str]:
+    """Say which folder the project's folder is mapped to, and that it is gone."""
+    if result.stands_for:
+        unset = shlex.quote(f"project.map.{result.stands_for}")
+        folder = here.short(result.project)
+        yield f"{result.stands_for} is mapped to {folder} on this machine (undo: sessgit config --unset {unset})."
+    if client_files.is_folder_gone(result.project):
+        map_it = "" if _was_recorded_here(here, target) else f"; {_map_hint(here, target)}"
+        fork = f"sessgit fork {here.ident(target.session)} --project DIR"
+        yield f"The project's folder is gone: {here.short(result.project)}. To continue it elsewhere: {fork}{map_it}"
 
+
+def _was_recorded_here(here: Invocation, target: ResolvedTarget) -> bool:
+    return client_files.was_recorded_here(target.state, here.store.paths)
+
+
+def _map_hint(here: Invocation, target: ResolvedTarget) -> str:
+    key = shlex.quote(f"project.map.{here.store.state(target.branch.tip).project}")
+    return f"map its folder to one here with `sessgit config {key} DIR`."
+
+
+def _print_transcript(here: Invocation, target: ResolvedTarget) -> None:
     if here.json:
         raise UsageError("--json describes a written file, and needs --output FILE.", "Name it with `--output FILE`.")
-    if here.terminal:
+    if here.terminal.shows_output:
         raise UsageError("a transcript cannot be shown on a terminal.", "Use `--output FILE`, or a pipe.")
-    restored = restores.rebuild_file(here.store, session)
-    render.data(restored.file.pieces())
-    if not restored.exact:
-        render.tell(" ".join(_quality(restored)))
+    rebuilt = restores.rebuild_file(here.store, target.session)
+    render.data(rebuilt.file.pieces())
+    if not rebuilt.exact:
+        render.tell(" ".join(_quality(rebuilt)))
+    for note in _unrecorded_end(here, target, rebuilt):
+        render.tell(note)
 
 
-def mapping(project: str) -> str:
-    """What helps where the folder of a project is one of another machine."""
-    return f"map its folder to one here with `sessgit config {shlex.quote(f'project.map.{project}')} DIR`."
+def _check_whole(here: Invocation, target: ResolvedTarget, verb: str, option: str = "") -> None:
+    """Raise UsageError for what is no whole conversation here; `option` is for the fork that the hint names."""
+    name = here.ident(target.branch.name)
+    if layout.is_other_version(target.branch.name):
+        hint = f"`sessgit fork {name}{option}` makes it a conversation of its own."
+        raise UsageError(f"{name} is another version of the conversation, without a file here.", hint)
+    if layout.is_rewound_branch(target.branch.name) or target.cell or target.turn not in (None, target.state.turns):
+        at = "" if target.turn is None else f" --at {target.turn}{'.' if target.cell else ''}{target.cell}"
+        hint = f"`sessgit fork {name}{at}{option}` makes a conversation that ends there."
+        raise UsageError(f"only a whole conversation can be {verb}.", hint)
 
 
-def _written(here: Invocation, done: RestoreResult) -> list[str]:
-    what = "was moved" if done.moved else "already exists" if done.already else "was restored"
-    # The path is never cut: it is there to be copied.
-    head, quality = f"{here.short(done.path)} {what}:", _quality(done.restored, done.named)
-    if not done.same:
-        quality = ["all turns, but not the same bytes."]
-    whole = f"{head} {' '.join(quality)}"
-    return [whole] if text.width(whole) <= here.width else [head, *text.fold(quality, here.width, " ")]
-
-
-def _check(address: str, output: Path | None, verify: bool, project: Path | None, all_lost: bool) -> None:
-    """Raises UsageError for options that do not go together."""
-    from sessgit.errors import UsageError
-
-    if output and verify:
-        raise UsageError("--verify writes nothing, so --output does not apply.", "Use one of the two.")
-    if project and (output or verify):
-        raise UsageError("--project cannot be combined with --output or --verify.", "Use one of them.")
-    if all_lost and (address or output or verify or project):
-        raise UsageError(
-            "--all-lost restores every lost conversation to its own place.", "Use it alone, or with --json."
-        )
-
-
-def _check_whole(here: Invocation, found: ResolvedTarget) -> None:
-    """Raises UsageError for what is no file of the client's here."""
-    from sessgit.errors import UsageError
-    from sessgit.store import layout
-
-    if layout.is_other_version(found.branch.name):
-        name = here.ident(found.branch.name)
-        raise UsageError(
-            f"{name} is another version of the conversation; restore writes only the newest one.",
-            f"`sessgit fork {name}` makes it a conversation of its own.",
-        )
-    if found.turn not in (None, found.state.turns):
-        raise UsageError(
-            "only whole conversations can be restored.",
-            f"`sessgit fork {here.ident(found.session)} --at {found.turn}` makes a conversation of its first turns.",
-        )
-
-
-def _all_lost(here: Invocation) -> Answer:
-    from sessgit.branch import restore as restores
-    from sessgit.history import lost_sessions
-
-    sessions = lost_sessions.lost_sessions(here.index, here.config)
+def _restore_all(here: Invocation) -> Answer:
+    sessions = lost_sessions.lost_sessions(here.index, here.env.homes)
     with render.progress(here, "Restoring", unit="conversations") as progress:
-        done = restores.restore_all(here.store, sessions, here.config, progress, here.here)
-    remarks = () if here.json else (f"{here.ident(one.session)}: {one.error}" for one in done.errors)
-    return Answer(lambda: _brought(done), _told(done), remarks, int(bool(done.errors)))
+        result = restores.restore_all(here.store, sessions, here.env.homes, progress, here.local_path)
+    document = {
+        "restored": [_result_json(session, each) for session, each in result.back],
+        "errors": [
+            {"id": each.session, "reason": str(each.error), "hint": each.error.hint or None} for each in result.errors
+        ],
+    }
+    notes = (f"{here.ident(each.session)}: {each.error}" for each in result.errors)
+    return Answer(document, _all_written(result), exit_code=int(bool(result.errors)), notes=notes)
 
 
-def _brought(done: RestoreAllResult) -> dict[str, object]:
-    back = [_json(session, one.path, one.restored) | _outcome(one) for session, one in done.back]
-    errors = [{"id": one.session, "reason": str(one.error), "hint": one.error.hint or None} for one in done.errors]
-    return {"restored": back, "errors": errors}
-
-
-def _told(done: RestoreAllResult) -> Iterator[str]:
-    if not done.back and not done.errors:
+def _all_written(result: RestoreAllResult) -> Iterator[str]:
+    number = len(result.back)
+    if not number and not result.errors:
         yield "Nothing to restore: the client has every conversation of this machine."
         return
-    number = len(done.back)
-    unwritten = f"; {len(done.errors):,} could not be restored" if done.errors else ""
-    back = text.counted(number, "conversation") if number else "No conversation"
-    yield f"{back} {'was' if number < 2 else 'were'} restored{unwritten}."
-    yield from sidecar_notes.told([file for _, one in done.back for file in one.files])
-    if secrets := sum(one.restored.redacted for _, one in done.back):
-        yield f"In them, {text.counted(secrets, 'secret')} {_stand(secrets)} redacted."
+    failed = f"; {len(result.errors):,} could not be restored" if result.errors else ""
+    count = text.counted(number, "conversation") if number else "No conversation"
+    yield f"{count} {'was' if number < 2 else 'were'} restored{failed}."
+    yield from client_notes.written([file for _, each in result.back for file in each.files])
+    yield from client_notes.redacted(sum(each.restored.redacted for _, each in result.back), "them")
 
 
-def _record(here: Invocation, done: RestoreResult, *, final: bool) -> None:
-    """Records what was added at once: no client has the file open, and its next event may never come."""
-    from sessgit.record import catch_up
-
-    catch_up.record_file(
-        lambda: here.store, here.index, done.path, here.config, here.privacy, project=done.project, final=final
-    )
-
-
-def _stand(secrets: int) -> str:
-    """Be it that they were replaced when they were recorded, or purged later."""
-    return "is" if secrets == 1 else "are"
+def _written(here: Invocation, result: RestoreResult) -> list[str]:
+    existing = "was completed" if result.appended else "already exists"
+    what = "was moved" if result.moved else existing if result.already else "was restored"
+    # The path is never cut: it is there to be copied.
+    head, quality = f"{here.short(result.path)} {what}:", _quality(result.restored, result.named)
+    if not result.same:
+        quality = ["all turns, but not the same bytes."]
+    line = f"{head} {' '.join(quality)}"
+    return [line] if text.width(line) <= here.width else [head, *text.fold(quality, here.width, " ")]
 
 
-def _quality(done: RebuiltFile, named: bool = False) -> list[str]:
-    """How good the copy is, in parts between which a line may break."""
-    size = text.size(len(done.file))
+def _quality(rebuilt: RebuiltFile, named: bool = False) -> list[str]:
+    """Say how good the copy is, in parts between which a line may break."""
+    size = text.size(len(rebuilt.file))
     end = "," if named else "."
     more = ["plus one line with its name for the client's list."] if named else []
-    if done.exact:
+    if rebuilt.exact:
         return [f"{size}, byte for byte as the client wrote it{end}", *more]
     lacks = []
-    if done.redacted:
-        lacks.append(f"{text.counted(done.redacted, 'secret')} that {_stand(done.redacted)} redacted")
-    if done.missing:
-        lacks.append(f"{text.size(done.missing)} that were never recorded")
-    if done.rewritten:
+    if rebuilt.redacted:
+        were = "is" if rebuilt.redacted == 1 else "are"
+        lacks.append(f"{text.counted(rebuilt.redacted, 'secret')} that {were} redacted")
+    if rebuilt.missing:
+        lacks.append(f"{text.size(rebuilt.missing)} that were never recorded")
+    if rebuilt.rewritten:
         lacks.append("its shared beginning, which was rewritten")
-    if not lacks:
-        why = "no hash of the file was stored" if done.same is None else "the lines come from several files"
-        return [f"{size},", f"all lines that were recorded; {why}{end}", *more]
-    return [f"{size}, as the client wrote it except for {', '.join(lacks)}{end}", *more]
+    if lacks:
+        return [f"{size}, as the client wrote it except for {', '.join(lacks)}{end}", *more]
+    why = "no hash of the file was stored" if rebuilt.same is None else "the lines come from several files"
+    return [f"{size},", f"all lines that were recorded; {why}{end}", *more]
 
 
-def _json(session: str, path: Path | None, done: RebuiltFile) -> dict[str, object]:
-    """What holds of a file whether it is written or verified; the keys of either alone say nothing yet."""
+def _json(session: str, path: Path | None, rebuilt: RebuiltFile) -> dict[str, object]:
+    """Return what holds of a written and of a verified file; the keys of one of them alone are null."""
     return {
-        "id": session, "path": str(path) if path else None, "bytes": len(done.file), "exact": done.exact,
-        "redacted": done.redacted, "missing": done.missing, "rewritten": done.rewritten, "proved": done.checked,
-        "already": None, "named": None, "appended": None, "files": [], "turns": None, "file": None, "same": None,
-    }  # fmt: skip
+        "id": session,
+        "path": str(path) if path else None,
+        "bytes": len(rebuilt.file),
+        **frame.attributes(rebuilt, "exact", "redacted", "missing", "rewritten"),
+        "proved": rebuilt.checked,
+        **dict.fromkeys(("already", "named", "appended", "turns", "file", "same")),
+        "files": [],
+    }
 
 
-def _outcome(done: RestoreResult) -> dict[str, object]:
-    found = {"already": done.already, "named": done.named, "appended": done.appended}
-    return {**found, "files": sidecar_notes.as_json(done.files)}
-
-
-def _verified(checked: VerifiedFile) -> dict[str, object]:
-    return {"turns": checked.turns, "file": str(checked.file) if checked.file else None, "same": checked.same}
+def _result_json(session: str, result: RestoreResult) -> dict[str, object]:
+    outcome = frame.attributes(result, "already", "named", "appended")
+    return _json(session, result.path, result.restored) | outcome | {"files": client_notes.as_json(result.files)}
 
 
 def _proof(here: Invocation, session: str, checked: VerifiedFile) -> Iterator[str]:
-    done = checked.restored
-    path = here.short(checked.file) if checked.file else ""
-    yield from text.wrapped(f"{session}: {text.counted(checked.turns, 'turn')}, no damage.", here.width)
-    hashes = text.counted(done.checked, "hash", "hashes")
-    yield from _labelled(
-        here, "Hashes", f"{hashes} of lines match (Lines-SHA256, taken when they were recorded)".split(" ")
-    )
-    yield from _labelled(here, "File", " ".join(_quality(done)).split(" "))
-    if not path:
-        yield from text.wrapped("The client has deleted its file: only this store has it.", here.width)
-    elif checked.same:
-        yield from _labelled(here, "Compared", ["equal", "to", path])
-    else:
-        must, changed = "as expected: the client's file holds the redacted values", "it changed since it was recorded"
-        how = f"differs, {must}" if done.redacted else f"differs: {changed}"
-        yield from _labelled(here, "Compared", [path, *how.split(" ")])
+    rebuilt = checked.restored
+    yield from blocks.paragraph(here, f"{session}: {text.counted(checked.turns, 'turn')}, no damage.")
+    hashes = text.counted(rebuilt.checked, "hash", "hashes")
+    words = f"{hashes} of lines match (Lines-SHA256, taken when they were recorded)"
+    yield from _labelled(here, "Hashes", words.split(" "))
+    yield from _labelled(here, "File", " ".join(_quality(rebuilt)).split(" "))
+    if checked.file is None:
+        yield from blocks.paragraph(here, "The client has deleted its file: only this store has it.")
+        return
+    path = here.short(checked.file)
+    difference = "differs: it changed since it was recorded"
+    if rebuilt.redacted:
+        difference = "differs, as expected: the client's file holds the redacted values"
+    parts = ["equal to", path] if checked.same else [path, *difference.split(" ")]
+    yield from _labelled(here, "Compared", parts)
 
 
 def _labelled(here: Invocation, label: str, parts: Sequence[str]) -> Iterator[str]:
-    """The parts behind a label, in as many lines as they need; a path is never cut: it is there to be copied."""
-    now = f"{label:<{_LABEL - 1}}"
+    """Put the parts behind a label, in as many lines as they need; no part is cut, so that a path can be copied."""
+    line = label.ljust(_LABEL_WIDTH)
     for part in parts:
-        if text.width(f"{now} {part}") > here.width >= _LABEL + text.width(part):
-            yield now.rstrip()
-            now = " " * (_LABEL - 1)
-        now = f"{now} {part}"
-    yield now
+        if text.width(f"{line} {part}") > here.width > _LABEL_WIDTH + text.width(part):
+            yield line.rstrip()
+            line = " " * _LABEL_WIDTH
+        line = f"{line} {part}"
+    yield line
+
+
+@frame.command("resume", reads=True, has_json=False)
+def resume(
+    here: Invocation,
+    address: str = ADDRESS,
+    show: bool = option("--print", "Only print the command."),
+    brief: bool = option("--brief", "Start with its scratchpad as the prompt."),
+) -> None:
+    """Continue a conversation in the client.
+
+    If the client has deleted its transcript and sidecar files, they are written again. If the conversation was
+    continued on another machine, the missing turns are appended.
+    """
+    target = session_argument.target(here, address)
+    _check_whole(here, target, "continued", " --run")
+    if not target.state.turns:
+        hint = "`sessgit ls` lists others."
+        raise NotFoundError(f"{here.ident(target.branch.name)} has no turns to continue from.", hint)
+    place = client_files.transcript_place(here.env.homes, target.state, layout.StorePaths(here.env.store))
+    exists = place is not None and path_exists(place)
+    if client_files.is_folder_gone(target.state.project):  # the client finds a conversation only from there
+        verb = "fork" if exists else "restore"
+        hint = f"`sessgit {verb} {here.ident(target.session)} --project DIR` writes it for another folder."
+        hint = hint if _was_recorded_here(here, target) else _map_hint(here, target)
+        raise NotFoundError(f"the project's folder is gone: {here.short(target.state.project)}", hint)
+    if place is not None and exists:
+        _append_missing_turns(here, target, place)
+    else:
+        place = _write_files(here, target)
+    state = replace(target.state, transcript=str(place))
+    prompt = _brief(here, target.branch.tip) if brief else ""
+    if show:
+        render.write(forks.resume_command(state, here.cwd) + (f" {shlex.quote(prompt)}" if prompt else "") + "\n")
+    else:
+        client_notes.start_client(state, here.cwd, prompt)
+
+
+def _append_missing_turns(here: Invocation, target: ResolvedTarget, place: Path) -> None:
+    if backfill.is_level(layout.StorePaths(here.env.store), target.branch, place):
+        return
+    turns = backfill.bring_level(here.store, target.session, here.env.homes, place)
+    if turns:
+        file = Transcript(place, target.state.agent_id, target.state.agent)
+        catch_up.record_file(here.context, file, project=target.state.project)
+        render.tell(client_notes.appended(turns))
+
+
+def _write_files(here: Invocation, target: ResolvedTarget) -> Path:
+    was_here = _was_recorded_here(here, target)
+    result = restores.restore_session(here.store, target.session, here.env.homes, here=here.local_path)
+    path = here.short(result.path)
+    was = f"The client had deleted it: {path} was restored." if was_here else f"It is from another machine: {path}"
+    render.tell(was if was_here else f"{was} was written.")
+    for line in client_notes.written(result.files):
+        render.tell(line)
+    return result.path
+
+
+def _brief(here: Invocation, commit: str) -> str:
+    state, pad = here.store.state(commit), pad_lists.read_pad(here.store, commit)
+    prompt = pad_steps.pad_brief(pad, state.id, session_title(state), state.stage, state.confidence)
+    if not prompt:
+        render.tell("Its scratchpad is empty: starting without a brief.")
+    return prompt

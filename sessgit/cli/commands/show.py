@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from itertools import chain
 
-import typer
-
-from sessgit.cli import cell_argument, frame, render, session_argument
-from sessgit.cli.arguments import options
+from sessgit.cli import frame, render, session_argument
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import ANY_ADDRESS, option
+from sessgit.cli.pages import cell_chain
+from sessgit.cli.pages import show as page
+from sessgit.cli.pages.turn_pieces import ShowOptions
+from sessgit.errors import UsageError
+from sessgit.history import cell_graph, cells, resolve, show
+from sessgit.history.resolve import ResolvedTarget
 
-if TYPE_CHECKING:
-    from sessgit.cli.invocation import Invocation
-    from sessgit.cli.pages.turn_pieces import Wanted
-    from sessgit.history.resolve import ResolvedTarget
 
-
-@frame.command("show", reads=True)
+@frame.command("show", reads=True, excludes={"--raw": "--json --deps"})
 def run(
     here: Invocation,
-    address: options.AnyAddress = "",
-    thinking: Annotated[bool, typer.Option("--thinking", help="Show the model's thinking in full.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Show everything in full.")] = False,
-    raw: Annotated[bool, typer.Option("--raw", help="Print the recorded transcript lines.")] = False,
-    deps: Annotated[
-        bool, typer.Option("--deps", help="Of a cell: also show the cells it depends on, and those that depend on it.")
-    ] = False,
+    address: str = ANY_ADDRESS,
+    thinking: bool = option("--thinking", "Show the model's thinking in full."),
+    full: bool = option("--full", "Show everything in full."),
+    raw: bool = option("--raw", "Print the recorded transcript lines."),
+    deps: bool = option("--deps", "Of a cell: also show the cells it depends on, and those that depend on it."),
 ) -> Answer | None:
     """Show a conversation, a turn or a cell.
 
@@ -35,108 +32,47 @@ def run(
     prints the transcript lines of the turn (including those before its prompt), of the cell, or of all turns, byte for
     byte if the output is a pipe.
     """
-    from sessgit.cli.pages.turn_pieces import Wanted
-    from sessgit.errors import UsageError
-
-    if raw and here.json:
-        raise UsageError("--raw and --json cannot be combined", "Use one of the two.")
-    if raw and deps:
-        raise UsageError("--raw and --deps cannot be combined", "Use one of the two.")
-    found = (
-        cell_argument.target(here, address, "show")
-        if cell_argument.is_id(address)
-        else session_argument.target(here, address)
-    )
-    if deps and not found.cell:
-        raise UsageError(
-            "--deps needs a cell.",
-            f"`sessgit cells {here.ident(found.branch.name)}` lists the cells.",
-        )
+    target = session_argument.target_or_cell_id(here, address)
+    if deps and not target.cell:
+        name = here.ident(target.branch.name)
+        raise UsageError("--deps needs a cell.", f"`sessgit cells {name}` lists the cells.")
     if raw:
-        _raw(here, found)
+        _print_lines(here, target)
         return None
-    if deps:
-        return _cell_in_session(here, found)
-    if found.cell:
-        return _cell(here, found)
-    if found.turn is None:
-        return _session(here, found, Wanted(thinking, full))
-    return _turn(here, found, Wanted(thinking, full)) if found.turn else _start(here, found)
-
-
-def _session(here: Invocation, found: ResolvedTarget, wanted: Wanted) -> Answer:
-    from sessgit.cli.pages import show as page
-    from sessgit.history import documents, show
-
+    context, branch, prices = here.context, target.branch, here.settings.prices
+    detail = ShowOptions(thinking, full)
+    if target.turn is None:
+        with render.progress(here, "Reading", unit="turns") as progress:
+            if here.json:
+                return Answer({"session": show.session_document(context, branch, prices, progress)})
+            return Answer({}, page.card(here, show.session_card(context, branch, progress), detail))
+    if target.turn == 0 and not target.cell:
+        start = show.show_start(context, branch)
+        return Answer(lambda: {"turn": show.start_document(start)}, page.start(here, start))
+    if not target.cell:
+        turn = show.show_turn(context, branch, target.turn)
+        return Answer(lambda: {"turn": show.turn_document(turn, prices)}, page.turn(here, turn, detail))
+    cell = show.show_cell(context, branch, target.turn, target.cell)
+    document = show.cell_document(cell, prices) if here.json else {}
+    if not deps:
+        return Answer({"cell": document}, page.cell(here, cell))
+    own = f"{target.turn}.{cell.ordinal}"
     with render.progress(here, "Reading", unit="turns") as progress:
-        if here.json:
-            value = documents.session_document(here.store, here.index, found.branch, here.settings.prices, progress)
-            return Answer(lambda: {"session": value})
-        card = show.session_card(here.store, here.index, found.branch, here.config, progress)
-    return Answer(dict, page.card(here, card, wanted))
-
-
-def _turn(here: Invocation, found: ResolvedTarget, wanted: Wanted) -> Answer:
-    from sessgit.cli.pages import show as page
-    from sessgit.history import documents, show
-
-    assert found.turn is not None
-    shown = show.show_turn(here.store, here.index, found.branch, found.turn)
-    return Answer(
-        lambda: {"turn": documents.turn_document(shown, here.settings.prices)}, page.turn(here, shown, wanted)
-    )
-
-
-def _cell(here: Invocation, found: ResolvedTarget) -> Answer:
-    from sessgit.cli.pages import show as page
-    from sessgit.history import documents, show
-
-    assert found.turn is not None
-    shown = show.show_cell(here.store, here.index, found.branch, found.turn, found.cell)
-    return Answer(lambda: {"cell": documents.cell_document(shown, here.settings.prices)}, page.cell(here, shown))
-
-
-def _cell_in_session(here: Invocation, found: ResolvedTarget) -> Answer:
-    """Show a cell with the cells of the whole conversation that it depends on directly, and that depend on it."""
-    from itertools import chain
-
-    from sessgit.cli.pages import cell_chain
-    from sessgit.cli.pages import show as page
-    from sessgit.history import documents, show
-    from sessgit.history.cells import details
-    from sessgit.history.cells import graph as graphs
-
-    assert found.turn is not None
-    shown = show.show_cell(here.store, here.index, found.branch, found.turn, found.cell)
-    own = f"{found.turn}.{shown.ordinal}"
-    with render.progress(here, "Reading", unit="turns") as progress:
-        whole = graphs.read_graph(here.store, here.index, found.branch, progress=progress)
+        whole = cell_graph.read_graph(context, branch, progress=progress)
     if here.json:
-        value = documents.cell_document(shown, here.settings.prices) | {"in_session": cell_chain.edges(whole, own)}
-        return Answer(lambda: {"cell": value})
-    others = cell_chain.beside(whole, own)
-    known = details.cell_details(here.store, found.branch, details.turn_rows(here.index, found.branch, others), others)
-    related = cell_chain.related(here, found.branch, whole, own, known)
-    return Answer(dict, chain(page.cell(here, shown), related), frame.damage(here, whole.damage))
+        return Answer({"cell": document | {"in_session": cell_chain.related_json(whole, own)}})
+    others = cell_chain.related_nodes(whole, own)
+    known = cells.cell_details(here.store, branch, cells.turn_rows(here.index, branch, others), others)
+    related = cell_chain.related(here, branch, whole, own, known)
+    return Answer({}, chain(page.cell(here, cell), related), notes=map("({})".format, whole.damage))
 
 
-def _start(here: Invocation, found: ResolvedTarget) -> Answer:
-    from sessgit.cli.pages import show as page
-    from sessgit.history import documents, show
-
-    shown = show.show_start(here.store, here.index, found.branch)
-    return Answer(lambda: {"turn": documents.start_document(shown)}, page.start(here, shown))
-
-
-def _raw(here: Invocation, found: ResolvedTarget) -> None:
-    from sessgit.history import resolve, show
-
-    if found.cell:
-        assert found.turn is not None
-        shown = show.show_cell(here.store, here.index, found.branch, found.turn, found.cell)
-        render.raw(here, show.raw_cell(here.store, shown))
-    elif found.turn is None:
-        render.raw(here, show.raw_session(here.store, found.branch))
-    elif found.turn:
-        resolve.row_of(here.index, found.branch, found.turn)
-        render.raw(here, show.raw_turn(here.store, found.branch, found.turn))
+def _print_lines(here: Invocation, target: ResolvedTarget) -> None:
+    if target.turn is None:
+        render.raw(here, show.raw_session(here.store, target.branch))
+    elif target.cell:
+        cell = show.show_cell(here.context, target.branch, target.turn, target.cell)
+        render.raw(here, show.raw_cell(here.store, cell))
+    elif target.turn:
+        resolve.row_of(here.index, target.branch, target.turn)
+        render.raw(here, show.raw_turn(here.store, target.branch, target.turn))

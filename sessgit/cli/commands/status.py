@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessgit.cli import frame, invocation, render
-from sessgit.cli.arguments import options
+from sessgit.cli import frame, invocation, render, session_argument
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import ADDRESS
+from sessgit.cli.pages import status as page
+from sessgit.history.resolve import ResolvedTarget
 
 if TYPE_CHECKING:
     from sessgit.check.status import Status
@@ -16,42 +18,37 @@ if TYPE_CHECKING:
 @frame.command("status")
 def run(
     here: Invocation,
-    address: options.Address = "",
+    address: str = ADDRESS,
 ) -> Answer:
     """Show what is recorded and what needs attention.
 
     Also shows how far the current session, or the one at ADDRESS, is recorded, and which transcripts the client will
     soon delete.
     """
-    from sessgit.cli import session_argument
-    from sessgit.cli.pages import status as page
-
-    if address:
-        here.check_store()
-    session = (
-        session_argument.target(here, address)
-        if address
-        else session_argument.current(here)
-        if here.has_store
-        else None
+    session = _session(here, address)
+    status = _status(here)
+    return Answer(
+        lambda: page.as_json(here, status, session), page.full(here, status, session), then=here.record_waiting
     )
-    found = _status(here)
-    return Answer(lambda: page.as_json(here, found, session), page.full(here, found, session), then=here.record_waiting)
 
 
 def first() -> None:
-    """What `sessgit` says without a command."""
-    from sessgit.cli import session_argument
-    from sessgit.cli.pages import welcome as page
-
+    """Print what `sessgit` says without a command."""
     here = invocation.read()
-    session = session_argument.current(here) if here.has_store else None
-    render.lines(here, page.full(here, _status(here), session))
+    session = _session(here)
+    render.lines(here, page.welcome(here, _status(here), session))
     here.record_waiting()
+
+
+def _session(here: Invocation, address: str = "") -> ResolvedTarget | None:
+    if address:
+        here.check_store()
+        return session_argument.target(here, address)
+    return session_argument.current(here) if here.has_store else None
 
 
 def _status(here: Invocation) -> Status:
     from sessgit.check import status
 
     index = here.index if here.has_store else None
-    return status.status(here.store_path, here.config, index, here.privacy, cwd=here.cwd, now=here.now)
+    return status.status(here.env.store, here.env.homes, index, here.privacy, cwd=here.cwd, now=here.now)

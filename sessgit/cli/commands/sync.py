@@ -1,40 +1,78 @@
-"""`sessgit pull`, `sessgit push`, `sessgit sync`: conversations exchanged with a remote."""
+"""`sessgit remote`, `pull`, `push`, `sync`: repositories on other machines, and what is exchanged with them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from sessgit.cli import frame, remote_argument
-from sessgit.cli.arguments import completion, options
+from sessgit.cli import completion, frame, remote_argument, session_argument, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
-from sessgit.errors import NotFoundError
+from sessgit.cli.options import DRY_RUN, LABELS, PROJECT, REMOTE, argument, option
+from sessgit.errors import NotFoundError, SessgitError, UsageError
+from sessgit.store import layout, refs, remotes
+from sessgit.store.remotes import Remote
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from sessgit.sync.outcome import PushResult
 
-    from sessgit.errors import SessgitError
-    from sessgit.sync.outcome import PullResult, PushResult
+_SETTING = 'sessgit config sync.include \'["~/code/*", "label:shared"]\''
+"""The command that selects what every push sends."""
 
-SETTING = 'sessgit config sync.include \'["~/code/*", "label:shared"]\''
-"""How to say once for all what may leave this machine."""
 
-_NOTHING = f"Nothing was sent: sync.include is empty. To select conversations: {SETTING}"
+@frame.command("remote")
+def remote(
+    here: Invocation,
+    action: str = argument("add|remove", "add or remove (default: list all remotes)."),
+    name: str = argument("NAME", "The remote's name, such as origin."),
+    url: str = argument("URL", "Any URL or path that git clone accepts."),
+) -> Answer:
+    """List, add or remove remotes.
+
+    A remote is any git repository that git can push to, best an empty one, made with git init --bare, that only you can
+    read. Nothing is sent before `sessgit push`. Remotes are not encrypted.
+    """
+    if action != "add":
+        here.check_store()
+    if not action:
+        known = remotes.list_remotes(here.env.store)
+        return Answer({"remotes": [_remote_json(each) for each in known]}, _remote_table(known))
+    if action == "add" and name and url:
+        here.create_store()
+        # A folder with its whole path: git would take it relative to wherever it is called.
+        is_folder = url.strip() and remotes.is_path(url) and not url.startswith("-")
+        changed = remotes.add_remote(here.env.store, name, here.folder(url) if is_folder else url)
+        remark = f"Nothing is sent yet. To send everything: sessgit push {name} --all"
+    elif action in ("remove", "rm") and name and not url:
+        changed = remotes.remove_remote(here.env.store, name)
+        remark = "The remote repository itself is unchanged."
+    else:
+        words = " ".join(filter(None, ("remote", action, name, text.clean(url))))
+        hint = "`sessgit remote add NAME URL`, `sessgit remote remove NAME`, or `sessgit remote`."
+        raise UsageError(f"cannot understand: {words}", hint)
+    document = _remote_json(changed) | {"removed": action != "add"}
+    return Answer(document, text.wrap(remark, here.width) if here.terminal.shows_output else ())
+
+
+def _remote_table(known: Sequence[Remote]) -> Iterator[str]:
+    if not known:
+        yield "No remotes yet: sessgit remote add NAME URL"
+    width = max((len(each.name) for each in known), default=0)
+    for each in known:
+        yield f"{each.name.ljust(width)}  {each.shown}"
+
+
+def _remote_json(known: Remote) -> dict[str, object]:
+    return {"name": known.name, "url": known.shown}
 
 
 @frame.command("pull", needs="store")
 def pull(
     here: Invocation,
-    remote: options.Remote = "",
-    addresses: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ADDRESS...", help="Ids of conversations on the remote (default: all)."),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Show what would be done, change nothing.")] = False,
+    remote: str = REMOTE,
+    addresses: list[str] = argument("ID...", "Conversations on the remote (default: all)."),
+    dry_run: bool = DRY_RUN,
 ) -> Answer:
     """Fetch conversations from a remote.
 
@@ -43,46 +81,30 @@ def pull(
     are deleted or archived here too, unless new turns would be lost. `sessgit undo` reverts a pull.
     """
     from sessgit.cli.pages import sync as page
-    from sessgit.store.remote import remotes as stored
     from sessgit.sync import pull as pulling
     from sessgit.sync import selection
 
-    found, named = remote_argument.meant(here, remote, addresses or ())
-    with remote_argument.linked(here, found) as link:
+    source, named = remote_argument.chosen(here, remote, addresses)
+    with remote_argument.connected(here, source) as connection:
         sessions = None
         if named:
-            held = stored.remote_refs(here.store_path, link)
-            try:
-                sessions = selection.remote_sessions(here.index, held, named, here.where)
-            except NotFoundError as error:
-                raise remote_argument.unknown(found, named[0], error) from error
-        done = pulling.pull_sessions(here.store, here.index, link, here.config, here.now, sessions, dry_run=dry_run)
-    return Answer(lambda: page.pulled_json(done, dry_run=dry_run), page.pulled(here, done, dry_run=dry_run))
+            listed = remotes.remote_refs(here.env.store, connection)
+            with remote_argument.explain_unknown(source, named):
+                sessions = selection.remote_sessions(here.index, listed, named, here.where)
+        result = pulling.pull_sessions(here.context, connection, sessions, dry_run=dry_run)
+    return Answer(page.pulled_json(result, dry_run=dry_run), page.pulled(here, result, dry_run=dry_run))
 
 
-@frame.command("push", needs="store")
-def push(  # noqa: PLR0913, PLR0917 - the options of the command
+@frame.command("push", needs="store", excludes={"--all": "--label --project"})
+def push(
     here: Invocation,
-    remote: Annotated[
-        str,
-        typer.Argument(
-            metavar="REMOTE",
-            help="The remote (default: the only one).",
-            show_default=False,
-            autocompletion=completion.destinations,
-        ),
-    ] = "",
-    addresses: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ADDRESS...", help="The conversations to send.", autocompletion=completion.addresses),
-    ] = None,
-    label: options.Labels = None,
-    project: options.Project = None,
-    everything: Annotated[bool, typer.Option("--all", help="Send all conversations.")] = False,
-    unredacted: Annotated[
-        bool, typer.Option("--unredacted", help="Also send conversations recorded without redaction.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Show what would be sent, change nothing.")] = False,
+    remote: str = argument("REMOTE", "The remote (default: the only one).", complete=completion.destinations),
+    addresses: list[str] = argument("ADDRESS...", "The conversations to send."),
+    label: list[str] = LABELS,
+    project: Path | None = PROJECT,
+    everything: bool = option("--all", "Send all conversations."),
+    unredacted: bool = option("--unredacted", "Also send conversations recorded without redaction."),
+    dry_run: bool = option("-n, --dry-run", "Show what would be sent, change nothing."),
 ) -> Answer:
     """Send conversations to a remote.
 
@@ -93,115 +115,76 @@ def push(  # noqa: PLR0913, PLR0917 - the options of the command
     from sessgit.cli.pages import sync as page
     from sessgit.sync import push as pushing
 
-    found, named = remote_argument.meant(here, remote, addresses or ())
-    try:
-        sessions = _sessions(here, named, label or (), project, everything=everything)
-    except NotFoundError as error:
-        if not named:
-            raise
-        raise remote_argument.unknown(found, named[0], error) from error
-    with remote_argument.linked(here, found) as link:
-        done = pushing.push_sessions(
-            here.store, here.index, link, sessions, here.now,
-            named=sessions if named else (), unredacted=unredacted, dry_run=dry_run,
-        )  # fmt: skip
-    return Answer(lambda: page.pushed_json(done, dry_run=dry_run), page.pushed(here, done, dry_run=dry_run))
+    destination, named = remote_argument.chosen(here, remote, addresses)
+    with remote_argument.explain_unknown(destination, named):
+        sessions = _selected(here, named, label, project, everything=everything)
+    with remote_argument.connected(here, destination) as connection:
+        request = pushing.PushRequest(sessions, named=sessions if named else (), unredacted=unredacted)
+        result = pushing.push_sessions(here.context, connection, request, dry_run=dry_run)
+    return Answer(page.pushed_json(result, dry_run=dry_run), page.pushed(here, result, dry_run=dry_run))
 
 
-def _sessions(
-    here: Invocation,
-    addresses: Sequence[str],
-    labels: Sequence[str],
-    project: Path | None,
-    *,
-    everything: bool,
+def _selected(
+    here: Invocation, addresses: Sequence[str], labels: Sequence[str], project: Path | None, *, everything: bool
 ) -> list[str]:
-    """What is asked for, recorded as far as it goes where it was named."""
-    from sessgit.errors import UsageError
-    from sessgit.store import layout, refs
+    """Return the sessions to send; those that are named are recorded first."""
     from sessgit.sync import selection
 
-    if (bool(addresses) + bool(labels or project) + everything) > 1:
-        raise UsageError("addresses, --label or --project, and --all cannot be combined.", "Use one of them.")
+    if addresses and (labels or project or everything):
+        raise UsageError("addresses cannot be combined with --label, --project or --all.", "Use one of them.")
     try:
         here.check_recorded()
     except NotFoundError:
-        if addresses or not refs.read_all(here.store_path, layout.DELETED):
-            raise  # else what was deleted goes, and nothing is left
+        if addresses or not refs.read_all(here.env.store, layout.DELETED):
+            raise  # else the deletions are sent
     if addresses:
-        return list(dict.fromkeys(_named(here, address) for address in addresses))
+        return list(dict.fromkeys(_whole_session(here, address) for address in addresses))
     if labels or project or everything:
-        folder = here.folder(str(project)) if project else None
+        folder = here.folder(project) if project else None
         return selection.chosen_sessions(here.index, selection.SessionChoice(tuple(labels), folder, everything))
     if not here.settings.sync.include:
-        raise UsageError(
-            "no conversations selected.",
-            f"Name them, or use --all, --label or --project. To select them for every push: `{SETTING}`",
-        )
+        hint = f"Name them, or use --all, --label or --project. To select them for every push: `{_SETTING}`"
+        raise UsageError("no conversations selected.", hint)
     return selection.included_sessions(here.index, here.settings.sync.include, here.privacy)
 
 
-def _named(here: Invocation, address: str) -> str:
-    from sessgit.cli import session_argument
-    from sessgit.errors import UsageError
-    from sessgit.store import layout
-
-    found = session_argument.target(here, address, changes=True)
-    if found.turn is not None or found.cell:
-        raise UsageError(
-            f"only whole conversations can be sent, not up to turn {found.turn}.",
-            f"`sessgit fork {here.ident(found.session)} --at {found.turn}` makes one that ends there.",
-        )
-    if layout.is_side_branch(found.branch.name):
-        if here.index.branch(found.session) is None:
-            raise NotFoundError(
-                f"the head of {here.ident(found.session)} is gone, only a side branch is left",
-                "`sessgit doctor` shows what to do.",
-            )
-        raise UsageError(
-            f"{here.ident(found.branch.name)} is a side branch, and is sent with its conversation.",
-            f"`sessgit push {here.ident(found.session)}`",
-        )
-    return found.session
+def _whole_session(here: Invocation, address: str) -> str:
+    target = session_argument.target(here, address, changes=True)
+    name = here.ident(target.session)
+    if target.turn is not None or target.cell:
+        hint = f"`sessgit fork {name} --at {target.turn}` makes one that ends there."
+        raise UsageError(f"only whole conversations can be sent, not up to turn {target.turn}.", hint)
+    if layout.is_side_branch(target.branch.name):
+        if here.index.branch(target.session) is None:
+            hint = "`sessgit doctor` shows what to do."
+            raise NotFoundError(f"the head of {name} is gone, only a side branch is left", hint)
+        side = here.ident(target.branch.name)
+        raise UsageError(f"{side} is a side branch, and is sent with its conversation.", f"`sessgit push {name}`")
+    return target.session
 
 
 @frame.command("sync", needs="store")
-def sync(
-    here: Invocation,
-    remote: options.Remote = "",
-) -> Answer:
+def sync(here: Invocation, remote: str = REMOTE) -> Answer:
     """Pull, then push what sync.include selects.
 
     Without that setting, sync only pulls: nothing leaves this machine unless you ask for it.
     """
-    from sessgit.errors import SessgitError
+    from sessgit.cli.pages import sync as page
     from sessgit.sync import pull as pulling
     from sessgit.sync import push as pushing
     from sessgit.sync import selection
 
     include = here.settings.sync.include
-    with remote_argument.linked(here, remote_argument.one(here, remote)) as link:
-        came = pulling.pull_sessions(here.store, here.index, link, here.config, here.now)
-        if not include:
-            return _answer(
-                here, came, None, [f"Nothing was sent: sync.include is empty. To select conversations: {SETTING}"]
-            )
-        sessions = selection.included_sessions(here.index, include, here.privacy)
-        try:
-            return _answer(here, came, pushing.push_sessions(here.store, here.index, link, sessions, here.now))
-        except SessgitError as error:  # what came is here all the same
-            return _answer(here, came, None, error=error)
-
-
-def _answer(
-    here: Invocation,
-    came: PullResult,
-    sent: PushResult | None,
-    notes: Sequence[str] = (),
-    error: SessgitError | None = None,
-) -> Answer:
-    from sessgit.cli.pages import sync as page
-
-    went = None if sent is None else page.pushed_json(sent)
-    document = {"pull": page.pulled_json(came), "push": went}
-    return Answer(lambda: document, list(page.synced(here, came, sent)), notes=notes, error=error)
+    pushed: PushResult | None = None
+    failure: SessgitError | None = None
+    with remote_argument.connected(here, remotes.find_remote(here.env.store, remote)) as connection:
+        pulled = pulling.pull_sessions(here.context, connection)
+        if include:
+            sessions = selection.included_sessions(here.index, include, here.privacy)
+            try:
+                pushed = pushing.push_sessions(here.context, connection, pushing.PushRequest(sessions))
+            except SessgitError as error:  # what was pulled is here all the same
+                failure = error
+    document = {"pull": page.pulled_json(pulled), "push": page.pushed_json(pushed) if pushed else None}
+    remarks = [] if include else [f"Nothing was sent: sync.include is empty. To select conversations: {_SETTING}"]
+    return Answer(document, list(page.synced(here, pulled, pushed)), remarks, error=failure)

@@ -3,45 +3,28 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import Annotated
+from pathlib import Path
 
-import typer
-
+from sessgit import agents
 from sessgit.cli import at_operation, frame, render
-from sessgit.cli.arguments import completion, options
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import AT_OP, EVERYWHERE, PROJECT, argument, at_least_0, option
+from sessgit.cli.pages import tree as page
+from sessgit.history import tree
 
-_FOLD = 40
-"""So many families a person is shown where no number is given."""
+_DRAWN = 40
+"""The most families that are drawn on a terminal without a limit."""
 
 
-@frame.command("tree", reads=True)
+@frame.command("tree", reads=True, excludes={"ADDRESS": "--all --project"})
 def run(
     here: Invocation,
-    address: Annotated[
-        str,
-        typer.Argument(
-            metavar="ADDRESS",
-            help="Draw this family (default: those of this project).",
-            show_default=False,
-            autocompletion=completion.addresses,
-        ),
-    ] = "",
-    everything: options.Everywhere = False,
-    project: options.Project = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "-n",
-            "--limit",
-            metavar="N",
-            help="Draw at most N families.",
-            show_default=False,
-            callback=options.not_negative,
-        ),
-    ] = None,
-    at_op: options.AtOp = "",
+    address: str = argument("ADDRESS", "Draw this family (default: those of this project)."),
+    everything: bool = EVERYWHERE,
+    project: Path | None = PROJECT,
+    limit: int | None = option("-n, --limit N", "Draw at most N families.", callback=at_least_0),
+    at_op: str = AT_OP,
 ) -> Answer:
     """Draw conversations, their forks and merges.
 
@@ -52,34 +35,23 @@ def run(
 
     With --at-op, draws the state after that operation, and marks nothing as live.
     """
-    from sessgit import agents
-    from sessgit.cli.pages import tree as page
-    from sessgit.errors import UsageError
-    from sessgit.history import tree
-
-    if address and (everything or project):
-        raise UsageError(
-            "an address cannot be combined with --all or --project.", "Leave out the address, or --all and --project."
-        )
     asof = at_operation.read(here, at_op)
     if not here.json and asof is None:
         here.check_recorded()
-    session = ""
-    if address:
-        session = at_operation.target(here, asof, address).session
-    live = agents.at(here.config).home.open_sessions(here.config) if asof is None else frozenset[str]()
-    wanted = tree.TreeFilter(
+    session = at_operation.target(here, asof, address).session if address else ""
+    live = agents.open_sessions(here.env.homes) if asof is None else frozenset[str]()
+    query = tree.TreeFilter(
         session=session,
-        folder=None if everything else str(project.absolute()) if project else here.cwd,
+        folder=None if everything else here.folder(project),
         everything=everything,
-        limit=limit if limit is not None or here.json else _FOLD,
+        limit=limit if limit is not None or here.json else _DRAWN,
         live=live,
         fold=not here.json,
     )
     with render.progress(here, "Counting", unit="turns") as progress:
-        forest = tree.build_forest(here.index, wanted, here.settings.prices, progress)
-    chosen = page.Chosen(bool(address), everything, str(project or ""), limit is not None, live)
+        forest = tree.build_forest(here.index, query, here.settings.prices, progress)
+    options = page.TreeOptions(bool(address), everything, str(project or ""), limit is not None, live)
     return Answer(
         lambda: page.as_json(here, forest, live) | {"at_op": at_operation.as_json(asof)},
-        chain(at_operation.headline(here, asof), page.full(here, forest, chosen)),
+        chain(at_operation.headline(here, asof), page.full(here, forest, options)),
     )

@@ -1,85 +1,117 @@
-"""`sessgit undo`: what a command did, taken back."""
+"""`sessgit undo`, `sessgit ops`: what commands did, and how to revert it."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Sequence
 
-import typer
-
-from sessgit.cli import frame, text
-from sessgit.cli.arguments import completion
+from sessgit.branch import undo as undoing
+from sessgit.branch.undo import UndoResult
+from sessgit.cli import blocks, frame, text
+from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import DRY_RUN, LIMIT, argument
+from sessgit.store import layout, operations
+from sessgit.store.journal import Operation
+from sessgit.store.operations import ListedOperation
+from sessgit.store.transaction import Move
 
-if TYPE_CHECKING:
-    from sessgit.branch.undo import UndoResult
-
-_NAMED = 5
-"""So many files are named."""
+_NAMED_FILES = 5
 
 
 @frame.command("undo", needs="store")
-def run(
+def undo(
     here: Invocation,
-    operation: Annotated[
-        str,
-        typer.Argument(
-            metavar="[OP]",
-            help="An id from `sessgit ops` (default: the last one).",
-            autocompletion=completion.operations,
-        ),
-    ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, change nothing.")] = False,
+    operation: str = argument("OP", "An id from `sessgit ops` (default: the last one)."),
+    dry_run: bool = DRY_RUN,
 ) -> Answer:
     """Undo a command: the last one, or OP.
 
     Undo never removes recorded turns, and works only while nothing newer builds on the command. It also deletes the
     files that a fork wrote, if they are unchanged, and removes what a merge or a pick appended, if no client has the
-    file open. An undo can be undone: name its id. What would be lost otherwise stays under refs/keep/ in the store.
+    file open. An undo can be undone: name its id. Commits that the undo removes from all
+    branches stay under refs/keep/ in the store.
     """
-    from sessgit.branch import undo as undoing
+    result = undoing.undo_operation(here.store, operation, here.env.homes, here.now, dry_run=dry_run)
+    document = {
+        "undone": result.operation.id,
+        "operation_id": result.undo.id if result.undo else None,
+        "refs": _refs(result.moves),
+        **frame.attributes(result, "removed", "left", "cut", "appended"),
+    }
+    return Answer(document, _undone(here, result))
 
-    done = undoing.undo_operation(here.store, operation, here.config, here.now, dry_run=dry_run)
-    return Answer(lambda: _json(done), _page(here, done))
 
-
-def _page(here: Invocation, done: UndoResult) -> Iterator[str]:
+def _undone(here: Invocation, result: UndoResult) -> Iterator[str]:
     from sessgit.branch import worktree
-    from sessgit.store import layout
 
-    verb = "Undone" if done.undo else "Would be undone"
-    yield f"{verb}: {text.clean(done.operation.summary)}"
-    for path in done.removed[:_NAMED]:
-        yield f"{'Deleted' if done.undo else 'Would be deleted'}: {here.shown(str(path))}"
-    if len(done.removed) > _NAMED:
-        yield f"and {text.counted(len(done.removed) - _NAMED, 'more file')}: --json lists all"
-    for path in done.cut:
-        yield f"{'Restored' if done.undo else 'Would be restored'}: {here.shown(str(path))}"
-    for path in done.appended:
-        yield f"{'Turns appended to' if done.undo else 'Would append turns to'}: {here.shown(str(path))}"
-    for path in done.left:
-        yield f"Kept, because it was changed since: {here.shown(str(path))}"
-    if done.operation.undoes:
-        for move in done.moves:
+    verb = "{}" if result.undo else "Would be {}"
+    yield f"{verb.format('redone' if result.redone else 'undone').capitalize()}: {_name(result.original)}"
+    for path in result.removed[:_NAMED_FILES]:
+        yield f"{verb.format('deleted').capitalize()}: {here.shown(path)}"
+    if len(result.removed) > _NAMED_FILES:
+        yield f"and {text.counted(len(result.removed) - _NAMED_FILES, 'more file')}: --json lists all"
+    for path in result.cut:
+        yield f"{verb.format('restored').capitalize()}: {here.shown(path)}"
+    for path in result.appended:
+        yield f"{'Turns appended to' if result.undo else 'Would append turns to'}: {here.shown(path)}"
+    for path in result.left:
+        yield f"Kept, because it was changed since: {here.shown(path)}"
+    if result.operation.undoes:
+        for move in result.moves:
             session = move.ref.removeprefix(layout.HEADS)
             if move.old is None and session != move.ref and not layout.is_side_branch(session):
                 yield f"Restore its file: sessgit restore {layout.short_name(session)}"
-    for folder, repository in worktree.worktrees_of_fork(here.store, done, here.here):
+    for folder, repository in worktree.worktrees_of_fork(here.store, result, here.local_path):
         yield f"Kept: the worktree {here.shown(folder)}"
         yield f"Remove it:  git -C {shlex.quote(repository)} worktree remove {shlex.quote(folder)}"
-    if done.undo:
-        yield f"Redo: sessgit undo {done.undo.id}"
+    if result.undo:
+        yield f"{'Undo' if result.redone else 'Redo'}: sessgit undo {result.undo.id}"
 
 
-def _json(done: UndoResult) -> dict[str, object]:
+def _name(operation: Operation) -> str:
+    """Return the operation's summary, with the command if the summary does not say it."""
+    summary = text.clean(operation.summary)
+    return f"{operation.command} into {summary}" if operation.command in ("merge", "pick") else summary
+
+
+@frame.command("ops", reads=True)
+def ops(here: Invocation, limit: int | None = LIMIT) -> Answer:
+    """List what commands did, newest first.
+
+    Forks, edits, tags, archives, merges, picks and others, each with the id for `sessgit undo`. Recorded turns are not
+    listed. `log` and `tree` show the state after an operation with --at-op.
+    """
+    listed = operations.list_operations(here.store)[:limit]
+    if not listed:
+        here.check_recorded()
+    columns = (Column("yellow"), Column("dim", right=True), Column(), Column(), Column("dim"))
+    rows = [
+        (
+            text.clean(each.operation.id, 8),
+            blocks.ago(here, each.operation.time),
+            text.clean(each.operation.command, 20),
+            text.clean(each.operation.summary),
+            "" if each.standing == "done" else f"({each.standing})",
+        )
+        for each in listed
+    ]
+    return Answer({"operations": [_json(each) for each in listed]}, blocks.table(here, columns, rows, [(3, 12)]))
+
+
+def _json(listed: ListedOperation) -> dict[str, object]:
+    operation = listed.operation
     return {
-        "undone": done.operation.id,
-        "operation_id": done.undo.id if done.undo else None,
-        "refs": [{"ref": move.ref, "before": move.old, "after": move.new} for move in done.moves],
-        "removed": [str(path) for path in done.removed],
-        "left": [str(path) for path in done.left],
-        "cut": [str(path) for path in done.cut],
-        "appended": [str(path) for path in done.appended],
+        **frame.attributes(operation, "id", "time", "command", "summary"),
+        "files": list(operation.files),
+        "standing": listed.standing,
+        "undoes": operation.undoes or None,
+        "refs": _refs(operation.moves),
+        "appended": list(operation.wrote.appended),
+        "cut": list(operation.wrote.cut),
     }
+
+
+def _refs(moves: Sequence[Move]) -> list[dict[str, object]]:
+    return [{"ref": move.ref, "before": move.old, "after": move.new} for move in moves]

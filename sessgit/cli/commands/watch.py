@@ -6,64 +6,51 @@ import select
 import sys
 import time
 from collections.abc import Callable
-from typing import Annotated
-
-import typer
 
 from sessgit.cli import frame, render
-from sessgit.cli.arguments import completion
 from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import argument, option
+from sessgit.cli.pages import watch as page
+from sessgit.history import resolve, watch
+from sessgit.history.watch import INTERVAL
+from sessgit.store.store import Store
 
 
-@frame.command("watch", needs="store", reads=True)
-def run(    here: Invocation, addresses: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="ADDRESS...", help="Only these conversations and their new forks.",
-            show_default=False, autocompletion=completion.addresses,
-        ),
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Watch all projects.")] = False,
-) -> None:  # fmt: skip
+@frame.command("watch", needs="store", reads=True, excludes={"--all": "ADDRESS"})
+def run(
+    here: Invocation,
+    addresses: list[str] = argument("ADDRESS...", "Only these conversations and their new forks."),
+    everything: bool = option("--all", "Watch all projects."),
+) -> None:
     """Show changes as they happen, until Ctrl-C.
 
     Prints a line for each new turn, fork, rewind, merge, name, tag and any other change of the store, within half a
     second, whichever process made it. If nothing is recorded yet, waits for the first conversation. watch itself
     records and changes nothing.
     """
-    from sessgit.cli.pages import watch as page
-    from sessgit.errors import UsageError
-    from sessgit.history import resolve, watch
-    from sessgit.store.store import Store
-
-    if addresses and everything:
-        raise UsageError("--all and an address cannot be combined.", "`sessgit watch --all` watches all conversations.")
     if addresses:
         here.check_recorded()
-    asked = [resolve.resolve_address(here.index, address) for address in addresses or ()]
-    named = [resolve.resolve_target(here.index, address, here.where).session for address in asked]
-    wanted = watch.WatchFilter(
+    parsed = [resolve.resolve_address(here.index, address) for address in addresses]
+    named = [resolve.resolve_target(here.index, address, here.where).session for address in parsed]
+    query = watch.WatchFilter(
         sessions=frozenset(named) if addresses else None,
         folder=None if addresses or everything else here.cwd,
     )
     place = "all projects" if everything else ", ".join(map(here.ident, named)) or here.short(here.cwd)
     here.index.close()
-    for seen in watch.follow_store(here.store_path, lambda: Store(here.store_path), _waiting(), here.here):
-        if seen is None:
+    for event in watch.follow_store(here.env.store, lambda: Store(here.env.store), _waiting(), here.local_path):
+        if event is None:
             render.tell(f"(watching {place}; Ctrl-C ends)")
-        elif isinstance(seen, watch.WatchProblem):
-            render.tell(f"{seen.branch[:8]}: {seen.error}" if seen.branch else str(seen.error))
+        elif isinstance(event, watch.WatchProblem):
+            render.tell(f"{event.branch[:8]}: {event.error}" if event.branch else str(event.error))
         else:
-            told = [change for change in seen if wanted.holds(change)]
-            lines = map(page.as_json, told) if here.json else page.full(here, told, time.time())
-            for line in lines:
+            changes = [change for change in event if query.holds(change)]
+            for line in map(page.as_json, changes) if here.json else page.full(here, changes, time.time()):
                 render.write(f"{line}\n")
 
 
 def _waiting() -> Callable[[], None]:
-    """Waits until it is time for the next look; leaves in silence as soon as nobody reads the output any more."""
-    from sessgit.history.watch import INTERVAL
-
+    """Return a function that waits for the next look, and ends the command once the output is closed."""
     try:
         output = sys.stdout.fileno()
         poll = select.poll()

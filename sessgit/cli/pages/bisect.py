@@ -1,4 +1,4 @@
-"""The turn in which something went bad: what tells it, and what to look at next. And its JSON."""
+"""What `bisect` prints: the turn in which something broke, how that shows, and what to do next."""
 
 from __future__ import annotations
 
@@ -8,197 +8,180 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from sessgit.cli import text
+from sessgit.cli import blocks, text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import cells, code_diff, turn_pieces
-from sessgit.cli.render import Paint
-from sessgit.history.cells import listing
-from sessgit.history.cells.details import NO_DETAIL, CellDetail, cell_details
-from sessgit.history.cells.graph import Node
+from sessgit.history.cells import CellDetail, Node, cell_at, cell_details
 from sessgit.history.code import difference
 from sessgit.model import canonical
 from sessgit.replay.bisect import BisectResult
-from sessgit.replay.bisecting.search import TestResult
-from sessgit.store import layout
-from sessgit.store.sqlite.rows import Row
+from sessgit.store.index import Row
 
 _MARKS = {"good": ("✓", "green"), "bad": ("✗", "red"), "skip": ("·", "dim")}
 _OUTPUT = 10
-"""So many lines of what the command printed are shown, the last ones."""
 _CALLS = 6
 _FILES = 8
 _RANGES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
-    """The calls that decided about the good turn and the bad one, by the turns' numbers, and what is known of them."""
+class DecidingCalls:
+    """The calls that decided about the good turn and the bad one, by the turns' numbers; none if a command was run."""
 
     nodes: Mapping[int, list[Node]]
     details: Mapping[str, CellDetail]
 
 
-def calls_of(here: Invocation, found: BisectResult) -> Calls:
-    """The calls that decided; there are none where a command was run."""
+def deciding_calls(here: Invocation, result: BisectResult) -> DecidingCalls:
+    """Return the calls that decided, with their details."""
     nodes = {
-        turn: [listing.cell_at(here.store, here.index, found.branch, turn, str(ordinal)) for ordinal in answer.cells]
-        for turn, answer in ((found.good.turn, found.before), (found.bad.turn, found.answer))
+        row.turn: [
+            cell_at(here.context, result.branch, row.turn, str(ordinal)) for ordinal in result.steps[row.turn].cells
+        ]
+        for row in (result.good, result.bad)
     }
-    every = [node for some in nodes.values() for node in some]
-    return Calls(nodes, cell_details(here.store, found.branch, (found.good, found.bad), every) if every else {})
+    every = [node for group in nodes.values() for node in group]
+    rows = (result.good, result.bad)
+    return DecidingCalls(nodes, cell_details(here.store, result.branch, rows, every) if every else {})
 
 
-def page(here: Invocation, found: BisectResult, calls: Calls) -> Iterator[str]:
-    """The first bad turn and the good one before it, what lies between them, how that was found, what to do next."""
-    paint = Paint(here.colour)
-    yield cells.header(here, found.branch)
+def page(here: Invocation, result: BisectResult, calls: DecidingCalls) -> Iterator[str]:
+    """Yield the first bad turn and the good one before it, what happened between them, and what to do next."""
+    yield from blocks.session_heading(here, result.branch)
     yield ""
-    yield from (paint("bold", line) for line in text.wrap(_verdict(found), here.width))
+    yield from blocks.paragraph(here, _verdict(result), "bold")
     yield ""
-    for row, answer in ((found.good, found.before), (found.bad, found.answer)):
-        yield from _end(here, found, row, answer, calls)
-    yield from _between(here, found)
-    yield from _printed(here, found.answer)
+    for row in (result.good, result.bad):
+        yield from _turn(here, result, row, calls)
+    yield from _changes(here, result)
+    if output := [line for line in text.plain(result.steps[result.bad.turn].output) if line.strip()]:
+        yield ""
+        yield here.paint("dim", "Output of the command:")
+        yield from (f"  {text.cut(line, here.width - 2)}" for line in output[-_OUTPUT:])
     yield ""
-    yield from _way(here, found)
+    yield from _steps(here, result)
     yield ""
-    yield from _next(here, found)
+    yield from _next_commands(here, result)
 
 
-def _verdict(found: BisectResult) -> str:
-    if found.is_exact:
-        return f"Turn {found.bad.turn} is the first bad turn."
-    first, last = found.good.turn + 1, found.bad.turn
+def _verdict(result: BisectResult) -> str:
+    first, last = result.good.turn + 1, result.bad.turn
+    if result.is_exact:
+        return f"Turn {last} is the first bad turn."
     if last == first + 1:
         return f"The first bad turn is {first} or {last}: {first} cannot be tested."
     return f"The first bad turn is one of {first} to {last}: those before {last} cannot be tested."
 
 
-def _end(here: Invocation, found: BisectResult, row: Row, answer: TestResult, calls: Calls) -> Iterator[str]:
-    """The turn, and the calls that decided it."""
-    paint, (mark, style) = Paint(here.colour), _MARKS[answer.verdict]
-    wide = len(str(found.bad.turn))
-    start = f"{mark} {row.turn:>{wide}}  "
-    commit = f"{answer.commit[:8]}  " if answer.commit else ""
-    end = "  ".join(part for part in (text.clean(answer.why), turn_pieces.duration(answer.seconds)) if part)
-    room = max(1, here.width - text.width(start) - len(commit) - text.width(end) - 2 * bool(end))
-    title = text.fit(_title(here, row), room)
-    yield f"{paint(style, start)}{paint('yellow', commit)}{title}{'  ' if end else ''}{paint('dim', end)}"
+def _turn(here: Invocation, result: BisectResult, row: Row, calls: DecidingCalls) -> Iterator[str]:
+    """Yield a turn with its verdict, and the calls that decided it."""
+    test = result.steps[row.turn]
+    mark, style = _MARKS[test.verdict]
+    number = f"{mark} {row.turn:>{len(str(result.bad.turn))}}  "
+    indent = " " * len(number)
+    commit = here.paint("yellow", f"{test.commit[:8]}  ") if test.commit else ""
+    end = "  ".join(filter(None, (text.clean(test.why), turn_pieces.duration(test.seconds))))
+    title = text.clean(here.index.title(row), 200)
+    yield text.spread(here.paint(style, number) + commit, title, here.paint("dim", end), here.width)
     nodes = calls.nodes[row.turn]
-    lines = cells.Lines(here, found.branch.state.project, nodes[-_CALLS:], calls.details)
     if len(nodes) > _CALLS:
-        yield paint("dim", f"{' ' * (wide + 4)}{text.counted(len(nodes) - _CALLS, 'earlier call')}, then")
-    for node in nodes[-_CALLS:]:
-        yield f"{' ' * (wide + 4)}{lines.line(node, here.width - wide - 4)}"
+        yield here.paint("dim", f"{indent}{text.counted(len(nodes) - _CALLS, 'earlier call')}, then")
+    lines = cells.CellLines(here, result.branch.state.project, nodes[-_CALLS:], calls.details)
+    yield from (indent + lines.line(node, here.width - len(indent)) for node in nodes[-_CALLS:])
 
 
-def _title(here: Invocation, row: Row) -> str:
-    return text.clean(here.index.title(row), 200)
-
-
-def _between(here: Invocation, found: BisectResult) -> Iterator[str]:
-    """What was committed between the two, or else which files tools changed."""
-    if found.code is not None:
+def _changes(here: Invocation, result: BisectResult) -> Iterator[str]:
+    """Yield the commits between the two turns, or else the files that tools changed."""
+    if result.code is not None:
         yield ""
-        yield from code_diff.section(here, found.code)
-    elif found.files:
-        project = found.branch.state.project
-        names = [turn_pieces.path(here, project, name, here.width - 12) for name in found.files[:_FILES]]
-        more = [f"and {len(found.files) - _FILES} more"] if len(found.files) > _FILES else []
+        yield from code_diff.section(here, result.code)
+    elif result.files:
+        project = result.branch.state.project
+        names = [turn_pieces.path(here, project, name, here.width - 12) for name in result.files]
         yield ""
-        for number, line in enumerate(text.fold([*names, *more], here.width - 10, "  ")):
-            yield f"{'' if number else 'Changed':<10}{line}"
+        yield from blocks.field(here, "Changed", text.some(names, _FILES), width=10, between="  ")
 
 
-def _printed(here: Invocation, answer: TestResult) -> Iterator[str]:
-    lines = [line for line in text.plain(answer.output) if line.strip()] if answer.output else []
-    if lines:
-        yield ""
-        yield Paint(here.colour)("dim", "Output of the command:")
-        for line in lines[-_OUTPUT:]:
-            yield f"  {text.cut(line, here.width - 2)}"
+def _steps(here: Invocation, result: BisectResult) -> Iterator[str]:
+    """Yield the turns that were tested, and those that could not be."""
+    steps = sorted(result.steps.items())
+    commits = len({test.commit for _, test in steps if test.seconds is not None})
+    at = f", at {text.counted(commits, 'commit')}" if commits else ""
+    marks = " ".join(f"{turn}{_MARKS[test.verdict][0]}" for turn, test in steps)
+    yield from blocks.paragraph(here, f"Tested {text.counted(len(steps), 'turn')}{at}: {marks}")
+    skipped = {turn: test.why for turn, test in steps if test.verdict == "skip"} | dict(result.untested)
+    by_reason: dict[str, list[int]] = {}
+    for turn, reason in sorted(skipped.items()):
+        by_reason.setdefault(reason, []).append(turn)
+    for reason, turns in by_reason.items():
+        yield from blocks.paragraph(here, f"Skipped {_ranges(turns)}: {text.clean(reason)}.")
 
 
-def _way(here: Invocation, found: BisectResult) -> Iterator[str]:
-    tested = sorted(found.steps)
-    told = " ".join(f"{turn}{_MARKS[answer.verdict][0]}" for turn, answer in tested)
-    runs = len({answer.commit for _, answer in tested if answer.seconds is not None})
-    ran = f", at {text.counted(runs, 'commit')}" if runs else ""
-    yield from text.wrapped(f"Tested {text.counted(len(tested), 'turn')}{ran}: {told}", here.width)
-    why = {turn: answer.why for turn, answer in tested if answer.verdict == "skip"} | dict(found.passed_over)
-    reasons: dict[str, list[int]] = {}
-    for turn in sorted(why):
-        reasons.setdefault(why[turn], []).append(turn)
-    for reason, turns in reasons.items():
-        yield from text.wrapped(f"Skipped {_ranges(turns)}: {text.clean(reason)}.", here.width)
-
-
-def _next(here: Invocation, found: BisectResult) -> Iterator[str]:
-    short, bad, good = here.ident(found.branch.name), found.bad.turn, found.good.turn
+def _next_commands(here: Invocation, result: BisectResult) -> Iterator[str]:
+    short, bad = here.ident(result.branch.name), result.bad.turn
     commands = {
         f"sessgit show {short}@{bad}": "what was said and done",
-        f"sessgit fork {short} --at {good}": "continue from before it",
+        f"sessgit fork {short} --at {result.good.turn}": "continue from before it",
     }
-    if found.files:
-        file = shlex.quote(text.clean(turn_pieces.path(here, found.branch.state.project, found.files[-1], 200)))
-        commands[f"sessgit why {file} {short}@{bad}"] = "how the file was written"
-    told = {command for command, said in commands.items() if text.width(command) + 2 + len(said) <= here.width}
-    wide = max(map(text.width, told), default=0)
-    for command, said in commands.items():
-        fits = command in told and wide + 2 + len(said) <= here.width
-        yield f"{text.fit(command, wide)}  {said}" if fits else command
+    if result.files:
+        file = text.clean(turn_pieces.path(here, result.branch.state.project, result.files[-1], 200))
+        commands[f"sessgit why {shlex.quote(file)} {short}@{bad}"] = "how the file was written"
+    fitting = [command for command, purpose in commands.items() if text.width(f"{command}  {purpose}") <= here.width]
+    columns = max(map(text.width, fitting), default=0)
+    for command, purpose in commands.items():
+        line = f"{command.ljust(columns)}  {purpose}"
+        yield line if text.width(line) <= here.width else command
 
 
 def _ranges(turns: Iterable[int]) -> str:
     """`3, 5-9`."""
-    runs = []
-    for _, some in groupby(enumerate(turns), key=lambda one: one[1] - one[0]):
-        run = [turn for _, turn in some]
-        runs.append(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}")
-    left = len(runs) - _RANGES
-    return ", ".join(runs if left <= 1 else [*runs[:_RANGES], f"and {left} more"])
+    ranges = []
+    for _, group in groupby(enumerate(turns), key=lambda pair: pair[1] - pair[0]):
+        run = [str(turn) for _, turn in group]
+        ranges.append("-".join(dict.fromkeys([run[0], run[-1]])))
+    return ", ".join(text.some(ranges, _RANGES))
 
 
-def as_json(found: BisectResult, command: str, pattern: str, calls: Calls) -> dict[str, Any]:
+def as_json(result: BisectResult, command: str, pattern: str, calls: DecidingCalls) -> dict[str, Any]:
     """Return what `bisect --json` prints."""
-    name = found.branch.name
+    name, good, bad = result.branch.name, result.good.turn, result.bad.turn
     return {
-        "session_id": layout.session_of(name),
-        "branch": name,
+        **cells.branch_json(result.branch),
         "command": command or None,
         "pattern": pattern or None,
-        "from": found.span.good,
-        "to": found.span.bad,
-        "exact": found.is_exact,
-        "first_bad": _turn_json(found.bad, found.answer, calls),
-        "last_good": _turn_json(found.good, found.before, calls),
-        "between": list(range(found.good.turn + 1, found.bad.turn + 1)),
+        "from": result.span.good,
+        "to": result.span.bad,
+        "exact": result.is_exact,
+        "first_bad": _turn_json(result, result.bad, calls),
+        "last_good": _turn_json(result, result.good, calls),
+        "between": list(range(good + 1, bad + 1)),
         "steps": [
             {
-                "turn": turn, "verdict": answer.verdict, "reason": answer.why, "head": answer.commit or None,
-                "exit_code": answer.exit_code, "seconds": answer.seconds,
+                "turn": turn, "verdict": test.verdict, "reason": test.why, "head": test.commit or None,
+                "exit_code": test.exit_code, "seconds": test.seconds,
             }
-            for turn, answer in found.steps
+            for turn, test in result.steps.items()
         ],
-        "skipped": [{"turn": turn, "reason": why} for turn, why in sorted(found.passed_over.items())],
-        "files": list(found.files),
-        "code": difference.code_json(found.code) if found.code is not None else None,
+        "skipped": [{"turn": turn, "reason": why} for turn, why in sorted(result.untested.items())],
+        "files": list(result.files),
+        "code": difference.code_json(result.code) if result.code is not None else None,
         "next": {
-            "show": f"sessgit show {name}@{found.bad.turn}",
-            "fork": f"sessgit fork {name} --at {found.good.turn}",
-            "why": f"sessgit why {shlex.quote(found.files[-1])} {name}@{found.bad.turn}" if found.files else None,
+            "show": f"sessgit show {name}@{bad}",
+            "fork": f"sessgit fork {name} --at {good}",
+            "why": f"sessgit why {shlex.quote(result.files[-1])} {name}@{bad}" if result.files else None,
         },
     }  # fmt: skip
 
 
-def _turn_json(row: Row, answer: TestResult, calls: Calls) -> dict[str, Any]:
+def _turn_json(result: BisectResult, row: Row, calls: DecidingCalls) -> dict[str, Any]:
+    test = result.steps[row.turn]
     return {
         "turn": row.turn,
         "commit": row.commit,
         "prompt": row.title,
         "time": canonical.rfc3339(row.time),
-        "head": answer.commit or None,
-        "exit_code": answer.exit_code,
-        "output": answer.output,
-        "cells": [cells.cell_json(node, calls.details.get(node.address, NO_DETAIL)) for node in calls.nodes[row.turn]],
+        "head": test.commit or None,
+        "exit_code": test.exit_code,
+        "output": test.output,
+        "cells": [cells.cell_json(node, calls.details) for node in calls.nodes[row.turn]],
     }

@@ -1,128 +1,114 @@
-"""Cells as lines: what `cells` and `deps` print, and their JSON."""
+"""Cells as lines: what `cells` prints, and the lines of other pages that show cells."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
-from sessgit.cli import text
+from sessgit.cli import blocks, text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import turn_pieces
-from sessgit.cli.render import Paint
-from sessgit.history.cells.details import NO_DETAIL, CellDetail
-from sessgit.history.cells.graph import KINDS, Graph, Node
-from sessgit.history.cells.listing import CellListing
-from sessgit.history.resolve import session_title
+from sessgit.history.cell_graph import KINDS, Graph
+from sessgit.history.cells import NO_DETAIL, CellDetail, CellListing, Node
 from sessgit.store import layout
-from sessgit.store.sqlite.rows import Branch
+from sessgit.store.index import Branch
 
 _ROOMY = 76
-"""Below so many columns ids and types are left out: what a cell is about needs the room."""
+"""With fewer columns ids and types are left out: what a cell is about needs the room."""
 _ID = len("cell_") + 8
 _OPERATION = 14
 _TYPE, _LONGEST_TYPE = len("llm_call"), len("verification")
 
 
-class Lines:
+class CellLines:
     """Draws cells one to a line, with columns that fit all of them."""
 
     def __init__(
         self, here: Invocation, project: str, nodes: Collection[Node], details: Mapping[str, CellDetail]
     ) -> None:
         self.here, self.project, self.details = here, project, details
-        self.paint = Paint(here.colour)
         self.address = max((len(node.address) for node in nodes), default=0)
-        self.type = max(_TYPE, min(_LONGEST_TYPE, max((len(node.cell.type) for node in nodes), default=0)))
-        self.operation = min(_OPERATION, max((text.width(called(node)) for node in nodes), default=0))
+        self.type = max([_TYPE, *(min(_LONGEST_TYPE, len(node.cell.type)) for node in nodes)])
+        self.operation = max((text.width(short_operation(node)) for node in nodes), default=0)
 
-    def line(self, node: Node, columns: int, *, whole: bool = False, note: str = "") -> str:
-        """The cell in so many columns, `whole` with its id and its type; a note follows what it is about."""
-        known = self.details.get(node.address, NO_DETAIL)
-        end = "  ".join(part for part in (outcome(node, known), turn_pieces.duration(known.seconds)) if part)
-        start = text.fit(node.address, self.address) + "  "
-        middle = f"{_safe_id(node)}  {text.fit(text.clean(node.cell.type, 20), self.type)}  " if whole else ""
-        operation = text.fit(called(node), self.operation) + "  "
-        room = columns - sum(map(text.width, (start, middle, operation)))
-        room = max(1, room - text.width(end) - 2 * bool(end))
+    def start(self, node: Node, *, with_id: bool = False) -> str:
+        """Return the first columns: the address, the id and type if they are asked for, and the tool."""
+        kind = ""
+        if with_id:
+            ident, kind = text.fit(text.clean(node.cell.id, _ID), _ID), text.clean(node.cell.type, 20)
+            kind = f"{ident}  {text.fit(kind, self.type)}  "
+        paint, tool = self.here.paint, text.fit(short_operation(node), self.operation)
+        return f"{paint('yellow', node.address.ljust(self.address))}  {paint('dim', kind)}{paint('cyan', tool)}  "
+
+    def line(self, node: Node, columns: int, *, with_id: bool = False, note: str = "") -> str:
+        """Return the cell in so many columns; a note follows what it is about."""
+        paint, detail = self.here.paint, self.details.get(node.address, NO_DETAIL)
+        start = self.start(node, with_id=with_id)
+        end = "  ".join(filter(None, (outcome(node, detail), turn_pieces.duration(detail.seconds))))
+        end = paint("dim" if node.cell.ok and not detail.exit_code else "red", end)
+        room = text.room(start, end, columns)
         note = text.cut(f"  {note}", room // 2) if note else ""
-        about = self._about(node, known, max(1, room - text.width(note)))
-        gap = " " * (room - text.width(about) - text.width(note) + 2) if end else ""
-        style = "dim" if node.cell.ok and not known.exit_code else "red"
-        told = about if known.about else self.paint("dim", about)
-        return (
-            f"{self.paint('yellow', start)}{self.paint('dim', middle)}{self.paint('cyan', operation)}"
-            f"{told}{self.paint('dim', note)}{gap}{self.paint(style, end)}"
-        )
-
-    def _about(self, node: Node, known: CellDetail, columns: int) -> str:
-        if not known.about:
-            tools = text.tools(known.calls, columns - 6) if known.calls else ""
-            return text.cut(f"calls {tools}", columns) if tools else ""
-        if known.file and known.about == known.file:
-            return turn_pieces.path(self.here, self.project, known.file, columns)
-        return text.cut(text.clean(known.about), columns)
+        room = max(1, room - text.width(note))
+        if detail.about:
+            about = turn_pieces.subject(self.here, self.project, detail.about, detail.file, room)
+        else:
+            tools = text.tools(detail.calls, room - 6) if detail.calls else ""
+            about = paint("dim", text.cut(f"calls {tools}", room)) if tools else ""
+        return text.spread(start, about + paint("dim", note), end, columns)
 
 
-def called(node: Node) -> str:
-    """The tool, of a long path of names the last one, or the model without its maker's name."""
-    cell = node.cell
-    return _called(cell.operation, cell.type)
-
-
-@lru_cache
-def _called(operation: str, kind: str) -> str:
-    operation = text.clean(operation, 60)
-    short = operation.rpartition("__")[2] if kind == "tool" else operation.removeprefix("claude-")
+def short_operation(node: Node) -> str:
+    """Return the tool, of a long path of names the last one, or the model without its maker's name."""
+    operation = text.clean(node.cell.operation, 60)
+    is_tool = node.cell.type == "tool"
+    short = operation.rpartition("__")[2] if is_tool else operation.removeprefix("claude-")
     return text.cut(short or operation, _OPERATION)
 
 
-def outcome(node: Node, known: CellDetail) -> str:
-    """`ok`, `failed`, `exit 2`, `no result`; nothing of a message of the client's, which is always ok."""
+def outcome(node: Node, detail: CellDetail) -> str:
+    """`ok`, `failed`, `exit 2`, `no result`; nothing for a message of the client, which is always ok."""
     cell = node.cell
     if cell.ok is None:
         return "no result"
-    if known.exit_code:
-        return f"exit {known.exit_code}"
-    if cell.ok:
-        return "" if cell.type == "llm_call" and not cell.program else "ok"
-    return "failed"
+    if detail.exit_code:
+        return f"exit {detail.exit_code}"
+    if not cell.ok:
+        return "failed"
+    return "" if cell.type == "llm_call" and not cell.program else "ok"
 
 
-def header(here: Invocation, branch: Branch, said: str = "") -> str:
-    """The conversation's id and what it is called, and what else there is to say of it."""
-    paint, name = Paint(here.colour), here.ident(branch.name)
-    rest = text.cut(f"  {text.clean(session_title(branch.state), 200)}", here.width - len(name) - text.width(said))
-    return f"{paint('yellow', name)}{paint('bold', rest)}{paint('dim', said)}"
-
-
-def page(here: Invocation, branch: Branch, found: CellListing, details: Mapping[str, CellDetail]) -> Iterator[str]:
-    """A line for each cell, oldest first."""
-    lines = Lines(here, branch.state.project, found.nodes, details)
-    yield header(here, branch)
+def page(here: Invocation, branch: Branch, listing: CellListing, details: Mapping[str, CellDetail]) -> Iterator[str]:
+    """Yield a line for each cell, oldest first."""
+    lines = CellLines(here, branch.state.project, listing.nodes, details)
+    yield from blocks.session_heading(here, branch)
     yield ""
-    if found.earlier:
-        shown = f"the last {len(found.nodes)}" if found.nodes else "none shown"
-        yield lines.paint("dim", f"({shown}: -n shows more)")
-    for node in found.nodes:
-        yield lines.line(node, here.width, whole=here.width >= _ROOMY)
-    if not found.nodes and not found.earlier:
+    if listing.earlier:
+        shown = f"the last {len(listing.nodes)}" if listing.nodes else "none shown"
+        yield here.paint("dim", f"({shown}: -n shows more)")
+    for node in listing.nodes:
+        yield lines.line(node, here.width, with_id=here.width >= _ROOMY)
+    if not listing.nodes and not listing.earlier:
         yield "No matching cells." if branch.state.cells else "No cells yet."
 
 
-def as_json(branch: Branch, found: CellListing, details: Mapping[str, CellDetail]) -> dict[str, Any]:
+def as_json(branch: Branch, listing: CellListing, details: Mapping[str, CellDetail]) -> dict[str, Any]:
     """Return what `cells --json` prints."""
     return {
-        "session_id": layout.session_of(branch.name),
-        "branch": branch.name,
-        "earlier": found.earlier,
-        "cells": [cell_json(node, details.get(node.address, NO_DETAIL)) for node in found.nodes],
-        "damage": found.damage,
+        **branch_json(branch),
+        "earlier": listing.earlier,
+        "cells": [cell_json(node, details) for node in listing.nodes],
+        "damage": listing.damage,
     }
 
 
-def cell_json(node: Node, known: CellDetail) -> dict[str, Any]:
-    """What lists of cells say of each."""
+def branch_json(branch: Branch) -> dict[str, Any]:
+    """Return what documents about cells say of the branch that they are in."""
+    return {"session_id": layout.session_of(branch.name), "branch": branch.name}
+
+
+def cell_json(node: Node, details: Mapping[str, CellDetail]) -> dict[str, Any]:
+    """Return a cell as lists of cells have it."""
+    detail = details.get(node.address, NO_DETAIL)
     return {
         "id": node.cell.id,
         "address": node.address,
@@ -131,26 +117,22 @@ def cell_json(node: Node, known: CellDetail) -> dict[str, Any]:
         "type": node.cell.type,
         "operation": node.cell.operation,
         "ok": node.cell.ok,
-        "about": known.about,
-        "file": known.file or None,
-        "time": known.time or None,
-        "seconds": known.seconds,
-        "exit_code": known.exit_code,
+        "about": detail.about,
+        "file": detail.file or None,
+        "time": detail.time or None,
+        "seconds": detail.seconds,
+        "exit_code": detail.exit_code,
     }
 
 
 def edge_json(graph: Graph, address: str, other: str) -> dict[str, Any]:
-    """A cell that another one depends on, or that depends on it: `other` is the one that is told of."""
+    """Return the cell at `other`, which depends on the one at `address` or the other way round, and the edges."""
     nodes = graph.nodes
     first, second = sorted((nodes.place(address), nodes.place(other)))
-    kinds = [kind for kind in KINDS if first in graph.edges[kind].places.get(second, ())]
+    kinds = [kind for kind in KINDS if first in graph.edges[kind].get(second, ())]
     return {
         "cell_id": nodes[other].cell.id,
         "address": other,
         "kinds": kinds,
         "file": nodes.at(second).use.file if "data" in kinds else None,
     }
-
-
-def _safe_id(node: Node) -> str:
-    return text.fit(text.clean(node.cell.id, _ID), _ID)

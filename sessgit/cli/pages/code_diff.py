@@ -1,123 +1,93 @@
-"""The code between two conversations: where each stood, what each committed, the files that differ, and the patch."""
+"""The code between two conversations: the commits of each, the files that differ, and the patch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sessgit.cli import text
+from sessgit.cli import blocks, text
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.render import Paint
 from sessgit.history.code.difference import ChangedFile, CodeDiff, CodeSide
 from sessgit.model import canonical
 
 _COMMITS = 8
 _FILES = 30
-"""So many are shown, and the rest is counted."""
-_STYLE = {"−": "red", "+": "green"}
+_STYLES = {"−": "red", "+": "green"}
 _PATCH = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def section(here: Invocation, found: CodeDiff) -> Iterator[str]:
-    """What differs in the code, below the page that compares the conversations."""
-    page = _Page(here, Paint(here.colour))
-    yield page.heading(found)
-    if found.problem:
-        yield from text.wrapped(f"Not compared: {found.problem}", here.width)
+def section(here: Invocation, diff: CodeDiff) -> Iterator[str]:
+    """Yield the differences in the code, below the page that compares the conversations."""
+    since = f"since {diff.base[:8]}" if diff.base else "no common commit"
+    yield blocks.band(here, f"code of {_visible(here.short(diff.folder))}, {since}" if diff.folder else "code")
+    if diff.problem:
+        yield from blocks.paragraph(here, f"Not compared: {diff.problem}")
         return
-    for mark, side in (("−", found.a), ("+", found.b)):
-        yield from page.side(mark, side)
-    yield from page.files(found)
-    yield from page.left_out(found)
+    sides = (("−", diff.a), ("+", diff.b))
+    for mark, side in sides:
+        yield from _side(here, mark, side)
+    yield from _files(here, diff)
+    dirty = [mark for mark, side in sides if side.head and side.head.dirty]
+    if dirty:
+        where = "on both sides" if len(dirty) > 1 else f"on the {dirty[0]} side"
+        yield f"Not compared: uncommitted changes {where}."
 
 
 def patch(here: Invocation, data: str) -> Iterator[str]:
-    """The lines of a patch as git colours them. What could steer a terminal is made harmless first."""
-    paint = Paint(here.colour)
+    """Yield the lines of a patch as git colours them, without control characters."""
     is_hunk = False
     for line in canonical.printable(data.replace("\r\n", "\n")).split("\n")[:-1]:
-        if line.startswith("diff --git "):
-            is_hunk = False
-        elif line.startswith("@@"):
+        if line.startswith("@@"):
             is_hunk = True
             place, end, rest = line.partition(" @@")
-            yield f"{paint('cyan', place + end)}{rest}"
+            yield here.paint("cyan", place + end) + rest
             continue
-        yield (
-            paint(_PATCH[line[0]], line) if is_hunk and line[:1] in _PATCH else line if is_hunk else paint("bold", line)
-        )
+        is_hunk &= not line.startswith("diff --git ")
+        yield here.paint(_PATCH.get(line[:1], "") if is_hunk else "bold", line)
 
 
-class _Page:
-    def __init__(self, here: Invocation, paint: Paint) -> None:
-        self.here, self.paint = here, paint
-
-    def heading(self, found: CodeDiff) -> str:
-        said = " code"
-        if found.folder:
-            since = f"since {found.base[:8]}" if found.base else "no common commit"
-            said += f" of {_visible(self.here.short(found.folder))}, {since}"
-        said = text.cut(said, self.here.width - 6) + " "
-        return self.paint("dim", f"═══{said}{'═' * (self.here.width - 3 - text.width(said))}")
-
-    def side(self, mark: str, side: CodeSide) -> Iterator[str]:
-        assert side.head is not None
-        at = f"{side.head.commit[:8]}  {text.clean(side.head.branch) or 'no branch'}"
-        at += ", dirty" if side.head.dirty else ""
-        commits = f"  ·  {text.counted(side.ahead, 'commit')}" if side.ahead else ""
-        yield self.paint(_STYLE[mark], text.cut(f"{mark} {at}{commits}", self.here.width))
-        for commit in side.commits[:_COMMITS]:
-            said = text.clean(canonical.without_sequences(commit.subject)) or "(no subject)"
-            yield f"    {self.paint('yellow', commit.id[:8])}  {text.cut(said, self.here.width - 14)}"
-        if side.ahead > _COMMITS:
-            yield self.paint("dim", f"    … and {side.ahead - _COMMITS:,} more")
-
-    def files(self, found: CodeDiff) -> Iterator[str]:
-        if not found.files:
-            yield "No files differ."
-            return
-        lines = _counts(found.added, found.removed, self.paint)
-        yield f"  {text.counted(len(found.files), 'file')}  {lines}".rstrip()
-        shown = found.files[:_FILES]
-        said = max(text.width(_said(file, Paint(False))) for file in shown)
-        room = min(max(text.width(_named(file)) for file in shown), self.here.width - 8 - said)
-        for file in shown:
-            name = _shortened(_named(file), room)
-            yield f"    {self.paint('dim', file.status)} {name}  {_said(file, self.paint)}".rstrip()
-        if len(found.files) > _FILES:
-            yield self.paint("dim", f"    … and {len(found.files) - _FILES:,} more")
-
-    def left_out(self, found: CodeDiff) -> Iterator[str]:
-        """What no commit holds."""
-        dirty = [mark for mark, side in (("−", found.a), ("+", found.b)) if side.head and side.head.dirty]
-        if dirty:
-            where = "on both sides" if len(dirty) > 1 else f"on the {dirty[0]} side"
-            yield f"Not compared: uncommitted changes {where}."
+def _side(here: Invocation, mark: str, side: CodeSide) -> Iterator[str]:
+    assert side.head is not None
+    dirty = ", dirty" if side.head.dirty else ""
+    commits = f"  ·  {text.counted(side.ahead, 'commit')}" if side.ahead else ""
+    line = f"{mark} {side.head.commit[:8]}  {text.clean(side.head.branch) or 'no branch'}{dirty}{commits}"
+    yield here.paint(_STYLES[mark], text.cut(line, here.width))
+    for commit in side.commits[:_COMMITS]:
+        subject = text.clean(canonical.without_sequences(commit.subject)) or "(no subject)"
+        yield text.spread(f"    {here.paint('yellow', commit.id[:8])}  ", subject, "", here.width)
+    if side.ahead > _COMMITS:
+        yield here.paint("dim", f"    … and {side.ahead - _COMMITS:,} more")
 
 
-def _said(file: ChangedFile, paint: Paint) -> str:
+def _files(here: Invocation, diff: CodeDiff) -> Iterator[str]:
+    if not diff.files:
+        yield "No files differ."
+        return
+    yield f"  {text.counted(len(diff.files), 'file')}  {_lines(here, diff.added, diff.removed)}"
+    rows = [(file.status, _name(file), _change(here, file)) for file in diff.files[:_FILES]]
+    room = here.width - 8 - max(text.width(change) for _, _, change in rows)
+    room = min(room, max(text.width(name) for _, name, _ in rows))
+    for status, name, change in rows:
+        yield f"    {here.paint('dim', status)} {text.fit(text.cut_start(name, room), room)}  {change}"
+    if len(diff.files) > _FILES:
+        yield here.paint("dim", f"    … and {len(diff.files) - _FILES:,} more")
+
+
+def _change(here: Invocation, file: ChangedFile) -> str:
     if file.is_submodule:
         return "submodule"
-    return "binary" if file.added is None else _counts(file.added, file.removed or 0, paint)
+    return "binary" if file.added is None else _lines(here, file.added, file.removed or 0)
 
 
-def _counts(added: int, removed: int, paint: Paint) -> str:
-    parts = [paint("green", f"+{added:,}") if added else "", paint("red", f"−{removed:,}") if removed else ""]
-    return " ".join(part for part in parts if part)
+def _lines(here: Invocation, added: int, removed: int) -> str:
+    plus = here.paint("green", f"+{added:,}") if added else ""
+    minus = here.paint("red", f"−{removed:,}") if removed else ""
+    return " ".join(filter(None, (plus, minus)))
 
 
-def _named(file: ChangedFile) -> str:
+def _name(file: ChangedFile) -> str:
     return f"{_visible(file.old)} → {_visible(file.path)}" if file.old else _visible(file.path)
 
 
 def _visible(path: str) -> str:
-    """The path with a mark for each character that could steer a terminal."""
+    """Return the path with a mark for each control character."""
     return "".join(char if char.isprintable() else "\ufffd" for char in path)
-
-
-def _shortened(path: str, columns: int) -> str:
-    """In exactly so many columns; of a long path the end, which tells more than the beginning."""
-    if text.width(path) > columns:
-        while text.width(path) > columns - 1:
-            path = path[max(1, (text.width(path) - columns) // 2) :]
-        path = f"…{path}"
-    return text.fit(path, columns)

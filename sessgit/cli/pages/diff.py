@@ -1,4 +1,4 @@
-"""The diff of two conversations: side by side where there is room, else one below the other."""
+"""The diff of two conversations: side by side if there is room, else one below the other."""
 
 from __future__ import annotations
 
@@ -6,197 +6,147 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import PurePath
 
-from sessgit.cli import text
+from sessgit.cli import blocks, text
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.render import Paint
-from sessgit.history.diff import ConversationDiff, DiffSide, PartialTurn
-from sessgit.history.resolve import session_title
+from sessgit.history.diff import ConversationDiff, DiffSide
 from sessgit.model import prices
-from sessgit.store.sqlite.rows import Row
+from sessgit.store.index import Row
 
-_BESIDE = 72
-"""From so many columns on the sides stand beside each other."""
-_MOST_NUMBERS = 10
-"""So many turns are named in a line that says how they differ."""
-_STYLE = {"−": "red", "+": "green"}
+_SIDE_BY_SIDE = 72
+"""The least width at which the sides are next to each other."""
+_TURNS = 10
+_STYLES = {"−": "red", "+": "green", "both:": ""}
 
 
-def full(here: Invocation, found: ConversationDiff) -> Iterator[str]:
-    """The whole page: what is shared is one line, then the turns of each side, then what they amount to."""
-    page = _Page(here, Paint(here.colour))
-    yield from page.heads(found)
-    yield page.shared(found)
-    if found.partial is not None:
-        turn, (side, kept, whole) = found.partial.turn, _cut_short(found.partial)
-        yield f"turn {turn} is incomplete on the {side} side: {kept} of its {text.counted(whole, 'cell')}"
-    yield from page.changed(found)
-    yield from page.turns(found)
-    if not found.a.own_rows and not found.b.own_rows:
+def full(here: Invocation, diff: ConversationDiff) -> Iterator[str]:
+    """Yield the whole page: shared turns as one line, the turns of each side, then files, cost and last answers."""
+    page = _Page(here, diff)
+    yield from page.heads()
+    yield blocks.band(here, page.shared())
+    if partial := diff.partial:
+        mark, part, whole = ("−", partial.a, partial.b) if partial.a < partial.b else ("+", partial.b, partial.a)
+        cells = text.counted(whole, "cell")
+        yield f"turn {partial.turn} is incomplete on the {mark} side: {part} of its {cells}"
+    yield from page.changed()
+    yield from page.turns()
+    if not diff.a.own_rows and not diff.b.own_rows:
         yield "No turns differ."
         return
-    yield from page.files(found)
-    yield from page.cost(found)
-    yield from page.last_words(found)
+    yield from page.files()
+    yield from page.cost()
+    yield "Last answers"
+    for mark, side in page.sides:
+        answer = text.clean(" ".join(side.last_answer[:2000].split()))
+        words = f"“{text.cut(answer, here.width - 4)}”" if answer else "(no answer)"
+        if side.own_rows:
+            yield here.paint(_STYLES[mark], f"{mark} {words}")
 
 
 class _Page:
-    def __init__(self, here: Invocation, paint: Paint) -> None:
-        self.here, self.paint = here, paint
-        self.beside = here.width >= _BESIDE
-        self.column = (here.width - 2) // 2 if self.beside else here.width
+    def __init__(self, here: Invocation, diff: ConversationDiff) -> None:
+        self.here, self.diff = here, diff
+        self.sides = (("−", diff.a), ("+", diff.b))
+        self.is_wide = here.width >= _SIDE_BY_SIDE
+        self.column = (here.width - 2) // 2 if self.is_wide else here.width
 
-    def heads(self, found: ConversationDiff) -> Iterator[str]:
-        names = [
-            f"{self.here.ident(side.branch.name)}  {text.clean(session_title(side.branch.state), 100)}"
-            for side in (found.a, found.b)
-        ]
-        if self.beside:
-            left, right = text.fit(names[0], self.column), text.cut(names[1], self.column)
-            yield f"{self.paint('bold', left)}  {self.paint('bold', right)}"
-        else:
-            yield from (
-                self.paint(f"bold {_STYLE[mark]}", text.cut(f"{mark} {name}", self.column))
-                for mark, name in zip("−+", names, strict=True)
-            )
+    def heads(self) -> Iterator[str]:
+        titles = [f"{self.here.ident(side.branch.name)}  {blocks.title(side.branch.state)}" for _, side in self.sides]
+        if self.is_wide:
+            yield from self._side_by_side(*([self.here.paint("bold", text.cut(name, self.column))] for name in titles))
+            return
+        for (mark, _), name in zip(self.sides, titles, strict=True):
+            yield self.here.paint(f"bold {_STYLES[mark]}", text.cut(f"{mark} {name}", self.column))
 
-    def shared(self, found: ConversationDiff) -> str:
-        """The band between what both have and what only one has."""
-        width = self.here.width
-        alike = sum(edit.same or edit.changed for edit in found.edits)
-        if found.base is None and not alike:
-            said = " no shared turns "
-        elif found.base is None:
-            said = f" no common ancestor, {text.counted(alike, 'prompt')} in both "
-        else:
-            last = text.cut(text.clean(self.here.index.title(found.base)), max(12, width - 40))
-            said = f" {text.counted(found.shared, 'shared turn')} (up to “{last}”) "
-            if found.shared > found.base.turn:
-                more = found.shared - found.base.turn
-                said = f" {text.counted(found.base.turn, 'shared turn')} (up to “{last}”), {more} more later "
-        said = text.cut(said, width - 6)
-        return self.paint("dim", f"═══{said}{'═' * (width - 3 - text.width(said))}")
+    def shared(self) -> str:
+        """Return how many turns both have, and the last one before they differ."""
+        diff, base = self.diff, self.diff.base
+        if base is None:
+            alike = sum(edit.same or edit.changed for edit in diff.edits)
+            return f"no common ancestor, {text.counted(alike, 'prompt')} in both" if alike else "no shared turns"
+        last = text.cut(text.clean(self.here.index.title(base)), max(12, self.here.width - 40))
+        later = diff.shared - base.turn
+        if later <= 0:
+            return f"{text.counted(diff.shared, 'shared turn')} (up to “{last}”)"
+        return f"{text.counted(base.turn, 'shared turn')} (up to “{last}”), {later} more later"
 
-    def changed(self, found: ConversationDiff) -> Iterator[str]:
-        """For each way in which turns with the same prompt differ the numbers of these turns."""
+    def changed(self) -> Iterator[str]:
+        """Yield for each way in which turns with the same prompt differ the numbers of these turns."""
         groups: dict[tuple[str, ...], list[str]] = {}
-        for one in found.changed:
-            groups.setdefault(one.differs, []).append(str(one.a) if one.a == one.b else f"{one.a}/{one.b}")
+        for turn in self.diff.changed:
+            groups.setdefault(turn.differs, []).append(str(turn.a) if turn.a == turn.b else f"{turn.a}/{turn.b}")
         for differs, numbers in groups.items():
-            shown, more = ", ".join(numbers[:_MOST_NUMBERS]), len(numbers) - _MOST_NUMBERS
-            prompt = "same message id" if "prompt" in differs else "same prompt"
-            turns = f"turn{'' if len(numbers) == 1 else 's'} {shown}{f' and {more} more' if more > 0 else ''}"
-            yield text.cut(f"{prompt}, different {_listed(differs)}: {turns}", self.here.width)
+            same = "same message id" if "prompt" in differs else "same prompt"
+            parts = " and ".join(filter(None, [", ".join(differs[:-1]), differs[-1]]))
+            line = f"{same}, different {parts}: {text.numbers('turn', numbers, _TURNS)}"
+            yield text.cut(line, self.here.width)
 
-    def turns(self, found: ConversationDiff) -> Iterator[str]:
-        """The turns of each side; where two stand for each other, they stand in one row."""
+    def turns(self) -> Iterator[str]:
+        """Yield the turns of each side; two with the same prompt are in one row."""
         left, right = list[str](), list[str]()
-        for edit in found.edits:
+        for edit in self.diff.edits:
             if edit.same:
                 continue
-            if edit.changed and self.beside:
-                yield from self._both(left, right)
+            if edit.changed and self.is_wide:
+                yield from self._side_by_side(left, right)
                 left, right = [], []
-            left += [self._turn("−", edit.a, found.a)] if edit.a is not None else []
-            right += [self._turn("+", edit.b, found.b)] if edit.b is not None else []
-        yield from self._both(left, right)
+            left += [self._turn("−", edit.a, self.diff.a)] if edit.a is not None else []
+            right += [self._turn("+", edit.b, self.diff.b)] if edit.b is not None else []
+        yield from self._side_by_side(left, right)
 
-    def files(self, found: ConversationDiff) -> Iterator[str]:
-        a, b = (_files(side) for side in (found.a, found.b))
-        both = [path for path in a if path in b]
-        parts = [
-            ("−", [path for path in a if path not in both]),
-            ("+", [path for path in b if path not in both]),
-            ("both:", both),
-        ]
-        shown = [self.paint(_STYLE.get(mark, "dim"), mark) + f" {self._paths(paths)}" for mark, paths in parts if paths]
-        if shown:
-            yield from self._labelled("files", shown)
+    def files(self) -> Iterator[str]:
+        a, b = (_files(side) for _, side in self.sides)
+        groups = {
+            "−": [path for path in a if path not in b],
+            "+": [path for path in b if path not in a],
+            "both:": [path for path in a if path in b],
+        }
+        parts = {mark: self._names(paths) for mark, paths in groups.items() if paths}
+        yield from self._field("files", parts) if parts else ()
 
-    def cost(self, found: ConversationDiff) -> Iterator[str]:
-        shown = []
-        for mark, side in (("−", found.a), ("+", found.b)):
-            tokens = text.tokens(text.said_and_heard(side.tokens))
-            dollars = text.money(self._price(side))
-            parts = [text.counted(len(side.own_rows), "turn"), *([tokens, dollars] if side.own_rows else [])]
-            shown.append(self.paint(_STYLE[mark], f"{mark} {'  '.join(part for part in parts if part)}"))
-        yield from self._labelled("cost", shown)
-
-    def last_words(self, found: ConversationDiff) -> Iterator[str]:
-        yield "Last answers"
-        for mark, side in (("−", found.a), ("+", found.b)):
-            answer = " ".join(side.last_answer[:2000].split())
-            words = f"“{text.cut(text.clean(answer), self.here.width - 4)}”" if answer else "(no answer)"
-            if side.own_rows:
-                yield self.paint(_STYLE[mark], f"{mark} {words}")
+    def cost(self) -> Iterator[str]:
+        parts = {}
+        for mark, side in self.sides:
+            dollars = text.money(prices.token_cost(side.tokens_by_model, self.here.settings.prices))
+            tokens = text.tokens(text.new_tokens(side.tokens))
+            turns = text.counted(len(side.own_rows), "turn")
+            parts[mark] = "  ".join(filter(None, [turns, tokens, dollars])) if side.own_rows else turns
+        yield from self._field("cost", parts)
 
     def _turn(self, mark: str, row: Row, side: DiffSide) -> str:
         number = str(row.turn).ljust(len(str(side.own_rows[-1].turn)))
         line = f"{mark} {number}  {text.clean(self.here.index.title(row))}"
-        fitted = text.fit(line, self.column) if self.beside and mark == "−" else text.cut(line, self.column)
-        return self.paint(_STYLE[mark], fitted)
+        return self.here.paint(_STYLES[mark], text.cut(line, self.column))
 
-    def _both(self, left: Sequence[str], right: Sequence[str]) -> Iterator[str]:
-        if not self.beside:
+    def _side_by_side(self, left: Sequence[str], right: Sequence[str]) -> Iterator[str]:
+        if self.is_wide:
+            for a, b in zip_longest(left, right, fillvalue=""):
+                yield f"{text.fit(a, self.column)}  {b}"
+        else:
             yield from (*left, *right)
-            return
-        for a, b in zip_longest(left, right, fillvalue=""):
-            yield f"{a or ' ' * self.column}  {b}"
 
-    def _labelled(self, label: str, parts: Sequence[str]) -> Iterator[str]:
-        """The parts in one line, what the second side has under its turns, or a line each."""
+    def _field(self, label: str, parts: dict[str, str]) -> Iterator[str]:
+        """Yield the parts in one line, that of the second side under its turns, if there is room; else a line each."""
         line = head = f"  {label.ljust(6)}"
-        for part in parts:
-            is_right = self.beside and _plain(line) <= self.column and "+ " in part
-            gap = self.column + 2 - _plain(line) if is_right else 4
-            line += part if line == head and not is_right else " " * gap + part
-        if self.beside and _plain(line) <= self.here.width:
-            yield line
-            return
-        for number, part in enumerate(parts):
-            yield f"{' ' * 8 if number else head}{part}"
+        painted = [self.here.paint(_STYLES[mark], f"{mark} {part}") for mark, part in parts.items()]
+        for mark, part in zip(parts, painted, strict=True):
+            if mark == "+" and self.is_wide and text.width(line) <= self.column:
+                line = f"{text.fit(line, self.column)}  {part}"
+            else:
+                line += f"{'' if line == head else '    '}{part}"
+        yield from [line] if self.is_wide and text.width(line) <= self.here.width else text.hang(head, painted)
 
-    def _paths(self, paths: Sequence[str]) -> str:
-        """The paths by their names, as many as there is room for."""
+    def _names(self, paths: Sequence[str]) -> str:
+        """Return the names of the files, as many as there is room for."""
         room = self.here.width - 16
         shown = ""
         for number, path in enumerate(paths):
-            name = text.clean(PurePath(path).name or path, 60)
-            joined = f"{shown} {name}".strip()
-            rest = len(paths) - number
+            joined = f"{shown} {text.clean(PurePath(path).name or path, 60)}".strip()
             if shown and text.width(joined) > room - 8:
-                return f"{shown} and {rest} more"
+                return f"{shown} and {len(paths) - number} more"
             shown = joined
         return text.cut(shown, room)
 
-    def _price(self, side: DiffSide) -> float | None:
-        costs = [prices.token_cost(gist.tokens, self.here.settings.prices) for gist in side.gists]
-        return None if None in costs else sum(cost for cost in costs if cost is not None)
-
 
 def _files(side: DiffSide) -> list[str]:
-    """Only what a side changed, or what it read where it changed nothing."""
-    changed = list(dict.fromkeys(path for gist in side.gists for path in gist.files_changed))
-    return changed or side.files
-
-
-def _listed(names: Sequence[str]) -> str:
-    """`prompt`, `prompt and answer`, `prompt, answer and calls`."""
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-
-
-def _cut_short(cut: PartialTurn) -> tuple[str, int, int]:
-    """The mark of the side that has less of the turn, its cells, and those of the other."""
-    return ("−", cut.a, cut.b) if cut.a < cut.b else ("+", cut.b, cut.a)
-
-
-def _plain(shown: str) -> int:
-    """The width of a text without its colours."""
-    out, skipping = 0, False
-    for char in shown:
-        if char == "\033":
-            skipping = True
-        elif not skipping:
-            out += text.width(char)
-        elif char == "m":
-            skipping = False
-    return out
+    """Return the files that a side changed, or those that it read if it changed none."""
+    return list(dict.fromkeys(path for gist in side.gists for path in gist.files_changed)) or side.files

@@ -1,4 +1,4 @@
-"""What a check found: where, what, and what to do next."""
+"""The findings of a check: where, what is wrong, and what to do next."""
 
 from __future__ import annotations
 
@@ -6,54 +6,50 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sessgit.cli import text
+from sessgit.cli import blocks, text
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.render import Paint
 from sessgit.model import canonical, ids
 from sessgit.model.finding import Finding
 from sessgit.store.layout import session_of
 
-_WORDS = {"damage": ("red", "damaged"), "wrong": ("yellow", "wrong"), "note": ("dim", "note")}
-_INDENT = 4
+_SEVERITIES = {"damage": ("red", "damaged"), "wrong": ("yellow", "wrong"), "note": ("dim", "note")}
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_MOST = 200
-"""So many are shown; JSON has all."""
+_LIMIT = 200
 
 
 def lines(here: Invocation, findings: Iterable[Finding]) -> Iterator[str]:
-    """A line with the place for each, and what is wrong there below it."""
-    paint, every = Paint(here.colour), list(findings)
-    for finding in every[:_MOST]:
-        style, word = _WORDS[finding.severity]
-        where = canonical.printable(_short(here, finding.where))
-        yield f"{paint('bold', text.cut(where, here.width - 12))}  {paint(style, word)}"
-        yield from indented(here, finding.what)
-        if finding.next:
-            yield from indented(here, finding.next)
-    if len(every) > _MOST:
-        yield f"and {len(every) - _MOST:,} more: --json lists all"
+    """Yield the first findings; JSON has all of them."""
+    every = list(findings)
+    for finding in every[:_LIMIT]:
+        style, word = _SEVERITIES[finding.severity]
+        yield from block(here, _short(here, finding.where), here.paint(style, word), finding.what, finding.next)
+    if len(every) > _LIMIT:
+        yield f"and {len(every) - _LIMIT:,} more: --json lists all"
 
 
-def indented(here: Invocation, said: str) -> Iterator[str]:
-    """The words below a head, folded."""
-    room = here.width - _INDENT
-    yield from (" " * _INDENT + line for line in text.wrapped(said, room))
+def block(here: Invocation, where: str, outcome: str, *sentences: str) -> Iterator[str]:
+    """Yield a place with a word about it, and sentences below."""
+    place = text.cut(canonical.printable(where), here.width - 2 - text.width(outcome))
+    yield f"{here.paint('bold', place)}  {outcome}"
+    for sentence in filter(None, sentences):
+        yield from blocks.paragraph(here, sentence, indent=4)
 
 
 def as_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
-    """The findings for programs."""
-    return [
-        {
-            "severity": one.severity, "kind": one.kind, "where": one.where, "message": one.what,
-            "hint": one.next or None, "objects": list(one.objects),
-        }
-        for one in findings
-    ]  # fmt: skip
+    """Return findings as documents have them."""
+    return [finding_json(finding) | {"objects": list(finding.objects)} for finding in findings]
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """Return a finding without the damaged objects."""
+    return {
+        "severity": finding.severity, "kind": finding.kind, "where": finding.where, "message": finding.what,
+        "hint": finding.next or None,
+    }  # fmt: skip
 
 
 def _short(here: Invocation, where: str) -> str:
-    """An address as it is shown: of the id as much as tells it from others."""
-    name, sign, turn = where.partition("@")
-    if not ids.is_branch(name) or not _UUID.fullmatch(session_of(name)):
-        return where
-    return here.ident(name) + sign + turn
+    """Return the address with a short id, if it is one."""
+    name, at, turn = where.partition("@")
+    is_address = ids.is_branch(name) and _UUID.fullmatch(session_of(name))
+    return here.ident(name) + at + turn if is_address else where

@@ -1,54 +1,38 @@
-"""The list of conversations: a line for each, forks under those they left."""
+"""The list of conversations: a line for each, forks under the conversations they left."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from sessgit.cli import text
+from sessgit.cli import blocks, text
+from sessgit.cli.blocks import Column
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.render import Paint
 from sessgit.history import views
 from sessgit.history.ls import HiddenCounts, ListEntry, SessionListing, count_hidden, matching_sessions
-from sessgit.history.resolve import session_title
-from sessgit.model import canonical
 from sessgit.store import layout
+from sessgit.store.index import Branch
 
-_NOTES = 22
-_ENOUGH = 48
-"""So much of a title is enough where notes need the room."""
+_COLUMNS = (
+    Column("yellow"), Column(), Column(right=True), Column("dim", right=True), Column(right=True), Column("green"),
+    Column("dim"),
+)  # fmt: skip
+_TITLE, _AGO, _COST, _NOTES = 1, 3, 4, 6
 _LEAST = 12
-"""Where a title has fewer columns, other columns are left out."""
-_TITLE = 16
-"""A title has so many columns at least before there is room for notes."""
+"""Columns that titles have at least."""
+_SHRINK = ((_TITLE, 48), (_NOTES, 22), (_TITLE, 16), (_NOTES, 0), (_TITLE, _LEAST), (_COST, 0), (_AGO, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class _Cells:
-    """The columns of a line, as they are shown."""
-
-    ident: str
-    called: str
-    turns: str
-    ago: str
-    cost: str
-    live: str
-    notes: str
-
-
-def full(here: Invocation, listing: SessionListing, *, by_project: bool, folded: bool = False) -> Iterator[str]:
-    """The whole page, under a line for each project where there are several; `folded` says that nobody asked for so
-    few."""
-    paint = Paint(here.colour)
-    rows = [_cells(here, entry, listing) for entry in listing.entries]
-    lines = list(_table(here, paint, rows)) if rows else []
-    if by_project and listing.wanted.order is None:
-        yield from _under_projects(here, paint, listing.entries, lines)
-    else:
-        yield from lines
-    for told in _footer(here, listing, by_project=by_project, folded=folded):
-        yield from (paint("dim", line) for line in text.wrap(told, here.width))
+def full(here: Invocation, listing: SessionListing, *, folded: bool) -> Iterator[str]:
+    """Yield the whole page, with a heading above each project if it is about all of them; `folded` says that no limit
+    was given."""
+    rows = [_row(here, entry, listing.query.live) for entry in listing.entries]
+    lines = list(blocks.table(here, _COLUMNS, rows, _SHRINK, indent=2))
+    is_grouped = listing.query.folder is None and listing.query.order is None
+    yield from _by_project(here, listing, lines) if is_grouped else lines
+    for line in _footer(here, listing, folded=folded):
+        yield from blocks.paragraph(here, line, "dim")
 
 
 def as_json(here: Invocation, listing: SessionListing) -> list[dict[str, Any]]:
@@ -63,100 +47,96 @@ def as_json(here: Invocation, listing: SessionListing) -> list[dict[str, Any]]:
     ]
 
 
-def _under_projects(here: Invocation, paint: Paint, entries: list[ListEntry], lines: list[str]) -> Iterator[str]:
-    """Families keep their order; a project stands where its family that was written last does."""
+def short(here: Invocation, branches: Sequence[Branch], notes: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each conversation that a command moved, with a note about some of them."""
+    rows = [
+        (
+            here.ident(branch.name),
+            blocks.title(branch.state),
+            text.counted(branch.state.turns, "turn"),
+            blocks.ago(here, branch.state.updated),
+            f"({notes[branch.name]})" if branch.name in notes else "",
+        )
+        for branch in branches
+    ]
+    columns = (Column("yellow"), Column(), Column(right=True), Column("dim", right=True), Column())
+    return blocks.table(here, columns, rows, [(_TITLE, 12)])
+
+
+def project_heading(here: Invocation, project: str) -> str:
+    """Return the line above the conversations of a project."""
+    return here.paint("bold", text.cut_start(text.clean(here.short(project)), here.width) or "(unknown project)")
+
+
+def nothing_here(here: Invocation, hidden: HiddenCounts, command: str) -> str:
+    """Return the sentence for a project that has no conversation to show: what else there is, and how to see it."""
+    counts = {"headless": hidden.headless, "without turns": hidden.empty, "in other projects": hidden.elsewhere}
+    phrases = [f"{count:,} {what}" for what, count in counts.items() if count]
+    others = " and ".join(filter(None, [", ".join(phrases[:-1]), phrases[-1]]))
+    option = "--headless" if command.startswith("ls") and hidden.headless and len(phrases) == 1 else "--all"
+    kind = "archived conversations" if command.endswith("--archived") else "conversations"
+    return f"No {kind} here; {others}: sessgit {command} {option}"
+
+
+def _by_project(here: Invocation, listing: SessionListing, lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines under their projects; a fork stays with its family."""
     projects: dict[str, list[str]] = {}
     project = ""
-    for entry, line in zip(entries, lines, strict=True):
+    for entry, line in zip(listing.entries, lines, strict=True):
         project = project if entry.depth else entry.branch.state.project
         projects.setdefault(project, []).append(line)
     for name, members in projects.items():
-        yield paint("bold", text.end(text.clean(here.short(name)), here.width) or "(unknown project)")
+        yield project_heading(here, name)
         yield from members
 
 
-def _cells(here: Invocation, entry: ListEntry, listing: SessionListing) -> _Cells:
+def _row(here: Invocation, entry: ListEntry, live: frozenset[str]) -> tuple[str, ...]:
     state = entry.branch.state
-    branch = "  " * (entry.depth - 1) + "└ " if entry.depth else ""
-    return _Cells(
+    return (
         here.ident(entry.branch.name),
-        branch + text.clean(session_title(state), 200),
+        (("  " * (entry.depth - 1) + "└ " if entry.depth else "") + blocks.title(state)).ljust(_LEAST),
         text.counted(state.turns, "turn"),
-        text.ago(canonical.seconds(state.updated), here.now),
+        blocks.ago(here, state.updated),
         text.money(views.session_cost(state, here.settings.prices)),
-        "● live" if state.agent_id in listing.wanted.live else "",
-        _notes(here, entry),
+        "● live" if state.agent_id in live else "",
+        ", ".join(_notes(here, entry)),
     )
 
 
-def _notes(here: Invocation, entry: ListEntry) -> str:
-    left, notes = entry.left, list[str]()
-    if left is not None:
-        at, under = text.clean(left.at), entry.depth and not layout.is_side_branch(left.branch)
-        notes.append(f"from turn {at}" if under else f"from {text.clean(here.ident(left.branch), 80)}@{at}")
+def _notes(here: Invocation, entry: ListEntry) -> Iterator[str]:
+    if entry.left is not None:
+        at = text.clean(entry.left.at)
+        is_below_parent = entry.depth and not layout.is_side_branch(entry.left.branch)
+        yield f"from turn {at}" if is_below_parent else f"from {text.clean(here.ident(entry.left.branch), 80)}@{at}"
     if entry.merged:
-        notes.append("merged")
+        yield "merged"
     if entry.elsewhere:
-        notes.append(f"{text.counted(entry.elsewhere, 'unmerged turn')}")
+        yield text.counted(entry.elsewhere, "unmerged turn")
     if entry.forks:
-        notes.append(f"forked {text.times(entry.forks)}")
-    notes += [text.clean(label) for label in entry.branch.state.labels]
-    return ", ".join(notes)
+        yield f"forked {text.times(entry.forks)}"
+    yield from map(text.clean, entry.branch.state.labels)
 
 
-def _table(here: Invocation, paint: Paint, rows: list[_Cells]) -> Iterator[str]:
-    """The rows in columns; the title takes what the others leave, and notes go where there is room for them."""
-
-    def widest(column: str) -> int:
-        return max(text.width(getattr(row, column)) for row in rows)
-
-    ident, turns, ago, cost, live = (widest(name) for name in ("ident", "turns", "ago", "cost", "live"))
-    fixed = 2 + ident + 2 + sum(2 + columns for columns in (turns, ago, cost, live) if columns)
-    cost = cost if here.width - fixed >= _LEAST else 0
-    fixed = 2 + ident + 2 + sum(2 + columns for columns in (turns, ago, cost, live) if columns)
-    ago = ago if here.width - fixed >= _LEAST else 0
-    fixed = 2 + ident + 2 + sum(2 + columns for columns in (turns, ago, cost, live) if columns)
-    titles = min(widest("called"), _ENOUGH)
-    notes = min(widest("notes"), max(_NOTES, here.width - fixed - titles - 2))
-    if here.width - fixed - notes - 2 < _TITLE:
-        notes = 0
-    room = max(_LEAST, min(widest("called"), here.width - fixed - (notes + 2 if notes else 0)))
-    for row in rows:
-        line = f"  {paint('yellow', row.ident.ljust(ident))}  {text.fit(row.called, room)}  {row.turns.rjust(turns)}"
-        line += f"  {paint('dim', row.ago.rjust(ago))}" if ago else ""
-        line += f"  {row.cost.rjust(cost)}" if cost else ""
-        line += f"  {paint('green', text.fit(row.live, live))}" if live else ""
-        yield line + (f"  {paint('dim', text.cut(row.notes, notes))}" if notes else "")
-
-
-def none_here(here: Invocation, hidden: HiddenCounts, command: str) -> Iterator[str]:
-    """That a project has no conversation to show, and what else there is."""
-    found = [(hidden.headless, "headless"), (hidden.empty, "without turns"), (hidden.elsewhere, "in other projects")]
-    found = [(count, what) for count, what in found if count]
-    *first, last = [f"{count:,} {what}" for count, what in found]
-    there = f"{', '.join(first)} and {last}" if first else last
-    option = "--headless" if command == "ls" and hidden.headless and len(found) == 1 else "--all"
-    yield from text.fold([f"No conversations here; {there}:", f"sessgit {command} {option}"], here.width, " ")
-
-
-def _footer(here: Invocation, listing: SessionListing, *, by_project: bool, folded: bool) -> list[str]:
-    shown, found, wanted = len(listing.entries), listing.found, listing.wanted
-    total = text.counted(listing.total, "archived conversation" if wanted.archived else "conversation")
-    if shown < found:
-        which = " most recent" if wanted.order is None and not listing.offset and not wanted.reverse else ""
-        more = " More: --limit N" if folded and listing.offset + shown < found else ""
-        return [
-            f"Showing the {shown:,}{which} of {found:,}.{more}"
-            if which
-            else f"Showing {shown:,} of {text.counted(found, 'conversation')}.{more}"
-        ]
-    if wanted.narrowed:
-        headless = len(matching_sessions(here.index, replace(wanted, headless=True))) - found
-        told = f"{found:,} of {text.counted(listing.total, 'conversation')} {'matches' if found == 1 else 'match'}."
-        told += f" {headless:,} more with --headless." if headless else ""
-        return [told if by_project or not listing.total else f"{told} All projects: --all"]
-    if found == listing.total:
-        return [f"{total}."]
-    if not found and not by_project and wanted.folder is not None:
-        return list(none_here(here, count_hidden(here.index, wanted.folder, archived=wanted.archived), "ls"))
-    return [f"{found:,} of {total} {'is' if found == 1 else 'are'} in this project. All projects: sessgit ls --all"]
+def _footer(here: Invocation, listing: SessionListing, *, folded: bool) -> Iterator[str]:
+    shown, matching, query = len(listing.entries), listing.matching, listing.query
+    command = "ls --archived" if query.archived else "ls"
+    total = text.counted(listing.total, "archived conversation" if query.archived else "conversation")
+    if shown < matching:
+        more = " More: --limit N" if folded and listing.offset + shown < matching else ""
+        if query.order is None and not listing.offset and not query.reverse:
+            yield f"Showing the {shown:,} most recent of {matching:,}.{more}"
+        else:
+            yield f"Showing {shown:,} of {text.counted(matching, 'conversation')}.{more}"
+    elif query.narrowed:
+        headless = len(matching_sessions(here.index, replace(query, headless=True))) - matching
+        verb = "matches" if matching == 1 else "match"
+        sentence = f"{matching:,} of {text.counted(listing.total, 'conversation')} {verb}."
+        sentence += f" {headless:,} more with --headless." if headless else ""
+        yield sentence if query.folder is None or not listing.total else f"{sentence} All projects: --all"
+    elif matching == listing.total:
+        yield f"{total}."
+    elif not matching and query.folder is not None:
+        yield nothing_here(here, count_hidden(here.index, query.folder, archived=query.archived), command)
+    else:
+        verb = "is" if matching == 1 else "are"
+        yield f"{matching:,} of {total} {verb} in this project. All projects: sessgit {command} --all"

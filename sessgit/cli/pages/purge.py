@@ -1,189 +1,156 @@
-"""What a purge found and did: never the value itself."""
+"""What `purge` prints: where a value was found and what was done, never the value itself."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessgit.cli import text
-from sessgit.cli.render import Paint
+from sessgit.cli import blocks, text
+from sessgit.cli.blocks import Column
 from sessgit.model import canonical
 
 if TYPE_CHECKING:
     from sessgit.cli.invocation import Invocation
-    from sessgit.purge.denied_values import DeniedValue
     from sessgit.purge.likely_secrets import LikelySecret
     from sessgit.purge.purge import PurgeResult
-    from sessgit.purge.scan import SessionHit
+    from sessgit.store.denylist import DeniedValue
 
-_MOST_FILES = 20
-_MOST_TURNS = 12
-_MOST_PLACES = 4
+_FILES = 20
+_TURNS = 12
+_PLACES = 4
 
 
-def question(here: Invocation, told: PurgeResult) -> Iterator[str]:
-    """What is said before anybody is asked: all that holds a value, and what of it stays."""
-    yield from _held(here, told)
-    yield from _apart(here, told)
-    yield from _outside(here, told, dry_run=True)
+def question(here: Invocation, preview: PurgeResult) -> Iterator[str]:
+    """Yield the page before the question: everything that holds a value, and what will stay."""
+    yield from _held(here, preview)
+    yield from _remaining_lines(here, preview)
+    yield from _outside(here, preview, dry_run=True)
     yield "This rewrites history and cannot be undone."
 
 
-def lines(here: Invocation, told: PurgeResult, *, dry_run: bool) -> Iterator[str]:
-    """The page of a purge that was done, or would be."""
-    if told.completed:
+def lines(here: Invocation, result: PurgeResult, *, dry_run: bool) -> Iterator[str]:
+    """Yield the page of a purge that was done, or would be."""
+    if result.completed:
         yield "Finished an interrupted purge"
-    if not told.found:
+    if not result.had_value:
         yield "Nothing in the store holds it" + ("" if dry_run else "; it is blocked from now on")
     elif dry_run:
-        yield from _held(here, told)
+        yield from _held(here, result)
     else:
-        commits = text.counted(told.commits, "commit")
-        yield f"{_sessions(told)} purged: {commits} rewritten"
-        for one in told.held:
-            yield from _line(here, one)
-    if not dry_run and told.objects:
-        yield from _wrapped(
-            here,
-            f"Checked: none of {text.counted(told.objects, 'object')} and no file of the store holds it, as it is, "
-            "JSON-escaped, URL-encoded, or in base64 or hex",
-        )
-    for old, new in told.tags:
-        del old  # it holds the value
-        yield f"a tag that held it was renamed to “{text.clean(new)}”"
-    yield from _apart(here, told)
-    if told.inexact:
-        turns = text.counted(told.inexact, "turn")
-        yield from _wrapped(here, f"{turns} are not stored exactly as a new recording would be, but the text is right")
-    yield from _outside(here, told, dry_run=dry_run)
+        yield f"{_sessions(result)} purged: {text.counted(result.commits, 'commit')} rewritten"
+        yield from _hits(here, result)
+    if not dry_run and result.objects:
+        checked = f"Checked: none of {text.counted(result.objects, 'object')} and no file of the store holds it"
+        yield from blocks.paragraph(here, f"{checked}, as it is, JSON-escaped, URL-encoded, or in base64 or hex")
+    yield from (f"a tag that held it was renamed to “{text.clean(new)}”" for _, new in result.tags)
+    yield from _remaining_lines(here, result)
+    yield from _outside(here, result, dry_run=dry_run)
 
 
-def found(here: Invocation, every: Sequence[LikelySecret]) -> Iterator[str]:
-    """The list of likely secrets."""
-    if not every:
+def secrets(here: Invocation, likely: Sequence[LikelySecret]) -> Iterator[str]:
+    """Yield the list of likely secrets."""
+    if not likely:
         yield "No likely secrets found"
         return
-    paint = Paint(here.colour)
-    kind = max(text.width(one.kind) for one in every)
-    size = max(len(f"{one.length}") for one in every)
-    for one in every:
-        count = text.counted(one.count, "line")
-        yield f"{paint('yellow', one.id)}  {one.kind.ljust(kind)}  {one.length:>{size}} characters  in {count}"
-        yield from (f"{'':10}{line}" for line in text.wrapped(_where(here, one), here.width - 10))
+    rows = [
+        (secret.id, secret.kind, f"{secret.length} characters", f"in {text.counted(secret.count, 'line')}")
+        for secret in likely
+    ]
+    columns = (Column("yellow"), Column(), Column(right=True), Column())
+    for secret, line in zip(likely, blocks.table(here, columns, rows, ()), strict=True):
+        yield line
+        places = [here.ident(name) + at + turn for name, at, turn in (place.partition("@") for place in secret.places)]
+        more = " and more: --json" if len(places) > _PLACES else ""
+        yield from blocks.paragraph(here, (", ".join(places[:_PLACES]) or "not on any branch") + more, indent=10)
     yield "Remove one: sessgit purge --secret ID"
 
 
-def _where(here: Invocation, one: LikelySecret) -> str:
-    if not one.places:
-        return "not on any branch"
-    names = [name.partition("@") for name in one.places[:_MOST_PLACES]]
-    shown = ", ".join(f"{here.ident(name)}{at}{turn}" for name, at, turn in names)
-    return shown + (" and more: --json" if len(one.places) > _MOST_PLACES else "")
-
-
-def kept(here: Invocation, every: Sequence[DeniedValue]) -> Iterator[str]:
-    """The list of what is kept out."""
-    if not every:
+def denied(here: Invocation, values: Sequence[DeniedValue]) -> Iterator[str]:
+    """Yield the list of values that are kept out of the store."""
+    if not values:
         yield "No purged values"
         return
-    paint = Paint(here.colour)
-    for one in every:
-        said = "  no longer blocked, since the store's key is lost: purge it again" if one.lost else ""
-        yield from text.wrapped(f"{paint('yellow', one.id)}  {canonical.printable(one.time)}{said}", here.width)
+    for value in values:
+        lost = "no longer blocked, since the store's key is lost: purge it again" if value.lost else ""
+        yield from blocks.field(here, f"{here.paint('yellow', value.id)}  ", [value.time, lost], between="  ")
     yield "The values themselves are not stored. Allow one again: sessgit purge --lift ID"
 
 
-def kept_json(one: DeniedValue) -> dict[str, object]:
+def denied_json(value: DeniedValue) -> dict[str, object]:
     """Return a denied value as JSON."""
-    return {"id": one.id, "time": one.time, "lost": one.lost}
+    return {"id": value.id, "time": value.time, "lost": value.lost}
 
 
-def as_json(told: PurgeResult, *, dry_run: bool) -> dict[str, object]:
+def as_json(result: PurgeResult, *, dry_run: bool) -> dict[str, object]:
     """Return what `purge --json` prints."""
     return {
         "dry_run": dry_run,
-        "values": told.values,
-        "found": told.found,
-        "sessions": [{"id": one.session, "turns": list(one.turns), "places": list(one.places)} for one in told.held],
-        "commits": told.commits,
-        "objects": told.objects,
-        "tags": [new for _, new in told.tags],
-        "client_files": list(map(str, told.client)),
-        "remotes": list(told.remotes),
-        "lines": told.lines,
-        "inexact": told.inexact,
-        "completed": told.completed,
-        "operation_id": told.operation or None,
+        "values": result.values,
+        "found": result.had_value,
+        "sessions": [
+            {"id": hit.session, "turns": list(hit.turns), "places": list(hit.places)} for hit in result.sessions
+        ],
+        "commits": result.commits,
+        "objects": result.objects,
+        "tags": [new for _, new in result.tags],
+        "client_files": list(map(str, result.client)),
+        "remotes": list(result.remotes),
+        "lines": result.lines,
+        "completed": result.completed,
+        "operation_id": result.operation or None,
     }
 
 
-def found_json(every: Sequence[LikelySecret]) -> list[dict[str, object]]:
+def secrets_json(likely: Sequence[LikelySecret]) -> list[dict[str, object]]:
     """Return likely secrets as JSON: where they are, never their text."""
     return [
         {
-            "id": one.id, "kind": one.kind, "length": one.length, "lines": one.count, "addresses": list(one.places),
+            "id": secret.id, "kind": secret.kind, "length": secret.length, "lines": secret.count,
+            "addresses": list(secret.places),
         }
-        for one in every
+        for secret in likely
     ]  # fmt: skip
 
 
-def _held(here: Invocation, told: PurgeResult) -> Iterator[str]:
-    if not told.held:
-        yield "It is not on any branch"
-    else:
-        yield f"{_sessions(told)} held it:" if told.operation else f"{_sessions(told)} {_hold(told)} it:"
-    for one in told.held:
-        yield from _line(here, one)
-    if told.tags:
-        yield f"  and the names of {text.counted(len(told.tags), 'tag')}"
+def _sessions(result: PurgeResult) -> str:
+    return text.counted(len(result.sessions), "conversation")
 
 
-def _apart(here: Invocation, told: PurgeResult) -> Iterator[str]:
-    """That a key stands in pieces, each of which is no whole value."""
-    if told.lines:
-        many = "line of it also occurs" if told.lines == 1 else "lines of it also occur"
-        stay = "its own elsewhere, and stays" if told.lines == 1 else "their own elsewhere, and stay"
+def _held(here: Invocation, preview: PurgeResult) -> Iterator[str]:
+    hold = "holds" if len(preview.sessions) == 1 else "hold"
+    yield f"{_sessions(preview)} {hold} it:" if preview.sessions else "It is not on any branch"
+    yield from _hits(here, preview)
+    if preview.tags:
+        yield f"  and the names of {text.counted(len(preview.tags), 'tag')}"
+
+
+def _hits(here: Invocation, result: PurgeResult) -> Iterator[str]:
+    """Yield a block for each conversation: its turns, and the places in words."""
+    for hit in result.sessions:
+        turns = text.numbers("turn", hit.turns, _TURNS) + ": " if hit.turns else ""
+        yield from blocks.field(here, f"  {here.paint('yellow', hit.session[:8])}  ", [turns + ", ".join(hit.places)])
+
+
+def _remaining_lines(here: Invocation, result: PurgeResult) -> Iterator[str]:
+    """Long lines of a value that also occur elsewhere, none of which is the whole value."""
+    if result.lines:
+        occur = "line of it also occurs" if result.lines == 1 else "lines of it also occur"
+        stay = "its own elsewhere, and stays" if result.lines == 1 else "their own elsewhere, and stay"
         hint = "To purge several values, use sessgit purge --regex."
-        yield from _wrapped(here, f"{told.lines:,} long {many} on {stay}. {hint}")
+        yield from blocks.paragraph(here, f"{result.lines:,} long {occur} on {stay}. {hint}")
 
 
-def _hold(told: PurgeResult) -> str:
-    return "holds" if len(told.held) == 1 else "hold"
-
-
-def _sessions(told: PurgeResult) -> str:
-    return text.counted(len(told.held), "conversation")
-
-
-def _line(here: Invocation, one: SessionHit) -> Iterator[str]:
-    shown = ", ".join(map(str, one.turns[:_MOST_TURNS]))
-    more = f" and {len(one.turns) - _MOST_TURNS} more" if len(one.turns) > _MOST_TURNS else ""
-    turns = f"{'turn' if len(one.turns) == 1 else 'turns'} {shown}{more}: " if one.turns else ""
-    first, *rest = text.wrapped(f"{turns}{', '.join(one.places)}", here.width - 12)
-    yield f"  {Paint(here.colour)('yellow', one.session[:8])}  {first}"
-    yield from (f"{'':12}{line}" for line in rest)
-
-
-def _outside(here: Invocation, told: PurgeResult, *, dry_run: bool) -> Iterator[str]:
-    """What holds it and is not the store's."""
-    if told.client:
+def _outside(here: Invocation, result: PurgeResult, *, dry_run: bool) -> Iterator[str]:
+    """Yield the client's files and the remotes that hold a value."""
+    if result.client:
         yield f"{'These' if dry_run else 'Still, these'} files of the client hold it, and are not changed:"
-        for path in told.client[:_MOST_FILES]:
-            yield f"  {_path(here, path)}"
-        if len(told.client) > _MOST_FILES:
-            yield f"  and {len(told.client) - _MOST_FILES} more: --json lists all"
-    if told.remotes:
-        names = ", ".join(map(canonical.printable, told.remotes))
-        yield from _wrapped(
-            here, f"{'Remotes hold' if len(told.remotes) > 1 else 'A remote holds'} it too: {names}. sessgit push"
-            " replaces its branches; the old objects stay in that repository until it is pruned."
-        )  # fmt: skip
-
-
-def _path(here: Invocation, path: Path) -> str:
-    return here.shown(str(path))
-
-
-def _wrapped(here: Invocation, words: str) -> Iterator[str]:
-    yield from text.wrapped(words, here.width)
+        yield from (f"  {here.shown(str(path))}" for path in result.client[:_FILES])
+        if len(result.client) > _FILES:
+            yield f"  and {len(result.client) - _FILES} more: --json lists all"
+    if result.remotes:
+        hold = "Remotes hold" if len(result.remotes) > 1 else "A remote holds"
+        yield from blocks.paragraph(
+            here,
+            f"{hold} it too: {', '.join(map(canonical.printable, result.remotes))}. sessgit push replaces its branches;"
+            " the old objects stay in that repository until it is pruned.",
+        )

@@ -1,121 +1,114 @@
-"""What was mended, line by line in short, and how the conversation goes on."""
+"""What `repair` prints: what was restored and mended, and how the conversation continues."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from sessgit.agents.values import Mend
 from sessgit.check.repair import Repaired
-from sessgit.cli import sidecar_notes, text
+from sessgit.cli import blocks, client_notes, text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import findings
-from sessgit.cli.render import Paint
 from sessgit.model import canonical
 
-_MOST = 12
-"""So many mends of one kind are shown."""
+_MENDS = 12
 
 
-def full(here: Invocation, done: Repaired, way_on: str, *, dry_run: bool) -> Iterator[str]:
-    """The whole page; `way_on` says how the repaired session is continued, ``""`` where there is none."""
-    paint, name = Paint(here.colour), here.ident(done.branch)
-    if done.was_sound:
-        turns = text.counted(done.turns, "turn")
-        said = f"{name} needs no repair: {turns}, all lines intact. Nothing was changed."
-        yield from text.wrapped(said, here.width)
+def full(here: Invocation, repaired: Repaired, way_on: str, *, dry_run: bool) -> Iterator[str]:
+    """Yield the whole page; `way_on` says how the repaired session is continued, or is ``""``."""
+    for sentence in _restored(here, repaired, dry_run=dry_run):
+        yield from blocks.paragraph(here, sentence)
+    if repaired.was_sound:
         return
-    if done.refs:
-        many = text.counted(done.refs, "ref")
-        yield f"{many} {'can be' if dry_run else 'was' if done.refs == 1 else 'were'} restored."
-    for one in done.brought:
-        objects = text.counted(one.objects, "object")
-        what = f"can be restored from {one.source}" if dry_run else f"restored from {one.source}"
-        yield from text.wrapped(f"{objects} {what}.", here.width)
-    if (done.brought or done.refs) and dry_run:
-        yield "Other problems show once they are restored."
-    if done.lost:
-        objects = text.counted(len(done.lost), "object")
-        yield from text.wrapped(f"{objects} could not be found in any of its files or on a remote.", here.width)
-        yield from text.wrapped(
-            f"To search another copy of its transcript: sessgit repair {name} --from FILE", here.width
-        )
-    if done.findings:
-        # What they advise is what has just been done.
-        yield from findings.lines(here, [replace(one, next="") if one.objects else one for one in done.findings])
-    yield from _mends(here, done, paint)
-    if done.unread:
-        turns = text.counted(done.unread, "turn")
-        yield from text.wrapped(f"{turns} from turn {done.turns + 1} on cannot be read and are left out.", here.width)
-    if done.is_needed:
-        yield from _made(here, done, way_on, dry_run=dry_run)
-    elif done.anew and dry_run:
-        yield from text.wrapped(f"Nothing was changed. {name} would be recorded again from its file.", here.width)
-    elif done.anew:
-        said = f"What was found nowhere is lost. {name} was recorded again from its file"
-        yield from text.wrapped(f"{said}, {text.counted(done.turns, 'turn')}.", here.width)
-    elif done.turns and not done.findings:
-        yield f"{name} is repaired: {text.counted(done.turns, 'turn')}."
+    # Findings about objects advise this command.
+    shown = (replace(finding, next="") if finding.objects else finding for finding in repaired.findings)
+    yield from findings.lines(here, shown)
+    yield from _mends(here, repaired)
+    for sentence in _outcome(here, repaired, dry_run=dry_run):
+        yield from blocks.paragraph(here, sentence)
+    if repaired.made is not None and not dry_run:
+        yield from client_notes.written(repaired.made.files)
+        yield canonical.printable(way_on)
 
 
-def as_json(done: Repaired, command: str, *, dry_run: bool) -> dict[str, Any]:
-    """Return what `repair --json` prints; `command` continues the repaired session, ``""`` where that cannot be."""
-    made = done.made
+def as_json(repaired: Repaired, command: str, *, dry_run: bool) -> dict[str, Any]:
+    """Return what `repair --json` prints; `command` continues the repaired session, or is ``""``."""
+    made = repaired.made
     return {
-        "branch": done.branch, "sound": done.was_sound, "dry_run": dry_run,
-        "recovered": [{"objects": one.objects, "source": one.source} for one in done.brought],
-        "lost": list(done.lost),
-        "findings": findings.as_json(done.findings),
-        "repairs": [{"turn": one.turn, "line": one.line, "kind": one.kind, "message": one.what} for one in done.mends],
-        "turns": done.turns, "shared": done.shared if done.is_needed else None, "unread": done.unread,
-        "redacted": done.redacted if done.is_needed else 0,
-        "refs": done.refs, "rerecorded": done.anew,
+        "branch": repaired.branch, "sound": repaired.was_sound, "dry_run": dry_run,
+        "recovered": [{"objects": count, "source": source} for source, count in repaired.restored],
+        "lost": list(repaired.lost),
+        "findings": findings.as_json(repaired.findings),
+        "repairs": [
+            {"turn": mend.turn, "line": mend.line, "kind": mend.kind, "message": mend.what} for mend in repaired.mends
+        ],
+        "turns": repaired.turns, "shared": repaired.shared if repaired.is_needed else None, "unread": repaired.unread,
+        "redacted": repaired.redacted if repaired.is_needed else 0,
+        "refs": repaired.refs, "rerecorded": repaired.rerecorded,
         "id": made.state.id if made else None,
         "commit": made.commit if made else None,
         "transcript": str(made.transcript) if made else None,
-        "files": sidecar_notes.as_json(made.files) if made else [],
+        "files": client_notes.as_json(made.files) if made else [],
         "resume": command or None,
     }  # fmt: skip
 
 
-def _mends(here: Invocation, done: Repaired, paint: Paint) -> Iterator[str]:
-    """The mends by turn; of one kind in one turn the first few."""
-    shown, counted = Counter[tuple[int, str]](), Counter((one.turn, one.kind) for one in done.mends)
-    for one in done.mends:
-        key = one.turn, one.kind
-        shown[key] += 1
-        if shown[key] > _MOST:
-            continue
-        if shown[key] == _MOST and counted[key] > _MOST:
-            yield f"  {_place(one, done):<14}and {counted[key] - _MOST + 1:,} more of this kind"
-            shown[key] += 1
-            continue
-        head = paint("bold", f"{_place(one, done):<14}")
-        first, *rest = text.wrapped(canonical.printable(one.what), here.width - 16)
-        yield f"  {head}{first}"
-        yield from (f"  {'':<14}{line}" for line in rest)
-
-
-def _place(one: Mend, done: Repaired) -> str:
-    return f"@{one.turn}:{one.line}" if one.turn <= done.turns else f"end:{one.line}"
-
-
-def _made(here: Invocation, done: Repaired, way_on: str, *, dry_run: bool) -> Iterator[str]:
-    original = here.ident(done.branch)
-    if dry_run:
-        shared = f"turns 1 to {done.shared} of {original}" if done.shared > 1 else f"turn 1 of {original}"
-        what = f"that keeps {shared}" if done.shared else "without shared turns"
-        yield from text.wrapped(
-            f"Nothing was changed. This would create a new conversation {what}; the original stays.", here.width
-        )
+def _restored(here: Invocation, repaired: Repaired, *, dry_run: bool) -> Iterator[str]:
+    """Yield what was restored from elsewhere, and what could not be."""
+    name = here.ident(repaired.branch)
+    if repaired.was_sound:
+        turns = text.counted(repaired.turns, "turn")
+        yield f"{name} needs no repair: {turns}, all lines intact. Nothing was changed."
         return
-    made = done.made
-    assert made is not None
-    turns = text.counted(made.state.turns, "turn")
-    of = f", {done.shared} of them shared with {original}" if done.shared else ""
-    yield from text.wrapped(f"{here.ident(made.state.id)} is the repaired conversation: {turns}{of}.", here.width)
-    yield from text.wrapped(f"{original} did not change; sessgit undo removes the new one.", here.width)
-    yield from sidecar_notes.told(made.files)
-    yield canonical.printable(way_on)
+    if repaired.refs:
+        were = "can be" if dry_run else "was" if repaired.refs == 1 else "were"
+        yield f"{text.counted(repaired.refs, 'ref')} {were} restored."
+    for source, count in repaired.restored:
+        yield f"{text.counted(count, 'object')} {'can be ' if dry_run else ''}restored from {source}."
+    if (repaired.restored or repaired.refs) and dry_run:
+        yield "Other problems show once they are restored."
+    if repaired.lost:
+        objects = text.counted(len(repaired.lost), "object")
+        yield f"{objects} could not be found in any of its files or on a remote."
+        yield f"To search another copy of its transcript: sessgit repair {name} --from FILE"
+
+
+def _mends(here: Invocation, repaired: Repaired) -> Iterator[str]:
+    """Yield the mended lines; the first few of each kind in each turn."""
+    groups: dict[tuple[int, str], list[Mend]] = {}
+    for mend in repaired.mends:
+        groups.setdefault((mend.turn, mend.kind), []).append(mend)
+    for mends in groups.values():
+        limit = _MENDS if len(mends) == _MENDS else _MENDS - 1
+        for mend in mends[:limit]:
+            yield from blocks.field(here, here.paint("bold", _place(repaired, mend)), [mend.what])
+        if len(mends) > limit:
+            yield f"{_place(repaired, mends[limit])}and {len(mends) - limit:,} more of this kind"
+
+
+def _place(repaired: Repaired, mend: Mend) -> str:
+    return f"  {f'@{mend.turn}' if mend.turn <= repaired.turns else 'end'}:{mend.line}".ljust(16)
+
+
+def _outcome(here: Invocation, repaired: Repaired, *, dry_run: bool) -> Iterator[str]:
+    name, turns, made = here.ident(repaired.branch), text.counted(repaired.turns, "turn"), repaired.made
+    if repaired.unread:
+        unread = text.counted(repaired.unread, "turn")
+        yield f"{unread} from turn {repaired.turns + 1} on cannot be read and are left out."
+    if made is not None and not dry_run:
+        shared = f", {repaired.shared} of them shared with {name}" if repaired.shared else ""
+        new_turns = text.counted(made.state.turns, "turn")
+        yield f"{here.ident(made.state.id)} is the repaired conversation: {new_turns}{shared}."
+        yield f"{name} did not change; sessgit undo removes the new one."
+    elif repaired.is_needed:
+        last = f"turns 1 to {repaired.shared}" if repaired.shared > 1 else "turn 1"
+        what = f"that keeps {last} of {name}" if repaired.shared else "without shared turns"
+        yield f"Nothing was changed. This would create a new conversation {what}; the original stays."
+    elif repaired.rerecorded and dry_run:
+        yield f"Nothing was changed. {name} would be recorded again from its file."
+    elif repaired.rerecorded:
+        yield f"What was found nowhere is lost. {name} was recorded again from its file, {turns}."
+    elif repaired.turns and not repaired.findings:
+        yield f"{name} is repaired: {turns}."

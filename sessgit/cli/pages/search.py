@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sessgit.cli import text
+from sessgit.cli import blocks, text
+from sessgit.cli.blocks import Column
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.render import Paint
 from sessgit.history.resolve import session_title
 from sessgit.history.search import MetadataHit, SearchHit, SearchResults
 from sessgit.model import canonical
@@ -16,28 +16,24 @@ from sessgit.store import layout
 
 _INDENT = 4
 _LINES = 2
-_ELSEWHERE = "another version"
+_TITLE = 12
+_COLUMNS = (Column("yellow"), Column(), Column(), Column("dim", right=True))
 
 
-def room(here: Invocation) -> int:
-    """How many characters of a snippet are shown."""
+def snippet_length(here: Invocation) -> int:
+    """Return how many characters of a snippet are shown."""
     return _LINES * (here.width - _INDENT) - 12
 
 
 def full(here: Invocation, results: SearchResults) -> Iterator[str]:
-    """The whole page, with how many there are at its end."""
-    paint = Paint(here.colour)
-    called = [_called_cells(here, one) for one in results.called]
-    rows = [*called, *(_cells(here, result) for result in results.found)]
-    widths = [max((text.width(row[n]) for row in rows), default=0) for n in range(4)]
-    room = max(12, min(widths[1], here.width - 6 - widths[0] - widths[2] - widths[3]))
-    every: list[MetadataHit | SearchHit] = [*results.called, *results.found]
-    for result, (address, name, kind, ago) in zip(every, rows, strict=True):
-        line = f"{paint('yellow', text.fit(address, widths[0]))}  {text.fit(name, room)}  {text.fit(kind, widths[2])}"
-        yield f"{line}  {paint('dim', ago.rjust(widths[3]))}"
-        if not isinstance(result, MetadataHit) or not _is_shown(result, room):
-            yield from _snippet(paint, result.snippet, here.width - _INDENT)
-    yield paint("dim", _footer(results))
+    """Yield the whole page, with how many matches there are at its end."""
+    hits: list[MetadataHit | SearchHit] = [*results.conversations, *results.turns]
+    rows = [_row(here, hit) for hit in hits]
+    for hit, line in zip(hits, blocks.table(here, _COLUMNS, rows, [(1, _TITLE)]), strict=True):
+        yield line
+        if not isinstance(hit, MetadataHit) or f"  {hit.snippet.text} " not in text.without_colours(line):
+            yield from _snippet(here, hit.snippet)
+    yield here.paint("dim", _footer(results))
 
 
 def as_json(query: str, results: SearchResults) -> dict[str, Any]:
@@ -46,81 +42,72 @@ def as_json(query: str, results: SearchResults) -> dict[str, Any]:
         "query": query,
         "total": results.total,
         "exact": results.exact and not results.behind,
-        "hits": [_hit(result) for result in results.found],
-        "total_conversations": results.total_called,
-        "conversations": [_conversation(one) for one in results.called],
+        "hits": [_turn_json(hit) for hit in results.turns],
+        "total_conversations": results.total_conversations,
+        "conversations": [_conversation_json(hit) for hit in results.conversations],
     }
 
 
-def _conversation(one: MetadataHit) -> dict[str, Any]:
-    state = one.branch.state
+def _conversation_json(hit: MetadataHit) -> dict[str, Any]:
+    state = hit.branch.state
     return {
-        "id": one.branch.name,
+        "id": hit.branch.name,
         "updated": state.updated or None,
         "project": state.project,
         "title": session_title(state),
-        "matched": list(one.matched),
-        "snippet": one.snippet.text,
-        "matches": [list(span) for span in one.snippet.matches],
+        "matched": list(hit.matched),
+        **_snippet_json(hit.snippet),
     }
 
 
-def _hit(result: SearchHit) -> dict[str, Any]:
+def _turn_json(hit: SearchHit) -> dict[str, Any]:
     return {
-        "address": f"{result.branch.name}@{result.place}",
-        "session_id": layout.session_of(result.branch.name),
-        "turn": result.row.turn,
-        "cell": result.cell or None,
-        "line": result.line,
-        "time": canonical.rfc3339(result.row.time),
-        "project": result.branch.state.project,
-        "title": session_title(result.branch.state),
-        "kind": result.kind,
-        "tool": result.tool or None,
-        "left_behind": result.left_behind,
-        "snippet": result.snippet.text,
-        "matches": [list(span) for span in result.snippet.matches],
+        "address": f"{hit.branch.name}@{hit.place}",
+        "session_id": layout.session_of(hit.branch.name),
+        "turn": hit.row.turn,
+        "cell": hit.cell or None,
+        "line": hit.line,
+        "time": canonical.rfc3339(hit.row.time),
+        "project": hit.branch.state.project,
+        "title": session_title(hit.branch.state),
+        "kind": hit.kind,
+        "tool": hit.tool or None,
+        "left_behind": hit.left_behind,
+        **_snippet_json(hit.snippet),
     }
 
 
-def _cells(here: Invocation, result: SearchHit) -> tuple[str, str, str, str]:
-    kind = text.clean(result.tool.rpartition("__")[2] or result.tool, 16) if result.kind == "tool" else result.kind
-    is_other = layout.is_other_version(result.branch.name)
-    return (
-        f"{here.ident(result.branch.name)}@{result.place}",
-        text.clean(session_title(result.branch.state), 200),
-        f"{kind}, left behind" if result.left_behind else f"{kind}, {_ELSEWHERE}" if is_other else kind,
-        text.ago(result.row.time, here.now),
-    )
+def _snippet_json(snippet: Snippet) -> dict[str, Any]:
+    return {"snippet": snippet.text, "matches": [list(span) for span in snippet.matches]}
 
 
-def _called_cells(here: Invocation, one: MetadataHit) -> tuple[str, str, str, str]:
-    state = one.branch.state
-    ago = text.ago(canonical.seconds(state.updated), here.now)
-    return here.ident(one.branch.name), text.clean(session_title(state), 200), ", ".join(one.matched), ago
+def _row(here: Invocation, hit: MetadataHit | SearchHit) -> tuple[str, ...]:
+    name, state = here.ident(hit.branch.name), hit.branch.state
+    if isinstance(hit, MetadataHit):
+        return name, blocks.title(state).ljust(_TITLE), ", ".join(hit.matched), blocks.ago(here, state.updated)
+    kind = text.clean(hit.tool.rpartition("__")[2] or hit.tool, 16) if hit.kind == "tool" else hit.kind
+    if hit.left_behind:
+        kind += ", left behind"
+    elif layout.is_other_version(hit.branch.name):
+        kind += ", another version"
+    return f"{name}@{hit.place}", blocks.title(state).ljust(_TITLE), kind, text.ago(hit.row.time, here.now)
 
 
-def _is_shown(one: MetadataHit, columns: int) -> bool:
-    """Whether the line above shows the whole text that holds the words."""
-    shown = text.clean(session_title(one.branch.state), 200)
-    return one.snippet.text == shown and text.width(shown) <= columns
-
-
-def _snippet(paint: Paint, snippet: Snippet, columns: int) -> Iterator[str]:
-    """The snippet in two lines at most, what was found in bold."""
-    lines = list(_folded(snippet.text, columns))
+def _snippet(here: Invocation, snippet: Snippet) -> Iterator[str]:
+    """Yield the snippet in two lines at most, with the matches in bold."""
+    lines = list(_folded(snippet.text, here.width - _INDENT))
     for number, (start, end) in enumerate(lines[:_LINES], start=1):
         out, at = " " * _INDENT, start
-        for a, b in snippet.matches:
-            if a < end and b > at:
-                first, behind = max(a, at), min(b, end)
-                out += snippet.text[at:first] + paint("bold", snippet.text[first:behind])
-                at = behind
+        for match_start, match_end in snippet.matches:
+            if match_start < end and match_end > at:
+                first, last = max(match_start, at), min(match_end, end)
+                out += snippet.text[at:first] + here.paint("bold", snippet.text[first:last])
+                at = last
         yield out + snippet.text[at:end] + ("…" if number == _LINES < len(lines) else "")
 
 
 def _folded(line: str, columns: int) -> Iterator[tuple[int, int]]:
-    """Where each part of a line that fits begins and ends, parted at spaces where there are any."""
+    """Yield where each part of the line that fits begins and ends; parts end at spaces if possible."""
     start = 0
     while text.width(line[start:]) > columns:
         end = start + max(1, len(text.cut(line[start:], columns).removesuffix("…")))
@@ -132,16 +119,13 @@ def _folded(line: str, columns: int) -> Iterator[tuple[int, int]]:
 
 
 def _footer(results: SearchResults) -> str:
-    parts = [_some(len(results.called), text.counted(results.total_called, "conversation"), results.total_called)]
-    shown, total = len(results.found), text.counted(results.total, "turn")
-    if results.exact:
-        parts.append(_some(shown, total, results.total))
-    else:
-        parts.append(f"the newest {shown} of more than {total}")
-    return f"{', '.join(filter(None, parts))}."
+    shown, total = len(results.turns), text.counted(results.total, "turn")
+    turns = _shown_of(shown, results.total, "turn") if results.exact else f"the newest {shown} of more than {total}"
+    conversations = _shown_of(len(results.conversations), results.total_conversations, "conversation")
+    return f"{', '.join(filter(None, [conversations, turns]))}."
 
 
-def _some(shown: int, total: str, count: int) -> str:
-    if not count:
+def _shown_of(shown: int, total: int, noun: str) -> str:
+    if not total:
         return ""
-    return total if shown == count else f"{shown} of {total}"
+    return text.counted(total, noun) if shown == total else f"{shown} of {text.counted(total, noun)}"

@@ -3,333 +3,270 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 
 from sessgit import agents
-from sessgit.cli import text
+from sessgit.cli import blocks, text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import turn_pieces
-from sessgit.cli.pages.log import aside, departed
-from sessgit.cli.pages.turn_pieces import Pieces, Wanted
-from sessgit.cli.render import Paint
+from sessgit.cli.pages.log import fork_place, side_branch_phrase
+from sessgit.cli.pages.turn_pieces import ShowOptions, TurnPieces
 from sessgit.history import views
-from sessgit.history.log import ForkEntry
-from sessgit.history.resolve import session_title
 from sessgit.history.show import SessionCard, SessionStart, ShownCell, ShownTurn
 from sessgit.model import canonical, prices, unified_state
 from sessgit.model.conversation.turn import Tokens
 from sessgit.store import layout
 
-_LABEL = 12
 _FILES = 12
 _PATH = 44
-_WORDS = 4
+_LINES = 4
 _KEYS = 6
-_KEY = 30
+_field = partial(blocks.field, width=12, style="bold")
 
 
-def card(here: Invocation, shown: SessionCard, wanted: Wanted) -> Iterator[str]:
-    """The session on a page: who, when, how much, which files, which relatives, the last words."""
-    yield from _Card(here, shown).page(wanted)
-
-
-def turn(here: Invocation, shown: ShownTurn, wanted: Wanted) -> Iterator[str]:
-    """The turn from its prompt to its answer."""
-    paint, row, told = Paint(here.colour), shown.row, shown.told
+def turn(here: Invocation, shown: ShownTurn, options: ShowOptions) -> Iterator[str]:
+    """Yield the turn from its prompt to its answer."""
+    row, content = shown.row, shown.content
     name = f"{here.ident(shown.branch.name)}@{row.turn}"
-    cost = text.money(prices.token_cost(told.tokens, here.settings.prices) if told.tokens else None)
-    new = text.said_and_heard(told.total)
-    used = ", ".join(part for part in (f"{text.tokens(new)} tokens" if new else "", cost) if part)
-    when = _clock(here, canonical.seconds(told.time) or row.time)
-    yield from _heading(here, name, [when, told.model, used, turn_pieces.duration(shown.seconds)])
-    for note in _notes(here, shown):
-        yield paint("dim", text.cut(f"{' ' * len(name)}  {note}", here.width))
-    yield from Pieces(here, shown, wanted).draw(shown.pieces)
-    if not told.answer:
+    cost = text.money(prices.token_cost(content.tokens, here.settings.prices) if content.tokens else None)
+    used = ", ".join(filter(None, [_new_tokens(content.total), cost]))
+    when = _clock(here, content.time, row.time)
+    yield from blocks.heading(
+        here, name, "", when, text.clean(content.model, 200), used, turn_pieces.duration(shown.seconds)
+    )
+    for note in _notes(shown):
+        yield here.paint("dim", text.cut(f"{' ' * len(name)}  {note}", here.width))
+    yield from TurnPieces(here, shown, options).draw(shown.pieces)
+    ending = "" if content.answer else "No answer."
+    if content.interrupted:
+        ending = "Interrupted." if content.answer else "Interrupted before an answer."
+    if ending:
         yield ""
-        yield paint("dim", "Interrupted before an answer." if told.interrupted else "No answer.")
-    elif told.interrupted:
-        yield ""
-        yield paint("dim", "Interrupted.")
+        yield here.paint("dim", ending)
 
 
-def cell(here: Invocation, shown: ShownCell) -> Iterator[str]:
-    """All of a cell: what it got, what came of it, what it needed and what needed it."""
-    paint, own, call, row = Paint(here.colour), shown.cell, shown.call, shown.turn.row
-    name = f"{here.ident(row.branch)}@{row.turn}.{shown.ordinal}"
-    when = _clock(here, canonical.seconds(shown.time) or row.time)
-    used = f"{text.tokens(text.said_and_heard(shown.tokens))} tokens" if shown.tokens.total else ""
-    result = turn_pieces.outcome(call) if call else ""
-    yield from _heading(here, f"{name}  {own.operation}", [result, used, turn_pieces.duration(shown.seconds), when])
-    facts = [own.id, _numbers("line", list(own.lines)), *_around(shown)]
-    yield from (paint("dim", line) for line in text.fold(facts, here.width, "  ·  "))
-    if call is None:
-        if not shown.said:
-            yield ""
-            yield "No text."
-        for words in shown.said:
-            yield ""
-            drawn = text.plain(words.text) if words.thinking else turn_pieces.prose(here, words.text, here.width)
-            yield from (paint("dim", line) for line in ["thinking:", *drawn]) if words.thinking else drawn
-        return
-    yield ""
-    if call.changes:
-        for change in call.changes:
-            yield paint("bold", turn_pieces.path(here, shown.turn.branch.state.project, change.path, here.width))
-            yield from turn_pieces.diff(paint, change)
-    else:
-        yield from turn_pieces.given(here, call)
-    if call.result_line:
-        yield ""
-        yield paint("bold", "Output" if call.output.strip() or call.images else "No output")
-        yield from text.plain(call.output) if call.output.strip() else []
-        yield from turn_pieces.images(call.images)
-
-
-def start(here: Invocation, shown: SessionStart) -> Iterator[str]:
-    """What the place before turn 1 is."""
-    state = shown.branch.state
-    name = f"{here.ident(shown.branch.name)}@0"
-    begun = canonical.seconds(state.created) or shown.time
-    where = text.clean(here.short(state.project))
-    yield from _heading(here, name, ["the start", _clock(here, begun), where])
-    origin, at = state.origin, shown.at
-    if origin is not None and at is not None:
-        turns = "Its first turn is shared with" if at.turn == 1 else f"Its first {at.turn:,} turns are shared with"
-        where = f"forked at {departed(here, at)}, commit {origin.commit[:12]}"
-        if at.turn < origin.turn:
-            where = f"forked at turn {origin.turn}, commit {origin.commit[:12]}, and rewound since"
-        yield from text.wrap(f"{turns} {here.ident(at.branch)}: {where}.", here.width)
-    elif state.turns:
-        yield from text.wrap(
-            f"Nothing comes before turn 1. To show it: sessgit show {here.ident(shown.branch.name)}@1", here.width
-        )
-    else:
-        yield "No turns yet."
-
-
-class _Card:
-    def __init__(self, here: Invocation, shown: SessionCard) -> None:
-        self.here, self.shown, self.state = here, shown, shown.state
-        self.paint = Paint(here.colour)
-        self.name = here.ident(shown.branch.name)
-
-    def page(self, wanted: Wanted) -> Iterator[str]:
-        yield from self._called()
-        yield ""
-        yield from self._facts()
-        yield from self._files(_FILES if not wanted.full else len(self.shown.changed) + len(self.shown.read))
-        yield from self._family()
-        yield from self._kept()
-        yield from self._last(wanted)
-
-    def _called(self) -> Iterator[str]:
-        """Its name, what the client calls it where that differs, and what a person says of it."""
-        state, indent = self.state, " " * (len(self.name) + 2)
-        first = f"{self.name}  {text.clean(session_title(state), 200)}"
-        yield self.paint("yellow", self.name) + self.paint("bold", text.cut(first, self.here.width)[len(self.name) :])
-        if state.name and state.title and state.title != state.name:
-            yield from self._indented(indent, f"title in the client: “{text.clean(state.title, 200)}”")
-        if state.description:
-            yield from (line for said in text.plain(state.description) for line in self._indented(indent, said))
-        labels = ", ".join(text.clean(label, 60) for label in state.labels)
-        sure = "" if state.confidence is None else f"confidence {state.confidence:g}"
-        authored = [part for part in (f"labels {labels}" if labels else "", text.clean(state.stage, 60), sure) if part]
-        yield from self._indented(indent, "  ·  ".join(authored)) if authored else ()
-
-    def _indented(self, indent: str, said: str) -> Iterator[str]:
-        return (indent + line for line in text.wrap(said, self.here.width - len(indent)))
-
-    def _facts(self) -> Iterator[str]:
-        state = self.state
-        branch = f"branch {text.clean(state.git_branch, 100)}" if state.git_branch else ""
-        yield from self._line("Project", text.clean(self.here.short(state.project), 300), branch)
-        yield from self._line("Time", *self._times())
-        counts = [
-            text.counted(state.turns, "turn"),
-            text.counted(state.messages, "message"),
-            text.counted(state.cells, "cell"),
-        ]
-        yield from self._line("Size", *counts)
-        cost = text.money(views.session_cost(state, self.here.settings.prices)) if state.tokens else ""
-        models = sorted({*state.tokens, *state.calls}, key=lambda model: -state.tokens.get(model, Tokens()).total)
-        if len(models) > 1:
-            yield from self._line("Tokens", *_tokens(views.total_tokens(state)), cost)
-        for number, model in enumerate(models):
-            label = "" if number else "Models" if len(models) > 1 else "Model"
-            yield from self._line(label, text.clean(model, 60), *self._model(model))
-        if self.shown.subagents:
-            total = sum(self.shown.subagents.values(), Tokens())
-            cost = text.money(prices.token_cost(self.shown.subagents, self.here.settings.prices))
-            yield from self._line("Subagents", *_tokens(total), f"{cost} more" if cost else "")
-        yield from self._program()
-
-    def _program(self) -> Iterator[str]:
-        """What a program that drives it set, if one did."""
-        own = self.state.unified
-        on, budget, memory = own.activation, own.budget, own.working_memory
-        active = "" if on.rlm_active is None else "active" if on.rlm_active else "not active"
-        mode = " ".join(part for part in (active, f"({on.activation_mode})" if on.activation_mode else "") if part)
-        score = "" if on.complexity_score is None else f"complexity {on.complexity_score:g}"
-        depth = _of("depth", on.current_depth, on.max_depth)
-        calls = _of("recursive calls", budget.total_recursive_calls, budget.max_recursive_calls)
-        cost = f"{text.money(budget.cost_usd)} in total" if budget.cost_usd else ""
-        version = text.clean(own.rlm_version, 40)
-        yield from self._line("Program", version, mode, score, depth, calls, cost)
-        if on.activation_reason:
-            yield from self._labelled("", text.wrap(text.clean(on.activation_reason, 200), self.here.width - _LABEL))
-        if memory:
-            size = f"{text.counted(len(memory), 'key')}, {text.size(unified_state.memory_size(memory))}:"
-            names = [text.clean(key, _KEY) or "(no name)" for key in sorted(memory)[:_KEYS]]
-            more = [f"and {len(memory) - _KEYS} more"] if len(memory) > _KEYS else []
-            yield from self._labelled("Memory", text.fold([size, *names, *more], self.here.width - _LABEL, "  "))
-        if own.export_path:
-            yield from self._line("Exported", text.clean(self.here.short(own.export_path), 300))
-
-    def _model(self, model: str) -> list[str]:
-        tokens = self.state.tokens.get(model, Tokens())
-        cost = text.money(prices.token_cost({model: tokens}, self.here.settings.prices))
-        return [text.counted(self.state.calls.get(model, 0), "call"), *_tokens(tokens), cost]
-
-    def _times(self) -> list[str]:
-        state = self.state
-        live = agents.of(state).home.is_open(self.here.config, state.agent_id)
-        if layout.is_side_branch(self.shown.branch.name):
-            return [_span(self.here, state.created, state.updated)]
-        how = "live" if live else state.state
-        later = _span(self.here, state.updated, state.ended)
-        if not live and " – " in later:  # it went on for a while after its last turn
-            how = f"{how} {later.rpartition(' – ')[2]}"
-        return [_span(self.here, state.created, state.updated), how, "headless" if state.is_headless else ""]
-
-    def _files(self, most: int) -> Iterator[str]:
-        for label, paths in (("changed", self.shown.changed), ("read", self.shown.read)):
-            if not paths:
-                continue
-            shown = [turn_pieces.path(self.here, self.state.project, path, _PATH) for path in paths[:most]]
-            more = [f"and {len(paths) - most} more"] if len(paths) > most else []
-            first = not (label == "read" and self.shown.changed)
-            lines = text.fold([f"{len(paths)} {label}:", *shown, *more], self.here.width - _LABEL, "  ")
-            yield from self._labelled("Files" if first else "", lines)
-
-    def _family(self) -> Iterator[str]:
-        lines = [*self._origin()]
-        lines += (self._relative(fork) for fork in self.shown.family.forks)
-        for left in self.shown.family.left:
-            lines.append(f"{aside(left, f' after turn {left.turn}')}: {self.here.ident(left.branch.name)}")
-        room = self.here.width - _LABEL
-        yield from self._labelled("Family", [inner for line in lines for inner in text.wrap(line, room)])
-
-    def _origin(self) -> Iterator[str]:
-        at, parent = self.shown.family.at, self.shown.family.parent
-        name = self.shown.branch.name
-        if layout.is_side_branch(name):
-            what = "left behind by a rewind of" if layout.is_rewound_branch(name) else "another version of"
-            yield f"{what} {self.here.ident(layout.session_of(name))}"
-        if at is not None:
-            called = text.clean(session_title(parent.state), 60) if parent else "(not in this store)"
-            yield f"forked from {departed(self.here, at)}  {called}"
-
-    def _relative(self, fork: ForkEntry) -> str:
-        at = f"at {text.clean(fork.cell)}" if fork.cell else f"after turn {fork.turn}"
-        at += f" (from {departed(self.here, fork.left)})" if fork.is_elsewhere else ""
-        return f"fork {self.here.ident(fork.branch.name)}  {text.clean(session_title(fork.branch.state), 60)}, {at}"
-
-    def _kept(self) -> Iterator[str]:
-        state = self.state
-        if state.redacted:
-            yield from self._line("Redacted", f"{text.counted(state.redacted, 'secret')}")
-        if self.shown.only_here:
-            said = (
-                "only in this store",
-                "the client has no transcript",
-                f"sessgit restore {self.name.partition('.')[0]}",
-            )
-            yield from self._line("Kept", *said)
-        version = text.clean(state.agent_version, 40)
-        yield from self._line("Client", f"Claude Code {version}" if version and state.agent == "claude" else version)
-
-    def _last(self, wanted: Wanted) -> Iterator[str]:
-        last = self.shown.last
-        if last is None:
-            yield ""
-            yield "No turns yet."
-            return
-        answer = last.answer or ("(interrupted)" if last.interrupted else "(no answer)")
-        for label, said in (
-            (f"Last prompt (turn {self.state.turns})", last.prompt or "(no text)"),
-            ("Last answer", answer),
-        ):
-            yield ""
-            yield self.paint("bold", label)
-            lines = text.wrapped(said.strip(), self.here.width - 2)
-            shown = lines if wanted.full or len(lines) <= _WORDS + 1 else lines[:_WORDS]
-            yield from (f"  {line}" for line in shown)
-            if len(shown) < len(lines):
-                yield self.paint("dim", f"  … {text.counted(len(lines) - len(shown), 'more line')}")
-
-    def _line(self, label: str, *parts: str) -> Iterator[str]:
-        said = [part for part in parts if part]
-        if said:
-            yield from self._labelled(label, text.fold(said, self.here.width - _LABEL, "  ·  "))
-
-    def _labelled(self, label: str, lines: Iterable[str]) -> Iterator[str]:
-        for number, line in enumerate(lines):
-            yield self.paint("bold", ("" if number else label).ljust(_LABEL)) + line
-
-
-def _heading(here: Invocation, first: str, parts: Sequence[str]) -> Iterator[str]:
-    """An address and what belongs to it, folded where it is too long for one line."""
-    address = text.clean(first, 200)
-    said = [address, *(text.clean(part, 200) for part in parts if part)]
-    lines = text.fold(said, here.width, "  ·  ", " " * (text.width(address.partition("  ")[0]) + 2))
-    paint, end = Paint(here.colour), len(address.partition("  ")[0])
-    yield paint("yellow", lines[0][:end]) + paint("bold", lines[0][end:])
-    yield from lines[1:]
-
-
-def _notes(here: Invocation, shown: ShownTurn) -> Iterator[str]:
-    """What happened before the turn and around it."""
+def _notes(shown: ShownTurn) -> Iterator[str]:
     if shown.row.compacted:
         yield "the conversation was compacted before this turn"
     if shown.cut:
         yield f"only its beginning: forked at {shown.cut}"
     if len(shown.row.commits) > 1:
         yield f"recorded in {len(shown.row.commits)} commits, the last one {shown.row.commit[:12]}"
-    for agent in shown.subagents:
-        yield f"subagent {text.clean(agent.name, 80)}: {text.counted(agent.lines, 'line')}"
+    for name, lines in shown.subagents.items():
+        yield f"subagent {text.clean(name, 80)}: {text.counted(lines, 'line')}"
 
 
-def _around(shown: ShownCell) -> list[str]:
-    turn = shown.turn.row.turn
-    return [
-        f"{word} {', '.join(f'{turn}.{n}' for n in numbers)}"
-        for word, numbers in (("after", shown.depends), ("before", shown.dependents))
-        if numbers
-    ]
+def cell(here: Invocation, shown: ShownCell) -> Iterator[str]:
+    """Yield all of a cell: its input, its result, the cells it needed and those that needed it."""
+    row, call = shown.turn.row, shown.call
+    result = turn_pieces.outcome(call) if call else ""
+    yield from blocks.heading(
+        here, f"{here.ident(row.branch)}@{row.turn}.{shown.ordinal}", text.clean(shown.cell.operation, 200), result,
+        _new_tokens(shown.tokens), turn_pieces.duration(shown.seconds), _clock(here, shown.time, row.time),
+    )  # fmt: skip
+    facts = [shown.cell.id, text.numbers("line", list(shown.cell.lines), 100)]
+    for word, ordinals in (("after", shown.depends), ("before", shown.dependents)):
+        facts.append(f"{word} {', '.join(f'{row.turn}.{ordinal}' for ordinal in ordinals)}" if ordinals else "")
+    yield from (here.paint("dim", line) for line in text.fold(facts, here.width, "  ·  "))
+    yield ""
+    yield from _message(here, shown) if call is None else ()
+    if call is None:
+        return
+    for change in call.changes:
+        yield here.paint("bold", turn_pieces.path(here, shown.turn.branch.state.project, change.path, here.width))
+        yield from turn_pieces.diff(here.paint, change)
+    if not call.changes:
+        yield from turn_pieces.call_input(here, call)
+    if call.result_line:
+        output = turn_pieces.output(call)
+        yield ""
+        yield here.paint("bold", "Output" if output else "No output")
+        yield from output
 
 
-def _numbers(noun: str, numbers: Sequence[int]) -> str:
-    return f"{noun}{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"
+def _message(here: Invocation, shown: ShownCell) -> Iterator[str]:
+    """Yield the words of the model."""
+    if not shown.words:
+        yield "No text."
+    for number, words in enumerate(shown.words):
+        if number:
+            yield ""
+        if words.thinking:
+            yield from (here.paint("dim", line) for line in ["thinking:", *text.plain(words.text)])
+        else:
+            yield from turn_pieces.prose(here, words.text, here.width)
+
+
+def start(here: Invocation, shown: SessionStart) -> Iterator[str]:
+    """Yield the place before turn 1."""
+    state, origin, at = shown.branch.state, shown.branch.state.origin, shown.at
+    name = here.ident(shown.branch.name)
+    when = _clock(here, state.created, shown.time)
+    yield from blocks.heading(here, f"{name}@0", "", "the start", when, text.clean(here.short(state.project)))
+    if origin is not None and at is not None:
+        turns = "Its first turn is shared with" if at.turn == 1 else f"Its first {at.turn:,} turns are shared with"
+        was_rewound = at.turn < origin.turn
+        place = f"turn {origin.turn}" if was_rewound else fork_place(here, at)
+        note = ", and rewound since" if was_rewound else ""
+        parent = f"{here.ident(at.branch)}: forked at {place}, commit {origin.commit[:12]}{note}"
+        yield from blocks.paragraph(here, f"{turns} {parent}.")
+    elif state.turns:
+        yield from blocks.paragraph(here, f"Nothing comes before turn 1. To show it: sessgit show {name}@1")
+    else:
+        yield "No turns yet."
+
+
+def card(here: Invocation, shown: SessionCard, options: ShowOptions) -> Iterator[str]:
+    """Yield the session on a page: its facts, files, relatives and last words."""
+    state, name = shown.state, here.ident(shown.branch.name)
+    yield from blocks.session_heading(here, shown.branch)
+    indent = len(name) + 2
+    if state.name and state.title and state.title != state.name:
+        yield from blocks.paragraph(here, f"title in the client: “{text.clean(state.title, 200)}”", indent=indent)
+    if state.description:
+        yield from blocks.paragraph(here, state.description, indent=indent)
+    labels = ", ".join(text.clean(label, 60) for label in state.labels)
+    confidence = "" if state.confidence is None else f"confidence {state.confidence:g}"
+    authored = [f"labels {labels}" if labels else "", text.clean(state.stage, 60), confidence]
+    yield from blocks.field(here, " " * indent, authored)
+    yield ""
+    for label, parts in (*_session_facts(here, shown), *_program_facts(here, shown)):
+        yield from _field(here, label, parts)
+    if memory := state.unified.working_memory:
+        size = f"{text.counted(len(memory), 'key')}, {text.size(unified_state.memory_size(memory))}:"
+        keys = [text.clean(key, 30) or "(no name)" for key in sorted(memory)]
+        yield from _field(here, "Memory", [size, *text.some(keys, _KEYS)], between="  ")
+    yield from _field(here, "Exported", [text.clean(here.short(state.unified.trajectory.export_path or ""), 300)])
+    label = "Files"
+    for verb, paths in (("changed", shown.changed), ("read", shown.read)):
+        if paths:
+            names = [turn_pieces.path(here, state.project, path, _PATH) for path in paths]
+            names = names if options.full else text.some(names, _FILES)
+            yield from _field(here, label, [f"{len(paths)} {verb}:", *names], between="  ")
+            label = ""
+    for number, relative in enumerate(_family(here, shown)):
+        yield from _field(here, "" if number else "Family", [relative])
+    yield from _field(here, "Redacted", [text.counted(state.redacted, "secret")] if state.redacted else [])
+    if shown.only_here:
+        restore = f"sessgit restore {name.partition('.')[0]}"
+        yield from _field(here, "Kept", ["only in this store", "the client has no transcript", restore])
+    version = text.clean(state.agent_version, 40)
+    yield from _field(here, "Client", [f"Claude Code {version}" if version and state.agent == "claude" else version])
+    yield from _last_turn(here, shown, options)
+
+
+def _session_facts(here: Invocation, shown: SessionCard) -> Iterator[tuple[str, list[str]]]:
+    """Yield where and when it took place, how large it is, and what each model used."""
+    state, known_prices = shown.state, here.settings.prices
+    branch = f"branch {text.clean(state.git_branch, 100)}" if state.git_branch else ""
+    yield "Project", [text.clean(here.short(state.project), 300), branch]
+    yield "Time", _times(here, shown)
+    turns, messages = text.counted(state.turns, "turn"), text.counted(state.messages, "message")
+    yield "Size", [turns, messages, text.counted(state.cells, "cell")]
+    models = sorted({*state.tokens, *state.calls}, key=lambda model: -state.tokens.get(model, Tokens()).total)
+    label = "Model"
+    if len(models) > 1:
+        cost = text.money(views.session_cost(state, known_prices)) if state.tokens else ""
+        yield "Tokens", [*_tokens(views.total_tokens(state)), cost]
+        label = "Models"
+    for model in models:
+        tokens = state.tokens.get(model, Tokens())
+        calls = text.counted(state.calls.get(model, 0), "call")
+        cost = text.money(prices.token_cost({model: tokens}, known_prices))
+        yield label, [text.clean(model, 60), calls, *_tokens(tokens), cost]
+        label = ""
+    if shown.subagents:
+        cost = text.money(prices.token_cost(shown.subagents, known_prices))
+        total = sum(shown.subagents.values(), Tokens())
+        yield "Subagents", [*_tokens(total), f"{cost} more" if cost else ""]
+
+
+def _times(here: Invocation, shown: SessionCard) -> list[str]:
+    """From when to when, whether it is live or has ended, and whether it is headless."""
+    state = shown.state
+    span = _span(here, state.created, state.updated)
+    if layout.is_side_branch(shown.branch.name):
+        return [span]
+    standing: str = state.state
+    if agents.is_open(here.env.homes, state.agent_id):
+        standing = "live"
+    elif " – " in (rest := _span(here, state.updated, state.ended)):  # it continued after its last turn
+        standing += f" {rest.rpartition(' – ')[2]}"
+    return [span, standing, "headless" if state.is_headless else ""]
+
+
+def _program_facts(here: Invocation, shown: SessionCard) -> Iterator[tuple[str, list[str]]]:
+    """Yield what a program that drives the session has set."""
+    own = shown.state.unified
+    activation, budget = own.activation, own.budget
+    active = {None: "", True: "active", False: "not active"}[activation.rlm_active]
+    mode = f"({activation.activation_mode})" if activation.activation_mode else ""
+    complexity = "" if activation.complexity_score is None else f"complexity {activation.complexity_score:g}"
+    depth = _of("depth", activation.current_depth, activation.max_depth)
+    calls = _of("recursive calls", budget.total_recursive_calls, budget.max_recursive_calls)
+    cost = f"{text.money(budget.cost_usd)} in total" if budget.cost_usd else ""
+    version = text.clean(own.metadata.rlm_version or "", 40)
+    yield "Program", [version, f"{active} {mode}".strip(), complexity, depth, calls, cost]
+    yield "", [text.clean(activation.activation_reason or "", 200)]
+
+
+def _family(here: Invocation, shown: SessionCard) -> Iterator[str]:
+    """Yield the conversation it was forked from, its forks, and its side branches."""
+    name, log = shown.branch.name, shown.log
+    if layout.is_side_branch(name):
+        what = "left behind by a rewind of" if layout.is_rewound_branch(name) else "another version of"
+        yield f"{what} {here.ident(layout.session_of(name))}"
+    if shown.at is not None:
+        parent = blocks.title(shown.parent.state, 60) if shown.parent else "(not in this store)"
+        yield f"forked from {fork_place(here, shown.at)}  {parent}"
+    for fork in (fork for turn in sorted(log.forks) for fork in log.forks[turn]):
+        at = f"at {text.clean(fork.cell)}" if fork.cell else f"after turn {fork.turn}"
+        at += f" (from {fork_place(here, fork.left)})" if fork.is_elsewhere else ""
+        yield f"fork {here.ident(fork.branch.name)}  {blocks.title(fork.branch.state, 60)}, {at}"
+    for side in (side for turn in sorted(log.left) for side in log.left[turn]):
+        yield f"{side_branch_phrase(side, f' after turn {side.turn}')}: {here.ident(side.branch.name)}"
+
+
+def _last_turn(here: Invocation, shown: SessionCard, options: ShowOptions) -> Iterator[str]:
+    last = shown.last
+    if last is None:
+        yield ""
+        yield "No turns yet."
+        return
+    answer = last.answer or ("(interrupted)" if last.interrupted else "(no answer)")
+    sections = {f"Last prompt (turn {shown.state.turns})": last.prompt or "(no text)", "Last answer": answer}
+    for heading, words in sections.items():
+        yield ""
+        yield here.paint("bold", heading)
+        lines = list(blocks.paragraph(here, words.strip(), indent=2))
+        more = 0 if options.full or len(lines) <= _LINES + 1 else len(lines) - _LINES
+        yield from lines[: len(lines) - more]
+        if more:
+            yield here.paint("dim", f"  … {text.counted(more, 'more line')}")
+
+
+def _new_tokens(counts: Tokens) -> str:
+    new = text.new_tokens(counts)
+    return f"{text.tokens(new)} tokens" if new else ""
 
 
 def _tokens(counts: Tokens) -> list[str]:
-    """What was heard and said anew, and what the cache gave and took."""
-    kinds = ((counts.cache_read, "read"), (counts.cache_write, "written"))
-    cache = ", ".join(f"{text.tokens(number)} {word}" for number, word in kinds if number)
-    said = f"{text.tokens(counts.input)} in, {text.tokens(counts.output)} out"
-    return [said, f"cache {cache}"] if cache else [said]
+    """New tokens, and those of the cache."""
+    cached = ((counts.cache_read, "read"), (counts.cache_write, "written"))
+    cache = ", ".join(f"{text.tokens(number)} {word}" for number, word in cached if number)
+    return [f"{text.tokens(counts.input)} in, {text.tokens(counts.output)} out", f"cache {cache}" if cache else ""]
 
 
-def _of(noun: str, number: int | None, most: int | None) -> str:
+def _of(noun: str, number: int | None, limit: int | None) -> str:
     """`depth 1 of 3`, or as much of it as is known."""
     if number is None:
-        return "" if most is None else f"{noun} up to {most}"
-    return f"{noun} {number}" if most is None else f"{noun} {number} of {most}"
+        return "" if limit is None else f"{noun} up to {limit}"
+    return f"{noun} {number}" if limit is None else f"{noun} {number} of {limit}"
 
 
 def _span(here: Invocation, began: str, ended: str) -> str:
-    """`02 Mar 11:40 – 12:10`, or the one time where both are shown alike."""
+    """`02 Mar 11:40 – 12:10`, or one time if both are shown alike."""
     moments = [moment for moment in map(canonical.seconds, (began, ended)) if moment is not None]
     clock = text.clock(here.now, moments)
     shown = list(dict.fromkeys(time.strftime(clock, time.localtime(moment)) for moment in moments))
@@ -338,5 +275,7 @@ def _span(here: Invocation, began: str, ended: str) -> str:
     return " – ".join(shown)
 
 
-def _clock(here: Invocation, moment: float) -> str:
-    return text.at(text.clock(here.now, [moment]), moment)
+def _clock(here: Invocation, moment: str, otherwise: float) -> str:
+    """Return the RFC 3339 time as a person reads it; if there is none, the other one."""
+    seconds = canonical.seconds(moment) or otherwise
+    return text.at(text.clock(here.now, [seconds]), seconds)

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from sessgit.cli import text
+from sessgit.cli import blocks, text
+from sessgit.cli.blocks import Column
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.render import Paint
 from sessgit.history import stats
 from sessgit.history.resolve import ResolvedTarget, session_title
-from sessgit.history.stats import Cost, GroupBy, TurnShare, UsagePart, UsageTally
+from sessgit.history.stats import GroupBy, TurnShare, UsagePart, UsageTally
 from sessgit.model import canonical
 
 _SESSIONS = 20
-"""So many sessions a person is shown where no number is given."""
-_TOP = {"model": 4, "tool": 12, "project": 5}
-_BAR = 20
-_LEAST_BAR = 6
+_MODELS, _PROJECTS, _TOOLS = 4, 5, 12
+_BAR, _SHORTEST_BAR = 20, 6
 _HEADS = ("turns", "input", "output", "cache", "calls", "tools", "cost", "left behind")
-_DROPPED = ("calls", "tools", "cache", "output", "input")
-"""What is left out where there is no room, the first one first."""
-_NAME = 14
+_SHRINK = ((8, 0), (0, 14), (5, 0), (6, 0), (4, 0), (3, 0), (2, 0), (0, 1))
+"""Column 0 has the names. What the last column says is also said below the table."""
 _CENT = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is counted and how it is shown; `since` is in seconds since 1970, `project` the project's own folder."""
+class StatsOptions:
+    """What is counted and how it is shown; `since` is in seconds since 1970, `project` the project's main folder."""
 
     by: GroupBy | None = None
     since: float | None = None
@@ -38,43 +35,60 @@ class Wanted:
     limit: int | None = None
 
 
-def chosen(here: Invocation, found: list[TurnShare], wanted: Wanted) -> list[TurnShare]:
-    """The shares that are wanted."""
-    if wanted.target is not None:
-        found = stats.branch_shares(found, here.index, wanted.target.branch, wanted.target.turn)
+def select(here: Invocation, shares: list[TurnShare], options: StatsOptions) -> list[TurnShare]:
+    """Return the shares that the options select."""
+    if options.target is not None:
+        shares = stats.branch_shares(shares, here.index, options.target.branch, options.target.turn)
     return [
         share
-        for share in found
-        if (wanted.since is None or share.row.time >= wanted.since)
-        and (wanted.project is None or share.project == wanted.project)
+        for share in shares
+        if (options.since is None or share.row.time >= options.since)
+        and (options.project is None or share.project == options.project)
     ]
 
 
-def full(here: Invocation, found: list[TurnShare], wanted: Wanted) -> Iterator[str]:
-    """The whole page."""
-    page = _Page(here, found, wanted)
-    yield from page.about()
-    if not found:
-        yield page.nothing()
-    elif wanted.by is None:
-        yield from page.summary()
+def full(here: Invocation, shares: list[TurnShare], options: StatsOptions) -> Iterator[str]:
+    """Yield the whole page."""
+    yield from _target(here, shares, options)
+    page = _Page(here, shares)
+    if not shares:
+        project = "" if options.project is None else f" in {text.clean(here.short(options.project))}"
+        if options.since is None:
+            yield f"Nothing{project} yet."
+        else:
+            since = time.strftime("%d %b %Y %H:%M", time.localtime(options.since)).lstrip("0")
+            yield f"Nothing{project} since {since}."
+    elif options.by is None:
+        yield from page.summary(options)
     else:
-        yield from page.table(wanted.by)
+        yield from page.table(options.by, options.limit)
 
 
-# For programs
-
-
-def as_json(here: Invocation, found: list[TurnShare], wanted: Wanted) -> dict[str, Any]:
+def as_json(here: Invocation, shares: list[TurnShare], options: StatsOptions) -> dict[str, Any]:
     """Return what `stats --json` prints; without `by` the rows are the last seven days and today."""
-    tallies = _by(here, found, wanted.by) if wanted.by else dict(_periods(here, found, wanted.since))
-    keys = list(tallies)[: wanted.limit]
-    rows = [{"key": key, **_more(here, wanted.by, key), **_tally_json(here, wanted.by, tallies[key])} for key in keys]
+    tallies = _group(here, shares, options.by) if options.by else _periods(here, shares, options.since)
+    rows = [
+        {
+            "key": key,
+            **_session_json(here, key if options.by == "session" else ""),
+            **_tally_json(here, options.by, tally),
+        }
+        for key, tally in list(tallies.items())[: options.limit]
+    ]
     return {
-        "since": None if wanted.since is None else canonical.rfc3339(wanted.since),
-        "by": wanted.by,
+        "since": None if options.since is None else canonical.rfc3339(options.since),
+        "by": options.by,
         "rows": rows,
-        "total": _tally_json(here, None, stats.tally_shares(found)),
+        "total": _tally_json(here, None, stats.tally_shares(shares)),
+    }
+
+
+def _session_json(here: Invocation, name: str) -> dict[str, Any]:
+    """Return the title and the project of a session; null for rows of something else."""
+    branch = here.index.branch(name) if name else None
+    return {
+        "title": session_title(branch.state) if branch else None,
+        "project": branch.state.project if branch else None,
     }
 
 
@@ -87,45 +101,53 @@ def _tally_json(here: Invocation, by: GroupBy | None, tally: UsageTally) -> dict
 
 
 def _part_json(here: Invocation, by: GroupBy | None, part: UsagePart) -> dict[str, Any]:
-    """What cannot be told of a part of a tool or a model is null."""
-    cost = stats.part_cost(part, here.settings.prices)
-    of_tool = by == "tool"
+    """Return the numbers of a part; null where a tool or a model has none of its own."""
+    cost, is_tool = stats.part_cost(part, here.settings.prices), by == "tool"
     return {
         "turns": part.turns,
-        "tokens": None if of_tool else part.total.as_json(),
-        "cost_usd": None if of_tool or cost.unpriced else round(cost.dollars, 6),
-        "cost_usd_at_least": None if of_tool else round(cost.dollars, 6),
+        "tokens": None if is_tool else part.total.as_json(),
+        "cost_usd": None if is_tool or cost.unpriced else round(cost.dollars, 6),
+        "cost_usd_at_least": None if is_tool else round(cost.dollars, 6),
         "unpriced_models": list(cost.unpriced),
-        "calls": None if of_tool else sum(part.calls.values()),
+        "calls": None if is_tool else sum(part.calls.values()),
         "tools": None if by == "model" else dict(part.tools),
     }
 
 
-def _more(here: Invocation, by: GroupBy | None, key: str) -> dict[str, Any]:
-    """What a program would have to ask for next: the title and the project of a session; else null."""
-    branch = here.index.branch(key) if by == "session" else None
-    return {
-        "title": session_title(branch.state) if branch else None,
-        "project": branch.state.project if branch else None,
-    }
-
-
-def _by(here: Invocation, found: list[TurnShare], by: GroupBy) -> dict[str, UsageTally]:
-    tallies = stats.tally_by(found, by)
+def _group(here: Invocation, shares: list[TurnShare], by: GroupBy) -> dict[str, UsageTally]:
+    tallies = stats.tally_by(shares, by)
     return tallies if by in ("day", "tool") else stats.rank_by_cost(tallies, here.settings.prices)
 
 
-def _periods(here: Invocation, found: list[TurnShare], since: float | None) -> Iterator[tuple[str, UsageTally]]:
-    """The last seven days and today, those that begin after `since`; what a wrong clock dated later is in neither."""
+def _periods(here: Invocation, shares: list[TurnShare], since: float | None) -> dict[str, UsageTally]:
+    """Return the last seven days and today, if they begin after `since`, without turns dated in the future."""
     year, month, day = time.localtime(here.now)[:3]
     end = time.mktime((year, month, day + 1, 0, 0, 0, 0, 0, -1))
-    for name, days in (("last 7 days", 6), ("today", 0)):
-        start = time.mktime((year, month, day - days, 0, 0, 0, 0, 0, -1))
-        if since is None or since < start:
-            yield name, stats.tally_shares(share for share in found if start <= share.row.time < end)
+    starts = {
+        name: time.mktime((year, month, day - days, 0, 0, 0, 0, 0, -1))
+        for name, days in (("last 7 days", 6), ("today", 0))
+    }
+    return {
+        name: stats.tally_shares(share for share in shares if start <= share.row.time < end)
+        for name, start in starts.items()
+        if since is None or since < start
+    }
 
 
-# For a person
+def _target(here: Invocation, shares: list[TurnShare], options: StatsOptions) -> Iterator[str]:
+    """Yield the conversation that was asked for, and how many of its turns count in another one."""
+    target = options.target
+    if target is None:
+        return
+    branch = target.branch
+    address = here.ident(branch.name) + ("" if target.turn is None else f"@{target.turn}")
+    yield from blocks.heading(here, address, blocks.title(target.state))
+    prompts = {row.prompt for row in here.index.turns(branch.name, 1, target.turn)}
+    own = stats.branch_shares(shares, here.index, branch, target.turn)
+    elsewhere = len(prompts - {share.row.prompt for share in own})
+    if elsewhere and options.since is None:
+        turns = text.counted(elsewhere, "turn")
+        yield here.paint("dim", f"Not counted: {turns} from the conversation it was forked from.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,190 +155,114 @@ class _Line:
     """A line of a table: its name, its numbers under the heads, and how long its bar is, from 0 to 1."""
 
     name: str
-    cells: Mapping[str, str]
+    numbers: Sequence[str]
     bar: float = 0.0
-    style: str = ""
-    is_path: bool = False
-    """A path that is too long is cut at its left: projects differ at the end."""
-
-    def fitted(self, columns: int) -> str:
-        """The name in exactly so many columns."""
-        return text.fit(text.end(self.name, columns) if self.is_path else self.name, columns)
 
 
 class _Page:
-    def __init__(self, here: Invocation, found: list[TurnShare], wanted: Wanted) -> None:
-        self.here, self.found, self.wanted = here, found, wanted
-        self.paint = Paint(here.colour)
-        self.total = stats.tally_shares(found)
-        self.priced = not stats.part_cost(self.total.whole, here.settings.prices).unpriced
+    def __init__(self, here: Invocation, shares: list[TurnShare]) -> None:
+        self.here, self.shares, self.prices = here, shares, here.settings.prices
+        self.total = stats.tally_shares(shares)
+        self.is_priced = not stats.part_cost(self.total.whole, self.prices).unpriced
 
-    def about(self) -> Iterator[str]:
-        """Of which conversation, project and time, where not of all."""
-        target = self.wanted.target
-        if target is not None:
-            name = self.here.ident(target.branch.name)
-            at = "" if target.turn is None else f"@{target.turn}"
-            called = text.cut(text.clean(session_title(target.state), 200), self.here.width - len(name + at) - 2)
-            yield f"{self.paint('yellow', name + at)}  {self.paint('bold', called)}"
-            rows = self.here.index.turns(target.branch.name, 1, target.turn)
-            own = stats.branch_shares(self.found, self.here.index, target.branch, target.turn)
-            elsewhere = len(rows) - len({share.row.prompt for share in own} & {row.prompt for row in rows})
-            if elsewhere and self.wanted.since is None:
-                yield self.paint(
-                    "dim", f"Not counted: {text.counted(elsewhere, 'turn')} from the conversation it was forked from."
-                )
-
-    def nothing(self) -> str:
-        what = "Nothing"
-        if self.wanted.project is not None:
-            what += f" in {text.clean(self.here.short(self.wanted.project))}"
-        if self.wanted.since is not None:
-            return f"{what} since {time.strftime('%d %b %Y %H:%M', time.localtime(self.wanted.since)).lstrip('0')}."
-        return f"{what} yet."
-
-    def summary(self) -> Iterator[str]:
-        """Total, recent, models, projects and tools."""
-        sections: list[tuple[str, list[_Line]]] = [("", [self._line("total", self.total, style="bold")])]
-        if self.wanted.target is None:
-            sections[0][1].extend(
-                self._line(name, tally) for name, tally in _periods(self.here, self.found, self.wanted.since)
-            )
-        for by in ("model", "project"):
-            tallies = _by(self.here, self.found, by)
-            if len(tallies) > 1 or by == "model":
-                lines = self._lines(by, dict(list(tallies.items())[: _TOP[by]]))
-                more = len(tallies) - len(lines)
-                sections.append((f"{by}s" + (f", {more} more: --by {by}" if more else ""), lines))
-        columns = _Columns(self.here, [line for _, lines in sections for line in lines], self._bars(None))
-        for number, (name, lines) in enumerate(sections):
-            yield columns.heads(self.paint, name) if not number else self.paint("dim", name)
-            yield from (columns.line(self.paint, line) for line in lines)
-            if not number:
+    def summary(self, options: StatsOptions) -> Iterator[str]:
+        """Total, recent days, models, projects and tools."""
+        periods = _periods(self.here, self.shares, options.since) if options.target is None else {}
+        sections = {"": [self._line(name, tally) for name, tally in {"total": self.total, **periods}.items()]}
+        groups: tuple[tuple[GroupBy, int], ...] = (("model", _MODELS), ("project", _PROJECTS))
+        for by, limit in groups:
+            lines = self._lines(by)
+            if len(lines) > 1 or by == "model":
+                sections[_heading(by, len(lines) - limit)] = lines[:limit]
+        heads, *rows = self._draw("", [line for lines in sections.values() for line in lines])
+        for heading, lines in sections.items():
+            yield self.here.paint("dim", heading) if heading else heads
+            yield from rows[: len(lines)]
+            del rows[: len(lines)]
+            if not heading:
                 yield from self._notes()
             yield ""
-        yield from self._tools(self.total.whole)
+        tools = self.total.whole.tools
+        if tools:
+            names = {text.clean(name.rpartition("__")[2] or name, 40): number for name, number in tools.items()}
+            counts = [f"{name} {number:,}" for name, number in names.items()][:_TOOLS]
+            yield self.here.paint("dim", _heading("tool", len(tools) - _TOOLS))
+            yield from blocks.field(self.here, "  ", counts, between="  ")
 
-    def table(self, by: GroupBy) -> Iterator[str]:
-        tallies = _by(self.here, self.found, by)
-        limit = self.wanted.limit if self.wanted.limit is not None or by != "session" else _SESSIONS
-        shown = dict(list(tallies.items())[:limit])
-        lines = self._lines(by, shown)
-        last = [] if by == "tool" else [self._line("total", self.total, style="bold")]
-        columns = _Columns(self.here, [*lines, *last], self._bars(by))
-        yield columns.heads(self.paint, by)
-        yield from (columns.line(self.paint, line) for line in [*lines, *last])
+    def table(self, by: GroupBy, limit: int | None) -> Iterator[str]:
+        lines = self._lines(by)
+        shown = lines[: _SESSIONS if limit is None and by == "session" else limit]
+        total = [] if by == "tool" else [self._line("total", self.total)]
+        yield from self._draw(by, [*shown, *total])
         yield from self._notes()
-        if len(shown) < len(tallies):
-            yield self.paint("dim", f"{len(shown)} of {text.counted(len(tallies), by)}; all: -n {len(tallies)}")
+        if len(shown) < len(lines):
+            yield self.here.paint("dim", f"{len(shown)} of {text.counted(len(lines), by)}; all: -n {len(lines)}")
 
-    def _lines(self, by: GroupBy, tallies: Mapping[str, UsageTally]) -> list[_Line]:
-        sizes = {key: self._size(by, tally) for key, tally in tallies.items()}
-        most = max(sizes.values()) if len(sizes) > 1 else 0.0
+    def _lines(self, by: GroupBy) -> list[_Line]:
+        tallies = _group(self.here, self.shares, by)
+        sizes = [self._size(by, tally.whole) for tally in tallies.values()]
+        largest = max(sizes) if len(sizes) > 1 else 0.0
         return [
-            self._line(self._name(by, key), tally, by, sizes[key] / most if most else 0.0)
-            for key, tally in tallies.items()
+            self._line(self._name(by, key), tally, by, size / largest if largest else 0.0)
+            for (key, tally), size in zip(tallies.items(), sizes, strict=True)
         ]
 
-    def _size(self, by: GroupBy, tally: UsageTally) -> float:
-        """What bars are compared by: calls of tools, else dollars where all prices are known, else tokens."""
+    def _size(self, by: GroupBy, part: UsagePart) -> float:
+        """Return what bars compare: calls of tools, else dollars if all prices are known, else tokens."""
         if by == "tool":
-            return sum(tally.whole.tools.values())
-        if self.priced:
-            return stats.part_cost(tally.whole, self.here.settings.prices).dollars
-        return text.said_and_heard(tally.whole.total)
-
-    def _bars(self, by: GroupBy | None) -> str:
-        """By what bars are drawn, where no column shows it."""
-        return "" if by == "tool" or self.priced else "new tokens"
+            return sum(part.tools.values())
+        return stats.part_cost(part, self.prices).dollars if self.is_priced else text.new_tokens(part.total)
 
     def _name(self, by: GroupBy, key: str) -> str:
-        if by == "project":
-            return text.clean(self.here.short(key), 200) or f"(unknown {by})"
         if by == "session":
             branch = self.here.index.branch(key)
-            return f"{self.here.ident(key)}  {text.clean(session_title(branch.state), 200) if branch else ''}".rstrip()
-        return text.clean(key, 200) or f"(unknown {by})"
+            return f"{self.here.ident(key)}  {blocks.title(branch.state) if branch else ''}".rstrip()
+        return text.clean(self.here.short(key) if by == "project" else key, 200) or f"(unknown {by})"
 
-    def _line(
-        self, name: str, tally: UsageTally, by: GroupBy | None = None, bar: float = 0.0, style: str = ""
-    ) -> _Line:
-        part = tally.whole
-        numbers = {
-            "turns": f"{part.turns:,}",
-            "input": text.tokens(part.total.input),
-            "output": text.tokens(part.total.output),
-            "cache": text.tokens(part.total.cache_read + part.total.cache_write),
-            "calls": f"{sum(part.calls.values()):,}",
-            "tools": f"{sum(part.tools.values()):,}",
-            "cost": _money(stats.part_cost(part, self.here.settings.prices)),
-            "left behind": text.counted(tally.left.turns, "turn") if tally.left.turns else "",
-        }
+    def _line(self, name: str, tally: UsageTally, by: GroupBy | None = None, bar: float = 0.0) -> _Line:
+        part, tokens = tally.whole, tally.whole.total
+        turns, tools = f"{part.turns:,}", f"{sum(part.tools.values()):,}"
         if by == "tool":
-            numbers = {"turns": numbers["turns"], "tools": numbers["tools"]}
-        if by == "model":
-            del numbers["tools"]
-        return _Line(name, numbers, bar, style, by == "project")
+            return _Line(name, [turns, "", "", "", "", tools, "", ""], bar)
+        numbers = [
+            turns, text.tokens(tokens.input), text.tokens(tokens.output),
+            text.tokens(tokens.cache_read + tokens.cache_write), f"{sum(part.calls.values()):,}",
+            "" if by == "model" else tools, self._cost(part),
+            text.counted(tally.left.turns, "turn") if tally.left.turns else "",
+        ]  # fmt: skip
+        return _Line(name, numbers, bar)
+
+    def _draw(self, by: GroupBy | Literal[""], lines: Sequence[_Line]) -> list[str]:
+        """Return the heads, then the lines; the names take what the numbers leave, and bars what is left then."""
+        heads = [head if any(line.numbers[place] for line in lines) else "" for place, head in enumerate(_HEADS)]
+        columns = [Column(is_path=by != "session"), *(Column(right=True) for _ in _HEADS)]
+        rows = [(line.name, *line.numbers) for line in lines]
+        table = blocks.Table(self.here, columns, [*rows, ("", *heads)], _SHRINK, indent=2)
+        out = [table.line(row) for row in [(by, *heads), *rows]]
+        unit = "" if by == "tool" or self.is_priced else "new tokens"
+        room = min(_BAR, self.here.width - text.width(out[0]) - 2)
+        has_bars = room >= max(_SHORTEST_BAR, len(unit)) and any(line.bar for line in lines)
+        out[0] = self.here.paint("dim", f"{out[0]}  {unit}" if has_bars else out[0])
+        for place, line in enumerate(lines if has_bars else (), start=1):
+            bar = "█" * round(line.bar * room) or "▏" if line.bar else ""
+            out[place] += f"  {self.here.paint('cyan', bar)}"
+        return out
+
+    def _cost(self, part: UsagePart) -> str:
+        """`$1.84`; `≥ $1.20` if a price is missing, nothing if all are."""
+        cost = stats.part_cost(part, self.prices)
+        if not cost.unpriced:
+            return text.money(cost.dollars)
+        return f"≥ {text.money(cost.dollars)}" if cost.dollars >= _CENT / 2 else ""
 
     def _notes(self) -> Iterator[str]:
-        """How much of all that was used by subagents, and how much rewinds left behind."""
+        """Yield how much was used by subagents, and how much rewinds left behind."""
         for what, part in (("by subagents", self.total.subagents), ("left behind by rewinds", self.total.left)):
             if part.turns:
-                tokens = f"{text.tokens(text.said_and_heard(part.total))} tokens"
-                cost = _money(stats.part_cost(part, self.here.settings.prices))
-                parts = [f"  of which {what}: {text.counted(part.turns, 'turn')}", tokens, *([cost] if cost else [])]
-                yield from (self.paint("dim", line) for line in text.fold(parts, self.here.width, ", ", " " * 4))
-
-    def _tools(self, part: UsagePart) -> Iterator[str]:
-        if not part.tools:
-            return
-        names = list(part.tools)[: _TOP["tool"]]
-        shown = [f"{text.clean(name.rpartition('__')[2] or name, 40)} {part.tools[name]:,}" for name in names]
-        more = len(part.tools) - len(names)
-        yield self.paint("dim", "tools" + (f", {more} more: --by tool" if more else ""))
-        yield from (f"  {line}" for line in text.fold(shown, self.here.width - 2, "  "))
+                tokens = f"{text.tokens(text.new_tokens(part.total))} tokens"
+                parts = [f"  of which {what}: {text.counted(part.turns, 'turn')}", tokens, self._cost(part)]
+                yield from (self.here.paint("dim", line) for line in text.fold(parts, self.here.width, ", ", " " * 4))
 
 
-class _Columns:
-    """How wide the columns are; the names take what the numbers leave, and bars what is left then."""
-
-    def __init__(self, here: Invocation, lines: Sequence[_Line], bars: str) -> None:
-        self.heads_ = [head for head in _HEADS if any(line.cells.get(head) for line in lines)]
-        self.names = max((text.width(line.name) for line in lines), default=0)
-        self.widths = {head: max([len(head), *(len(line.cells.get(head, "")) for line in lines)]) for head in _HEADS}
-        if "left behind" in self.heads_ and self._room(here) < self.names:  # what follows the table tells as well
-            self.heads_.remove("left behind")
-        for head in _DROPPED:
-            if self._room(here) >= min(self.names, _NAME):
-                break
-            if head in self.heads_:
-                self.heads_.remove(head)
-        spare = self._room(here) - self.names - 2
-        self.name = max(1, min(self.names, self._room(here)))
-        self.bar = min(_BAR, spare) if spare >= max(_LEAST_BAR, len(bars)) and any(line.bar for line in lines) else 0
-        self.bars = bars if self.bar else ""
-
-    def _room(self, here: Invocation) -> int:
-        return here.width - 2 - sum(self.widths[head] + 2 for head in self.heads_)
-
-    def heads(self, paint: Paint, name: str) -> str:
-        shown = f"  {text.fit(name, self.name)}{self._cells({head: head for head in self.heads_})}"
-        return paint("dim", f"{shown}  {self.bars}" if self.bars else shown)
-
-    def line(self, paint: Paint, line: _Line) -> str:
-        name = line.fitted(self.name)
-        bar = "█" * round(line.bar * self.bar) if line.bar else ""
-        if self.bar and line.bar:
-            bar = bar or "▏"
-        shown = f"  {paint(line.style, name) if line.style else name}{self._cells(line.cells)}"
-        return f"{shown}  {paint('cyan', bar)}" if bar else shown
-
-    def _cells(self, cells: Mapping[str, str]) -> str:
-        return "".join(f"  {cells.get(head, '').rjust(self.widths[head])}" for head in self.heads_)
-
-
-def _money(cost: Cost) -> str:
-    """`$1.84`; `≥ $1.20` where a price is missing, nothing where all are."""
-    if not cost.unpriced:
-        return text.money(cost.dollars)
-    return f"≥ {text.money(cost.dollars)}" if cost.dollars >= _CENT / 2 else ""
+def _heading(by: GroupBy, more: int) -> str:
+    return f"{by}s, {more} more: --by {by}" if more > 0 else f"{by}s"

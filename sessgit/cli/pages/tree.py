@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from sessgit.cli import text
+from sessgit.cli import blocks, text
+from sessgit.cli.blocks import Column
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import ls
-from sessgit.cli.render import Paint
 from sessgit.history import views
 from sessgit.history.ls import count_hidden
-from sessgit.history.resolve import session_title
 from sessgit.history.tree import FoldedForks, Forest, TreeFamily, TreeNode
-from sessgit.model import canonical
-from sessgit.store.sqlite import ancestry
+from sessgit.store import ancestry
 
 _TITLE = 16
-"""A title has so many columns at least before there is room for cost and age."""
-_WORDS = 12
-"""First words are shown beside a title where there are so many columns for them."""
+_FIRST_WORDS = 12
+"""The first words are shown behind a title if they have so many columns."""
+_COLUMNS = (Column(right=True), Column("dim", right=True), Column(right=True), Column("green"))
+_TURNS, _AGO, _COST, _NOTE = 1, 2, 3, 4
+"""The columns behind the drawing, which is column 0."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """How the families were chosen: by an address, or of all projects, or of the one at `project` or here; `limited`
-    says that somebody asked for so few."""
+class TreeOptions:
+    """How the families were selected: by an address, all, or those of `project` or of this folder; `limited` if the
+    user gave a limit."""
 
     address: bool = False
     everything: bool = False
@@ -38,45 +38,54 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A node's rail and what is shown behind it; `under` is the rail of what stands under it."""
+    """A node of the drawing: its rail and that of its notes, its texts, and its cells in the columns.
+
+    The title of a side branch says how many turns it has, and takes their column too.
+    """
 
     node: TreeNode
     rail: str
-    under: str
-    ident: str
-    at: str
-    called: str
-    words: str
-    turns: str
-    ago: str
-    cost: str
-    note: str
-    notes: tuple[str, ...] = ()
-    """Lines of their own below it."""
+    rail_below: str
+    address: str
+    title: str
+    first_words: str
+    cells: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def start(self) -> int:
+        """How many columns there are before the title."""
+        return text.width(self.rail) + text.width(self.address) + 2
+
+    def needed(self, limit: int, turns: int) -> int:
+        """Return how many columns the drawing needs if title and first words get at most `limit`."""
+        title = text.width("  ".join(filter(None, (self.title, self.first_words))))
+        if self.cells[0]:
+            return self.start + min(limit, title)
+        return self.start + min(max(limit, text.width(self.title)), title) - turns - 2
 
 
 _Row = _Line | tuple[str, FoldedForks]
-_COLUMNS = ("cost", "ago", "note", "turns")
-"""What stands behind the title, what is dropped first where there is no room for it before the others."""
 
 
-def full(here: Invocation, forest: Forest, chosen: Chosen) -> Iterator[str]:
-    """The whole page, under a line for each project where there are several."""
-    paint = Paint(here.colour)
-    drawn = [(family, list(_rows(here, family, chosen))) for family in forest.families]
-    table = _Table(here, paint, [row for _, rows in drawn for row in rows if isinstance(row, _Line)])
-    if chosen.everything:
-        projects: dict[str, list[list[str]]] = {}
-        for family, rows in drawn:
-            projects.setdefault(family.root.branch.state.project, []).append(list(table.lines(rows)))
-        for name, blocks in projects.items():
-            yield paint("bold", text.clean(here.short(name)) or "(unknown project)")
-            yield from _apart(blocks)
-    else:
-        yield from _apart([list(table.lines(rows)) for _, rows in drawn])
-    if not chosen.address:
-        for line in _footer(here, forest, chosen):
-            yield from (paint("dim", part) for part in text.wrapped(line, here.width))
+def full(here: Invocation, forest: Forest, options: TreeOptions) -> Iterator[str]:
+    """Yield the whole page, under a line for each project if all are shown."""
+    families = [(family, list(_rows(here, family, options))) for family in forest.families]
+    widths = _widths(here, [row for _, rows in families for row in rows if isinstance(row, _Line)])
+    projects: dict[str, list[list[str]]] = {}
+    for family, rows in families:
+        project = family.root.branch.state.project if options.everything else ""
+        projects.setdefault(project, []).append([line for row in rows for line in _draw(here, widths, row)])
+    for project, drawings in projects.items():
+        if options.everything:
+            yield ls.project_heading(here, project)
+        for before, drawing in zip([[], *drawings], drawings, strict=False):
+            if before and max(len(before), len(drawing)) > 1:
+                yield ""
+            yield from drawing
+    if not options.address:
+        for line in _footer(here, forest, options):
+            yield from blocks.paragraph(here, line, "dim")
 
 
 def as_json(here: Invocation, forest: Forest, live: frozenset[str]) -> dict[str, Any]:
@@ -113,8 +122,8 @@ def _node_json(here: Invocation, node: TreeNode, live: frozenset[str]) -> dict[s
     }
 
 
-def _rows(here: Invocation, family: TreeFamily, chosen: Chosen) -> Iterator[_Row]:
-    """What is drawn of a family, from top to bottom, each with its rail."""
+def _rows(here: Invocation, family: TreeFamily, options: TreeOptions) -> Iterator[_Row]:
+    """Yield the nodes of a family from top to bottom, and the forks that are only counted, each with its rail."""
     below: dict[str, list[TreeNode | FoldedForks]] = {}
     for node in family.nodes[1:]:
         below.setdefault(node.parent, []).append(node)
@@ -122,165 +131,112 @@ def _rows(here: Invocation, family: TreeFamily, chosen: Chosen) -> Iterator[_Row
         below.setdefault(fold.parent, []).append(fold)
     waiting: list[tuple[TreeNode | FoldedForks, str, bool]] = [(family.root, "", True)]
     while waiting:
-        one, before, last = waiting.pop()
-        rail = _deep(here, before) + ("└" if last else "├")
-        if isinstance(one, FoldedForks):
-            yield f"{rail}─ ", one
+        member, before, is_last = waiting.pop()
+        rail = _shortened(here, before) + ("└" if is_last else "├")
+        if isinstance(member, FoldedForks):
+            yield f"{rail}─ ", member
             continue
-        under = "" if one is family.root else f"{before}{' ' if last else '│'} "
-        members = below.get(one.branch.name, [])
-        line = _line(here, one, chosen)
-        begin = "● " if one is family.root else f"{rail}{'─' if one.kind == 'session' else '┄'} "
-        yield replace(line, rail=begin, under=_deep(here, under) + ("│ " if members else "  "))
+        node = member
+        rail, under = f"{rail}{'─' if node.kind == 'session' else '┄'} ", f"{before}{' ' if is_last else '│'} "
+        if node is family.root:
+            rail, under = "● ", ""
+        members = below.get(node.branch.name, [])
+        yield _line(here, node, options.live, (rail, _shortened(here, under) + ("│ " if members else "  ")))
         waiting += [(member, under, member is members[-1]) for member in reversed(members)]
 
 
-def _deep(here: Invocation, rail: str) -> str:
-    """The rail, cut in front where it would leave no room."""
-    most = here.width // 4
-    return rail if len(rail) <= most else f"… {rail[len(rail) - most + 2 :]}"
+def _shortened(here: Invocation, rail: str) -> str:
+    """Return the rail, cut at its start if it would leave no room."""
+    limit = here.width // 4
+    return rail if len(rail) <= limit else f"… {rail[len(rail) - limit + 2 :]}"
 
 
-def _line(here: Invocation, node: TreeNode, chosen: Chosen) -> _Line:
+def _line(here: Invocation, node: TreeNode, live: frozenset[str], rails: tuple[str, str]) -> _Line:
     state = node.branch.state
-    count = text.counted(state.turns, "turn")
-    named = text.clean(state.name or state.title, 200)
-    if node.kind != "session":
-        what = "left behind" if node.kind == "rewound" else "another version"
-        named = f"{what}: {text.counted(node.own_turns, 'turn')}"
-    elif not named and not node.first_words:
-        named = text.clean(session_title(state), 200) if not node.parent else "nothing new yet"
-    live = node.kind == "session" and state.agent_id in chosen.live
-    return _Line(
-        node,
-        "",
-        "",
-        here.ident(node.branch.name),
-        f"@{text.clean(node.cell, 20) or node.turn}" if node.parent else "",
-        named,
-        text.clean(node.first_words, 200),
-        "" if node.kind != "session" else f"{node.own_turns} of {count}" if node.turn or node.cell else count,
-        text.ago(canonical.seconds(state.updated), here.now),
-        text.money(node.own_cost) if node.own_turns else "",
-        "● live" if live else "archived" if node.branch.archived and node.kind == "session" else "",
-        tuple(_notes(here, node)),
-    )
+    at = f"  @{text.clean(node.cell, 20) or node.turn}" if node.parent else ""
+    title, turns, note = text.clean(state.name or state.title, 200), "", ""
+    if node.kind == "session":
+        turns = text.counted(state.turns, "turn")
+        turns = f"{node.own_turns} of {turns}" if node.turn or node.cell else turns
+        note = "● live" if state.agent_id in live else "archived" if node.branch.archived else ""
+        if not title and not node.first_words:
+            title = "nothing new yet" if node.parent else blocks.title(state)
+    else:
+        kind = "left behind" if node.kind == "rewound" else "another version"
+        title = f"{kind}: {text.counted(node.own_turns, 'turn')}"
+    cost = text.money(node.own_cost) if node.own_turns else ""
+    first_words = f"“{text.clean(node.first_words, 200)}”" if node.first_words else ""
+    cells = (turns, blocks.ago(here, state.updated), cost, note)
+    address = here.ident(node.branch.name) + at
+    return _Line(node, *rails, address, title, first_words, cells, tuple(_notes(here, node)))
 
 
 def _notes(here: Invocation, node: TreeNode) -> Iterator[str]:
-    if (
-        not node.parent
-        and node.branch.state.origin is not None
-        and (left := ancestry.fork_place(here.index, node.branch))
-    ):
-        yield f"from {text.clean(here.ident(left.branch), 80)}@{text.clean(left.at)}"
+    place = ancestry.fork_place(here.index, node.branch) if node.branch.state.origin and not node.parent else None
+    if place:
+        yield f"from {text.clean(here.ident(place.branch), 80)}@{text.clean(place.at)}"
     for session, turn in node.merged:
         yield f"merged into {here.ident(session)} at turn {turn}"
 
 
-class _Table:
-    """Lines in columns; the title takes what the others leave."""
+def _widths(here: Invocation, lines: Sequence[_Line]) -> list[int]:
+    """Return the widths of the drawing and of the columns behind it."""
+    columns = [max((text.width(line.cells[place]) for line in lines), default=0) for place in range(len(_COLUMNS))]
+    most, least = (max((line.needed(limit, columns[0]) for line in lines), default=0) for limit in (here.width, _TITLE))
+    return blocks.fit_widths(
+        [most, *columns], ((0, least), (_COST, 0), (_AGO, 0), (_NOTE, 0), (_TURNS, 0), (0, 1)), here.width
+    )
 
-    def __init__(self, here: Invocation, paint: Paint, lines: Sequence[_Line]) -> None:
-        self.here, self.paint = here, paint
-        self.widths = {name: max((text.width(getattr(line, name)) for line in lines), default=0) for name in _COLUMNS}
-        for name in _COLUMNS:
-            if all(self._needed(line, _TITLE) <= self._left() for line in lines):
-                break
-            self.widths[name] = 0
-        self.room = min(max((self._needed(line, here.width) for line in lines), default=0), self._left())
 
-    def lines(self, rows: Sequence[_Row]) -> Iterator[str]:
-        for row in rows:
-            if isinstance(row, _Line):
-                yield self._node(row)
-                for note in row.notes:
-                    yield self.paint("dim", row.under + text.cut(note, self.here.width - len(row.under)))
-            else:
-                yield from self._fold(*row)
-
-    def _left(self) -> int:
-        return self.here.width - sum(2 + wide for wide in self.widths.values() if wide)
-
-    def _head(self, line: _Line) -> int:
-        return text.width(line.rail) + text.width(line.ident) + 2 + (text.width(line.at) + 2 if line.at else 0)
-
-    def _needed(self, line: _Line, most: int) -> int:
-        """So many columns has a line to itself before the others begin, at most `most` of them for its title."""
-        called, words = text.width(line.called), text.width(line.words)
-        title = called + (words + 2 + 2 * bool(called) if words else 0)
-        most = max(most, called) if line.node.kind != "session" else most
-        return self._head(line) + min(most, title) - self._spare(line)
-
-    def _spare(self, line: _Line) -> int:
-        """A side branch says in words how many turns it has, and has their column too."""
-        return self.widths["turns"] + 2 if self.widths["turns"] and not line.turns else 0
-
-    def _node(self, line: _Line) -> str:
-        room = self.room + self._spare(line) - self._head(line)
-        called, wide = self._called(line, room)
-        styles = {"rail": "dim" if line.node.parent else "green", "ident": "yellow", "ago": "dim", "note": "green"}
-        if line.node.branch.archived:
-            styles = dict.fromkeys(("rail", "ident", "called", *_COLUMNS), "dim")
-
-        def painted(name: str, shown: str) -> str:
-            return self.paint(styles[name], shown) if name in styles else shown
-
-        out = painted("rail", line.rail) + painted("ident", line.ident)
-        out += f"  {self.paint('dim', line.at)}" if line.at else ""
-        out += f"  {painted('called', called)}{' ' * (room - wide)}"
-        for name in ("turns", "ago", "cost", "note"):
-            if self.widths[name] and not (name == "turns" and self._spare(line)):
-                said = getattr(line, name)
-                filled = said.ljust(self.widths[name]) if name == "note" else said.rjust(self.widths[name])
-                out += f"  {painted(name, filled)}"
-        return out
-
-    def _called(self, line: _Line, room: int) -> tuple[str, int]:
-        """Name or title, and the first words where there is room for both; and how wide that is."""
-        called = text.cut(line.called, room)
-        rest = room - text.width(called) - (2 if called else 0)
-        if line.words and (rest >= _WORDS or not called):
-            words = f"“{text.cut(line.words, max(1, rest - 2))}”"
-            shown = f"{called}  {self.paint('dim', words)}" if called else words
-            return shown, text.width(called) + (2 if called else 0) + text.width(words)
-        return called, text.width(called)
-
-    def _fold(self, rail: str, fold: FoldedForks) -> Iterator[str]:
+def _draw(here: Invocation, widths: Sequence[int], row: _Row) -> Iterator[str]:
+    """Yield the lines of a row."""
+    if not isinstance(row, _Line):
+        rail, fold = row
         first, last = text.clean(fold.first, 20), text.clean(fold.last, 20)
-        parts = [
-            f"… {fold.count:,} more forks at {f'turn {first}' if first == last else f'turns {first} to {last}'}",
-            f"sessgit ls --forks-of {self.here.ident(fold.parent)}",
-        ]
-        head, *more = text.fold(parts, self.here.width - len(rail), ": ")
-        yield self.paint("dim", rail + head)
-        yield from (self.paint("dim", f"{' ' * len(rail)}  {line}") for line in more)
+        turns = f"turn {first}" if first == last else f"turns {first} to {last}"
+        parts = [f"… {fold.count:,} more forks at {turns}", f"sessgit ls --forks-of {here.ident(fold.parent)}"]
+        lines = text.fold(parts, here.width - len(rail), ": ", "  ")
+        yield from (here.paint("dim", line) for line in text.hang(rail, lines))
+        return
+    dim = "dim" if row.node.branch.archived else ""
+    ident, at, turn = row.address.partition("@")
+    out = here.paint(dim or ("dim" if row.node.parent else "green"), row.rail)
+    out += here.paint(dim or "yellow", ident) + here.paint("dim", at + turn) + "  "
+    columns = list(zip(_COLUMNS, row.cells, widths[1:], strict=True))
+    room = widths[0] - row.start
+    if not row.cells[0] and widths[_TURNS]:
+        room += widths[_TURNS] + 2
+        del columns[0]
+    title = text.cut(row.title, room)
+    out += here.paint(dim, title)
+    rest = room - text.width(title) - (2 if title else 0)
+    if row.first_words and (rest >= _FIRST_WORDS or not title):
+        words = f"“{text.cut(row.first_words[1:-1], max(1, rest - 2))}”"
+        out += f"  {here.paint('dim', words)}" if title else here.paint(dim, words)
+    out = text.fit(out, row.start + room)
+    for column, words, width in columns:
+        if width:
+            out += "  " + Column(dim or column.style, column.right).cell(here, words, width)
+    yield out
+    for note in row.notes:
+        yield here.paint("dim", text.cut(row.rail_below + note, here.width))
 
 
-def _apart(blocks: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The families, an empty line between two of which one has several lines."""
-    before: Sequence[str] = ()
-    for block in blocks:
-        if before and max(len(before), len(block)) > 1:
-            yield ""
-        yield from block
-        before = block
-
-
-def _footer(here: Invocation, forest: Forest, chosen: Chosen) -> Iterator[str]:
-    options = "--all" if chosen.everything else f"--project {shlex.quote(chosen.project)}" if chosen.project else ""
+def _footer(here: Invocation, forest: Forest, options: TreeOptions) -> Iterator[str]:
     if forest.quiet:
-        yield f"… {forest.quiet:,} more without forks: sessgit ls {options}".rstrip()
-    shown, found = len(forest.families), forest.found - forest.quiet
+        project = f" --project {shlex.quote(options.project)}" if options.project else ""
+        where = " --all" if options.everything else project
+        yield f"… {forest.quiet:,} more without forks: sessgit ls{where}"
+    shown, found = len(forest.families), forest.matching - forest.quiet
     if shown < found:
-        more = "" if chosen.limited else " More: --limit N"
+        more = "" if options.limited else " More: --limit N"
         yield f"Showing the {shown:,} most recent of {text.counted(found, 'family', 'families')}.{more}"
     elif forest.sessions:
         counted = text.counted(forest.sessions, "conversation")
-        families = f" in {text.counted(forest.found, 'family', 'families')}"
-        there = " All projects: sessgit tree --all" if forest.others and not chosen.everything else ""
+        families = f" in {text.counted(forest.matching, 'family', 'families')}"
+        there = " All projects: sessgit tree --all" if forest.others and not options.everything else ""
         yield f"{counted}{families if forest.sessions > 1 else ''}.{there}"
-    elif forest.others and not chosen.everything:
-        yield from ls.none_here(here, count_hidden(here.index, chosen.project or here.cwd), "tree")
+    elif forest.others and not options.everything:
+        yield ls.nothing_here(here, count_hidden(here.index, options.project or here.cwd), "tree")
     else:
         yield "No conversations."

@@ -1,69 +1,68 @@
-"""The pieces of a turn on a terminal: words, thinking, calls with their results, diffs; folded or whole."""
+"""The pieces of a turn on a terminal: prompts, answers, thinking, calls with their results; folded or in full."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sessgit.cli import render, text
+from sessgit.cli import blocks, render, text
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.render import Paint
-from sessgit.history.show import ShownTurn, seconds_between
+from sessgit.cli.text import Paint
+from sessgit.history.views import seconds_between
 from sessgit.model import canonical
 from sessgit.model.conversation.content import Call, Change, Piece, Words
+
+if TYPE_CHECKING:
+    from sessgit.history.show import ShownTurn
 
 _OUTPUT, _DIFF, _PROMPT, _NOTICE = 5, 16, 40, 3
 """So many lines are shown of what is folded."""
 _LONGEST = 2000
-"""Of a line that is cut to the terminal no more is looked at."""
+"""Characters of a line that are looked at before it is cut."""
 _ABOUT = 8
 """A tool's name leaves so many columns for what the call is about."""
-_SHELLS = {"Bash": "bash", "PowerShell": "powershell"}
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is shown whole: the model's thinking, and results, long prompts and notices."""
+class ShowOptions:
+    """What is shown in full: the model's thinking; or everything."""
 
     thinking: bool = False
     full: bool = False
 
 
-def prose(here: Invocation, said: str, columns: int) -> list[str]:
-    """What the model says: Markdown drawn with colours, else its source; code in it is not wrapped."""
-    lines = text.plain(said)
-    if here.colour:
+def prose(here: Invocation, words: str, columns: int) -> list[str]:
+    """Return the model's words: Markdown drawn with colours, else its source; code in it is not wrapped."""
+    lines = text.plain(words)
+    if here.terminal.colour:
         return render.markdown("\n".join(lines), columns)
-    out, fenced = list[str](), False
+    out, is_code = list[str](), False
     for line in lines:
         is_fence = line.lstrip().startswith("```")
-        fenced ^= is_fence
-        out += [line] if fenced or is_fence else text.wrap(line, columns)
+        is_code ^= is_fence
+        out += [line] if is_code or is_fence else text.wrap(line, columns)
     return out
 
 
 def diff(paint: Paint, change: Change) -> Iterator[str]:
-    """The lines of a diff, what goes in red and what comes in green."""
+    """Yield the lines of a diff, red and green."""
     for line in change.diff:
-        shown = " ".join(text.plain(line))
-        style = "cyan" if line.startswith("@@") else {"-": "red", "+": "green"}.get(line[:1])
-        yield paint(style, shown) if style else shown
+        style = "cyan" if line.startswith("@@") else {"-": "red", "+": "green"}.get(line[:1], "")
+        yield paint(style, " ".join(text.plain(line)))
 
 
 def duration(seconds: float | None) -> str:
-    """`0.4s`, `12s`, `3m 20s`, `2h 5m`; nothing where it is not known."""
+    """`0.4s`, `12s`, `3m 20s`, `2h 5m`; nothing if it is not known."""
     if seconds is None:
         return ""
     if seconds < 9.95:
         return f"{seconds:.1f}s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m {whole % 60}s"
-    return f"{whole // 3600}h {whole % 3600 // 60}m"
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{rest}s"
+    return f"{minutes}m {rest}s" if minutes < 60 else f"{minutes // 60}h {minutes % 60}m"
 
 
 def outcome(call: Call) -> str:
@@ -75,137 +74,108 @@ def outcome(call: Call) -> str:
     return "ok" if call.cell.ok else "failed"
 
 
-def images(number: int) -> list[str]:
-    """A line that says how many images there were; none where there were none."""
-    return [f"({text.counted(number, 'image')})"] if number else []
+def output(call: Call) -> list[str]:
+    """Return the lines of a call's output, with a line for its images."""
+    return [*(text.plain(call.output) if call.output.strip() else []), *_images(call.images)]
 
 
 def path(here: Invocation, project: str, name: str, columns: int) -> str:
-    """A file as a person names it: below the project by its path there, else with `~` for the home; of one that is
-    too long the end."""
-    folder = project.rstrip("/")
-    below = folder and name.startswith(f"{folder}/")
-    return text.end(text.clean(name[len(folder) + 1 :] if below else here.short(name), _LONGEST), columns)
+    """Return a file's path below the project, or with `~` for the home; a long one is cut at its start."""
+    below = name.removeprefix(f"{project.rstrip('/')}/") if project.rstrip("/") else name
+    return text.cut_start(text.clean(here.short(below), _LONGEST), columns)
 
 
-class Pieces:
+def subject(here: Invocation, project: str, about: str, file: str, columns: int) -> str:
+    """Return what a call is about: the path of its file, or its most telling argument."""
+    about = about[:_LONGEST]
+    return path(here, project, file, columns) if file and about == file else text.cut(text.clean(about), columns)
+
+
+class TurnPieces:
     """Draws the pieces of a turn, each with the address of its cell in the margin."""
 
-    def __init__(self, here: Invocation, shown: ShownTurn, wanted: Wanted) -> None:
-        self.here, self.wanted = here, wanted
+    def __init__(self, here: Invocation, shown: ShownTurn, options: ShowOptions) -> None:
+        self.here, self.options, self.paint = here, options, here.paint
         self.turn, self.project = shown.row.turn, shown.branch.state.project
-        self.paint = Paint(here.colour)
-        self.margin = len(f"{self.turn}.{len(shown.told.cells)}") + 2
+        self.margin = len(f"{self.turn}.{len(shown.content.cells)}") + 2
         self.columns = here.width - self.margin
 
     def draw(self, pieces: Sequence[Piece]) -> Iterator[str]:
-        """The pieces; only calls and thoughts that take a single line stand together."""
-        before = True
+        """Yield the pieces, with empty lines around those that have several lines."""
+        was_apart = True
         for piece in pieces:
-            lines = list(self.call(piece) if isinstance(piece, Call) else self.words(piece))
-            apart = len(lines) > 1 or (isinstance(piece, Words) and not piece.thinking)
-            if apart or before:
+            lines = list(self._call(piece) if isinstance(piece, Call) else self._words(piece))
+            is_apart = len(lines) > 1 or (isinstance(piece, Words) and not piece.thinking)
+            if is_apart or was_apart:
                 yield ""
             yield from lines
-            before = apart
+            was_apart = is_apart
 
-    def words(self, said: Words) -> Iterator[str]:
-        """What was said, as whoever said it is shown."""
-        if said.by == "model":
-            yield from self._model(said)
-        elif said.by == "person":
-            lines = self._wrapped(said.text)
-            yield from self._beside("❯", "green", self._folded([*lines, *images(said.images)], _PROMPT))
+    def _words(self, words: Words) -> Iterator[str]:
+        mark, style = f"{self.turn}.{words.ordinal}" if words.ordinal else "", "yellow"
+        if words.by == "model" and not words.thinking:
+            lines = prose(self.here, words.text.strip("\r\n"), self.columns)
+        elif words.by == "model":
+            lines = self._wrapped(words)
+            if not self.options.thinking and not self.options.full:
+                more = f"  ({text.counted(len(lines), 'line')})" if len(lines) > 1 else ""
+                first = next((line.strip() for line in lines if line.strip()), "")
+                lines = [text.cut(f"thinking: {first}", self.columns - len(more)) + more]
+            lines = [self.paint("dim", line) for line in lines]
+        elif words.by == "person":
+            mark, style, lines = "❯", "green", self._folded(self._wrapped(words), _PROMPT)
         else:
-            lines = self._wrapped(said.text)
-            shown = self._folded([*lines, *images(said.images)], _NOTICE)
-            yield from self._beside("·", "dim", [self.paint("dim", line) for line in shown])
+            mark, style = "·", "dim"
+            lines = [self.paint("dim", line) for line in self._folded(self._wrapped(words), _NOTICE)]
+        return text.hang(self.paint(style, mark) + " " * (self.margin - len(mark)), lines)
 
-    def call(self, call: Call) -> Iterator[str]:
-        """A call of a tool: its title, and what came of it."""
-        yield self._title(call)
-        yield from (" " * self.margin + line for line in self._result(call))
-
-    def _model(self, said: Words) -> Iterator[str]:
-        ordinal = f"{self.turn}.{said.ordinal}" if said.ordinal else ""
-        if not said.thinking:
-            yield from self._beside(ordinal, "yellow", prose(self.here, said.text.strip("\r\n"), self.columns))
-            return
-        lines = self._wrapped(said.text)
-        if not self.wanted.thinking and not self.wanted.full:
-            first = next((line.strip() for line in lines if line.strip()), "")
-            more = f"  ({text.counted(len(lines), 'line')})" if len(lines) > 1 else ""
-            lines = [text.cut(f"thinking: {first}", self.columns - len(more)) + more]
-        yield from self._beside(ordinal, "yellow", [self.paint("dim", line) for line in lines])
-
-    def _title(self, call: Call) -> str:
-        """The call in a line: its address, the tool, what it is about, and at the end what came of it."""
-        end = "  ".join(part for part in (outcome(call), duration(seconds_between(call.time, call.ended))) if part)
-        whole = self.columns - text.width(end) - 4
+    def _call(self, call: Call) -> Iterator[str]:
+        """Yield the address, the tool, what the call is about and its outcome on one line; the result below."""
+        end = "  ".join(filter(None, (outcome(call), duration(seconds_between(call.time, call.ended)))))
+        room = self.columns - text.width(end) - 4
         least = _ABOUT if call.about else 0
-        tool = text.cut(text.clean(call.tool.rpartition("__")[2] or call.tool, 40), max(_ABOUT, whole - least))
-        room = max(least, whole - text.width(tool))
-        about = self._about(call, room)
-        style = "dim" if call.cell.ok and not call.exit_code else "red"
-        ordinal = self.paint("yellow", f"{self.turn}.{call.ordinal}".ljust(self.margin))
-        return f"{ordinal}{self.paint('cyan', tool)}  {text.fit(about, room)}  {self.paint(style, end)}"
-
-    def _about(self, call: Call, columns: int) -> str:
-        """The telling argument; of a file its path, from its end where it is too long."""
-        said = call.about[:_LONGEST]
-        if said != call.file:
-            return text.clean(said, _LONGEST)
-        return path(self.here, self.project, said, columns)
-
-    def _result(self, call: Call) -> Iterator[str]:
+        tool = text.clean(call.tool.rpartition("__")[2] or call.tool, 40)
+        tool = text.cut(tool, max(_ABOUT, room - least))
+        about = subject(self.here, self.project, call.about, call.file, max(least, room - text.width(tool)))
+        address = self.paint("yellow", f"{self.turn}.{call.ordinal}".ljust(self.margin))
+        end = self.paint("dim" if call.cell.ok and not call.exit_code else "red", end)
+        yield text.spread(f"{address}{self.paint('cyan', tool)}  ", about, end, self.here.width)
         if call.changes and call.cell.ok:
-            lines = [line for change in call.changes for line in diff(self.paint, change)]
-            yield from self._folded(lines, _DIFF, cut=True)
-            return
-        lines = text.plain(call.output) if call.output.strip() else []
-        yield from self._folded([*lines, *images(call.images)], _OUTPUT, cut=True)
+            lines = self._folded([line for change in call.changes for line in diff(self.paint, change)], _DIFF)
+        else:
+            lines = self._folded(output(call), _OUTPUT)
+        for line in lines:
+            yield " " * self.margin + (line if self.options.full else text.cut(line, self.columns))
 
-    def _wrapped(self, said: str) -> list[str]:
-        """The lines of a text that fit; none where it is empty."""
-        return text.wrapped(said, self.columns) if said.strip() else []
+    def _wrapped(self, words: Words) -> list[str]:
+        lines = text.wrapped(words.text, self.columns) if words.text.strip() else []
+        return [*lines, *(() if words.by == "model" else _images(words.images))]
 
-    def _beside(self, mark: str, style: str, lines: Sequence[str]) -> Iterator[str]:
-        for number, line in enumerate(lines):
-            yield (" " * self.margin if number else self.paint(style, mark.ljust(self.margin))) + line
-
-    def _folded(self, lines: Sequence[str], most: int, *, cut: bool = False) -> list[str]:
-        """The first lines and how many more there are, or all; a line is cut only in what is folded."""
-        if self.wanted.full:
-            return list(lines)
-        # One line is not folded away: saying so takes a line as well.
-        shown = list(lines) if len(lines) <= most + 1 else list(lines[:most])
-        if cut:
-            shown = [self._cut(line) for line in shown]
-        rest = len(lines) - len(shown)
-        return [*shown, self.paint("dim", f"… {text.counted(rest, 'more line')}")] if rest else shown
-
-    def _cut(self, line: str) -> str:
-        style = re.match(r"\033\[[0-9;]*m", line)
-        if style is None:
-            return text.cut(line[:_LONGEST], self.columns)
-        inner = line[style.end() :].removesuffix("\033[0m")
-        return f"{style[0]}{text.cut(inner[:_LONGEST], self.columns)}\033[0m"
+    def _folded(self, lines: list[str], limit: int) -> list[str]:
+        """Return the first lines and how many more there are; a single line is not folded away."""
+        if self.options.full or len(lines) <= limit + 1:
+            return lines
+        return [*lines[:limit], self.paint("dim", f"… {text.counted(len(lines) - limit, 'more line')}")]
 
 
-def given(here: Invocation, call: Call) -> Iterator[str]:
-    """The arguments of a call: of a command the command and then the others, of any other tool JSON."""
+def call_input(here: Invocation, call: Call) -> Iterator[str]:
+    """Yield the arguments of a call: JSON, or of a command the command and then the other arguments."""
     command = call.input.get("command")
-    language = _SHELLS.get(call.tool, "")
-    if language and isinstance(command, str):
-        yield from _code(here, "\n".join(text.plain(command)), language)
-        for key, value in call.input.items():
-            if key != "command":
-                said = value if isinstance(value, str) else json.dumps(canonical.bounded(value), ensure_ascii=False)
-                yield from text.wrap(f"{' '.join(text.plain(key))}: {' '.join(text.plain(said))}", here.width)
+    if not isinstance(command, str):
+        document = json.dumps(canonical.bounded(dict(call.input)), ensure_ascii=False, indent=2)
+        yield from _code(here, document, "json")
         return
-    document = json.dumps(canonical.bounded(dict(call.input)), ensure_ascii=False, indent=2)
-    yield from _code(here, "\n".join(text.plain(document)), "json")
+    yield from _code(here, command, "bash")
+    for key, value in call.input.items():
+        if key != "command":
+            words = value if isinstance(value, str) else json.dumps(canonical.bounded(value), ensure_ascii=False)
+            yield from blocks.paragraph(here, " ".join(text.plain(f"{key}: {words}")))
 
 
 def _code(here: Invocation, source: str, language: str) -> list[str]:
-    return render.code(source, language) if here.colour else source.split("\n")
+    lines = text.plain(source)
+    return render.code("\n".join(lines), language) if here.terminal.colour else lines
+
+
+def _images(number: int) -> list[str]:
+    return [f"({text.counted(number, 'image')})"] if number else []

@@ -1,4 +1,4 @@
-"""What a check of the store found, and how much was looked at."""
+"""What `verify` prints: findings, and how much was checked."""
 
 from __future__ import annotations
 
@@ -6,52 +6,39 @@ from collections.abc import Iterator
 from typing import Any
 
 from sessgit.check.verify import Verified
-from sessgit.cli import text
+from sessgit.cli import blocks, text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import findings
-from sessgit.cli.render import Paint
-
-_INDENT = 11
 
 
-def full(here: Invocation, found: Verified, *, deep: bool) -> Iterator[str]:
-    """The findings, then what is whole."""
-    paint = Paint(here.colour)
-    yield from findings.lines(here, found.findings)
-    if found.findings:
+def full(here: Invocation, result: Verified, *, deep: bool) -> Iterator[str]:
+    """Yield the whole page."""
+    yield from findings.lines(here, result.findings)
+    if result.findings:
         yield ""
-    conversations = text.counted(found.sessions, "conversation")
-    looked = f"{conversations}, {text.counted(found.turns, 'turn')}"
-    if found.is_sound:
-        yield f"{looked}: {paint('green', 'no damage')}."
+    sessions = text.counted(result.sessions, "conversation")
+    intact = result.sessions - len(result.damaged)
+    if result.is_sound:
+        outcome = "no damage"
+    elif result.damaged:
+        outcome = f"{intact:,} of {sessions} {'is' if 1 in (intact, result.sessions) else 'are'} intact"
     else:
-        whole = found.sessions - len(found.damaged)
-        are = "is" if 1 in (whole, found.sessions) else "are"
-        said = (
-            f"{whole:,} of {conversations} {are} intact"
-            if found.damaged
-            else "they are intact, but other parts of the store are not"
-        )
-        yield from text.wrapped(f"{looked}: {said}.", here.width)
-    yield from _line(
-        here, "Checked", f"{text.counted(found.proved, 'hash', 'hashes')} of lines, taken when they were recorded"
-    )
-    yield from _line(here, "Recomputed", "cells, texts, counts and trailers, from the lines")
+        outcome = "they are intact, but other parts of the store are not"
+    style = "green" if result.is_sound else ""
+    yield from blocks.paragraph(here, f"{sessions}, {text.counted(result.turns, 'turn')}: {outcome}.", style)
+    hashes = f"{text.counted(result.proved, 'hash', 'hashes')} of lines, taken when they were recorded"
+    checks = {"Checked": hashes, "Recomputed": "cells, texts, counts and trailers, from the lines"}
     if deep:
-        yield from _line(here, "Cut", f"{text.counted(found.cut or 0, 'file')} rebuilt and cut into turns again")
-        yield from _line(here, "Hashed", "every object, by git fsck --strict")
+        checks["Cut"] = f"{text.counted(result.cut or 0, 'file')} rebuilt and cut into turns again"
+        checks["Hashed"] = "every object, by git fsck --strict"
+    for label, check in checks.items():
+        yield from blocks.field(here, label, [check], width=11)
 
 
-def as_json(found: Verified, *, address: str, deep: bool) -> dict[str, Any]:
+def as_json(result: Verified, *, address: str, deep: bool) -> dict[str, Any]:
     """Return what `verify --json` prints."""
     return {
-        "id": address or None, "deep": deep, "sound": found.is_sound, "sessions": found.sessions, "turns": found.turns,
-        "proved": found.proved, "cut": found.cut, "damaged": list(found.damaged),
-        "findings": findings.as_json(found.findings),
+        "id": address or None, "deep": deep, "sound": result.is_sound, "sessions": result.sessions,
+        "turns": result.turns, "proved": result.proved, "cut": result.cut, "damaged": list(result.damaged),
+        "findings": findings.as_json(result.findings),
     }  # fmt: skip
-
-
-def _line(here: Invocation, head: str, said: str) -> Iterator[str]:
-    first, *more = text.wrapped(said, here.width - _INDENT)
-    yield head.ljust(_INDENT) + first
-    yield from (" " * _INDENT + line for line in more)

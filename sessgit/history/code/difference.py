@@ -1,4 +1,4 @@
-"""The code between two conversations: from the commit that the project was at in one to that of the other."""
+"""Compares the code of two conversations: the project's commit in one with that in the other."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history.code import git, heads
 from sessgit.history.code.git import Env, Head
 from sessgit.store import layout, project
-from sessgit.store.index import Index
-from sessgit.store.sqlite.rows import Branch
-from sessgit.store.store import Store
+from sessgit.store.context import Context
+from sessgit.store.index import Branch
 
 MOST_COMMITS = 200
-"""So many commits of a side are read, the newest; how many there are is counted."""
+"""The newest commits of a side that are read; all are counted."""
 _SUBMODULE_MODE = "160000"
 _MODIFIED_STATUS = "M"
 _PLAIN_DIFF = ("--no-ext-diff", "--no-textconv")
-"""The project's own programs that show differences are not run."""
+"""Options that keep git from running the project's own diff programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +29,8 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A file that differs: git's letter (A, D, M, R, C, T), its lines added and removed, None where it has none to
-    count; `old` is its path before, where that was another one."""
+    """A file that differs: git's letter (A, D, M, R, C, T) and the number of lines added and removed, None for a binary
+    file; `old` is its former path if it was renamed."""
 
     path: str
     status: str
@@ -43,7 +42,7 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class CodeSide:
-    """One side: the last turn of a branch, what the project was at after it, and its commits since the merge base.
+    """One side: the last turn of a branch, the project's head after it, and its commits since the merge base.
 
     `ahead` counts them all, `commits` are the newest.
     """
@@ -58,8 +57,8 @@ class CodeSide:
 
 @dataclass(frozen=True, slots=True)
 class CodeDiff:
-    """What differs in the code. `folder` is the checkout it was read in; where nothing could be compared it is
-    empty, and `problem` says why; `base` is the merge base, or ``""`` where there is none."""
+    """The difference in the code. `folder` is the checkout in which it was read, empty if nothing could be compared,
+    and then `problem` says why; `base` is the merge base, or ``""``."""
 
     a: CodeSide
     b: CodeSide
@@ -77,12 +76,12 @@ class CodeDiff:
         return sum(file.removed or 0 for file in self.files)
 
 
-def compare_code(store: Store, index: Index, a: tuple[Branch, int], b: tuple[Branch, int], env: Env) -> CodeDiff:
-    """Compares the code of two branches, each after a turn. Never raises: what is wrong stands in `problem`."""
+def compare_code(context: Context, a: tuple[Branch, int], b: tuple[Branch, int], env: Env) -> CodeDiff:
+    """Compare the code of two branches, each after a turn. Errors are not raised but returned as the `problem`."""
     sides, why = [], list[SessgitError]()
     for branch, turn in (a, b):
         try:
-            head = heads.head_at(store, index, branch, turn)
+            head = heads.head_at(context, branch, turn)
         except NotFoundError as error:
             head, why = None, [*why, error]
         sides.append(CodeSide(branch.name, branch.state.project, turn, head))
@@ -96,7 +95,7 @@ def compare_code(store: Store, index: Index, a: tuple[Branch, int], b: tuple[Bra
 
 
 def code_patch(found: CodeDiff, env: Env) -> str:
-    """The patch from a to b as git shows it, without colours; ``""`` where nothing was compared."""
+    """Return the patch from a to b as git prints it without colours; ``""`` if nothing was compared."""
     if not found.folder or found.a.head is None or found.b.head is None:
         return ""
     settings = ("-c", "core.quotePath=false")
@@ -162,7 +161,7 @@ def _compare_sides(a: CodeSide, b: CodeSide, env: Env) -> CodeDiff:
 
 
 def _common_repository(a: CodeSide, b: CodeSide, env: Env) -> str:
-    """The checkout of either side that has both commits; raises NotFoundError with what is missing where."""
+    """Return the checkout of either side that has both commits; raises NotFoundError with what is missing."""
     assert a.head is not None
     assert b.head is not None
     tops, why = dict[str, str](), list[NotFoundError]()
@@ -191,7 +190,7 @@ def _common_repository(a: CodeSide, b: CodeSide, env: Env) -> str:
 
 
 def _new_commits(folder: str, env: Env, side: str, span: str) -> tuple[Commit, ...]:
-    """The newest commits of one side; by `rev-list`, which obeys no settings for people and runs no programs."""
+    """Return the newest commits of one side, by `rev-list`, which ignores the user's settings for `log`."""
     out = git.read_output(
         folder, env, "rev-list", f"--max-count={MOST_COMMITS}", side, "--encoding=UTF-8", "--format=%H %s", span, "--"
     )  # fmt: skip
@@ -200,7 +199,7 @@ def _new_commits(folder: str, env: Env, side: str, span: str) -> tuple[Commit, .
 
 
 def _changed_files(folder: str, env: Env, old: str, new: str) -> tuple[ChangedFile, ...]:
-    """The files between two commits: of each its modes and status, and further on in the same order its lines."""
+    """Return the files that differ; git prints the modes and status of all, and then the numbers of lines."""
     out = git.read_output(
         folder, env, "diff-tree", "-r", "-M", "-z", "--raw", "--numstat", *_PLAIN_DIFF, old, new, "--"
     )
@@ -222,7 +221,7 @@ def _changed_files(folder: str, env: Env, old: str, new: str) -> tuple[ChangedFi
 
 
 def _parse_count(shown: str) -> int | None:
-    """The number of lines; None for `-`, which git shows for a binary file."""
+    """Return the number of lines; None for `-`, which git prints for a binary file."""
     return int(shown) if shown.isdecimal() else None
 
 
@@ -231,7 +230,7 @@ def _head_json(side: CodeSide) -> dict[str, object] | None:
 
 
 def _error_text(*errors: SessgitError) -> str:
-    """What the errors say, and then what is to be done."""
+    """Return the messages of the errors, and then their hints."""
     said = "; ".join(str(error) for error in errors)
     hints = dict.fromkeys(error.hint for error in errors if error.hint)
     return " ".join((f"{said}." if hints else said, *hints))

@@ -1,7 +1,7 @@
-"""git, run in the user's project: nothing else of sessgit does that.
+"""Runs git in the user's project.
 
-What only reads takes no lock of the repository and starts nothing that the project's configuration names: no hooks, no
-file watcher, no programs that show differences. What git says on its errors is told in its own words.
+Commands that read take no lock of the repository and start nothing that the project's configuration names: no hooks, no
+file watcher, no diff programs. git's own error messages are passed on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sessgit.history import client_files
 from sessgit.store import project
 
 Env = Mapping[str, str]
-"""The environment of the caller; its `GIT_*` could lead git to another repository, and is left out."""
+"""The caller's environment; git does not get its `GIT_*`, which could name another repository."""
 
 _NO_HOOKS = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
 _READ_COMMAND = ("git", "--no-optional-locks", *_NO_HOOKS)
@@ -32,8 +32,8 @@ _MOVED_HINT = "If it moved: `sessgit restore ID --project DIR`."
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a project was at: a commit, the branch or ``""`` where HEAD was detached, and whether tracked files
-    differed from the commit."""
+    """The head of a project: a commit, the branch or ``""`` if HEAD was detached, and whether tracked files differed
+    from the commit."""
 
     commit: str
     branch: str
@@ -45,22 +45,22 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """The top folder of a worktree, and where in it a folder lies: ``""`` or `sub/folder`."""
+    """The top folder of a worktree, and the path of a folder in it, ``""`` or `sub/folder`."""
 
     top: str
     inner: str
 
 
-def parse_head(noted: str) -> Head | None:
-    """The head that a `Project-Head` trailer notes, or None for a text that is none."""
-    match = _HEAD_TRAILER.fullmatch(noted)
+def parse_head(trailer: str) -> Head | None:
+    """Return the head in a `Project-Head` trailer, or None if it has none."""
+    match = _HEAD_TRAILER.fullmatch(trailer)
     if match is None:
         return None
     return Head(match[1], "" if match[2] == _DETACHED else match[2], bool(match[3]))
 
 
 def project_head(folder: str, env: Env) -> str:
-    """`commit (branch)` or `commit (branch, dirty)` of the project at a folder, or ``""`` where there is none.
+    """Return `commit (branch)` or `commit (branch, dirty)` of the project at a folder, or ``""`` if there is none.
 
     Waits two seconds at most.
     """
@@ -70,7 +70,7 @@ def project_head(folder: str, env: Env) -> str:
 
 @contextmanager
 def project_head_in_background(folder: str, env: Env) -> Iterator[Callable[[], str]]:
-    """Lets git look for `project_head` beside whatever else is done; yields the function that waits for the answer."""
+    """Start git for `project_head`; yields the function that waits for the answer."""
     if not project.is_repository(folder):  # known in a hundredth of the time
         yield lambda: ""
         return
@@ -114,7 +114,7 @@ def _read_head(process: subprocess.Popen[bytes]) -> str:
 
 
 def find_checkout(folder: str, env: Env) -> Checkout:
-    """The worktree that a folder lies in; raises NotFoundError where the folder is gone or in no repository."""
+    """Return the worktree of a folder; raises NotFoundError if the folder is gone or in no repository."""
     if not os.path.isabs(folder):  # noqa: PTH117 - it may be no path at all
         raise NotFoundError("the conversation's folder is unknown", _MOVED_HINT)
     if client_files.is_folder_gone(folder):
@@ -127,22 +127,22 @@ def find_checkout(folder: str, env: Env) -> Checkout:
 
 
 def has_object(folder: str, env: Env, name: str) -> bool:
-    """Whether the repository at a folder has an object; nothing is fetched for that."""
+    """Return whether the repository at a folder has an object, without fetching it."""
     command = [*_READ_COMMAND, "cat-file", "-e", name]
     return _run_git(command, folder, {**_env_without_git(env), "GIT_NO_LAZY_FETCH": "1"}).returncode == 0
 
 
 def read_output(folder: str, env: Env, *arguments: str, ok: Collection[int] = (0,)) -> bytes:
-    """What git prints in a folder; raises SessgitError with git's words where it leaves with another code."""
+    """Return what git prints in a folder; raises SessgitError with git's message if it exits with another code."""
     done = _run_git([*_READ_COMMAND, *arguments], folder, _env_without_git(env))
     _check_exit(done.returncode, done.stderr, ok)
     return done.stdout
 
 
 def run_change(folder: str, env: Env, *arguments: str) -> None:
-    """Lets git change the repository at a folder; no hook is run. Raises SessgitError with git's words.
+    """Run a git command that changes the repository at a folder, without hooks. Raises SessgitError with git's message.
 
-    An interruption waits for git, which gets it as well and takes away what it began.
+    After an interruption it waits for git, which is interrupted as well and cleans up.
     """
     given = _env_without_git(env)
     with _start_errors(folder, given):
@@ -159,7 +159,7 @@ def run_change(folder: str, env: Env, *arguments: str) -> None:
 
 
 def decode_name(data: bytes) -> str:
-    """Names and paths as git prints them; bytes that are no UTF-8 become lone surrogates."""
+    """Return a name or path as git prints it; bytes that are not UTF-8 become lone surrogates."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -170,7 +170,7 @@ def _run_git(command: list[str], folder: str, env: dict[str, str]) -> subprocess
 
 @contextmanager
 def _start_errors(folder: str, env: Env) -> Iterator[None]:
-    """Says in words of ours why git could not be started."""
+    """Turn the error that git could not be started into one that says why."""
     try:
         yield
     except OSError as error:
@@ -178,7 +178,7 @@ def _start_errors(folder: str, env: Env) -> Iterator[None]:
             from sessgit.store import git
 
             git.find_git(env.get("PATH", os.defpath))
-            raise git.git_start_error(error) from error
+            raise git.start_error(error) from error
         raise NotFoundError(f"cannot enter the project's folder {folder}: {error.strerror}") from error
     except ValueError as error:
         raise NotFoundError(f"there is no folder {folder!r}") from error

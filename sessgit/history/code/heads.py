@@ -1,4 +1,4 @@
-"""What the project was at, turn by turn, as a live recorder noted it."""
+"""The head of the project at each turn, as it was recorded while the conversation was held."""
 
 from __future__ import annotations
 
@@ -6,42 +6,42 @@ from sessgit.errors import NotFoundError
 from sessgit.history.code import git
 from sessgit.history.code.git import Head
 from sessgit.store import layout
-from sessgit.store.index import Index
-from sessgit.store.sqlite.rows import Branch, Row
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
 
 
 def head_after_turn(store: Store, row: Row) -> Head | None:
-    """What the project was at when the turn ended: the last that was noted with it, or None.
+    """Return the project's head at the end of a turn, as the last commit of the turn that has one recorded it, or None.
 
-    A later commit of the same turn may note nothing, since nobody was at work any more when it was made.
+    A commit that was made after the client had ended has none.
     """
-    known = git.parse_head(row.message.get("Project-Head"))
+    known = git.parse_head(row.trailer("Project-Head"))
     earlier = (git.parse_head(store.message(commit).get("Project-Head")) for commit in reversed(row.commits[:-1]))
     return known or next((found for found in earlier if found), None)
 
 
-def head_at(store: Store, index: Index, branch: Branch, turn: int, cell: str = "") -> Head:
-    """What the project was at after a turn, or after a cell of it; raises NotFoundError where nothing is noted.
+def head_at(context: Context, branch: Branch, turn: int, cell: str = "") -> Head:
+    """Return the project's head after a turn, or after a cell of it; raises NotFoundError if none is recorded.
 
-    After a cell it is what was noted last before that point: with the turn's own cells, where cells are recorded, else
-    with the turn before. What the turn did later is not in it.
+    After a cell it is the last one recorded before that point: with the turn's own cells if cells were recorded, else
+    with the turn before.
     """
-    row = index.turn(branch.name, turn)
+    row = context.index.turn(branch.name, turn)
     if cell and row is not None:
-        found = _head_of_cells(store, row, cell)
+        found = _head_of_cells(context.store, row, cell)
         if found is not None:
             return found
-        turn, row = turn - 1, index.turn(branch.name, turn - 1)
-    found = head_after_turn(store, row) if row is not None else None
+        turn, row = turn - 1, context.index.turn(branch.name, turn - 1)
+    found = head_after_turn(context.store, row) if row is not None else None
     if found is None:
-        raise no_head_error(store, index, branch, turn)
+        raise no_head_error(context, branch, turn)
     return found
 
 
-def no_head_error(store: Store, index: Index, branch: Branch, turn: int) -> NotFoundError:
-    """The error that no commit is noted with a turn; it names the nearest one that has one."""
-    known = [row.turn for row in index.turns(branch.name) if head_after_turn(store, row)]
+def no_head_error(context: Context, branch: Branch, turn: int) -> NotFoundError:
+    """Return the error that no commit is recorded for a turn; it names the nearest turn with one."""
+    known = [row.turn for row in context.index.turns(branch.name) if head_after_turn(context.store, row)]
     short = layout.short_name(branch.name)
     what = f"no commit was recorded for turn {turn} of {short}" if turn else "nothing is recorded before turn 1"
     if not known:
@@ -53,7 +53,7 @@ def no_head_error(store: Store, index: Index, branch: Branch, turn: int) -> NotF
 
 
 def _head_of_cells(store: Store, row: Row, cell: str) -> Head | None:
-    """What was noted last with the turn's cells up to this one, which is an ordinal or an id."""
+    """Return the last head recorded with the turn's cells up to this one, an ordinal or an id."""
     if len(row.commits) == 1:
         return None
     ids = [one.id for one in store.cells(row.commit, row.turn)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from sessgit.model.conversation.turn import Cell
-from sessgit.model.program_input import Outcome, Task
+if TYPE_CHECKING:
+    from sessgit.model.conversation.turn import Cell
+    from sessgit.model.program_input import Outcome, Task
 
 Speaker = Literal["person", "model", "client"]
 
@@ -44,7 +45,7 @@ class Call:
     """A tool call with what came of it.
 
     `ordinal` is that of the cell in the turn, from 1. `output` is what the tool said to the model, `result` what the
-    client noted beside it (an object, a text, or None); `exit_code` is that of a command where it is known. `time` and
+    client noted with it (an object, a text, or None); `exit_code` is that of a command where it is known. `time` and
     `ended` are those of the call and of its result, RFC 3339 or empty. `line` is the line of the call in the turn's
     body, from 1, `result_line` that of its result or 0. `task` and `outcome` are what a program says of a cell of its
     own; both are None for a call of the agent's.
@@ -72,7 +73,7 @@ class Call:
 
     @property
     def tool(self) -> str:
-        """The tool's name."""
+        """Return the tool's name."""
         return self.cell.operation
 
 

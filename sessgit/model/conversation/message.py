@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 from sessgit.model import canonical
+from sessgit.model.stored_fields import Count
 
 EVENTS = (
     "turn", "cell", "start", "fork", "compact", "graft", "merge", "end", "edit", "repair",
@@ -17,17 +20,16 @@ FILE_HASH = "File-Hash"
 _TRAILER_LINE = re.compile(r"^([A-Z][A-Za-z0-9-]*): (.*)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """Where so many whole lines stood in the agent's file: `offset+length/lines`, in bytes."""
+class Extent(NamedTuple):
+    """Where so many whole lines were in the agent's file: `offset+length/lines`, in bytes."""
 
-    offset: int
-    length: int
-    lines: int = 1
+    offset: Count
+    length: Count
+    lines: Count = 1
 
     @property
     def end(self) -> int:
-        """The offset of the first byte behind it."""
+        """Return the offset of the first byte behind it."""
         return self.offset + self.length
 
     def __str__(self) -> str:
@@ -35,7 +37,7 @@ class Extent:
 
     @classmethod
     def parse(cls, text: str) -> Extent | None:
-        """The extent that a trailer's value says, or None where it is none."""
+        """Return the extent that a trailer's value says, or None where it is none."""
         match = re.fullmatch(r"(\d{1,15})\+(\d{1,15})/(\d{1,9})", text)
         return cls(int(match[1]), int(match[2]), int(match[3])) if match else None
 
@@ -55,37 +57,38 @@ def join_extents(extents: Iterable[Extent], *, unended: bool = False) -> list[Ex
     return out
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Message:
-    """A subject and trailers in their order; a key may stand several times."""
+    """A subject and trailers in their order; a key may occur several times."""
 
     subject: str
     trailers: tuple[tuple[str, str], ...] = ()
 
     def get(self, key: str) -> str:
-        """The value of the last trailer of that key, or ``""``."""
-        for name, value in reversed(self.trailers):
-            if name == key:
-                return value
-        return ""
+        """Return the value of the last trailer of that key, or ""."""
+        return self._values.get(key, "")
+
+    @cached_property
+    def _values(self) -> dict[str, str]:
+        return dict(self.trailers)
 
     def all(self, key: str) -> list[str]:
-        """The values of all trailers of that key, in their order."""
+        """Return the values of all trailers of that key, in their order."""
         return [v for k, v in self.trailers if k == key]
 
     def number(self, key: str) -> int | None:
-        """The value as a count, or None where there is none."""
+        """Return the value as a count, or None if there is none."""
         value = self.get(key)
         return int(value) if value.isascii() and value.isdigit() and len(value) < 16 else None
 
     @property
     def extents(self) -> list[Extent]:
-        """The extents of the commit's lines; what cannot be read as one is left out."""
+        """Return the extents of the commit's lines; what cannot be read as one is left out."""
         return [e for e in map(Extent.parse, self.all("Extent")) if e is not None]
 
     @property
     def is_unended(self) -> bool:
-        """Whether the last of the commit's lines had no newline in the agent's file."""
+        """Return whether the last of the commit's lines had no newline in the agent's file."""
         return self.get("Final-Newline") == "no"
 
     @property
@@ -93,19 +96,9 @@ class Message:
         """In which of the session's files, counted from 1, the extents are places."""
         return self.number("File") or 1
 
-    @property
-    def tools(self) -> dict[str, int]:
-        """Tool calls by name."""
-        out: dict[str, int] = {}
-        for part in self.get("Tools").split(", "):
-            name, _, number = part.rpartition(" ")
-            if name and number.isdigit():
-                out[name] = int(number)
-        return out
-
 
 def format_message(message: Message) -> str:
-    """The whole message: subject, blank line, trailers. No value can break out of its line."""
+    """Return the whole message: subject, blank line, trailers. No value can break out of its line."""
     subject = canonical.one_line(message.subject, SUBJECT_WIDTH) or "(empty)"
     shown = ((key, canonical.one_line(value, 500)) for key, value in message.trailers)
     lines = [f"{key}: {value}" for key, value in shown if value]
@@ -113,12 +106,29 @@ def format_message(message: Message) -> str:
 
 
 def parse_message(text: str) -> Message:
-    """The subject and trailers of a message; lines that are no trailers are passed over."""
+    """Return the subject and trailers of a message; lines that are no trailers are passed over."""
     subject, _, rest = text.partition("\n")
     return Message(subject, tuple(_TRAILER_LINE.findall(rest)))
+
+
+def trailer(text: str, key: str) -> str:
+    """Return the value of the last trailer of that key in a whole message, or ""; of many messages it takes a twentieth
+    of the time to parse them."""
+    _, found, rest = text.rpartition(f"\n{key}: ")
+    return rest.partition("\n")[0] if found else ""
 
 
 def tools_value(tools: dict[str, int]) -> str:
     """`Edit 2, Bash 1`: most used first, at most twelve."""
     ranked = sorted(tools.items(), key=lambda item: (-item[1], item[0]))[:12]
     return ", ".join(f"{canonical.one_line(name, 60).replace(',', ' ')} {number}" for name, number in ranked)
+
+
+def parse_tools(value: str) -> dict[str, int]:
+    """Return the calls by tool of such a value."""
+    calls: dict[str, int] = {}
+    for part in value.split(", "):
+        name, _, number = part.rpartition(" ")
+        if name and number.isdigit():
+            calls[name] = int(number)
+    return calls

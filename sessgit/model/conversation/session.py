@@ -3,84 +3,105 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any
 
-from sessgit.model import canonical, unified_state
+from sessgit.model import canonical, stored_fields, unified_state
 from sessgit.model.conversation.turn import Tokens, Turn, add_by_model, plausible_count
+from sessgit.model.stored_fields import MAX_COUNT, Count, Labels, Rate, Rule, State, TimeOrNull
 from sessgit.model.unified_state import Unified
 
-STATES = ("active", "ended", "interrupted", "archived")
-_MAX_COUNT = 1 << 53
-"""No count that is read is as much."""
 STAGES = ("gathering", "shaping", "critiquing", "synthesized")
+Stage = Annotated[str, Rule({"enum": ["", *STAGES]})]
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a session left another: `commit` is the fork point, which never moves.
-
-    The agent's file took over the turns up to `turn`. Their folders hold the bytes of the file itself but for two
-    cases: `replaced` are the agent's ids that stand in shared folders where the file has this session's, and
-    `prefix` is the length of a beginning that this program wrote and can write again; `prefix_sha256` is its hash
-    as it is stored.
-    """
+    """The session that this one was forked from, and where. The agent's file took over the turns up to `turn`."""
 
     session: str
-    turn: int
+    """The branch that it was forked from."""
+    turn: Count
+    """The number of shared turns."""
     commit: str
+    """The fork point: a commit of that branch."""
     replaced: tuple[str, ...] = ()
-    prefix: int = 0
+    """The agent's ids in shared turns that stand for this session's id in its own transcript."""
+    prefix: Count = 0
+    """The number of bytes at the start of the transcript that sessgit wrote when it made the fork, else 0."""
     prefix_sha256: str = ""
+    """SHA-256 of these bytes, written from the lines as they are stored, in hex; else empty."""
     cell: str = ""
-    """Where the fork was made inside of the turn after `turn`, as `7.3`; empty for a fork at a whole turn."""
+    """The cell at which the next turn was cut, for example 7.3, else empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One conversation's state: derived from its turns, but for the authored fields at the end."""
+    """The state of a session: session.json in the tree of each commit."""
 
     id: str
+    """The session's id, which its refs have."""
     agent_id: str
+    """The agent's own id for the session."""
     agent: str = "claude"
+    """The agent: claude."""
     agent_version: str = ""
+    """The last version of the agent that a line names."""
     title: str = ""
+    """The last title of the highest rank: the user's, the agent's, a summary; a former name of it ranks last."""
     project: str = ""
+    """The project: the first folder that a line names, or the folder that an edit set."""
     transcript: str = ""
+    """The transcript's path in the agent's folders when it was recorded; empty if it never was there."""
     git_branch: str = ""
+    """The last git branch that a line names."""
     first_prompt: str = ""
-    created: str = ""
-    updated: str = ""
-    ended: str = ""
+    """The first line of the first prompt that has text."""
+    created: TimeOrNull = ""
+    """The first time in the transcript; in a fork that sessgit made, the time of the fork."""
+    updated: TimeOrNull = ""
+    """The latest time in a body on this branch; the time of the fork or what another system says, if that is later."""
+    ended: TimeOrNull = ""
+    """The latest of updated_at and the times in tail.jsonl; null while the session is active."""
     headless: bool = False
-    state: str = "active"
+    """True if every line that names an entry point names the agent's SDK, and at least one line does."""
+    state: State = "active"
+    """Interrupted: it ended in the middle of a turn. Archived is reserved, since the ref tells it."""
     origin: Origin | None = None
-    turns: int = 0
-    messages: int = 0
-    cells: int = 0
-    redacted: int = 0
+    turns: Count = 0
+    """The number of turns."""
+    messages: Count = 0
+    """The number of user lines and of messages of the model, without sidechains."""
+    cells: Count = 0
+    """The number of cells along the branch, shared turns included."""
+    redacted: Count = 0
     tokens: Mapping[str, Tokens] = field(default_factory=dict)
     calls: Mapping[str, int] = field(default_factory=dict)
     rules: Mapping[str, int] = field(default_factory=dict)
     name: str = ""
+    """The name, or empty: unique in its project, 1 to 100 characters on one line, no @ and /, no - in front."""
     description: str = ""
-    labels: tuple[str, ...] = ()
-    stage: str = ""
-    confidence: float | None = None
+    """Free text of at most 2,000 characters."""
+    labels: Labels = ()
+    """At most 50 labels in sorted order: each 1 to 50 characters on one line, no comma, no + or - in front."""
+    stage: Stage = ""
+    """The stage of the work, or empty."""
+    confidence: Rate | None = None
+    """The confidence in the result, or null."""
     unified: Unified = unified_state.NO_STATE
-    """What programs set; nothing of it stands in a state that no program touched."""
+    """What programs set; nothing of it is in a state that no program touched."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """What a later version wrote and this one does not know: written back as it was."""
 
     @property
     def is_headless(self) -> bool:
-        """Whether a program alone had it: `headless` is what its lines say, and a session that a user forked (only
-        these forks have a `prefix`) or named is that user's."""
+        """Return whether a program alone had it: `headless` is what its lines say, and a session that a user forked
+        (only these forks have a `prefix`) or named is that user's."""
         return self.headless and not self.name and not (self.origin and self.origin.prefix)
 
 
 def carry_over(head: Session, state: Session) -> Session:
-    """The state with what belongs to the session rather than to its turns, as the session's head has it."""
+    """Return the state with what belongs to the session rather than to its turns, as the session's head has it."""
     return replace(
         state,
         created=head.created or state.created,
@@ -97,7 +118,8 @@ def carry_over(head: Session, state: Session) -> Session:
 
 
 def after_turn(before: Session, turn: Turn, number: int, secrets: int = 0) -> Session:
-    """The state after a turn, in whose lines so many secrets were, from the state after the turn in front of it."""
+    """Return the state after a turn, in whose lines so many secrets were, from the state after the turn in front of
+    it."""
     calls = {model: before.calls.get(model, 0) + turn.calls.get(model, 0) for model in {**before.calls, **turn.calls}}
     return replace(
         before,
@@ -116,99 +138,58 @@ def after_turn(before: Session, turn: Turn, number: int, secrets: int = 0) -> Se
 
 
 def dumps(session: Session) -> bytes:
-    """The canonical `session.json`."""
+    """Return the canonical `session.json`."""
     return canonical.dumps(_merge_documents(session.extra, _state_document(session)))
 
 
 def _state_document(session: Session) -> dict[str, Any]:
-    models = sorted({*session.tokens, *session.calls})
     document: dict[str, Any] = {
-        "metadata": {
-            "session_id": session.id,
-            "agent": session.agent,
-            "agent_id": session.agent_id,
-            "agent_version": session.agent_version,
-            "title": session.title,
-            "cwd": session.project,
-            "transcript_path": session.transcript,
-            "git_branch": session.git_branch,
-            "first_prompt": session.first_prompt,
-            "created_at": session.created or None,
-            "updated_at": session.updated or None,
-            "ended_at": session.ended or None,
-            "headless": session.headless,
-            "state": session.state,
-        },
-        "origin": None if session.origin is None else _origin_json(session.origin),
-        "budget": {
-            "total_tokens_used": sum(t.total for t in session.tokens.values()),
-            "by_model": {
-                model: {"calls": session.calls.get(model, 0), **session.tokens.get(model, Tokens()).as_json()}
-                for model in models
-            },
-        },
-        "cells": {"count": session.cells},
-        "trajectory": {"turns": session.turns, "messages": session.messages},
-        "rules": {**session.rules, "redacted": session.redacted},
-        "authored": {
-            "name": session.name,
-            "description": session.description,
-            "labels": sorted(session.labels),
-            "stage": session.stage,
-            "confidence": session.confidence,
+        section: {key: _stored_value(name, getattr(session, name)) for key, name in keys.items()}
+        for section, keys in PLACES.items()
+    }
+    document["origin"] = asdict(session.origin) if session.origin else None
+    document["budget"] = {
+        "total_tokens_used": sum(tokens.total for tokens in session.tokens.values()),
+        "by_model": {
+            model: {"calls": session.calls.get(model, 0), **session.tokens.get(model, Tokens()).as_json()}
+            for model in {*session.tokens, *session.calls}
         },
     }
-    for key, part in unified_state.state_document(session.unified).items():
-        document[key] = {**document.get(key, {}), **part}
+    document["rules"].update(session.rules)
+    for section, part in unified_state.state_document(session.unified).items():
+        document[section] = {**document.get(section, {}), **part}
     return document
 
 
+def _stored_value(name: str, value: Any) -> Any:
+    if name in ("created", "updated", "ended"):
+        return value or None
+    return sorted(value) if name == "labels" else value
+
+
 def survives_round_trip(session: Session) -> bool:
-    """Whether `loads` of what `dumps` makes of it is sure to be the same: then nobody needs to read it again."""
+    """Return whether `loads` of what `dumps` makes of it is sure to be the same: then it need not be read again."""
     counts = (session.turns, session.messages, session.cells, session.redacted, *session.calls.values())
     used = (t.total for t in session.tokens.values())
-    return not session.extra and session.unified is unified_state.NO_STATE and max(*counts, *used) < _MAX_COUNT
+    return not session.extra and session.unified is unified_state.NO_STATE and max(*counts, *used) < MAX_COUNT
 
 
 def loads(document: object) -> Session:
-    """The state that a `session.json` holds; a field of the wrong kind counts as missing."""
+    """Return the state that a `session.json` holds; a field of the wrong kind counts as missing."""
     top = _dict_or_empty(document)
-    meta, budget, authored = (
-        _dict_or_empty(top.get("metadata")),
-        _dict_or_empty(top.get("budget")),
-        _dict_or_empty(top.get("authored")),
-    )
-    trajectory, rules = _dict_or_empty(top.get("trajectory")), _dict_or_empty(top.get("rules"))
-    by_model = {str(k): _dict_or_empty(v) for k, v in _dict_or_empty(budget.get("by_model")).items()}
-    state = _str_or_empty(meta.get("state"))
+    values = dict[str, Any]()
+    for section, keys in PLACES.items():
+        part = _dict_or_empty(top.get(section))
+        values |= {name: stored_fields.read_field(Session, name, part.get(key)) for key, name in keys.items()}
+    models = _dict_or_empty(_dict_or_empty(top.get("budget")).get("by_model"))
+    by_model = {str(model): _dict_or_empty(used) for model, used in models.items()}
+    rules, origin = _dict_or_empty(top.get("rules")), _dict_or_empty(top.get("origin"))
     session = Session(
-        id=_str_or_empty(meta.get("session_id")),
-        agent_id=_str_or_empty(meta.get("agent_id")),
-        agent=_str_or_empty(meta.get("agent")),
-        agent_version=_str_or_empty(meta.get("agent_version")),
-        title=_str_or_empty(meta.get("title")),
-        project=_str_or_empty(meta.get("cwd")),
-        transcript=_str_or_empty(meta.get("transcript_path")),
-        git_branch=_str_or_empty(meta.get("git_branch")),
-        first_prompt=_str_or_empty(meta.get("first_prompt")),
-        created=_str_or_empty(meta.get("created_at")),
-        updated=_str_or_empty(meta.get("updated_at")),
-        ended=_str_or_empty(meta.get("ended_at")),
-        headless=meta.get("headless") is True,
-        state=state if state in STATES else "active",
-        origin=_parse_origin(top.get("origin")),
-        turns=plausible_count(trajectory.get("turns")),
-        messages=plausible_count(trajectory.get("messages")),
-        cells=plausible_count(_dict_or_empty(top.get("cells")).get("count")),
-        redacted=plausible_count(rules.get("redacted")),
-        tokens={model: Tokens.from_json(v) for model, v in by_model.items()},
-        calls={model: plausible_count(v.get("calls")) for model, v in by_model.items()},
-        rules={str(k): plausible_count(v) for k, v in rules.items() if k != "redacted"},
-        name=_str_or_empty(authored.get("name")),
-        description=_str_or_empty(authored.get("description")),
-        labels=tuple(_str_or_empty(label) for label in _list_or_empty(authored.get("labels"))),
-        stage=_str_or_empty(authored.get("stage")),
-        confidence=_parse_confidence(authored.get("confidence")),
+        **values,
+        origin=stored_fields.read(Origin, origin) if origin else None,
+        tokens={model: Tokens.from_json(used) for model, used in by_model.items()},
+        calls={model: plausible_count(used.get("calls")) for model, used in by_model.items()},
+        rules={str(name): plausible_count(number) for name, number in rules.items() if name != "redacted"},
         unified=unified_state.parse_state(top),
     )
     unknown = _unknown_members(top, _state_document(session))
@@ -216,7 +197,7 @@ def loads(document: object) -> Session:
 
 
 def _unknown_members(document: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of a document, at any depth of objects, that the known one lacks."""
+    """Return the members of a document, at any depth of objects, that the known one lacks."""
     out: dict[str, Any] = {}
     for key, value in document.items():
         if key not in known:
@@ -236,44 +217,22 @@ def _merge_documents(extra: Mapping[str, Any], document: Mapping[str, Any]) -> d
     return out
 
 
-def _origin_json(origin: Origin) -> dict[str, Any]:
-    return {
-        "session": origin.session,
-        "turn": origin.turn,
-        "commit": origin.commit,
-        "replaced": list(origin.replaced),
-        "prefix": origin.prefix,
-        "prefix_sha256": origin.prefix_sha256,
-        "cell": origin.cell,
-    }
-
-
-def _parse_origin(value: object) -> Origin | None:
-    v = _dict_or_empty(value)
-    if not v:
-        return None
-    return Origin(
-        _str_or_empty(v.get("session")),
-        plausible_count(v.get("turn")),
-        _str_or_empty(v.get("commit")),
-        tuple(_str_or_empty(i) for i in _list_or_empty(v.get("replaced"))),
-        plausible_count(v.get("prefix")),
-        _str_or_empty(v.get("prefix_sha256")),
-        _str_or_empty(v.get("cell")),
-    )
-
-
 def _dict_or_empty(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _list_or_empty(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _parse_confidence(value: object) -> float | None:
-    return float(value) if type(value) in (int, float) and 0 <= value <= 1 else None  # type: ignore[operator, arg-type]
-
-
-def _str_or_empty(value: object) -> str:
-    return value if isinstance(value, str) else ""
+PLACES: Mapping[str, Mapping[str, str]] = {
+    "metadata": {
+        "session_id": "id", "agent": "agent", "agent_id": "agent_id", "agent_version": "agent_version",
+        "title": "title", "cwd": "project", "transcript_path": "transcript", "git_branch": "git_branch",
+        "first_prompt": "first_prompt", "created_at": "created", "updated_at": "updated", "ended_at": "ended",
+        "headless": "headless", "state": "state",
+    },
+    "cells": {"count": "cells"},
+    "trajectory": {"turns": "turns", "messages": "messages"},
+    "rules": {"redacted": "redacted"},
+    "authored": {
+        "name": "name", "description": "description", "labels": "labels", "stage": "stage", "confidence": "confidence",
+    },
+}  # fmt: skip
+"""By the sections of `session.json`, and their keys, the attribute of a session that a value is."""

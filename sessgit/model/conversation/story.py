@@ -1,6 +1,6 @@
-"""A story: a session as it is told from beginning to end, to be read and to be shared. What all exports are made of.
+"""A story: a session from beginning to end, to be read and shared. All exports are made of it.
 
-The story itself is bounded by a few words a turn. The turns in full are given beside it, one after another, so that
+The story itself is bounded by a few words a turn. The turns in full are given separately, one after another, so that
 a long conversation need not be held as a whole.
 """
 
@@ -40,13 +40,13 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What is told of a session as a whole.
+    """What an export says of a session as a whole.
 
-    `state` is that of the session's tip, `contents` are the turns that are told, in order, with `tokens` by model,
-    `cost` in US dollars or None, and `redacted`, the secrets that stand replaced in them. `family` has parents before
+    `state` is that of the session's tip, `contents` are the exported turns, in order, with `tokens` by model,
+    `cost` in US dollars or None, and `redacted`, the secrets that were replaced in them. `family` has parents before
     their forks, each fork behind its parent; `rewound` counts the turns that rewinds left behind, `elsewhere` those
-    that other machines added, without what was brought back since. `tools` says whether more than what person and
-    model said is told, `commit` is the branch's tip.
+    that other machines added, without what a merge added since. `tools` says whether more than what person and
+    model said is exported, `commit` is the branch's tip.
     """
 
     branch: str
@@ -66,7 +66,7 @@ class Story:
 
     @property
     def whole(self) -> bool:
-        """Whether every turn of the branch is told."""
+        """Return whether every turn of the branch is exported."""
         return len(self.contents) == self.state.turns
 
     @property
@@ -81,7 +81,7 @@ class StoryTurn:
     `about` has for each call, by its ordinal, the argument that tells best what it is about, on one line. `compacted`
     says that the conversation so far was made a summary before this turn's prompt, `summary` is that one. `forks` are
     the sessions that left after this turn, `left` so many turns after it that rewinds left behind, by branch, and
-    `elsewhere` those that other machines added, both without what was brought back.
+    `elsewhere` those that other machines added, both without what a merge added.
     """
 
     number: int

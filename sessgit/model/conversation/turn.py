@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, NamedTuple, get_args
+
+from sessgit.model.stored_fields import OPTIONAL, CellId, CellType, Rule
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(NamedTuple):
     """Token counts by kind, as the model's service bills them."""
 
     input: int = 0
@@ -16,95 +18,59 @@ class Tokens:
     cache_read: int = 0
     cache_write: int = 0
 
-    def __add__(self, other: Tokens) -> Tokens:
-        return Tokens(
-            self.input + other.input,
-            self.output + other.output,
-            self.cache_read + other.cache_read,
-            self.cache_write + other.cache_write,
-        )
+    def __add__(self, other: tuple[Any, ...]) -> Tokens:
+        return Tokens(*map(operator.add, self, other))
 
     @property
     def total(self) -> int:
         """Tokens of all kinds together."""
-        return self.input + self.output + self.cache_read + self.cache_write
+        return sum(self)
 
     def as_json(self) -> dict[str, int]:
-        return {
-            "input": self.input,
-            "output": self.output,
-            "cache_read": self.cache_read,
-            "cache_write": self.cache_write,
-        }
+        return self._asdict()
 
     @classmethod
     def from_json(cls, value: object) -> Tokens:
-        """The counts of a JSON object; what is missing or no count is 0."""
-        if not isinstance(value, dict):
-            return cls()
-        get = value.get
-        return cls(
-            plausible_count(get("input")),
-            plausible_count(get("output")),
-            plausible_count(get("cache_read")),
-            plausible_count(get("cache_write")),
-        )
+        """Return the counts of a JSON object; what is missing or no count is 0."""
+        counts = value if isinstance(value, dict) else {}
+        return cls(*[plausible_count(counts.get(kind)) for kind in cls._fields])
 
 
 NO_TOKENS = Tokens()
 
 
 def plausible_count(value: object) -> int:
-    """The value where it is a plausible count, else 0."""
+    """Return the value where it is a plausible count, else 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else 0
 
 
 def add_by_model(a: dict[str, Tokens], b: dict[str, Tokens]) -> dict[str, Tokens]:
-    """Both counts added, model by model."""
+    """Return both counts added, model by model."""
     return {model: a.get(model, NO_TOKENS) + b.get(model, NO_TOKENS) for model in {**a, **b}}
+
+
+LineNumber = Annotated[int, Rule({"minimum": 1})]
+"""No reader refuses a cell for another number: it is one of a line that the turn lacks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One replayable unit of a turn.
+    """A line of a turn's cells.jsonl: a message of the model, a tool call, or a step of a program."""
 
-    `lines` are its line numbers in the turn's `transcript.jsonl`, from 1; `depends` are ids of cells that
-    had to come first, of the same turn or, as programs say, of earlier ones; `ok` is None while there is no result.
-    `program` says that a program made it and said what it depends on: then it depends on nothing else.
-    """
-
-    id: str
-    type: str
+    id: CellId
+    """The id of the cell."""
+    type: Annotated[str, Rule({"enum": list(get_args(CellType))})]
+    """The type of the cell; repl, map_reduce and verification are set by programs only."""
     operation: str
-    lines: tuple[int, ...]
-    depends: tuple[str, ...] = ()
+    """The model (message, if the line names none), the tool (tool, if it has no name), or a program's own word."""
+    lines: tuple[LineNumber, ...]
+    """The numbers of its lines in the turn's transcript.jsonl, from 1."""
+    depends: tuple[CellId, ...] = ()
+    """The cells that had to come first: of the same turn, or, if a program said so, of an earlier one."""
     ok: bool | None = None
-    program: bool = False
-
-    def as_json(self) -> dict[str, Any]:
-        """The cell as a line of `cells.jsonl` has it."""
-        return {
-            "id": self.id,
-            "type": self.type,
-            "operation": self.operation,
-            "lines": list(self.lines),
-            "depends": list(self.depends),
-            "ok": self.ok,
-            **({"program": True} if self.program else {}),
-        }
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Cell:
-        """The cell of such a line; raises ValueError, TypeError, KeyError or OverflowError where it is none."""
-        return cls(
-            str(value["id"]),
-            str(value["type"]),
-            str(value["operation"]),
-            tuple(int(n) for n in value["lines"]),
-            tuple(str(d) for d in value["depends"]),
-            value["ok"] if isinstance(value.get("ok"), bool) else None,
-            value.get("program") is True,
-        )
+    """Whether it succeeded; null while there is no result."""
+    program: bool = field(default=False, metadata=OPTIONAL)
+    """True if a program made the cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,17 +99,17 @@ class Turn:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that were read or changed, each once."""
+        """Return the files that were read or changed, each once."""
         return tuple(dict.fromkeys((*self.files_read, *self.files_changed)))
 
     @property
     def total(self) -> Tokens:
-        """The tokens of all models together."""
+        """Return the tokens of all models together."""
         return sum(self.tokens.values(), NO_TOKENS)
 
     @property
     def gist(self) -> Gist:
-        """What of the turn is asked for most; nothing of subagents."""
+        """Return what of the turn is asked for most; nothing of subagents."""
         return Gist(self.files_read, self.files_changed, self.tokens, self.calls, self.tools)
 
 
@@ -152,7 +118,7 @@ class Gist:
     """What of a turn is asked for most, many turns at a time: the files it is about, its tokens and the model's calls
     by model, its tool calls by name.
 
-    `subagents` is the same of the subagents that worked in the turn, None where nobody has looked.
+    `subagents` is the same of the subagents that worked in the turn, None if that is unknown.
     """
 
     files_read: tuple[str, ...] = ()
@@ -164,7 +130,7 @@ class Gist:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that were read or changed, each once."""
+        """Return the files that were read or changed, each once."""
         return tuple(dict.fromkeys((*self.files_read, *self.files_changed)))
 
     def as_json(self) -> dict[str, Any]:
@@ -180,7 +146,7 @@ class Gist:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Gist:
-        """The gist that `as_json` gave."""
+        """Return the gist that `as_json` gave."""
         return cls(
             tuple(value.get("files_read", ())),
             tuple(value.get("files_changed", ())),

@@ -1,6 +1,6 @@
 """The shapes that other programs for such sessions have: a session's whole state, a cell, the graph of cells.
 
-A number that nobody knows is left out. A reader passes over keys that it does not know.
+An unknown number is left out. A reader passes over keys that it does not know.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 
-from sessgit.model.program_input import CellType
-from sessgit.model.schema.parts import DOCUMENTED
-from sessgit.model.schema.stored import CellId
-from sessgit.model.unified_state import Mode
+from sessgit.model.schema.parts import describe_keys
+from sessgit.model.stored_fields import CellId, CellType, Mode
 
 if sys.version_info >= (3, 12):
     from typing import TypedDict
@@ -25,8 +23,6 @@ Seconds = Annotated[float, Field(description="Seconds since 1970.")]
 
 class UnifiedMetadata(TypedDict):
     """What the session is."""
-
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     session_id: str
     """Its id."""
@@ -45,8 +41,6 @@ class UnifiedMetadata(TypedDict):
 class UnifiedActivation(TypedDict):
     """Whether a program's own way of working is on in the session, and why."""
 
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
-
     rlm_active: bool
     """Whether it is on."""
     activation_mode: Mode
@@ -64,8 +58,6 @@ class UnifiedActivation(TypedDict):
 class SeenFile(TypedDict, total=False):
     """What is known of a file."""
 
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
-
     hash: str
     """SHA-256 of its last whole content, if that is known."""
     size_bytes: int
@@ -76,8 +68,6 @@ class SeenFile(TypedDict, total=False):
 
 class ToolOutput(TypedDict, total=False):
     """A result."""
-
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     tool_name: str
     """The tool."""
@@ -93,8 +83,6 @@ class ToolOutput(TypedDict, total=False):
 class UnifiedContext(TypedDict, total=False):
     """What the session works with."""
 
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
-
     files: dict[str, SeenFile]
     """The files that tools read or changed, by path."""
     tool_outputs: Annotated[list[ToolOutput], Field(max_length=100)]
@@ -106,8 +94,6 @@ class UnifiedContext(TypedDict, total=False):
 class ModelUse(TypedDict, total=False):
     """What a model was used for."""
 
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
-
     calls: int
     """Its messages."""
     tokens: int
@@ -118,8 +104,6 @@ class ModelUse(TypedDict, total=False):
 
 class UnifiedBudget(TypedDict, total=False):
     """What was used, and what may be."""
-
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     total_tokens_used: int
     """Tokens of all models and kinds."""
@@ -136,8 +120,6 @@ class UnifiedBudget(TypedDict, total=False):
 class UnifiedCells(TypedDict, total=False):
     """The session's cells."""
 
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
-
     count: int
     """How many there are."""
     index_path: str
@@ -147,8 +129,6 @@ class UnifiedCells(TypedDict, total=False):
 class UnifiedTrajectory(TypedDict, total=False):
     """How long the session is."""
 
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
-
     events_count: int
     """How many pieces its turns have."""
     export_path: str | None
@@ -157,8 +137,6 @@ class UnifiedTrajectory(TypedDict, total=False):
 
 class UnifiedSession(TypedDict):
     """The whole state of a session, as other programs for such sessions have it."""
-
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     metadata: UnifiedMetadata
     activation: UnifiedActivation
@@ -171,8 +149,6 @@ class UnifiedSession(TypedDict):
 class CellInput(TypedDict, total=False):
     """What a cell got."""
 
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
-
     source: str
     """Where it comes from."""
     operation: str
@@ -183,8 +159,6 @@ class CellInput(TypedDict, total=False):
 
 class CellOutput(TypedDict, total=False):
     """What a cell came to."""
-
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     result: dict[str, Any] | list[Any] | str | float | bool | None
     """What it gave. The system that this form comes from has no lists there in its schema, and takes them."""
@@ -197,8 +171,6 @@ class CellOutput(TypedDict, total=False):
 class CellUse(TypedDict, total=False):
     """What a cell used."""
 
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
-
     depth: int
     """How deep in a recursion it ran."""
     model: str | None
@@ -209,8 +181,6 @@ class CellUse(TypedDict, total=False):
 
 class UnifiedCell(TypedDict):
     """A cell with all that is known of it, as other programs for such sessions have it."""
-
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     cell_id: CellId
     """Its id."""
@@ -229,8 +199,6 @@ class UnifiedCell(TypedDict):
 class IndexedCell(TypedDict):
     """A cell in the graph."""
 
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
-
     type: CellType
     """What it is."""
     dependencies: list[CellId]
@@ -241,8 +209,6 @@ class IndexedCell(TypedDict):
 
 class UnifiedIndex(TypedDict):
     """The graph of a session's cells, as other programs for such sessions have it."""
-
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     version: Literal["1.0"]
     """The version of this shape."""
@@ -256,3 +222,6 @@ class UnifiedIndex(TypedDict):
     """Those on which none depends."""
     execution_order: list[CellId]
     """All of them, each after those that it depends on."""
+
+
+describe_keys(globals())

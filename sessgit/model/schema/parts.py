@@ -1,154 +1,108 @@
-"""The parts of a state that only programs set: what shape they have, and whether what a program gives has it."""
+"""The shapes of the parts of a state, derived from their dataclasses, and what a program may set of them."""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import sys
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any
+from itertools import pairwise
+from typing import Annotated, Any, NotRequired, get_args, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from sessgit.errors import UsageError
 from sessgit.model import canonical, unified_state
-from sessgit.model.unified_state import Mode
 
 if sys.version_info >= (3, 12):
-    from typing import TypedDict
+    from typing import TypedDict, is_typeddict
 else:  # pydantic takes that of the standard library only where it tells its keys at run time
-    from typing_extensions import TypedDict
+    from typing_extensions import TypedDict, is_typeddict
 
 DOCUMENTED = ConfigDict(strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
-Count = Annotated[int, Field(ge=0, lt=1 << 53)]
-Cost = Annotated[float, Field(ge=0, le=1e12)]
-Reason = Annotated[str, Field(max_length=unified_state.LONGEST_TEXT)]
-Score = Annotated[float, Field(ge=-1e12, le=1e12)]
-Depth = Annotated[int, Field(ge=1, le=unified_state.MOST_DEPTH)]
+
+def shape(name: str, doc: str, keys: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> Any:
+    """Return the type of a JSON object with these keys, some of which may be missing, and types."""
+    every = {key: NotRequired[kind] for key, kind in (optional or {}).items()} | dict(keys)
+    make: Any = TypedDict  # a checker wants to read the keys
+    kind = make(name, every)
+    kind.__doc__, kind.__pydantic_config__ = doc, DOCUMENTED
+    return kind
 
 
-class Activation(TypedDict, total=False):
-    """Whether the RLM mode of a program is active in the session, and why."""
-
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
-
-    rlm_active: bool
-    """Whether the mode is active."""
-    activation_mode: Mode
-    """What activated it."""
-    activation_reason: Reason
-    """The reason, as text."""
-    complexity_score: Score
-    """The program's estimate of the task's complexity."""
-    current_depth: Count
-    """The current depth of recursion; 0 is outside of any."""
-    max_depth: Depth
-    """The greatest depth of recursion that is allowed."""
+def describe_keys(module: Mapping[str, Any]) -> None:
+    """Make the docstring after each key of a module's shapes its description."""
+    for kind in module.values():
+        if is_typeddict(kind):
+            kind.__pydantic_config__ = DOCUMENTED
 
 
-class Memory(TypedDict, total=False):
-    """The working memory of a program."""
-
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
-
-    working_memory: dict[str, Any]
-    """An object of any JSON, at most 100 levels deep. A program may set at most 65,536 bytes, as one line of UTF-8."""
-
-
-class Budget(TypedDict, total=False):
-    """The limits that a program set itself, and what it used, as it says."""
-
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
-
-    # pydantic passes no docstring of an attribute on to a subclass, but a description.
-    max_recursive_calls: Annotated[Count, Field(description="The number of recursive calls that are allowed.")]
-    total_recursive_calls: Annotated[Count, Field(description="The number of recursive calls so far.")]
-    cost_usd: Annotated[Cost, Field(description="The cost so far in US dollars.")]
+def described(cls: type, keys: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return by key the type of each field of a dataclass, with its docstring as description."""
+    body: Any = ast.parse(inspect.getsource(cls)).body[0]
+    docs = {
+        ast.unparse(field.target): inspect.cleandoc(ast.literal_eval(doc.value))
+        for field, doc in pairwise(body.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr)
+    }
+    names = {name: name for name in docs} if keys is None else keys
+    kinds = get_type_hints(cls, include_extras=True)
+    return {key: Annotated[kinds[name], Field(description=docs[name])] for key, name in names.items()}
 
 
-class Exported(TypedDict, total=False):
-    """Where a program exported the session to."""
+def optional_keys(cls: type) -> dict[str, Any]:
+    """Return the same of a dataclass whose fields are missing where they are None."""
+    kinds = described(cls).items()
+    return {key: Annotated[get_args(kind.__origin__)[0], *kind.__metadata__] for key, kind in kinds}
 
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
-
-    export_path: Annotated[str, Field(max_length=unified_state.LONGEST_PATH, description="The path of the export.")]
-
-
-class Program(TypedDict, total=False):
-    """The program that set these values."""
-
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
-
-    rlm_version: Annotated[
-        str, Field(max_length=unified_state.LONGEST_VERSION, description="The version of the program.")
-    ]
-
-
-class Parts(TypedDict, total=False):
-    """All parts that programs set, where they stand in a state."""
-
-    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
-
-    metadata: Program
-    activation: Activation
-    context: Memory
-    budget: Budget
-    trajectory: Exported
-
-
-KEYS: Mapping[str, tuple[str, ...]] = {
-    part: tuple(shape.__annotations__)
-    for part, shape in (
-        ("metadata", Program),
-        ("activation", Activation),
-        ("context", Memory),
-        ("budget", Budget),
-        ("trajectory", Exported),
-    )
-}
-"""What can be set, by the part that it is in."""
 
 _NOTHING_CHANGED = "Nothing was changed."
 
 
-def program_values(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the parts of a state say, by paths such as `activation.rlm_active`; None for what shall not be there.
+def program_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the parts of a state say, by paths such as `activation.rlm_active`; None for what shall not be
+    there.
 
-    Raises UsageError that names the first key which nobody can set, or whose value is of the wrong kind.
+    Raises UsageError that names the first key which cannot be set, or whose value is of the wrong kind.
     """
-    parts = {part: _check_part(part, said) for part, said in given.items()}
-    said = {part: {key: value for key, value in keys.items() if value is not None} for part, keys in parts.items()}
+    parts = {part: _check_part(part, document) for part, document in values.items()}
+    document = {part: {key: value for key, value in keys.items() if value is not None} for part, keys in parts.items()}
     try:
-        _adapter().validate_python(said)
+        _adapter().validate_python(document)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(_shown_value(step) for step in first["loc"])
         raise UsageError(f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}", _NOTHING_CHANGED) from error
-    found = unified_state.parse_state(said)
+    state = unified_state.parse_state(document)
     paths = (f"{part}.{key}" for part, keys in parts.items() for key in keys)
-    return {path: unified_state.value_at(found, path) for path in paths}
+    return {path: unified_state.value_at(state, path) for path in paths}
 
 
-def _check_part(part: str, said: object) -> Mapping[str, Any]:
-    """What is said of a part, with keys that can be set; of one that shall not be there None for each."""
-    known = KEYS.get(part)
+def _check_part(part: str, part_value: object) -> Mapping[str, Any]:
+    """Return what is said of a part, with keys that can be set; of one that shall not be there None for each."""
+    known = unified_state.KEYS.get(part)
     if known is None:
-        raise UsageError(f"a program sets no “{_shown_value(part)}” of a state", f"It sets {', '.join(KEYS)}.")
-    if said is None:
+        raise UsageError(
+            f"a program sets no “{_shown_value(part)}” of a state", f"It sets {', '.join(unified_state.KEYS)}."
+        )
+    if part_value is None:
         return dict.fromkeys(known)
-    if not isinstance(said, Mapping):
+    if not isinstance(part_value, Mapping):
         raise UsageError(f"{part} of a state is an object", f"Its keys are {', '.join(known)}.")
-    for key in said:
+    for key in part_value:
         if key not in known:
             raise UsageError(
                 f"a program sets no “{_shown_value(key)}” in {part} of a state", f"It sets {', '.join(known)}."
             )
-    return said
+    return part_value
 
 
 @cache
-def _adapter() -> TypeAdapter[Parts]:
-    return TypeAdapter(Parts)
+def _adapter() -> TypeAdapter[Any]:
+    parts = {part: shape(part, "", {}, optional_keys(kind)) for part, kind in unified_state.PARTS.items()}
+    return TypeAdapter(shape("Parts", "", {}, parts))
 
 
 def _shown_value(value: object) -> str:

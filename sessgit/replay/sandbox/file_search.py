@@ -1,8 +1,7 @@
-"""Files found by name or content, as the client's tools find them.
+"""Finds files by name or content, as tools of a client do.
 
-It stands alone, in a cage: a pattern may take for ever.
-
-`main` reads what to do as JSON from standard input and writes what the tool would have said to standard output.
+It runs by itself, in a sandbox, since a regular expression may take for ever: `main` reads the job as JSON from
+standard input and writes the lines of the result to standard output.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ import fnmatch
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _SKIPPED_FOLDERS = {".git", ".svn", ".hg", ".jj"}
 _LARGEST_FILE = 16 << 20
@@ -29,123 +28,117 @@ _TYPE_GLOBS = {
 
 
 def main() -> None:
-    """Does the search that standard input describes."""
+    """Do the search that standard input describes: `find`, `folder`, and the arguments of one of these functions."""
     with os.fdopen(os.dup(0), "rb") as source:
         job = json.loads(source.read())
-    folder, given = job["folder"], job["arguments"]
-    said = {"Glob": find_by_glob, "Grep": find_in_files, "LS": list_tree}[job["tool"]](folder, given)
-    data = said.encode("utf-8", "surrogateescape")
+    functions: dict[str, Callable[..., list[str]]]
+    functions = {"names": find_names, "contents": find_contents, "tree": list_tree}
+    find = functions[job.pop("find")]
+    data = "\n".join(find(**job)).encode("utf-8", "surrogateescape")
     while data:
         data = data[os.write(1, data) :]
 
 
-def find_by_glob(folder: str, given: Mapping[str, Any]) -> str:
-    """The files whose paths fit the pattern."""
-    pattern = str(given.get("pattern", ""))
+def find_names(folder: str, pattern: str) -> list[str]:
+    """Return the files whose paths match a glob."""
     if os.path.isabs(pattern):  # noqa: PTH117 - of a pattern
         pattern = os.path.relpath(pattern, folder)
     fits = _glob_matcher(pattern)
-    found = [name for name in _files_below(folder) if fits(name)]
-    return "\n".join(f"{folder}/{name}" for name in found) or "No files found"
+    return [f"{folder}/{name}" for name in _files_below(folder) if fits(name)]
 
 
-def list_tree(folder: str, given: Mapping[str, Any]) -> str:
-    """The files and folders below one, as a tree."""
-    ignored = [str(one) for one in given.get("ignore", ()) or ()]
+def list_tree(folder: str, ignored: Sequence[str]) -> list[str]:
+    """Return the files and folders below a folder, as a tree."""
     lines = [f"- {folder}/"]
     depth = folder.count("/")
     for place, folders, files in os.walk(folder):
-        folders[:] = sorted(one for one in folders if one[0] != "." and one != "__pycache__")
+        folders[:] = sorted(name for name in folders if name[0] != "." and name != "__pycache__")
         indent = "  " * (place.count("/") - depth)
         if place != folder:
-            lines.append(f"{indent}- {os.path.basename(place)}/")  # noqa: PTH119 - the bare interpreter has no pathlib
-        names = (one for one in sorted(files) if one[0] != ".")
-        lines += [f"{indent}  - {one}" for one in names if not any(fnmatch.fnmatch(one, way) for way in ignored)]
+            lines.append(f"{indent}- {place.rpartition('/')[2]}/")
+        names = (name for name in sorted(files) if name[0] != ".")
+        lines += [f"{indent}  - {name}" for name in names if not any(fnmatch.fnmatch(name, glob) for glob in ignored)]
         if len(lines) > _MOST_LINES:
             break
-    return "\n".join(lines)
+    return lines
 
 
-def find_in_files(target: str, given: Mapping[str, Any]) -> str:
-    """The files or lines that a pattern is found in."""
-    flags = (re.IGNORECASE if given.get("-i") else 0) | re.MULTILINE
-    pattern = re.compile(str(given.get("pattern", "")), flags | (re.DOTALL if given.get("multiline") else 0))
-    mode = given.get("output_mode", "files_with_matches")
-    single = os.path.isfile(target)  # noqa: PTH113 - the bare interpreter has no pathlib
-    folder, names = (os.path.dirname(target), [os.path.basename(target)]) if single else (target, _files_below(target))  # noqa: PTH119, PTH120
-    lines: list[str] = []
-    for name in filter(_file_filter(given), names):
-        text = _read_text(os.path.join(folder, name))  # noqa: PTH118 - the bare interpreter has no pathlib
+def find_contents(  # noqa: PLR0913 - the arguments of a search
+    folder: str, pattern: str, *, ignore_case: bool, multiline: bool, show: str, globs: Sequence[str], kind: str,
+    before: int, after: int, numbered: bool, offset: int, limit: int,
+) -> list[str]:  # fmt: skip
+    """Return the files, the numbers of matching lines, or the matching lines of all files below a folder, or of a
+    single file; `limit` 0 is no limit."""
+    flags = (re.IGNORECASE if ignore_case else 0) | re.MULTILINE | (re.DOTALL if multiline else 0)
+    regex = re.compile(pattern, flags)
+    is_single = os.path.isfile(folder)  # noqa: PTH113 - the bare interpreter has no pathlib
+    names: Iterable[str] = _files_below(folder)
+    if is_single:
+        folder, _, name = folder.rpartition("/")
+        names = [name]
+    found: list[str] = []
+    for name in filter(_file_filter(globs, kind), names):
         path = f"{folder}/{name}"
-        if text is None or not pattern.search(text):
+        text = _read_text(path)
+        if text is None or not regex.search(text):
             continue
-        if mode == "files_with_matches":
-            lines.append(path)
-        elif mode == "count":
-            count = sum(1 for line in text.split("\n") if pattern.search(line))
-            lines.append(f"{count}" if single else f"{path}:{count}")
-        else:
-            lines += _matching_lines(pattern, text, given, "" if single else path)
-        if len(lines) > _MOST_LINES:
+        if show == "files":
+            found.append(path)
+            continue
+        lines = text.removesuffix("\n").split("\n")
+        hits = _matching_lines(regex, text, lines, multiline)
+        prefix = "" if is_single else path
+        if show == "count":
+            found.append(f"{prefix}:{len(hits)}".removeprefix(":"))
+            continue
+        shown = {n for hit in hits for n in range(hit - before, hit + after + 1) if 0 <= n < len(lines)}
+        for n in sorted(shown):
+            mark = ":" if n in hits else "-"
+            found.append(f"{prefix}{mark if prefix else ''}{f'{n + 1}{mark}' if numbered else ''}{lines[n]}")
+        if len(found) > _MOST_LINES:
             break
-    start = int_argument(given.get("offset"), 0)
-    lines = lines[start : start + (int_argument(given.get("head_limit"), 0) or _MOST_LINES)]
-    return "\n".join(lines) or ("No matches found" if mode != "files_with_matches" else "No files found")
+    return found[offset : offset + (limit or _MOST_LINES)]
 
 
-def _matching_lines(pattern: re.Pattern[str], text: str, given: Mapping[str, Any], path: str) -> list[str]:
-    lines = text.removesuffix("\n").split("\n")
-    around = int_argument(given.get("-C", given.get("context")), 0)
-    before, after = int_argument(given.get("-B"), around), int_argument(given.get("-A"), around)
-    hits = _matching_line_numbers(pattern, text, lines, bool(given.get("multiline")))
-    shown = sorted({n for hit in hits for n in range(hit - before, hit + after + 1) if 0 <= n < len(lines)})
-    numbered = given.get("-n", True)
-    out = list[str]()
-    for n in shown:
-        mark = ":" if n in hits else "-"
-        out.append(f"{path}{mark if path else ''}{f'{n + 1}{mark}' if numbered else ''}{lines[n]}")
-    return out
-
-
-def _matching_line_numbers(pattern: re.Pattern[str], text: str, lines: list[str], multiline: bool) -> set[int]:
+def _matching_lines(regex: re.Pattern[str], text: str, lines: Sequence[str], multiline: bool) -> set[int]:
     if not multiline:
-        return {n for n, line in enumerate(lines) if pattern.search(line)}
-    found: set[int] = set()
-    for match in pattern.finditer(text):
+        return {n for n, line in enumerate(lines) if regex.search(line)}
+    numbers: set[int] = set()
+    for match in regex.finditer(text):
         first = text.count("\n", 0, match.start())
-        found.update(range(first, first + match[0].count("\n") + 1))
-    return found
+        numbers.update(range(first, first + match[0].count("\n") + 1))
+    return numbers
 
 
-def _file_filter(given: Mapping[str, Any]) -> Callable[[str], bool]:
-    ways = [_glob_matcher(one) for one in str(given.get("glob") or "").replace(",", " ").split()]
-    kind = given.get("type")
-    names = _TYPE_GLOBS.get(str(kind), f"*.{kind}").split() if kind else []
+def _file_filter(globs: Sequence[str], kind: str) -> Callable[[str], bool]:
+    matchers = [_glob_matcher(glob) for glob in globs]
+    of_kind = _TYPE_GLOBS.get(kind, f"*.{kind}").split() if kind else ["*"]
 
     def fits(name: str) -> bool:
         base = name.rpartition("/")[2]
-        of_kind = not names or any(fnmatch.fnmatchcase(base, one) for one in names)
-        return of_kind and (not ways or any(way(name) or way(base) for way in ways))
+        return any(fnmatch.fnmatchcase(base, glob) for glob in of_kind) and (
+            not matchers or any(matches(name) or matches(base) for matches in matchers)
+        )
 
     return fits
 
 
 def _glob_matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a path fits a glob: `**` for any folders, `*` within a name, `{a,b}` for either."""
-    found = re.compile("|".join(map(_glob_to_regex, _expand_braces(pattern))))
-    return lambda name: found.fullmatch(name) is not None
+    """Return a test for paths: `**` matches any folders, `*` a part of a name, `{a,b}` either."""
+    regex = re.compile("|".join(map(_glob_to_regex, _expand_braces(pattern))))
+    return lambda name: regex.fullmatch(name) is not None
 
 
 def _expand_braces(pattern: str) -> list[str]:
-    waiting, done = [pattern], list[str]()
-    while waiting and len(done) + len(waiting) < 1000:
-        one = waiting.pop()
-        match = re.search(r"\{([^{}]*)\}", one)
-        if match is None:
-            done.append(one)
+    patterns, expanded = [pattern], list[str]()
+    while patterns and len(expanded) + len(patterns) < 1000:
+        last = patterns.pop()
+        brace = re.search(r"\{([^{}]*)\}", last)
+        if brace is None:
+            expanded.append(last)
         else:
-            waiting += [one[: match.start()] + part + one[match.end() :] for part in match[1].split(",")]
-    return done
+            patterns += [last[: brace.start()] + part + last[brace.end() :] for part in brace[1].split(",")]
+    return expanded
 
 
 def _glob_to_regex(pattern: str) -> str:
@@ -165,7 +158,7 @@ def _glob_to_regex(pattern: str) -> str:
 
 
 def _files_below(folder: str) -> Iterator[str]:
-    """The paths of all files below a folder, relative to it; links are not followed."""
+    """Yield the paths of all files below a folder, relative to it; links are not followed."""
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(one for one in folders if one not in _SKIPPED_FOLDERS)
         for name in sorted(files):
@@ -173,19 +166,14 @@ def _files_below(folder: str) -> Iterator[str]:
 
 
 def _read_text(path: str) -> str | None:
-    """What stands in a regular file that is neither large nor binary."""
+    """Return the text of a regular file that is neither large nor binary, else None."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:
         return None
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(file.fileno())
-        if found.st_size > _LARGEST_FILE or not 0o100000 <= found.st_mode < 0o120000:
+        status = os.fstat(file.fileno())
+        if status.st_size > _LARGEST_FILE or not stat.S_ISREG(status.st_mode):
             return None
         data = file.read(_LARGEST_FILE)
     return None if b"\0" in data[:8192] else data.decode("utf-8", "surrogateescape")
-
-
-def int_argument(value: Any, otherwise: int) -> int:
-    """A count that an argument says, or what holds where it says none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else otherwise

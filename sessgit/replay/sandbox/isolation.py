@@ -11,9 +11,11 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sessgit.errors import SessgitError
+from sessgit.replay.sandbox.supervisor import Limits
 
 PACKAGE = str(Path(__file__).parents[2])
 _SYSTEM_FOLDERS = (
@@ -30,6 +32,22 @@ _SANDBOX_EXEC = "/usr/bin/sandbox-exec"
 _PROFILE = """(version 1)(allow default)(deny file-write*)(deny file-read-data {hidden})
 (allow file-read-data {readable})(allow file-write* {writable} (literal "/dev/null") (literal "/dev/zero"))"""
 _UNCONFINED_HINT = "Or use `--unconfined` to run them without a sandbox."
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """Where processes may write, what they may read besides the system, which folders are hidden from them; `env` is
+    their whole environment. `unconfined` processes see and change what the user can. A process that must be ended gets
+    `grace` seconds to end by itself."""
+
+    writable: tuple[str, ...]
+    env: Mapping[str, str]
+    limits: Limits = field(default_factory=Limits)
+    network: bool = False
+    unconfined: bool = False
+    grace: float = 0
+    readable: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
 
 def isolation_tool(path: str) -> str:
@@ -56,18 +74,16 @@ def isolation_error(said: str) -> SessgitError:
     )
 
 
-def isolated_command(  # noqa: PLR0913 - all that the walls are made of
-    command: Sequence[str], cwd: str, env: Mapping[str, str], *, writable: Sequence[str], readable: Sequence[str],
-    hidden: Sequence[str], network: bool,
-) -> list[str]:  # fmt: skip
+def isolated_command(command: Sequence[str], cwd: str, confinement: Confinement) -> list[str]:
     """Return the command that runs `command` in isolation, in the folder `cwd`.
 
     No folder of `writable` may lie in another one: what runs could put a link in its place, and the next command would
     be given what that leads to.
     """
-    path, apart = env.get("PATH", os.defpath), [os.path.realpath(place) for place in hidden]
-    shown = [*_program_folders(path, apart), sys.prefix, sys.base_prefix, PACKAGE, *readable]
-    shown = [place for place in shown if place != "/" and not any(_is_below(one, place) for one in apart)]
+    writable, network = confinement.writable, confinement.network
+    path, apart = confinement.env.get("PATH", os.defpath), [os.path.realpath(place) for place in confinement.hidden]
+    shown = [*_program_folders(path, apart), sys.prefix, sys.base_prefix, PACKAGE, *confinement.readable]
+    shown = [place for place in shown if place != "/" and not any(is_below(one, place) for one in apart)]
     if sys.platform == "darwin":
         return [isolation_tool(path), "-p", _sandbox_profile(writable, shown, apart, network=network), *command]
     walls = [isolation_tool(path), *_UNSHARE_OPTIONS]
@@ -77,13 +93,13 @@ def isolated_command(  # noqa: PLR0913 - all that the walls are made of
         walls.append("--unshare-net")
     for place in _SYSTEM_FOLDERS:
         walls += ("--ro-bind-try", place, place)
-    covered = [place for place in apart if any(_is_below(place, system) for system in _SYSTEM_FOLDERS)]
+    covered = [place for place in apart if any(is_below(place, system) for system in _SYSTEM_FOLDERS)]
     for place in covered:
         walls += ("--tmpfs", place)
     # What is bound there must not be replaceable by a link from inside, nor hold the places where the others are bound.
-    own = env.get("TMPDIR", "")
+    own = confinement.env.get("TMPDIR", "")
     for place in ("/tmp", "/dev/shm") if own in writable else ():
-        if not any(_is_below(other, place) for other in (*shown, *writable)):
+        if not any(is_below(other, place) for other in (*shown, *writable)):
             walls += ("--bind", own, place)
     for place in shown:
         walls += ("--ro-bind-try", place, place)
@@ -97,12 +113,14 @@ def isolated_command(  # noqa: PLR0913 - all that the walls are made of
 def _program_folders(path: str, hidden: Sequence[str]) -> Iterator[str]:
     """Yield the folders of programs that do not lie in a hidden folder."""
     for place in map(os.path.realpath, filter(os.path.isabs, path.split(os.pathsep))):
-        if not any(_is_below(place, one) for one in hidden):
+        if not any(is_below(place, one) for one in hidden):
             yield place
 
 
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path is the folder or lies in it. In the root nothing lies, nor in a folder that is not known: no
+    sandbox can stand for them."""
+    return bool(folder.strip("/")) and (path == folder or path.startswith(f"{folder.rstrip('/')}/"))
 
 
 def _sandbox_profile(writable: Sequence[str], readable: Sequence[str], hidden: Sequence[str], *, network: bool) -> str:

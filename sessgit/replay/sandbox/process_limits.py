@@ -15,156 +15,143 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from sessgit.errors import SessgitError
-from sessgit.model import humanize
+from sessgit.model import canonical, humanize
 from sessgit.replay.sandbox import isolation, supervisor
+from sessgit.replay.sandbox.isolation import Confinement
+from sessgit.replay.sandbox.supervisor import Limits
 
 _ROOT = str(Path(isolation.PACKAGE).parent)
 _RUN_MODULE_CODE = "import sys; sys.path.append({root!r}); from {package} import {module}; {module}.main()"
-_GRACE_SECONDS = 15.0
-"""Seconds that the cage gets to end all that is in it."""
+_STOP_SECONDS = 15.0
+"""Seconds that the supervisor gets to end everything."""
 _CHUNK_SIZE = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much a process may use, with all that it starts: seconds of time, bytes of memory, processes at once, bytes
-    written to the disk in all and to one file, bytes of output, files that one process has open."""
-
-    seconds: float = 60
-    memory: int = 2 << 30
-    processes: int = 256
-    disk: int = 4 << 30
-    file: int = 1 << 30
-    output: int = 8 << 20
-    open_files: int = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Confinement:
-    """Where processes may write, what else than the system they may read, which folders are hidden from them, and what
-    they may do; `env` is all of their environment. Where they have to be ended, they get seconds of `grace` to do that
-    themselves."""
-
-    writable: tuple[str, ...]
-    env: Mapping[str, str]
-    limits: Limits = field(default_factory=Limits)
-    network: bool = False
-    unconfined: bool = False
-    grace: float = 0
-    readable: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
+_LONGEST_ANSWER = 8 << 20
 
 
 def unsandboxed(env: Mapping[str, str], seconds: float, grace: float = 0) -> Confinement:
-    """For a command of the person's own, which may do what the person may: only all that it starts is ended with it,
-    after so many seconds, 0 for any time."""
+    """Return the confinement of a command of the user's own, which may do what the user may. All processes that it
+    starts are ended with it, and after so many seconds, 0 for no limit."""
     limits = Limits(seconds, memory=0, processes=0, disk=0, file=0, open_files=0)
     return Confinement((), env, limits, network=True, unconfined=True, grace=grace)
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """How a process ended: its exit code as a shell tells it, or None and in `why` what ended it.
-
-    `output` is what it printed on both of its channels, no more than the limit. `ms` is how long it took.
-    """
+    """The exit code as a shell gives it, or None and in `why` what ended the process; and its output up to the
+    limit."""
 
     code: int | None
     output: bytes = b""
     why: str = ""
-    ms: float = 0
 
 
 def python_command(module: str) -> list[str]:
-    """The command for a module of this package that stands alone; what a person installed or set does not reach it."""
+    """Return the command that runs a module of this package by itself, whatever the user installed or set."""
     return [sys.executable, "-I", "-S", "-c", _RUN_MODULE_CODE.format(root=_ROOT, package=__package__, module=module)]
 
 
 def run_process(
-    command: Sequence[str], cwd: str, held: Confinement, given: bytes = b"", *, errors: bool = True
+    command: Sequence[str], cwd: str, confinement: Confinement, data: bytes = b"", *, errors: bool = True
 ) -> ProcessResult:
-    """Runs a command to its end, or until a limit ends it; `given` is on its standard input. Its `errors` are part of
-    its output, or go where the caller's own go."""
-    began = time.monotonic()
-    channels = Channels(errors=errors)
-    with (
-        _stdin_file(given) as source,
-        start_process(command, cwd, held, replace(channels, stdin=source.fileno())) as running,
-    ):
-        output, why = running.read(held.limits.output)
+    """Run a command to its end, or until it exceeds a limit, with `data` on its standard input. Its standard error is
+    part of the output, or goes to the caller's own."""
+    with start_process(command, cwd, confinement, data, errors=errors) as running:
+        output, why = running.read(confinement.limits.output)
         code, ended = running.wait()
-    return ProcessResult(None if why else code, output, why or ended, (time.monotonic() - began) * 1000)
+    return ProcessResult(None if why else code, output, why or ended)
 
 
-def check_can_run(held: Confinement) -> None:
-    """Raises SessgitError, which says what to install, where nothing can be run in such a confinement."""
-    if not held.unconfined:
-        done = run_process(["true"], held.writable[0], held)
-        if done.code != 0:
-            raise isolation.isolation_error(done.output.decode("utf-8", "replace").strip() or done.why)
+def check_can_run(confinement: Confinement) -> None:
+    """Raise SessgitError, which says what to install, if nothing can run so confined on this machine."""
+    if not confinement.unconfined:
+        result = run_process(["true"], confinement.writable[0], confinement)
+        if result.code != 0:
+            raise isolation.isolation_error(result.output.decode("utf-8", "replace").strip() or result.why)
 
 
 class RunningProcess:
-    """A process that is running in its cage. `stop` ends it with all that it started."""
+    """A process that runs below its supervisor."""
 
-    def __init__(self, process: subprocess.Popen[bytes], report: IO[bytes], limits: Limits) -> None:
-        self._process, self._report, self._limits = process, report, limits
+    def __init__(self, process: subprocess.Popen[bytes], stdin: int, report: int, limits: Limits) -> None:
+        self._process, self._stdin, self._report, self._limits = process, stdin, report, limits
+        self._unread = bytearray()
         self._ended: tuple[int | None, str] | None = None
-
-    def read(self, most: int) -> tuple[bytes, str]:
-        """What it prints until it ends; where that is more than `most` bytes, it is ended and it is said why."""
-        found = bytearray()
-        while part := os.read(self.output, _CHUNK_SIZE):
-            found += part
-            if len(found) > most:
-                self.stop()
-                return bytes(found[:most]), f"it printed more than {humanize.format_size(most)}"
-        return bytes(found), ""
-
-    def wait(self) -> tuple[int | None, str]:
-        """The exit code, or None and why there is none."""
-        if self._ended is None:
-            self._process.wait()
-            self._ended = self._told()
-        return self._ended
 
     @property
     def output(self) -> int:
-        """The descriptor of what it prints."""
+        """The descriptor of its output."""
         assert self._process.stdout is not None
         return self._process.stdout.fileno()
 
+    def read(self, longest: int) -> tuple[bytes, str]:
+        """Return its output up to its end; a process that prints more bytes is stopped, and the reason returned."""
+        output = bytearray()
+        while part := os.read(self.output, _CHUNK_SIZE):
+            output += part
+            if len(output) > longest:
+                self.stop()
+                return bytes(output[:longest]), f"it printed more than {humanize.format_size(longest)}"
+        return bytes(output), ""
+
+    def write_line(self, line: bytes, deadline: float) -> None:
+        """Write a line to its standard input; raises OSError if the process does not read it in time."""
+        data = line + b"\n"
+        os.set_blocking(self._stdin, False)
+        while data:
+            if not select.select([], [self._stdin], [], max(0, deadline - time.monotonic()))[1]:
+                raise TimeoutError
+            data = data[os.write(self._stdin, data) :]
+
+    def read_line(self, deadline: float, longest: int) -> bytes | None:
+        """Return the next line of its output without the newline, or None if there is none of at most `longest` bytes
+        by the deadline."""
+        while b"\n" not in self._unread:
+            left = deadline - time.monotonic()
+            if left <= 0 or len(self._unread) > longest or not select.select([self.output], [], [], left)[0]:
+                return None
+            part = os.read(self.output, _CHUNK_SIZE)
+            if not part:
+                return None
+            self._unread += part
+        line, _, rest = self._unread.partition(b"\n")
+        self._unread = bytearray(rest)
+        return bytes(line)
+
+    def wait(self) -> tuple[int | None, str]:
+        """Wait for its end and return the exit code, or None and the reason why there is none."""
+        if self._ended is None:
+            self._process.wait()
+            self._ended = self._read_report()
+        return self._ended
+
     def stop(self) -> None:
-        """Ends it, if it has not ended yet."""
+        """End it with all processes that it started, if it still runs."""
         if self._process.poll() is None:
             with suppress(ProcessLookupError):
                 self._process.send_signal(signal.SIGTERM)
             try:
-                self._process.wait(_GRACE_SECONDS)
+                self._process.wait(_STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 self._process.kill()
         self.wait()
 
-    def _told(self) -> tuple[int | None, str]:
-        said: dict[str, Any] = {}
-        for line in self._report.read().splitlines():
+    def _read_report(self) -> tuple[int | None, str]:
+        report: dict[str, Any] = {}
+        for line in os.read(self._report, _CHUNK_SIZE).splitlines():
             with suppress(ValueError):
-                said |= json.loads(line)
-        if "refused" in said:
-            return None, str(said["refused"])
-        if "code" not in said:
+                report |= json.loads(line)
+        if "refused" in report:
+            return None, str(report["refused"])
+        if "code" not in report:
             return None, "its sandbox was killed"
-        return said["code"], self._limit(str(said["why"]))
-
-    def _limit(self, why: str) -> str:
-        limits = self._limits
-        return {
+        limits, why = self._limits, str(report["why"])
+        return report["code"], {
             "time": f"it took longer than {limits.seconds:g} s",
             "memory": f"it used more than {humanize.format_size(limits.memory)} of memory",
             "disk": f"it wrote more than {humanize.format_size(limits.disk)}",
@@ -172,99 +159,95 @@ class RunningProcess:
         }.get(why, why)
 
 
-@dataclass(frozen=True, slots=True)
-class Channels:
-    """What a process reads and where it speaks: `stdin` is a descriptor, or -1 for nothing; those in `keep` it
-    inherits. It is `quiet` where nobody hears it; its `errors` go with its output, or where the caller's own go."""
+class NoAnswerError(Exception):
+    """There is no answer; the message says why."""
 
-    stdin: int = -1
-    keep: tuple[int, ...] = ()
-    quiet: bool = False
-    errors: bool = True
+
+class JsonLines:
+    """Asks a running process questions and reads its answers, a JSON object on a line each, in so many seconds."""
+
+    def __init__(self, running: RunningProcess, seconds: float) -> None:
+        self._running, self._seconds = running, seconds
+        self._deadline = 0.0
+
+    def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Send a question and return the first line of the answer; raises NoAnswerError like `read`."""
+        self._deadline = time.monotonic() + self._seconds
+        with suppress(OSError):  # then there is no line to read either
+            self._running.write_line(json.dumps(question).encode(), self._deadline)
+        return self.read()
+
+    def read(self) -> dict[str, Any]:
+        """Return the next line of an answer; raises NoAnswerError if there is none in time."""
+        line = self._running.read_line(self._deadline, _LONGEST_ANSWER)
+        if line is None:
+            raise NoAnswerError(self._silence())
+        value = None
+        with suppress(ValueError, RecursionError):
+            value = json.loads(line)
+        if not isinstance(value, dict):
+            text = canonical.one_line(line[:400].decode("utf-8", "replace"), 100)
+            raise NoAnswerError(f"it printed a line that is not a JSON object: {text}")
+        return value
+
+    def _silence(self) -> str:
+        """Return why there is no line, once the process has ended unless it is only late."""
+        if time.monotonic() >= self._deadline:
+            return f"it took longer than {self._seconds:g} s"
+        self._running.stop()
+        code, why = self._running.wait()
+        if code is not None:
+            return f"it exited with code {code} before it answered"
+        return f"it printed a line of more than {humanize.format_size(_LONGEST_ANSWER)}" if why == "ended" else why
 
 
 @contextmanager
 def start_process(
-    command: Sequence[str], cwd: str, held: Confinement, channels: Channels, *, lasting: bool = False
+    command: Sequence[str], cwd: str, confinement: Confinement, data: bytes | None = b"", *, errors: bool = True
 ) -> Iterator[RunningProcess]:
-    """The process while it runs; at the end of the block it has ended. The time that it has is for one that is not
-    `lasting`."""
-    limits = held.limits
-    walls = isolation.isolated_command(
-        command, cwd, held.env, writable=held.writable, readable=held.readable, hidden=held.hidden,
-        network=held.network,
-    ) if not held.unconfined else list(command)  # fmt: skip
-    reading, report = os.pipe()
-    job = supervisor.Job(
-        command=walls, cwd=cwd, env=dict(held.env), writable=list(held.writable), report=report,
-        parent=os.getpid(), stdin=channels.stdin, keep=list(channels.keep),
-        seconds=0 if lasting else limits.seconds, memory=limits.memory, address_space=lasting,
-        processes=limits.processes, disk=limits.disk, file=limits.file, open_files=limits.open_files,
-        grace=held.grace,
-    )  # fmt: skip
-    try:
-        with _stdin_file(json.dumps(_job_fields(job)).encode()) as source:
-            process = subprocess.Popen(
-                python_command("supervisor"), stdin=source,
-                stdout=subprocess.DEVNULL if channels.quiet else subprocess.PIPE,
-                stderr=subprocess.STDOUT if channels.errors else None, cwd="/",
-                env={"PATH": held.env.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}, start_new_session=True,
-                pass_fds=[one for one in (report, channels.stdin, *channels.keep) if one >= 0],
+    """Yield the process; after the block it has ended.
+
+    Its standard input is `data`, or the lines that `write_line` writes if that is None. Its standard error is part of
+    the output, or goes to the caller's own.
+    """
+    isolated = list(command) if confinement.unconfined else isolation.isolated_command(command, cwd, confinement)
+    with ExitStack() as ours:
+        report_end, report = os.pipe()
+        ours.callback(os.close, report_end)
+        with ExitStack() as theirs:
+            theirs.callback(os.close, report)
+            if data is None:
+                stdin, stdin_end = os.pipe()
+                theirs.callback(os.close, stdin)
+                ours.callback(os.close, stdin_end)
+            else:  # not a pipe: a process that prints and does not read would block the writer
+                stdin, stdin_end = theirs.enter_context(_temporary_file(data)), -1
+            job = supervisor.Job(
+                isolated, cwd, dict(confinement.env), list(confinement.writable), report, os.getpid(), stdin,
+                confinement.limits, confinement.grace,
             )  # fmt: skip
-    except OSError as error:
-        os.close(reading)
-        raise SessgitError(f"cannot start Python: {error.strerror}", f"It was expected at {sys.executable}.") from error
-    finally:
-        os.close(report)
-    with os.fdopen(reading, "rb") as told, process.stdout or nullcontext():
-        running = RunningProcess(process, told, limits)
-        try:
-            yield running
-        finally:
-            running.stop()
-
-
-class LineReader:
-    """The lines that a process writes to a descriptor, one after the other."""
-
-    def __init__(self, source: int) -> None:
-        self._source, self._found = source, bytearray()
-
-    def next(self, seconds: float, most: int) -> bytes | None:
-        """The next line without its newline; None where there is none, or none whole within `seconds` and `most`
-        bytes."""
-        deadline = time.monotonic() + seconds
-        while b"\n" not in self._found:
-            left = deadline - time.monotonic()
-            if left <= 0 or len(self._found) > most or not select.select([self._source], [], [], left)[0]:
-                return None
-            part = os.read(self._source, _CHUNK_SIZE)
-            if not part:
-                return None
-            self._found += part
-        line, _, rest = self._found.partition(b"\n")
-        self._found = bytearray(rest)
-        return bytes(line)
-
-
-def write_line(target: int, line: bytes, seconds: float) -> None:
-    """Writes a line to a descriptor; raises OSError where nobody takes it in time."""
-    data, deadline = line + b"\n", time.monotonic() + seconds
-    os.set_blocking(target, False)
-    while data:
-        if not select.select([], [target], [], max(0, deadline - time.monotonic()))[1]:
-            raise TimeoutError
-        data = data[os.write(target, data) :]
+            try:
+                process = subprocess.Popen(
+                    python_command("supervisor"),
+                    stdin=theirs.enter_context(_temporary_file(json.dumps(asdict(job)).encode())),
+                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT if errors else None, cwd="/",
+                    env={"PATH": confinement.env.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
+                    start_new_session=True, pass_fds=(report, stdin),
+                )  # fmt: skip
+            except OSError as error:
+                raise SessgitError(
+                    f"cannot start Python: {error.strerror}", f"It was expected at {sys.executable}."
+                ) from error
+        assert process.stdout is not None
+        ours.enter_context(process.stdout)
+        running = RunningProcess(process, stdin_end, report_end, confinement.limits)
+        ours.callback(running.stop)
+        yield running
 
 
 @contextmanager
-def _stdin_file(data: bytes) -> Iterator[IO[bytes]]:
-    """A file to read the bytes from: who does not read a pipe, and speaks, would wait for ever."""
-    with tempfile.TemporaryFile() as source:
-        source.write(data)
-        source.seek(0)
-        yield source
-
-
-def _job_fields(job: supervisor.Job) -> dict[str, Any]:
-    return {name: getattr(job, name) for name in job.__dataclass_fields__}
+def _temporary_file(data: bytes) -> Iterator[int]:
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        yield file.fileno()

@@ -1,7 +1,8 @@
-"""The process between sessgit and what is run again: it limits what that may use, watches it, and ends it.
+"""The process between sessgit and a command that is run again: it limits what the command may use, and ends it.
 
-It stands alone: a bare interpreter runs `main`, with what to do as JSON on standard input. The command's output goes to
-this process's own, what became of it to the descriptor `report`. It ends nothing but what it started, and all of that.
+A bare interpreter runs `main`, with the job as JSON on standard input, so only the standard library is imported. The
+command's output goes to this process's own, its exit code to the descriptor `report`. It kills nothing but the
+processes that it started, and all of those.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 _POLL_SECONDS = 0.02
 _NICENESS = 5
-"""Whoever watches shall come first."""
+"""So that the supervisor runs first."""
 _PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 _PRCTL = getattr(ctypes.CDLL(None), "prctl", None)
 """Of Linux alone."""
@@ -27,10 +28,28 @@ _PARENT_DIES, _SUBREAPER = 1, 36
 
 
 @dataclass(frozen=True)
-class Job:
-    """What to run, where it may write, and how much it may use; sizes in bytes, `seconds` of time, 0 for no limit.
+class Limits:
+    """How much a command may use with all processes that it starts, 0 for no limit: seconds of time, bytes of memory,
+    number of processes, bytes written to the disk in all and to one file, bytes of output, open files of one process.
 
-    Where it has to be ended, it is asked to end itself first, if it gets seconds of `grace` for that.
+    With `address_space` the limit on memory also counts addresses that are reserved and not used.
+    """
+
+    seconds: float = 60
+    memory: int = 2 << 30
+    processes: int = 256
+    disk: int = 4 << 30
+    file: int = 1 << 30
+    output: int = 8 << 20
+    open_files: int = 1024
+    address_space: bool = False
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command to run, where it may write, and its limits. `report` is a descriptor, `stdin` another one.
+
+    A command that must be ended gets `grace` seconds to end by itself.
     """
 
     command: list[str]
@@ -39,25 +58,18 @@ class Job:
     writable: list[str]
     report: int
     parent: int
-    stdin: int = -1
-    keep: list[int] = field(default_factory=list)
-    seconds: float = 0
-    memory: int = 0
-    address_space: bool = False
-    processes: int = 0
-    disk: int = 0
-    file: int = 0
-    open_files: int = 0
+    stdin: int
+    limits: Limits
     grace: float = 0
 
 
 def main() -> None:
-    """Runs the job that standard input says."""
+    """Run the job that standard input describes."""
     with os.fdopen(os.dup(0), "rb") as source:
-        job = Job(**json.loads(source.read()))
-    for one in (job.report, job.stdin):
-        if one >= 0:
-            os.set_inheritable(one, False)
+        fields = json.loads(source.read())
+    job = Job(**{**fields, "limits": Limits(**fields["limits"])})
+    for descriptor in (job.report, job.stdin):
+        os.set_inheritable(descriptor, False)
     _die_with_parent(signal.SIGTERM)
     if os.getppid() != job.parent:
         return
@@ -67,26 +79,19 @@ def main() -> None:
     child = os.fork()
     if child == 0:
         _exec_command(job)
-    sweep = _kill_descendants if adopts else lambda _: _kill_group(child)
-    code, why = _wait_with_limits(job, child, watched, sweep)
+    code, why = _wait_with_limits(job, child, watched, _kill_descendants if adopts else lambda: _kill_group(child))
     _report(job.report, {"code": code, "why": why})
 
 
-# Inside
-
-
 def _exec_command(job: Job) -> NoReturn:
-    """Turns into the command."""
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         _die_with_parent(signal.SIGKILL)
         os.setsid()
         os.nice(_NICENESS)
-        _set_limits(job)
+        _set_limits(job.limits)
         os.chdir(job.cwd)
-        os.dup2(job.stdin if job.stdin >= 0 else os.open(os.devnull, os.O_RDONLY), 0)
-        for kept in job.keep:
-            os.set_inheritable(kept, True)
+        os.dup2(job.stdin, 0)
         os.execvpe(job.command[0], job.command, job.env)
     except (OSError, ValueError) as error:
         _report(job.report, {"refused": f"{error.strerror if isinstance(error, OSError) else error}"})
@@ -98,54 +103,48 @@ def _die_with_parent(how: int) -> None:
         _PRCTL(_PARENT_DIES, how, 0, 0, 0)
 
 
-def _set_limits(job: Job) -> None:
-    wanted = {
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_NOFILE: job.open_files,
-        resource.RLIMIT_FSIZE: job.file,
-        # Many programs ask for far more addresses than memory: what they can write to is what counts.
-        resource.RLIMIT_AS if job.address_space else resource.RLIMIT_DATA: job.memory,
+def _set_limits(limits: Limits) -> None:
+    values = {
+        resource.RLIMIT_NOFILE: limits.open_files,
+        resource.RLIMIT_FSIZE: limits.file,
+        # Many programs reserve far more addresses than they use memory: usually writable memory is what counts.
+        resource.RLIMIT_AS if limits.address_space else resource.RLIMIT_DATA: limits.memory,
     }
-    for kind, most in wanted.items():
-        if most or kind == resource.RLIMIT_CORE:
-            hard = resource.getrlimit(kind)[1]
-            limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            with suppress(ValueError, OSError):  # a system that has no such limit
-                resource.setrlimit(kind, (limit, limit))
-
-
-# Outside
+    for kind, value in ((resource.RLIMIT_CORE, 0), *((kind, value) for kind, value in values.items() if value)):
+        hard = resource.getrlimit(kind)[1]
+        limit = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        with suppress(ValueError, OSError):  # a system that has no such limit
+            resource.setrlimit(kind, (limit, limit))
 
 
 def _wait_with_limits(
-    job: Job, child: int, watched: Iterable[int], sweep: Callable[[int], None]
+    job: Job, child: int, watched: Iterable[int], kill_rest: Callable[[], None]
 ) -> tuple[int | None, str]:
-    """The exit code, or None and why it was ended; nothing that it started is left."""
-    began, born, free = time.monotonic(), time.time(), _free_disk(job)
-    why = ""
+    """Return the exit code, or None and why the command was ended; no process that it started is left."""
+    began, clock, free = time.monotonic(), time.time(), _free_disk(job)
     while True:
-        told = _is_end_requested(watched)
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            sweep(0)
+        is_ended = _is_end_requested(watched)
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            kill_rest()
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else 128 - code, ""
-        if told:
+        if is_ended:
             why = "ended"
-        elif job.seconds and time.monotonic() - began > job.seconds:
+        elif job.limits.seconds and time.monotonic() - began > job.limits.seconds:
             why = "time"
         else:
-            why = _exceeded_limit(job, free, born)
+            why = _exceeded_limit(job, free, clock)
         if why:
             _terminate(child, job.grace)
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
-            sweep(child)
+            kill_rest()
             return None, why
 
 
 def _terminate(child: int, grace: float) -> None:
-    """Waits so many seconds at most for the command to end itself, with those that stayed in its process group."""
+    """Ask the command and its process group to end, and wait `grace` seconds at most."""
     deadline = time.monotonic() + grace
     with suppress(OSError):
         if grace:
@@ -155,7 +154,7 @@ def _terminate(child: int, grace: float) -> None:
 
 
 def _is_end_requested(watched: Iterable[int]) -> bool:
-    """Whether somebody wants this to end; waits a moment for that, or for the command to end."""
+    """Wait a moment for a signal, and return whether it was one that asks this process to end."""
     if not hasattr(signal, "sigtimedwait"):  # macOS
         time.sleep(_POLL_SECONDS)
         return bool(set(signal.sigpending()) - {signal.SIGCHLD})
@@ -164,28 +163,27 @@ def _is_end_requested(watched: Iterable[int]) -> bool:
 
 
 def _exceeded_limit(job: Job, free: int, began: float) -> str:
-    """`processes`, `memory`, `disk`: what of it was used up, or `""`."""
-    if (
-        job.disk
-        and (gone := free - _free_disk(job)) > job.disk
-        and (gone > 4 * job.disk or _bytes_written(job, began) > job.disk)
-    ):
-        return "disk"
-    found = _descendants(os.getpid(), _parents_by_pid())
-    if job.processes and len(found) > job.processes:
+    """Return which limit was exceeded, `processes`, `memory` or `disk`, or ``""``."""
+    limits = job.limits
+    if limits.disk:
+        used = free - _free_disk(job)  # by other programs as well, so the files are looked at too
+        if used > 4 * limits.disk or (used > limits.disk and _bytes_written(job, began) > limits.disk):
+            return "disk"
+    pids = _descendants() if limits.processes or limits.memory else []
+    if limits.processes and len(pids) > limits.processes:
         return "processes"
-    if job.memory and sum(map(_resident_memory, found)) > job.memory:
+    if limits.memory and sum(map(_resident_memory, pids)) > limits.memory:
         return "memory"
     return ""
 
 
-def _kill_descendants(child: int) -> None:
-    """Ends all that is left of what this process started, also what made itself a session of its own."""
+def _kill_descendants() -> None:
+    """Kill all that is left of the processes that this one started, in whatever session they are."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
-        found = _descendants(os.getpid(), _parents_by_pid())
+        pids = _descendants()
         for how in (signal.SIGSTOP, signal.SIGKILL):
-            for pid in found:
+            for pid in pids:
                 with suppress(OSError):
                     os.kill(pid, how)
         try:
@@ -197,37 +195,26 @@ def _kill_descendants(child: int) -> None:
 
 
 def _kill_group(child: int) -> None:
-    """Ends what stayed in the command's process group: where this process adopts nothing, it knows of no more."""
+    """Kill what stayed in the command's process group: without a subreaper, other processes are not known."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
     with suppress(ChildProcessError):
         os.waitpid(child, 0)
 
 
-def _parents_by_pid() -> Mapping[int, int]:
-    """The parent of each process; of those that are dead already too, until somebody has asked how they ended."""
-    found: dict[int, int] = {}
-    try:
-        names = os.listdir("/proc")  # noqa: PTH208 - the bare interpreter is faster without pathlib
-    except OSError:
-        return found
-    for name in names:
-        if name.isdigit():
-            with suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
-                found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
-    return found
-
-
-def _descendants(top: int, parents: Mapping[int, int]) -> list[int]:
+def _descendants() -> list[int]:
+    """Return the processes below this one, those that are dead and not yet waited for included."""
     children: dict[int, list[int]] = {}
-    for pid, parent in parents.items():
-        children.setdefault(parent, []).append(pid)
-    found, waiting = [], [top]
-    while waiting:
-        own = children.get(waiting.pop(), [])
-        found += own
-        waiting += own
-    return found
+    with suppress(OSError):
+        for name in os.listdir("/proc"):  # noqa: PTH208 - the bare interpreter is faster without pathlib
+            if name.isdigit():
+                with suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+                    children.setdefault(parent, []).append(int(name))
+    pids = children.get(os.getpid(), [])
+    for pid in pids:  # grows on the way
+        pids += children.get(pid, [])
+    return pids
 
 
 def _resident_memory(pid: int) -> int:
@@ -237,21 +224,21 @@ def _resident_memory(pid: int) -> int:
 
 
 def _bytes_written(job: Job, since: float) -> int:
-    """The bytes in files that were changed since then: others may have filled the disk meanwhile."""
-    found = 0
+    """Return the size of the writable files that changed since a time."""
+    total = 0
     for folder in job.writable:
         for place, _, names in os.walk(folder):
             for name in names:
                 with suppress(OSError):
                     file = os.lstat(f"{place}/{name}")
-                    found += file.st_blocks * 512 if file.st_ctime >= since - 1 else 0
-    return found
+                    total += file.st_blocks * 512 if file.st_ctime >= since - 1 else 0
+    return total
 
 
 def _free_disk(job: Job) -> int:
     with suppress(OSError):
-        found = os.statvfs(job.writable[0] if job.writable else job.cwd)
-        return found.f_bavail * found.f_frsize
+        disk = os.statvfs(job.writable[0] if job.writable else job.cwd)
+        return disk.f_bavail * disk.f_frsize
     return 0
 
 

@@ -1,6 +1,6 @@
-"""The Python process in which the code of a REPL's cells runs, one after the other, with one set of names.
+"""The Python process in which the code of a REPL's cells runs, one after the other, with one namespace.
 
-It stands alone, in a cage. The first line of standard input says where to answer; each further one is a cell.
+It runs by itself, in a sandbox. Each line of standard input is a cell, each line of output what came of it.
 """
 
 from __future__ import annotations
@@ -14,45 +14,38 @@ import traceback
 from typing import Any
 
 _LONGEST_REPR = 200_000
-"""Characters of what is printed or shown that are told."""
+"""Characters of output, or of a value, that are kept."""
 
 
 def main() -> None:
-    """Runs cells until there are no more."""
-    source = os.fdopen(os.dup(0), "rb")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    answers = int(json.loads(source.readline())["answers"])
+    """Run cells until there are no more."""
+    source, answers = os.fdopen(os.dup(0), "rb"), os.dup(1)
+    for descriptor in (0, 1, 2):  # what the code itself prints there is no answer
+        os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
     names: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
     for line in source:
-        told = json.dumps(_run_cell(json.loads(line)["code"], names)).encode("utf-8", "backslashreplace") + b"\n"
-        while told:
-            told = told[os.write(answers, told) :]
+        data = json.dumps(_run_cell(json.loads(line)["code"], names)).encode("utf-8", "backslashreplace") + b"\n"
+        while data:
+            data = data[os.write(answers, data) :]
 
 
 def _run_cell(code: str, names: dict[str, Any]) -> dict[str, Any]:
     printed = _BoundedOutput()
-    told: dict[str, Any] = {
-        "error": "",
-        "memory": False,
-        "has_value": False,
-        "json": None,
-        "is_json": False,
-        "repr": "",
-    }
+    result: dict[str, Any] = {"error": "", "memory": False, "json": None, "is_json": False, "repr": ""}
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            found = _run_and_evaluate(code, names)
-            if found is not None:
-                told |= {"has_value": True, "repr": repr(found)[:_LONGEST_REPR], **_json_fields(found)}
+            value = _run_and_evaluate(code, names)
+            if value is not None:
+                result |= {"repr": repr(value)[:_LONGEST_REPR], **_json_fields(value)}
     except MemoryError:
-        told |= {"error": "MemoryError", "memory": True}
-    except BaseException as error:  # whatever a cell raises is what came of it
-        told["error"] = "".join(traceback.format_exception_only(error)).strip()[:_LONGEST_REPR]
-    return told | {"printed": printed.text}
+        result |= {"error": "MemoryError", "memory": True}
+    except BaseException as error:  # also SystemExit: the code ended so, and the next cell runs
+        result["error"] = "".join(traceback.format_exception_only(error)).strip()[:_LONGEST_REPR]
+    return result | {"printed": printed.text}
 
 
 def _run_and_evaluate(code: str, names: dict[str, Any]) -> Any:
-    """The value of the last expression, or None where the code ends with something else."""
+    """Return the value of the last expression, or None if the code ends with a statement."""
     tree = ast.parse(code, "<cell>")
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, "<cell>", "exec"), names)
@@ -61,16 +54,16 @@ def _run_and_evaluate(code: str, names: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), "<cell>", "eval"), names)
 
 
-def _json_fields(found: Any) -> dict[str, Any]:
+def _json_fields(value: Any) -> dict[str, Any]:
     try:
-        text = json.dumps(found, allow_nan=False)
+        text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         return {}
     return {"json": json.loads(text), "is_json": True} if len(text) <= _LONGEST_REPR else {}
 
 
 class _BoundedOutput(io.TextIOBase):
-    """What is printed, up to a length."""
+    """A stream that keeps the beginning of what is printed."""
 
     def __init__(self) -> None:
         self.text = ""

@@ -9,18 +9,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sessgit.errors import NotFoundError, SessgitError, UsageError
 from sessgit.history.code import git, heads
 from sessgit.history.code.git import Head
-from sessgit.store import project
-from sessgit.store.files import tempdirs
-from sessgit.store.index import Index
-from sessgit.store.sqlite.rows import Branch
-from sessgit.store.store import Store
+from sessgit.model.homes import Homes
+from sessgit.replay.sandbox.isolation import is_below
+from sessgit.store import project, tempdirs
+from sessgit.store.context import Context
+from sessgit.store.index import Branch
 
 _INHERITED_ENV = ("PATH",)
 _PATH_END = r"(?![\w-]|\.\w)"
@@ -78,19 +78,19 @@ class CodeOrigin:
     turn: int = 0
 
 
-def code_origin(store: Store, index: Index, branch: Branch, first: int, folder: str) -> CodeOrigin:
+def code_origin(context: Context, branch: Branch, first: int, folder: str) -> CodeOrigin:
     """Where the code of turn `first` is to come from: as the project was noted at the end of the turn before, else at
     that turn's own; `folder` is the project here."""
     for turn in (first - 1, first):
         with suppress(NotFoundError):
-            return CodeOrigin(branch.state.project, folder, heads.head_at(store, index, branch, turn), turn)
+            return CodeOrigin(branch.state.project, folder, heads.head_at(context, branch, turn), turn)
     return CodeOrigin(branch.state.project, folder)
 
 
 @contextmanager
 def make_sandbox(origin: CodeOrigin, env: Mapping[str, str], chosen: str = "") -> Iterator[Sandbox]:
     """A sandbox that is there for the block; `chosen` is a folder of the person's to be it, which stays."""
-    with _temporary_folder() as base:
+    with tempdirs.make_folder("sessgit-replay-") as base:
         for name in ("home", "tmp"):
             (base / name).mkdir()
         folder = chosen or str(base / "project")
@@ -123,12 +123,6 @@ def check_given_folder(folder: str, guarded: Sequence[str]) -> str:
                 "Name an empty folder, or leave out --in.",
             )
     return real
-
-
-def is_below(path: str, folder: str) -> bool:
-    """Whether a path is the folder or lies in it. In the root nothing lies, nor in a folder that is not known: no
-    sandbox can stand for them."""
-    return bool(folder.strip("/")) and (path == folder or path.startswith(f"{folder.rstrip('/')}/"))
 
 
 def sandboxed_root(recorded: str, folder: str, env: Mapping[str, str]) -> str:
@@ -205,19 +199,7 @@ def path_replacer(old: str, new: str) -> Callable[[str], str]:
     return lambda text: found.sub(lambda _: new, text)
 
 
-@contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    with ExitStack() as stack:
-        try:
-            base = stack.enter_context(tempdirs.make_folder("sessgit-replay-"))
-        except OSError as error:
-            raise SessgitError(
-                f"cannot create a temporary folder: {error.strerror}", "Set TMPDIR to another place."
-            ) from error
-        yield base
-
-
-def protected_folders(folder: str, store: Path, config: Path) -> tuple[str, ...]:
-    """What no sandbox may be, hold or lie in: the project, the store, the client's folder."""
+def protected_folders(folder: str, store: Path, homes: Homes) -> tuple[str, ...]:
+    """What no sandbox may be, hold or lie in: the project, the store, the clients' folders."""
     found = project.linked_worktree(folder) or project.project_root(folder) if folder else ""
-    return (found, str(store), str(config))
+    return (found, str(store), *map(str, homes.folders.values()))

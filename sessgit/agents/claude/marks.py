@@ -1,0 +1,211 @@
+"""What a program says on a line of its own session, where the client's form has no place for it.
+
+Each such line has a top-level key `sessgit`, which the client passes over and keeps. A line comes from outside, so what
+is no mark, in any part of it, is none at all: then the line means what it would mean without.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sessgit.agents.claude.lines import tool_calls, tool_results
+from sessgit.agents.line import Line
+from sessgit.agents.values import Mark
+from sessgit.errors import UsageError
+from sessgit.model import program_input
+from sessgit.model.conversation.turn import plausible_count
+from sessgit.model.program_input import Metadata, Outcome, Reason, Task
+from sessgit.model.stored_fields import string
+
+KEY = "sessgit"
+_FARTHEST = 10_000
+"""The longest list of words on a reason that is read."""
+
+
+NONE = Mark()
+
+
+def of(line: Line) -> Mark:
+    """Return the mark of an assistant's line."""
+    mark = _said(line)
+    if mark is None:
+        return NONE
+    if mark.get("words") is True:
+        return Mark(words=True)
+    calls = tool_calls(line)
+    call = string(calls[0], "id") if len(calls) == 1 else ""
+    if isinstance(mark.get("cell"), dict):
+        task = _task(mark["cell"], calls[0]) if call else None
+        return Mark(task, call) if task is not None else NONE
+    if call and program_input.CELL_ID.fullmatch(string(mark, "result_of")):
+        return Mark(call=call, result_of=mark["result_of"])
+    reason = _reason(mark.get("reason"))
+    return Mark(reason=reason) if reason is not None else NONE
+
+
+def is_stand_in(line: Line) -> bool:
+    """Return whether a line with a result says that there is none yet."""
+    mark = _said(line)
+    return mark is not None and mark.get("running") is True and len(tool_results(line)) == 1
+
+
+def outcome(line: Line) -> Outcome | None:
+    """Return what a line with the result of one cell says of it; None where it is a line of the client's own."""
+    mark, results = _said(line), tool_results(line)
+    noted = mark.get("outcome") if mark is not None else None
+    if not isinstance(noted, dict) or len(results) != 1:
+        return None
+    content, error = results[0].get("content"), noted.get("error")
+    text = content if isinstance(content, str) else None
+    try:
+        if results[0].get("is_error") is True:
+            error = error if isinstance(error, str) else text if text is not None else "it failed"
+            result = _plain(noted.get("result")) if "error" in noted else None
+        else:
+            error = None
+            result = _loaded(text) if noted.get("json") is True else text
+    except (ValueError, RecursionError, UsageError):
+        return None
+    tokens = noted.get("tokens")
+    return Outcome(
+        result,
+        error,
+        _number(noted.get("execution_time_ms")),
+        string(noted, "model"),
+        {str(kind): plausible_count(n) for kind, n in tokens.items()} if isinstance(tokens, dict) else {},
+    )
+
+
+def of_task(task: Task, name: str) -> dict[str, Any]:
+    """Return the mark of a call, for `task` with an id; `name` is what the call has as the tool's name."""
+    cell: dict[str, Any] = {"id": task.id, "type": task.type}
+    if task.operation != name:
+        cell["operation"] = task.operation
+    if task.source:
+        cell["source"] = task.source
+    if task.dependencies:
+        cell["dependencies"] = list(task.dependencies)
+    if task.created is not None:
+        cell["created_at"] = task.created
+    if task.metadata != Metadata():
+        metadata = {
+            "depth": task.metadata.depth,
+            "model": task.metadata.model,
+            "tokens_used": task.metadata.tokens_used,
+        }
+        cell["metadata"] = {key: value for key, value in metadata.items() if value}
+    return {"cell": cell}
+
+
+def of_outcome(outcome: Outcome) -> tuple[str, dict[str, Any]]:
+    """Return the text of a result, and its mark."""
+    noted: dict[str, Any] = {}
+    if outcome.error is not None:
+        text = outcome.error
+        noted["error"] = outcome.error
+        if outcome.result is not None:
+            noted["result"] = outcome.result
+    elif isinstance(outcome.result, str):
+        text = outcome.result
+    else:
+        text = program_input.to_json_line(outcome.result, "the result of a cell")
+        noted["json"] = True
+    if outcome.execution_time_ms is not None:
+        noted["execution_time_ms"] = outcome.execution_time_ms
+    if outcome.model:
+        noted["model"] = outcome.model
+    if outcome.tokens:
+        noted["tokens"] = dict(outcome.tokens)
+    program_input.to_json_line(noted, "the result of a cell")
+    return text, {"outcome": noted}
+
+
+def of_reason(reason: Reason) -> dict[str, Any]:
+    """Return the mark of a line that says a reason."""
+    fields: dict[str, Any] = {"kind": reason.kind, "text": reason.text}
+    for key in ("evidence", "options"):
+        if getattr(reason, key):
+            fields[key] = list(getattr(reason, key))
+    if reason.chosen:
+        fields["chosen"] = reason.chosen
+    if reason.confidence is not None:
+        fields["confidence"] = reason.confidence
+    return {"reason": fields}
+
+
+def _said(line: Line) -> Mapping[str, Any] | None:
+    mark = line.data.get(KEY) if line.data else None
+    return mark if isinstance(mark, dict) else None
+
+
+def _task(cell: Mapping[str, Any], call: Mapping[str, Any]) -> Task | None:
+    arguments = call.get("input")
+    dependencies = cell.get("dependencies", [])
+    if not isinstance(arguments, dict) or not isinstance(dependencies, list):
+        return None
+    if not all(isinstance(other, str) for other in dependencies):
+        return None
+    try:
+        return program_input.check_task(
+            Task(
+                string(cell, "type"),
+                string(cell, "operation") or string(call, "name"),
+                arguments,
+                string(cell, "source"),
+                tuple(dict.fromkeys(dependencies)),
+                # Without one it would get one of its own, another each time.
+                string(cell, "id") or "none",
+                _number(cell.get("created_at")),
+                _metadata(cell.get("metadata")),
+            )
+        )
+    except UsageError:
+        return None
+
+
+def _loaded(text: str | None) -> Any:
+    """Return the value of a result; raises ValueError where it is no JSON."""
+    if text is None:
+        raise ValueError
+    return _plain(json.loads(text))
+
+
+def _plain(value: Any) -> Any:
+    """Return the value, if it is one that JSON has: Python reads more than that."""
+    program_input.to_json_line(value, "a result")
+    return value
+
+
+def _metadata(document: object) -> Metadata:
+    if not isinstance(document, dict):
+        return Metadata()
+    return Metadata(
+        plausible_count(document.get("depth")), string(document, "model"), plausible_count(document.get("tokens_used"))
+    )
+
+
+def _reason(document: object) -> Reason | None:
+    if (
+        not isinstance(document, dict)
+        or document.get("kind") not in ("trace", "decision")
+        or not string(document, "text")
+    ):
+        return None
+    reason = Reason(
+        document["kind"], string(document, "text"), _texts(document.get("evidence")), _texts(document.get("options")),
+        string(document, "chosen"),
+    )  # fmt: skip
+    confidence = _number(document.get("confidence"))
+    return replace(reason, confidence=confidence if confidence is not None and 0 <= confidence <= 1 else None)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(text for text in value[:_FARTHEST] if isinstance(text, str)) if isinstance(value, list) else ()
+
+
+def _number(value: object) -> float | None:
+    """Return the value where it is a plausible number."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1 << 53 else None

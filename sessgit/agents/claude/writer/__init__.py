@@ -1,1 +1,0 @@
-"""Turns and lines, as the client writes them."""

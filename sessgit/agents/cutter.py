@@ -1,0 +1,239 @@
+"""A transcript, line by line, into turns and branches, for every agent: by the chain of what lines name as their
+parents, and by their order in the file where they name none.
+
+The result is a function of the lines alone: fed at once or in pieces, by one process or by many, it ends the
+same. So every decision here rests on the lines fed so far and on what `History` answers, and `History` answers
+the same whether the lines are still in memory or long recorded. See `docs/format.md`, "Cutting: Claude Code".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain, count
+
+from sessgit.agents.line import Line
+from sessgit.agents.values import History, Node, Place, line_of
+from sessgit.model import ids
+
+_CHAIN_LIMIT = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchor:
+    """What the chain upwards from a line leads to."""
+
+    node: Node | None
+    known: bool = True
+    compacting: bool = False
+    copied: tuple[Line, ...] = ()
+    """Lines on the way that come before another turn's prompt."""
+
+
+class Cutter:
+    """Takes lines in the order of the file; `head`, `rewound`, `current` and `pending` are the state between two.
+
+    From the file's beginning everything is cut once more as if nothing were recorded, since a turn that has long
+    been closed was open when its lines came; `History` then only says what is recorded already.
+    """
+
+    def __init__(self, history: History, *, session: str) -> None:
+        self.history = history
+        self.session = session
+        self.head: Node | None = None
+        self.rewound: dict[str, Node] = {}
+        self.current: Node | None = None
+        self.pending: list[Line] = []
+        self.stuck = 0
+        """The number of pending lines that come before the body that was fed last: they wait for the next prompt."""
+        self.finished: list[Node] = []
+        """Turns that got their last line; the recorder takes them from here."""
+        self.is_behind = False
+        """Whether the head is a recorded one to which the file does not lead, but only to `file_head`, before it."""
+        self.file_head: Node | None = None
+        self._resumed = False
+        self._nodes: dict[str, Node] = {}
+        self._places: dict[str, Place] = {}
+        self._waiting: dict[str, Line] = {}
+
+    def resume(self, head: Node | None, rewound: dict[str, Node], current: Node | None, uuids: Iterable[str]) -> None:
+        """Continue where an earlier pass stopped; `uuids` are those of the current turn's body."""
+        self._resumed = True
+        self.head, self.rewound, self.current = head, rewound, current
+        if current is not None:
+            self._nodes[current.key] = current
+            self._places.update(dict.fromkeys(uuids, Place(current)))
+
+    def await_prompt(self, pending: list[Line], stuck: int) -> None:
+        """Take the lines that belong to no body yet, the first `stuck` of them from before the last body line."""
+        self.pending, self.stuck = pending, stuck
+        self._waiting = {line.uuid: line for line in pending if line.uuid}
+
+    def keep(self, head: Node | None, rewound: dict[str, Node], *, has_grown: bool = False) -> None:
+        """Keep the recorded branches that a file which was cut shorter or written anew does not lead to any more.
+
+        `has_grown` says that the file's last turn got lines that are not recorded: then no head continues from there.
+        """
+        reached = {node for tip in (self.head, *self.rewound.values()) for node in line_of(tip)}
+        lost = {name: tip for name, tip in rewound.items() if tip not in reached}
+        left = head if head is not None and head not in reached else None
+        if left is not None and not has_grown and (self.head is None or self.head in line_of(left)):
+            self.is_behind, self.file_head = True, self.head
+            self.head, left = left, None
+        tips = (tip for tip in (self.head, left, *lost.values()) if tip is not None)
+        passed = {node for tip in tips for node in line_of(tip.parent)}
+        self.rewound = {name: tip for name, tip in self.rewound.items() if tip not in passed}
+        for name, tip in lost.items():
+            self.rewound[self._free_name(tip, self.head) if name in self.rewound else name] = tip
+        if left is not None:
+            self.rewound[self._free_name(left, self.head)] = left
+
+    def uuids(self) -> list[str]:
+        """Return the uuids of the current turn's body, for `resume`."""
+        return [uuid for uuid, place in self._places.items() if place.node is self.current and place.line is None]
+
+    def feed(self, line: Line) -> None:
+        """Put the next line of the file where it belongs; turns that got their last line go to `finished`."""
+        if line.is_prompt and self._is_new(line.prompt_id):
+            self._open(line)
+        elif line.is_body:
+            self._place(line)
+        else:
+            self._wait(line)
+
+    def is_open(self, node: Node) -> bool:
+        """Return whether no turn follows the node yet, so that it may still grow."""
+        return node is self.head or any(node is tip for tip in self.rewound.values())
+
+    # A prompt
+
+    def _is_new(self, key: str) -> bool:
+        """Return whether the prompt opens a turn; a second copy of a line opens none."""
+        return key not in self._nodes and not (self._resumed and self.history.turn(key) is not None)
+
+    def _open(self, line: Line) -> None:
+        key = line.prompt_id
+        anchor = self._anchor_of_prompt(line)
+        node = None if self._resumed else self.history.turn(key)
+        if node is None:
+            parent = anchor.node
+            node = Node(key, parent.number + 1 if parent else 1, lambda: parent)
+        self._move_head(node, node.parent)
+        self._nodes[key] = self.current = node
+        node.before = [*anchor.copied, *self.pending]
+        node.body = [line]
+        node.copied = len(anchor.copied)
+        node.met = node.grown = True
+        self._places.update((b.uuid, Place(node, b)) for b in self.pending if b.uuid)
+        if line.uuid:
+            self._places[line.uuid] = Place(node)
+        self.pending, self.stuck, self._waiting = [], 0, {}
+
+    def _anchor_of_prompt(self, line: Line) -> _Anchor:
+        if line.uuid and line.is_root:
+            return _Anchor(None)
+        anchor = self._anchor(line.parent) if line.parent else _Anchor(None, known=False)
+        if anchor.known:
+            return anchor
+        here = self.current if self.current is not None and self.is_open(self.current) else self.head
+        return _Anchor(here, copied=anchor.copied)
+
+    def _move_head(self, node: Node, parent: Node | None) -> None:
+        """Make the new turn the head; the turns that it leaves behind become a rewound branch."""
+        old = self.head
+        if old is not None and old is not parent:
+            self.rewound[self._free_name(old, parent)] = old
+        self.rewound = {name: tip for name, tip in self.rewound.items() if tip is not parent}
+        self.head = node
+        if parent is not None and parent.grown:
+            self.finished.append(parent)
+
+    def _free_name(self, tip: Node, kept: Node | None) -> str:
+        """Return a name after the first prompt left behind after which no other branch is named yet.
+
+        Two names meet where a turn is left behind a second time, or where two uuids begin alike.
+        """
+        names = [ids.rewound_name(self.session, node.key) for node in reversed(left_behind(tip, kept))]
+        more = (ids.rewound_name(self.session, ids.line_id(tip.key.encode(), number)) for number in count())
+        return next(name for name in chain(names, more) if self.rewound.get(name, tip) is tip)
+
+    # Any other line
+
+    def _wait(self, line: Line) -> None:
+        self.pending.append(line)
+        if line.uuid:
+            self._waiting[line.uuid] = line
+
+    def _place(self, line: Line) -> None:
+        anchor = self._anchor(line.parent) if line.parent else _Anchor(None, known=False)
+        if anchor.compacting and not line.is_work:
+            self._wait(line)
+            return
+        target = anchor.node
+        if target is None or anchor.compacting or not self.is_open(target):
+            target = self.current
+        if target is None or self.history.is_closed(target, line):
+            self._wait(line)
+            return
+        if target is self.current:
+            self._absorb(target)
+        else:
+            self.current, self.stuck = target, len(self.pending)
+            self._nodes.setdefault(target.key, target)
+        target.body.append(line)
+        target.grown = True
+        if line.uuid:
+            self._places[line.uuid] = Place(target)
+
+    def _absorb(self, target: Node) -> None:
+        """Put the lines that came since the last one of the body into it: the turn went on after them."""
+        absorbed = self.pending[self.stuck :]
+        if absorbed:
+            target.body += absorbed
+            self._places.update((line.uuid, Place(target)) for line in absorbed if line.uuid)
+            del self.pending[self.stuck :]
+            self._waiting = {line.uuid: line for line in self.pending if line.uuid}
+
+    # The chain
+
+    def _anchor(self, uuid: str) -> _Anchor:
+        copied: list[Line] = []
+        passed: set[str] = set()
+        while uuid not in passed and len(passed) < _CHAIN_LIMIT:
+            passed.add(uuid)
+            line = self._waiting.get(uuid)
+            place = None if line else self._places.get(uuid) or self.history.find(uuid)
+            if place is not None:
+                line = place.line
+                if line is None:
+                    return _Anchor(place.node, copied=tuple(reversed(copied)))
+                copied.append(line)
+            if line is None:
+                return _Anchor(None, known=False, copied=tuple(reversed(copied)))
+            if not line.parent:
+                return self._root(line, place, tuple(reversed(copied)))
+            uuid = line.parent
+        return _Anchor(None, known=False)
+
+    def _root(self, line: Line, place: Place | None, copied: tuple[Line, ...]) -> _Anchor:
+        """Return the anchor of a chain that ends, at a line before a prompt or among those that wait for one."""
+        if not line.is_boundary:
+            return _Anchor(None, copied=copied)
+        if place is None:
+            return _Anchor(self.current, compacting=True, copied=copied)
+        return _Anchor(place.node.parent, copied=copied)
+
+
+def left_behind(tip: Node, kept: Node | None) -> list[Node]:
+    """Return the turns from `tip` back to where its line and that of `kept` part, newest first."""
+    path: list[Node] = []
+    left: Node | None = tip
+    while left is not None and left is not kept:
+        if kept is not None and kept.number > left.number:
+            kept = kept.parent
+        else:
+            if kept is not None and kept.number == left.number:
+                kept = kept.parent
+            path.append(left)
+            left = left.parent
+    return path

@@ -1,0 +1,1 @@
+"""The parts of an agent whose client has nothing of the kind."""

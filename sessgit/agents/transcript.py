@@ -1,0 +1,21 @@
+"""A file in which a client writes a session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessgit.model import ids
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A session's file: where it is, the agent's id of the session by its name, and the name of the agent."""
+
+    path: Path
+    agent_id: str
+    agent: str
+
+    @property
+    def session(self) -> str:
+        return ids.session_id(self.agent_id)

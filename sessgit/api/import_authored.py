@@ -1,0 +1,204 @@
+"""Records what an import has apart from turns: authored fields, the scratchpad, programs' state, and kept files.
+
+A source says the same at each import, and users may have changed it here since. So what it said is noted with the
+session, and only what it says anew is applied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sessgit import agents
+from sessgit.branch import edit
+from sessgit.errors import SessgitError
+from sessgit.history import pad_lists, session_files
+from sessgit.history.session_files import SOURCE
+from sessgit.model import address, canonical, humanize, unified_state
+from sessgit.model import pad as pads
+from sessgit.model.conversation.session import STAGES, Session
+from sessgit.model.foreign_session import ForeignSession, clean_description, clean_label
+from sessgit.record import edit_commit
+from sessgit.record.edit_commit import StateEdit
+from sessgit.store import layout, secret_filter
+from sessgit.store.context import Context
+from sessgit.store.secret_filter import Cleaner
+
+_LONGEST_TITLE = 200
+_PLAIN_FIELDS = ("name", "title", "description", "stage", "confidence")
+_EMPTY: dict[str, Any] = {
+    "name": "", "title": "", "description": "", "labels": [], "stage": "", "confidence": None, "state": "", "role": "",
+    "unified": {}, "created": "", "updated": "", "ended": "",
+}  # fmt: skip
+"""The fields of a source that says nothing."""
+
+
+def commit_authored(
+    context: Context, tip: str, system: str, session: ForeignSession, turns: int, *, is_new: bool
+) -> tuple[str, list[str]]:
+    """Return a commit on the tip with what the source says, or the tip if that is nothing new; and what did not fit, in
+    words. `turns` is the number of turns that the source has; `is_new` tells that the import created the session."""
+    store = context.store
+    before = store.state(tip)
+    clean_line = secret_filter.line_cleaner(store.paths, before.rules, agents.of(before).protected_keys)
+    clean_text = secret_filter.text_cleaner(store.paths, before.rules)
+    notes, files = list[str](), dict(session.kept)
+    state = unified_state.parse_state(session.unified)
+    if (size := unified_state.memory_size(state.working_memory)) > unified_state.LARGEST_MEMORY:
+        sizes = humanize.format_size(size), humanize.format_size(unified_state.LARGEST_MEMORY)
+        notes.append(f"its working memory has {sizes[0]}, but at most {sizes[1]} are allowed: kept as a file")
+        text = json.dumps(state.working_memory, ensure_ascii=False, indent=2)
+        files[f"{system}/working-memory.json"] = text.encode("utf-8", "replace") + b"\n"
+        state = replace(state, context=unified_state.Memory())
+    fields = _fields(session, state, clean_line)
+    note = session_files.source_note(store, tip, before.id)
+    known = note["said"] if isinstance(note.get("said"), dict) else {}
+    after = _apply_fields(context, before, fields, known, notes)
+    here = pad_lists.read_lists(store, tip)
+    lists, hashes, over = _merge_pad(here, session.pad, known.get("pad"), clean_line)
+    for name, lines in over.items():
+        many = humanize.format_count(len(lines), "entry", "entries")
+        notes.append(f"{many} of its {name} did not fit on the scratchpad: kept as a file")
+        files[f"{system}/pad/{name}.jsonl"] = pads.join_list(lines)
+    changes: dict[str, tuple[str, bool] | None] = dict(pad_lists.list_changes(store, tip, here, lists))
+    kept = {
+        path: (clean_line if path.endswith(".json") else clean_text)(data)[0]
+        for path, data in _storable_files(files).items()
+    }
+    tree = store.tree(tip)
+    if not note and store.repo.entry(tree, f"{layout.KEPT}/{SOURCE}") is not None:
+        # A fork has the files of its parent, but the source has this session too.
+        changes |= {f"{layout.KEPT}/{path}": None for path in session_files.kept_files(store, tip) if path not in kept}
+    source = {"session": before.id, "system": system, "id": session.id, "version": 1, "turns": turns}
+    source["said"] = {**fields, "pad": hashes}
+    for path, data in {**kept, SOURCE: canonical.dumps(source)}.items():
+        place, entry = f"{layout.KEPT}/{path}", (store.repo.write_blob(data), False)
+        if store.repo.entry(tree, place) != entry:
+            changes[place] = entry
+    if not is_new and after == before and not changes.keys() - {f"{layout.KEPT}/{SOURCE}"}:
+        return tip, notes
+    made = StateEdit(f"as {system} has it", after, changes)
+    return edit_commit.write_edit(store, before.id, tip, made, store.commit(tip).time), notes
+
+
+# Authored fields and state
+
+
+def _fields(session: ForeignSession, state: unified_state.Unified, clean: Cleaner) -> dict[str, Any]:
+    """Return what the source says in the form that a session here can have, with secrets redacted."""
+    name, metadata = _name(session.name), session.unified.get("metadata")
+    role = metadata.get("role") if isinstance(metadata, dict) else ""
+    fields: dict[str, Any] = {
+        "name": name,
+        "title": canonical.one_line(session.title or ("" if name else session.name), _LONGEST_TITLE),
+        "description": clean_description(session.description),
+        "labels": [label for label in map(clean_label, session.labels) if label][: edit.MOST_LABELS],
+        "stage": session.stage if session.stage in STAGES else "",
+        "confidence": session.confidence,
+        "state": "interrupted" if session.state == "interrupted" else "",
+        "role": canonical.one_line(role, edit.LONGEST_LABEL) if isinstance(role, str) else "",
+        "unified": unified_state.state_document(state),
+    }
+    for key in ("created", "updated", "ended"):
+        seconds = canonical.seconds(getattr(session, key))
+        fields[key] = "" if seconds is None else canonical.rfc3339(seconds)
+    data, secrets = clean(canonical.compact(fields))
+    return json.loads(data) if secrets else fields
+
+
+def _name(text: str) -> str:
+    try:
+        return address.check_name(canonical.one_line(text, 100).replace("/", "-").replace("@", " "))
+    except SessgitError:
+        return ""
+
+
+def _apply_fields(
+    context: Context, before: Session, fields: Mapping[str, Any], known: Mapping[str, Any], notes: list[str]
+) -> Session:
+    """Return the state with the fields that the source says otherwise than before."""
+    new = {key: fields[key] for key, empty in _EMPTY.items() if fields[key] != known.get(key, empty)}
+    if new.get("name"):
+        try:
+            edit.check_name_free(context.index, new["name"], before.id, context.index.here(before.project))
+        except SessgitError:
+            name = new.pop("name")
+            notes.append(f"another conversation is already called “{name}”: imported without a name")
+            new["title"] = fields["title"] or before.title or name
+    values = {key: new[key] for key in _PLAIN_FIELDS if key in new}
+    if "labels" in new:
+        gone = {label for label in known.get("labels", ()) if isinstance(label, str)}
+        values["labels"] = tuple(sorted(({*before.labels} - gone) | {*new["labels"]}))[: edit.MOST_LABELS]
+    if new.get("state") and before.state == "ended":
+        values["state"] = new["state"]
+    if new.get("created") and not before.origin:
+        values["created"] = new["created"]
+    if new.get("updated", "") > before.updated:
+        values["updated"] = new["updated"]
+    if new.get("ended") and before.state != "active":
+        values["ended"] = new["ended"]
+    if "unified" in new:
+        values["unified"] = unified_state.parse_state(new["unified"])
+    if "role" in new:
+        metadata = before.extra.get("metadata") or {}
+        values["extra"] = {**before.extra, "metadata": {**metadata, "role": new["role"]}}
+    return replace(before, **values)
+
+
+# Scratchpad
+
+
+def _merge_pad(
+    here: pads.Lists, theirs: pads.Lists, known: object, clean: Cleaner
+) -> tuple[dict[str, bytes], dict[str, list[str]], dict[str, list[bytes]]]:
+    """Return the lists with the source's new entries; by list, hashes of the lines that the source has, to recognize
+    them at the next import; and the lines that do not fit."""
+    known_hashes = known if isinstance(known, dict) else {}
+    out, hashes, over = dict(here), dict[str, list[str]](), dict[str, list[bytes]]()
+    entries = pads.read_pad(here).entries
+    texts = {(entry.kind, pads.text_key(entry.text)) for entry in entries if entry.text}
+    unresolved = {entry.id: entry for entry in entries if entry.is_open}
+    size = sum(map(len, here.values()))
+    for kind, name in pads.LISTS.items():
+        own, present = list[str](), set(pads.split_list(here.get(name, b"")))
+        for raw in pads.split_list(theirs.get(name, b"")):
+            line = clean(raw)[0]
+            entry, mark = pads.parse_entry(kind, line), hashlib.sha256(line).hexdigest()[:12]
+            if entry is None:
+                over.setdefault(name, []).append(line)
+                continue
+            own.append(mark)
+            if line in present or mark in known_hashes.get(name, ()):
+                continue
+            if entry.resolved and entry.id in unresolved:
+                out = pads.replace_entries(out, [(unresolved[entry.id], entry)])
+                continue
+            if entry.text and (kind, pads.text_key(entry.text)) in texts:
+                continue
+            if size + len(line) + 1 > pads.LARGEST:
+                own.pop()  # it stays new as long as it does not fit
+                over.setdefault(name, []).append(line)
+                continue
+            size += len(line) + 1
+            out[name] = pads.join_list([*pads.split_list(out.get(name, b"")), line])
+            present.add(line)
+        if own:
+            hashes[name] = own
+    return out, hashes, over
+
+
+# Kept files
+
+
+def _storable_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files with valid paths, none of which is a folder of another, without the name of the note."""
+    out = dict[str, bytes]()
+    for path, data in sorted(files.items()):
+        above = {"/".join(path.split("/")[:n]) for n in range(1, path.count("/") + 1)}
+        is_valid = all(part not in ("", ".", "..") and part.lower() != ".git" for part in path.split("/"))
+        if is_valid and path != SOURCE and not above & out.keys():
+            out[path] = data
+    return out

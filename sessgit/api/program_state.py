@@ -1,0 +1,152 @@
+"""Changes the parts of a session's state that are for programs: activation, working memory, budget.
+
+A change is one `edit` commit on the session's head, as `sessgit edit` makes it, and one operation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from sessgit import agents
+from sessgit.branch import edit as edits
+from sessgit.errors import UsageError
+from sessgit.model import canonical, humanize, program_input, unified_state
+from sessgit.model.conversation.session import Session
+from sessgit.model.unified_state import Unified
+from sessgit.record import edit_commit
+from sessgit.record.edit_commit import StateEdit
+from sessgit.store import locks, secret_filter
+from sessgit.store.context import Context
+from sessgit.store.store import Store
+
+_LONGEST_VALUE = 60
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StateRequest:
+    """A change of a state.
+
+    `parts` has the form of `session.json`: a named key is set, or removed by None; others stay. In it,
+    `context.working_memory` replaces the whole memory; then `remember` sets and `forget` removes single keys of it.
+    `more` adds to the counters `total_recursive_calls` and `cost_usd`.
+    """
+
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    remember: Mapping[str, Any] = field(default_factory=dict)
+    forget: tuple[str, ...] = ()
+    more: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StateResult:
+    """The state before and after a change; `commit` is ``""`` if nothing changed, and `secrets` the number of secrets
+    redacted in the new values."""
+
+    before: Session
+    after: Session
+    commit: str = ""
+    secrets: int = 0
+
+
+def change_state(context: Context, session_id: str, request: StateRequest) -> StateResult:
+    """Change the parts of a session's state, also while others change it.
+
+    Raises UsageError, and changes nothing, if a key or a value is invalid or the memory would be too large, and
+    NotFoundError if there is no such session.
+    """
+    store = context.store
+
+    def change(tip: str) -> tuple[StateEdit | None, StateResult]:
+        result = changed_state(store, store.state(tip), request)
+        if result.after is result.before:
+            return None, result
+        return StateEdit(_change_summary(result.before.unified, result.after.unified), result.after), result
+
+    with locks.session_lock(store.paths, session_id, edits.LOCK_TIMEOUT):
+        result, commit = edit_commit.commit_on_head(context, session_id, "state", change)
+    return replace(result, commit=commit)
+
+
+def changed_state(store: Store, before: Session, request: StateRequest) -> StateResult:
+    """Return the changed state, without recording it; raises UsageError."""
+    # Loads pydantic, which only programs that set something need.
+    from sessgit.model.schema import parts
+
+    request, secrets = _redacted(store, request, before)
+    values = parts.program_values(request.parts)
+    after = unified_state.with_values(before.unified, values)
+    for path, more in parts.program_values({"budget": request.more} if request.more else {}).items():
+        total = unified_state.merged_counter(None, unified_state.value_at(after, path), more)
+        after = unified_state.with_values(after, {path: total})
+    kept = {key: value for key, value in after.working_memory.items() if key not in request.forget}
+    memory, old_memory = {**kept, **request.remember}, before.unified.working_memory
+    _check_memory(old_memory, memory)
+    is_same_memory = unified_state.is_same_json(memory, old_memory)
+    after = replace(after, context=before.unified.context if is_same_memory else unified_state.Memory(memory or None))
+    if request.remember or request.forget:
+        values[unified_state.MEMORY] = memory
+    extra = dict(before.extra)
+    for path in values:  # what is set now replaces a value that could not be read
+        part, _, key = path.partition(".")
+        if isinstance(extra.get(part), dict) and key in extra[part]:
+            extra[part] = {name: value for name, value in extra[part].items() if name != key}
+            if not extra[part]:
+                del extra[part]
+    if is_same_memory and (after, extra) == (before.unified, before.extra):
+        return StateResult(before, before, secrets=secrets)
+    return StateResult(before, replace(before, unified=after, extra=extra), secrets=secrets)
+
+
+def _redacted(store: Store, request: StateRequest, state: Session) -> tuple[StateRequest, int]:
+    """Return the request as JSON has it, with secrets redacted if those of the session are, and their number."""
+    document = {key.name: getattr(request, key.name) for key in fields(request)}
+    document = json.loads(program_input.to_json_line(document, "what a program sets of a state"))
+    if not isinstance(document["parts"], dict) or not isinstance(document["remember"], dict):
+        raise UsageError("the state that a program sets must be an object", "Nothing was changed.")
+    clean = secret_filter.line_cleaner(store.paths, state.rules, agents.of(state).protected_keys)
+    data, secrets = clean(canonical.compact(document))
+    document = json.loads(data) if secrets else document
+    return StateRequest(**{**document, "forget": tuple(document["forget"])}), secrets
+
+
+def _check_memory(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Raise UsageError if a memory is too large, unless it became smaller."""
+    size = unified_state.memory_size(after)
+    if size > unified_state.LARGEST_MEMORY and size > unified_state.memory_size(before):
+        raise UsageError(
+            f"the working memory would have {humanize.format_size(size)}, "
+            f"but at most {humanize.format_size(unified_state.LARGEST_MEMORY)} are allowed",
+            "Remove something, or keep large values in a cell or a file, and only their name here.",
+        )
+    if unified_state.is_deeper(after, unified_state.DEEPEST_MEMORY):
+        raise UsageError(
+            f"the working memory is nested more than {unified_state.DEEPEST_MEMORY} deep",
+            "Store deeper values as text.",
+        )
+
+
+def _change_summary(before: Unified, after: Unified) -> str:
+    """Return what changed, for the commit's subject: `rlm active true, memory +plan`."""
+    parts = []
+    for path in (*unified_state.SCALARS, *unified_state.COUNTERS, *unified_state.OWN):
+        value = unified_state.value_at(after, path)
+        if value != unified_state.value_at(before, path):
+            name = path.partition(".")[2].replace("_", " ")
+            parts.append(f"no {name}" if value is None else f"{name} {_shown_value(value)}")
+    old, new = before.working_memory, after.working_memory
+    keys = [f"+{key}" for key in new if key not in old or not unified_state.is_same_json(new[key], old[key])]
+    keys += [f"-{key}" for key in old if key not in new]
+    if keys:
+        more = f" and {len(keys) - _MOST_NAMED} more" if len(keys) > _MOST_NAMED else ""
+        parts.append(f"memory {' '.join(canonical.one_line(key, 20) for key in keys[:_MOST_NAMED])}{more}")
+    return ", ".join(parts)
+
+
+def _shown_value(value: object) -> str:
+    if isinstance(value, str):
+        return f"“{canonical.one_line(value, _LONGEST_VALUE)}”"
+    return canonical.compact(value).decode()

@@ -1,0 +1,23 @@
+"""The JSON Schemas of all stored documents, for `docs/schemas`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sessgit.model.schema import documents
+from sessgit.store.journal import Operation
+from sessgit.store.recorder_state import AppendIntent, Cursor, LatestTurn
+from sessgit.sync.agreement import Agreement
+
+_LOCAL_FILES: Mapping[str, type] = {
+    "cursor": Cursor,
+    "operation": Operation,
+    "append-note": AppendIntent,
+    "latest": LatestTurn,
+    "remote-state": Agreement,
+}
+
+
+def schemas() -> dict[str, bytes]:
+    """Return each schema by its name, as the bytes of its file."""
+    return {name: documents.json_schema(shape) for name, shape in {**documents.SHAPES, **_LOCAL_FILES}.items()}

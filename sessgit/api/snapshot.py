@@ -1,0 +1,117 @@
+"""Makes one value of a recorded session, as an import takes it: turns, authored fields, scratchpad, kept files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sessgit import agents
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Line
+from sessgit.api.import_transcript import without_mark
+from sessgit.history import pad_lists, session_files
+from sessgit.history.views import body_of
+from sessgit.model import canonical, unified_state
+from sessgit.model.conversation.content import Call, Piece
+from sessgit.model.conversation.turn import Tokens, Turn
+from sessgit.model.foreign_session import ForeignSession, agent_id
+from sessgit.model.program_input import GivenTurn, Part, Saying, Step, ToolCall
+from sessgit.model.progress import Progress
+from sessgit.store import layout
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Row
+
+_SAME_FIELDS = (
+    "title", "name", "description", "project", "created", "updated", "ended", "labels", "stage", "confidence",
+)  # fmt: skip
+"""Fields of the state that a snapshot has too."""
+_EARLIEST_TIME = 86_400
+"""Lines of 1 January 1970 were written without a time."""
+
+
+def session_snapshot(context: Context, branch: Branch, system: str, progress: Progress) -> ForeignSession:
+    """Return the session, with the id that the system gave it if it was imported from there."""
+    store, state, origin = context.store, branch.state, branch.state.origin
+    rows, turns = context.index.turns(branch.name), list[GivenTurn]()
+    for number, row in enumerate(rows):
+        progress(number, len(rows))
+        turns.append(_turn(context, branch, row))
+    progress(len(rows), len(rows))
+    parent = context.index.branch(layout.session_of(origin.session)) if origin else None
+    own = _source_id(context, branch, system)
+    unified: dict[str, Any] = dict(unified_state.state_document(state.unified))
+    metadata = state.extra.get("metadata")
+    role = metadata.get("role") if isinstance(metadata, dict) else None
+    if isinstance(role, str) and role:
+        unified["metadata"] = {**unified.get("metadata", {}), "role": role}
+    return ForeignSession(
+        id=own,
+        agent="" if agent_id(system, own) == state.agent_id else state.agent_id,
+        **{name: getattr(state, name) for name in _SAME_FIELDS},
+        state=state.state if state.state in ("active", "interrupted") else "ended",
+        archived=branch.archived,
+        parent=_source_id(context, parent, system) if parent else origin.session if origin else "",
+        branch=origin.turn if origin else None,
+        turns=tuple(turns),
+        pad={name: data for name, data in sorted(pad_lists.read_lists(store, branch.tip).items()) if data},
+        unified=unified,
+        kept={path: store.repo.blob(oid) for path, (oid, _) in session_files.kept_files(store, branch.tip).items()},
+    )
+
+
+def _source_id(context: Context, branch: Branch, system: str) -> str:
+    note = session_files.source_note(context.store, branch.tip, branch.state.id)
+    own = note.get("id") if note.get("system") == system else None
+    return own if isinstance(own, str) and own else branch.state.agent_id
+
+
+def _turn(context: Context, branch: Branch, row: Row) -> GivenTurn:
+    """Return a turn as a program would give it, without what only the client understands: thoughts, pictures,
+    subagents, and notes next to calls."""
+    body, agent = body_of(context.store, branch.tip, row), agents.of(branch.state)
+    turn, pieces = agent.content.told(body)
+    parts = list(_parts(agent, body, row.prompt, pieces))
+    out = GivenTurn(
+        without_mark(body[0].said),
+        tuple(parts),
+        "",
+        next(filter(None, map(agent.programs.model_of, body)), ""),
+        _time(body[0].time),
+        None,
+        row.prompt,
+    )
+    last = parts[-1] if parts else None
+    if not isinstance(last, Saying):
+        return out
+    tokens = _tokens(turn, last.model, pieces) if last.model else {}
+    return replace(out, parts=tuple(parts[:-1]), answer=last.text, model=last.model, ended=last.time, tokens=tokens)
+
+
+def _parts(agent: Agent, body: Sequence[Line], key: str, pieces: Sequence[Piece]) -> Iterator[Part]:
+    for piece in pieces:
+        line, time = body[piece.line - 1], _time(piece.time)
+        if isinstance(piece, Call) and piece.task is not None:
+            yield Step(piece.task, piece.outcome if piece.result_line else None)
+        elif isinstance(piece, Call):
+            own, is_error = agent.programs.call_of(line, key, piece.cell), piece.cell.ok is False
+            yield ToolCall(piece.tool, piece.input, piece.output, is_error, own, time)
+        elif piece.by == "model" and not piece.thinking:
+            reason = agent.programs.reason(line)
+            says = Saying(piece.text, agent.programs.model_of(line), time)
+            yield says if reason is None else replace(reason, time=time)
+
+
+def _tokens(turn: Turn, model: str, pieces: Sequence[Piece]) -> Mapping[str, int]:
+    """Return what the model used in the turn, without calls of it that a program made itself."""
+    used: dict[str, int] = turn.tokens.get(model, Tokens()).as_json()
+    for piece in pieces:
+        outcome = piece.outcome if isinstance(piece, Call) else None
+        if outcome is not None and outcome.model == model:
+            used = {kind: max(0, count - outcome.tokens.get(kind, 0)) for kind, count in used.items()}
+    return {kind: count for kind, count in used.items() if count}
+
+
+def _time(text: str) -> float | None:
+    time = canonical.seconds(text)
+    return time if time is not None and time >= _EARLIEST_TIME else None

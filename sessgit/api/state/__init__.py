@@ -1,1 +1,0 @@
-"""The parts of a session's state that only programs set."""

@@ -1,0 +1,133 @@
+"""The blocks that pages are made of: headings, labelled fields, paragraphs and tables that fit the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sessgit.cli import text
+from sessgit.cli.invocation import Invocation
+from sessgit.history.resolve import session_title
+from sessgit.model import canonical
+from sessgit.model.conversation.session import Session
+from sessgit.store.index import Branch
+
+Row = Sequence[str]
+Shrink = Sequence[tuple[int, int]]
+"""Which columns of a table get narrower where there is no room, and how narrow; 0 leaves the column out."""
+
+
+def title(state: Session, limit: int = 200) -> str:
+    """Return what a conversation is called, on one line."""
+    return text.clean(session_title(state), limit)
+
+
+def ago(here: Invocation, time: str) -> str:
+    """Return how long ago an RFC 3339 time was: `2h ago`."""
+    return text.ago(canonical.seconds(time), here.now)
+
+
+def heading(here: Invocation, address: str, title: str, *facts: str) -> Iterator[str]:
+    """Yield an address with a title or ``""``, then further facts, folded into as many lines as they need."""
+    called = f"{address}  {title}" if title else address
+    indent = " " * min(text.width(address) + 2, here.width // 3)
+    lines = text.fold([called, *facts], here.width, "  ·  ", indent)
+    yield here.paint("yellow", address) + here.paint("bold", lines[0][len(address) :])
+    yield from lines[1:]
+
+
+def session_heading(here: Invocation, branch: Branch, *facts: str) -> Iterator[str]:
+    """Yield the heading of a page about a conversation: its id, its title, and facts."""
+    return heading(here, here.ident(branch.name), title(branch.state), *facts)
+
+
+def band(here: Invocation, words: str) -> str:
+    """Return a line across the page with words in it."""
+    words = f"═══ {text.cut(words, here.width - 8)} "
+    return here.paint("dim", words + "═" * (here.width - text.width(words)))
+
+
+def paragraph(here: Invocation, words: str, style: str = "", indent: int = 0) -> Iterator[str]:
+    """Yield a text wrapped at the terminal's width."""
+    for line in text.wrapped(words, here.width - indent):
+        yield " " * indent + here.paint(style, line)
+
+
+def field(
+    here: Invocation, label: str, parts: Iterable[str], *, width: int = 0, style: str = "", between: str = "  ·  "
+) -> Iterator[str]:
+    """Yield a label in at least so many columns, and behind it the parts that are not empty; long ones are wrapped."""
+    label = here.paint(style, label.ljust(width))
+    columns = here.width - text.width(label)
+    lines: list[str] = []
+    for part in filter(None, parts):
+        joined = f"{lines[-1]}{between}{part}" if lines else part
+        if lines and text.width(joined) <= columns:
+            lines[-1] = joined
+        else:
+            lines += text.wrapped(part, columns)
+    return text.hang(label, lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """How a column of a table looks: its style, whether texts are right-aligned, and whether long ones are paths, which
+    are cut at their start."""
+
+    style: str = ""
+    right: bool = False
+    is_path: bool = False
+
+    def cell(self, here: Invocation, words: str, columns: int) -> str:
+        """Return the text in exactly so many columns."""
+        words = (text.cut_start if self.is_path else text.cut)(words, columns)
+        filling, painted = " " * (columns - text.width(words)), here.paint(self.style, words)
+        return filling + painted if self.right else painted + filling
+
+
+class Table:
+    """Rows in columns that are as wide as their widest text; a column is missing if all of its texts are empty.
+
+    If a line would be too long, columns shrink.
+    """
+
+    def __init__(
+        self,
+        here: Invocation,
+        columns: Sequence[Column],
+        rows: Sequence[Sequence[str]],
+        shrink: Shrink,
+        indent: int = 0,
+    ) -> None:
+        self.here, self.columns, self.indent = here, columns, indent
+        widths = [max((text.width(row[place]) for row in rows), default=0) for place in range(len(columns))]
+        self.widths = fit_widths(widths, shrink, here.width - indent)
+
+    def line(self, row: Row) -> str:
+        """Return a row as a line."""
+        cells = zip(self.columns, row, self.widths, strict=True)
+        shown = (column.cell(self.here, words, width) for column, words, width in cells if width)
+        return " " * self.indent + "  ".join(shown)
+
+
+def table(
+    here: Invocation, columns: Sequence[Column], rows: Sequence[Row], shrink: Shrink, indent: int = 0
+) -> Iterator[str]:
+    """Yield a line for each row of a table."""
+    return map(Table(here, columns, rows, shrink, indent).line, rows)
+
+
+def fit_widths(widths: Sequence[int], shrink: Shrink, room: int) -> list[int]:
+    """Return the widths of columns that fit into the room with two spaces between them, shrunk step by step."""
+    out = list(widths)
+
+    def spare() -> int:
+        return room + 2 - sum(columns + 2 for columns in out if columns)
+
+    for place, least in shrink:
+        if spare() < 0:
+            out[place] = max(out[place] + spare(), min(out[place], least)) if least else 0
+    for place, _ in shrink:  # what a later step left out makes room for what an earlier one shrank
+        if out[place]:
+            out[place] = min(widths[place], out[place] + max(0, spare()))
+    return out

@@ -1,0 +1,108 @@
+"""How commands declare their arguments and options, those that several share, and the times a user may type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import typer
+
+from sessgit.cli import completion
+from sessgit.errors import UsageError
+
+_MOST = 1 << 31
+"""More than there ever is of anything, and less than a database cannot count."""
+_COMPLETIONS = {"ADDRESS": completion.addresses, "OP": completion.operations, "REMOTE": completion.remotes}
+_AGO = re.compile(r"([0-9]{1,9})[ .]*(m|h|d|w|min|minutes?|hours?|days?|weeks?)([ .]+ago)?")
+BY_TYPE = object()
+"""The default of an option that has none of its own: see `not_given`."""
+_UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def option(spec: str, help_text: str, **settings: Any) -> Any:
+    """Declare an option as --help shows it: `"-n, --limit N"`; a flag has no metavar.
+
+    An option that is not given is "", 0, False, [] or None, as its type says, unless `settings` has a default.
+    `complete` completes its value; other settings are those of `typer.Option`. Without a help text it is hidden.
+    """
+    words = spec.replace(", ", " ").split()
+    names = [word for word in words if word.startswith("-")]
+    settings = _parameter("".join(words[len(names) :]), settings)
+    return typer.Option(settings.pop("default"), *names, help=help_text, hidden=not help_text, **settings)
+
+
+def argument(metavar: str, help_text: str, **settings: Any) -> Any:
+    """Declare an argument; `required=True` says that it must be given. See `option` for the rest."""
+    settings = _parameter(metavar, settings)
+    return typer.Argument(settings.pop("default"), help=help_text, **settings)
+
+
+def not_given(annotation: Any) -> Any:
+    """Return the value of an argument or option that is not given: "", 0, False, [], or None for all other types."""
+    kind = getattr(annotation, "__origin__", annotation)
+    return kind() if kind in (str, int, bool, list) else None
+
+
+def spellings(declared: Any) -> list[str]:
+    """Return the words that name a parameter in messages: `-n` and `--limit`, or an argument's metavar."""
+    return [*(getattr(declared, "param_decls", None) or [(declared.metavar or "").strip("[].")])]
+
+
+def _parameter(metavar: str, settings: dict[str, Any]) -> dict[str, Any]:
+    complete: Callable[[str], object] | None = settings.pop("complete", _COMPLETIONS.get(metavar.rstrip(".")))
+    default = ... if settings.pop("required", False) else settings.pop("default", BY_TYPE)
+    shown = {"metavar": metavar or None, "show_default": default not in (..., BY_TYPE)}
+    return {"default": default, "autocompletion": complete, **shown, **settings}
+
+
+def at_least_0(value: int | None) -> int | None:
+    """Return the number, or None if none is given; raise BadParameter for a negative one."""
+    if value is not None and value < 0:
+        raise typer.BadParameter("must be 0 or more.")
+    return value if value is None else min(value, _MOST)
+
+
+def parse_time(text: str, now: float) -> float | None:
+    """Return the time that a user typed, in seconds since 1970, or None for "".
+
+    `30m`, `3h`, `2d`, `1w` (also `2 days ago`) count back from `now`; `today` and `yesterday` are midnights of the
+    local time zone, and so is a date alone; a time without a zone is local. Raises UsageError for anything else.
+    """
+    if not text:
+        return None
+    word = " ".join(text.lower().split())
+    ago = _AGO.fullmatch(word)
+    try:
+        if ago:
+            return max(0.0, now - int(ago[1]) * _UNITS[ago[2][0]])
+        if word in ("today", "yesterday"):
+            day = datetime.fromtimestamp(now) - timedelta(days=word == "yesterday")
+            return day.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+        return max(0.0, datetime.fromisoformat(text.strip()).timestamp())
+    except (ValueError, OverflowError, OSError):
+        hint = "Use 2d, 3h, 1w, today, yesterday, 2026-03-01 or 2026-03-01T10:00."
+        raise UsageError(f"“{text}” is not a time", hint) from None
+
+
+ADDRESS = argument("ADDRESS", "SESSION[@TURN] (default: the current session).")
+ANY_ADDRESS = argument("ADDRESS", "SESSION[@TURN[.CELL]] (default: the current session).")
+CELL_ADDRESS = argument("ADDRESS", "SESSION@TURN.CELL, or the cell's id.", required=True, complete=completion.cells)
+ADDRESSES = argument("ADDRESS...", "The conversations.")
+FOLDER = argument("DIR", "A folder of the project (default: this folder).")
+PATHS = argument("[-- PATH...]", "Files that a tool read or changed.")
+REMOTE = argument("REMOTE", "The remote (default: the only one).")
+EVERYWHERE = option("--all", "All projects, with headless and empty conversations.")
+PROJECT = option("--project DIR", "Only the project at DIR.")
+LABELS = option("--label LABEL", "Only with this label; may be repeated.")
+LIMIT = option("-n, --limit N", "Show at most N.", callback=at_least_0)
+SINCE = option("--since WHEN", "Since then: 2d, 3h, yesterday, 2026-03-01.")
+AT_OP = option("--at-op OP", "Show the state after operation OP, an id from `sessgit ops`.")
+INTO = option(
+    "--into OURS", "The conversation to change (default: the current session).", complete=completion.addresses
+)
+NEW = option("--new [NAME]", "Create a new conversation instead of changing ours.")
+DRY_RUN = option("-n, --dry-run", "Show what would be done, change nothing.")
+YES = option("-y, --yes", "Do not ask for confirmation.")
+JSON = option("--json", "Print JSON.")

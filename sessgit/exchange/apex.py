@@ -1,0 +1,348 @@
+"""The layout of apex: a file for each session below `.apex/sessions/`, an index, the active session, and an archive."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sessgit.errors import NotFoundError
+from sessgit.exchange import apex_messages, files, mapping, values
+from sessgit.exchange.apex_messages import ParsedMessages
+from sessgit.exchange.files import DamagedFileError, Folder, SessionFile
+from sessgit.exchange.mapping import OWN_KEY, Field
+from sessgit.model import canonical, humanize
+from sessgit.model.foreign_session import ForeignFolder, ForeignSession, agent_id, clean_description, clean_label
+from sessgit.model.program_input import GivenTurn
+
+SYSTEM = "apex"
+FOLDER = ".apex/sessions"
+VERSION = 1
+"""The latest known version of the index."""
+INDEX, ACTIVE = "index.json", "active.json"
+KEPT_PATH, KEPT_ACTIVE = f"{SYSTEM}/session.json", f"{SYSTEM}/{ACTIVE}"
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_TIME_KEYS = ("createdAt", "updatedAt", "lastAccessedAt")
+_INDEX_KEYS = ("id", "name", "projectPath", *_TIME_KEYS, "messageCount", "totalCost", "tags", "archived")
+_COUNTED_KEYS = ("messageCount", "archived")
+_INDEX_OWN_KEYS = {"version", "sessions", "lastUpdated"}
+_LONGEST_NAME = 100
+_MOST_LABELS = 50
+
+
+def _name(value: object) -> str:
+    return mapping.to_line(value, _LONGEST_NAME)
+
+
+def _is_same_name(one: str, other: str) -> bool:
+    """Return whether two names are equal, apart from characters that a name here cannot have."""
+    return one.replace("/", "-").replace("@", " ").strip() == other.replace("/", "-").replace("@", " ").strip()
+
+
+def _description(value: object) -> str:
+    return clean_description(values.to_text(value))
+
+
+def _labels(value: object) -> tuple[str, ...]:
+    return tuple(sorted({label for label in map(clean_label, values.to_texts(value)) if label}))[:_MOST_LABELS]
+
+
+FIELDS = (
+    Field("name", "name", _name, lambda s: s.name or s.title or None,
+          lambda d, s: _is_same_name(_name(d.get("name")), s.name or s.title)),
+    Field("description", "description", _description, lambda s: s.description or None),
+    Field("projectPath", "project", values.to_text, lambda s: s.project, lambda d, s: s.project == _project(d)),
+    Field("tags", "labels", _labels, lambda s: list(s.labels) or None,
+          lambda d, s: _labels(d.get("tags")) == tuple(sorted(s.labels))),
+    Field("parentSessionId", "parent", values.to_text, lambda s: s.parent or None, lambda d, s: True),
+    Field("createdAt", "created", values.to_time, lambda s: s.created, lambda d, s: True),
+    Field("updatedAt", "updated", values.to_time, lambda s: s.updated, lambda d, s: True),
+)  # fmt: skip
+"""The last three change only with the session's turns: see `_document`."""
+
+
+def _project(document: Mapping[str, Any]) -> str:
+    return values.text(document, "projectPath", "state.workingDirectory")
+
+
+def _with_document(session: ForeignSession, document: Mapping[str, Any]) -> ForeignSession:
+    return replace(session, **{**mapping.read_fields(FIELDS, document), "project": _project(document)})
+
+
+# Reading
+
+
+def read(folder: Path) -> ForeignFolder:
+    """Return the sessions below a project, its `.apex`, or the folder of the sessions; raises NotFoundError if it is
+    none of them."""
+    source, base, _ = files.open_layout(folder, *FOLDER.split("/"))
+    index = source.load_object(base + INDEX) or {}
+    version = index.get("version", VERSION)
+    if type(version) is int and version > VERSION:
+        for path in source.below(base):
+            source.note(path, "left", f"the index has version {version}, but {VERSION} is the latest known version")
+        return ForeignFolder((), source.files())
+    if not base and not source.has(INDEX) and not source.names("*.json") and not source.below("archive"):
+        raise NotFoundError(f"there are no sessions in {folder}", "A session is a file in .apex/sessions.")
+    found = {file.id: file for file in files.without_duplicates(source, SYSTEM, _session_files(source, base))}
+    active, reference = _active_session(source, base + ACTIVE, found)
+    entries = {values.text(entry, "id"): entry for entry in values.objects(index, "sessions")}
+    sessions, parsed = dict[str, ForeignSession](), dict[str, ParsedMessages]()
+    for file in _parents_first(found):
+        session, messages = _read_session(file, found, sessions, parsed)
+        if not file.document["messages"] and not session.name:
+            source.note(file.path, "empty", "it has no messages", file.id)
+            continue
+        kept = dict[str, bytes]()
+        source.keep_below(f"{base}kept/{file.id}", "", file.id, kept)
+        is_own_export = OWN_KEY in file.document and _document(session, file.id, {}, is_same=False) == file.document
+        if not is_own_export:
+            kept[KEPT_PATH] = files.json_document(_rest(file, session, messages, entries.get(file.id, {})))
+        if active == file.id:
+            session, kept[KEPT_ACTIVE] = replace(session, state="active"), reference
+        sessions[file.id], parsed[file.id] = replace(session, kept=kept), messages
+        odd = sum(not isinstance(message, dict) for message in file.document["messages"])
+        objects = "is not an object" if odd == 1 else "are not objects"
+        source.note(
+            file.path, "imported", f"{humanize.format_count(odd, 'message')} of it {objects}" if odd else "", file.id
+        )
+    if source.has(base + INDEX):
+        missing, more = sum(id not in found for id in entries), sorted(index.keys() - _INDEX_OWN_KEYS)
+        why = [f"it names {humanize.format_count(missing, 'session')} without a readable file"] if missing else []
+        why += [f"not imported, because they belong to no session: {', '.join(more)}"] if more else []
+        source.note(base + INDEX, "imported", "; ".join(why))
+    return ForeignFolder(tuple(sessions.values()), source.files())
+
+
+def _session_files(source: Folder, base: str) -> list[SessionFile]:
+    out = list[SessionFile]()
+    for pattern, suffix in (("*.json", ".json"), ("archive/*.json.gz", ".json.gz"), ("archive/*.json", ".json")):
+        for path in source.names(base + pattern):
+            name = path.rpartition("/")[2].removesuffix(suffix)
+            if path.removeprefix(base) in (INDEX, ACTIVE):
+                continue
+            if document := source.load_object(path, check=partial(_check_document, name)):
+                out.append(SessionFile(path, name, document, archived=pattern.startswith("archive/")))
+    return out
+
+
+def _check_document(name: str, document: Mapping[str, Any]) -> None:
+    """Raise DamagedFileError if the document is not a session of that name."""
+    own = document.get("id")
+    if not isinstance(own, str) or not isinstance(document.get("messages"), list):
+        raise DamagedFileError("it is not a session: it has no id or no messages")
+    if own != name:
+        shown = files.printable_path(canonical.one_line(own, 60))
+        raise DamagedFileError(f"it says that it is session {shown}, and its name does not")
+    if not _ID.fullmatch(own):
+        raise DamagedFileError("its id cannot be one")
+
+
+def _active_session(source: Folder, path: str, found: Mapping[str, SessionFile]) -> tuple[str, bytes]:
+    """Return the id of the active session, and the file that names it."""
+
+    def read_reference(path: str) -> tuple[str, bytes]:
+        data = source.data(path)
+        value = files.parse_json(data)
+        id = value if isinstance(value, str) else values.text(value, "sessionId", "activeSessionId", "id", "session")
+        return id, data
+
+    reference = source.load(read_reference, path)
+    if reference is None:
+        return "", b""
+    is_known = reference[0] in found
+    why = "" if is_known else "it names no readable session"
+    source.note(path, "imported" if is_known else "left", why, reference[0] if is_known else "")
+    return reference if is_known else ("", b"")
+
+
+def _parents_first(found: Mapping[str, SessionFile]) -> list[SessionFile]:
+    parents = [ForeignSession(id, parent=values.text(file.document, "parentSessionId")) for id, file in found.items()]
+    return [found[session.id] for session in files.sort_parents_first(parents)]
+
+
+def _read_session(
+    file: SessionFile, found: Mapping[str, SessionFile], sessions: Mapping[str, ForeignSession],
+    parsed: Mapping[str, ParsedMessages],
+) -> tuple[ForeignSession, ParsedMessages]:  # fmt: skip
+    """Return the session of a file, without kept files, and its messages; `sessions` and `parsed` have those before."""
+    document = file.document
+    session = _with_document(ForeignSession(file.id, archived=file.archived), document)
+    opening = session.name or canonical.one_line(session.description, _LONGEST_NAME) or f"Session {file.id}"
+    messages = apex_messages.parse_messages(document["messages"], file.id, opening)
+    # A session in a circle of parents, or whose parent has no messages, begins by itself.
+    parent = session.parent if session.parent in sessions or session.parent not in found else ""
+    shared = _shared_turns(messages, parsed.get(parent), document.get("branchPoint")) if parent else None
+    keys = [turn.key for turn in parsed[parent].turns] if parent in parsed else _shared_keys(document)
+    same = [replace(turn, key=key) for turn, key in zip(messages.turns[: shared or 0], keys, strict=False)]
+    messages = replace(messages, turns=(*same, *messages.turns[len(same) :]))
+    theirs = sessions[parent].turns[: shared or 0] if parent in sessions else ()
+    start = canonical.seconds(session.created or session.updated)
+    own = [replace(turn, time=start) if turn.time is None else turn for turn in messages.turns[len(theirs) :]]
+    session = mapping.with_own_values(
+        replace(session, parent=parent, branch=shared, turns=(*theirs, *own)), document.get(OWN_KEY)
+    )
+    return replace(session, state=session.state.replace("active", "ended")), messages
+
+
+def _shared_turns(messages: ParsedMessages, parent: ParsedMessages | None, point: object) -> int:
+    """Return how many turns a session shares with its parent: those that end before the message of the branch."""
+    last = point if type(point) is int else max(messages.ends, default=0)
+    own = [turn for turn, end in zip(messages.turns, messages.ends, strict=True) if end <= last]
+    if parent is None:
+        return len(own) if type(point) is int else 0
+    pairs = zip(own, parent.turns, strict=False)
+    different = (n for n, (turn, other) in enumerate(pairs) if turn != replace(other, key=turn.key))
+    return next(different, min(len(own), len(parent.turns)))
+
+
+def _shared_keys(document: Mapping[str, Any]) -> list[str]:
+    """Return the keys that an export noted of the turns shared with the parent."""
+    keys = values.texts(document, f"{OWN_KEY}.keys")
+    try:
+        return [str(uuid.UUID(key)) for key in keys] if len(set(keys)) == len(keys) else []
+    except ValueError:
+        return []
+
+
+def _rest(
+    file: SessionFile, session: ForeignSession, messages: ParsedMessages, entry: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what the file and the entry of the index say and the session does not."""
+    own = {key: value for key, value in values.mapping(file.document, OWN_KEY).items() if key != "keys"}
+    document = {**file.document, "messages": [], OWN_KEY: own}
+    return {
+        "session": {key: value for key, value in document.items() if key != OWN_KEY or value},
+        "branch": session.branch,
+        "entry": {key: value for key, value in entry.items() if not _is_in_document(key, file.document)},
+        "messages": json.loads(canonical.dumps(messages.original)),
+    }
+
+
+def _is_in_document(key: str, document: Mapping[str, Any]) -> bool:
+    """Return whether a key of an entry of the index follows from the document of its session."""
+    if key == "totalCost":
+        return key in values.mapping(document, "state")
+    return key in _COUNTED_KEYS or (key in _INDEX_KEYS and key in document)
+
+
+# Writing
+
+
+def write(session: ForeignSession) -> Mapping[str, bytes]:
+    """Return the files of the session below a project's folder: its own, and an index with only this session."""
+    rest = mapping.kept_object(session, KEPT_PATH)
+    known = values.text(rest, "session.id")
+    is_same = agent_id(SYSTEM, known) == agent_id(SYSTEM, session.id)
+    own = known if is_same else session.id
+    if not _ID.fullmatch(own) or f"{own}.json" in (INDEX, ACTIVE):
+        own = agent_id(SYSTEM, own)
+    document = _document(session, own, rest, is_same=is_same)
+    data = files.json_document(document)
+    out = {f"archive/{own}.json.gz": gzip.compress(data, mtime=0)} if session.archived else {f"{own}.json": data}
+    entry = {
+        **{key: document.get(key) for key in _INDEX_KEYS},
+        "messageCount": len(document["messages"]),
+        "totalCost": values.mapping(document, "state").get("totalCost"),
+        "archived": session.archived,
+    }
+    present = {key: value for key, value in entry.items() if value not in (None, "")}
+    entry = {"totalCost": 0, **values.mapping(rest, "entry"), **present}
+    index = {"version": VERSION, "sessions": [entry], "lastUpdated": document.get("updatedAt")}
+    out[INDEX] = files.json_document(index)
+    if session.state == "active" and not session.archived:
+        reference = session.kept.get(KEPT_ACTIVE, b"") if is_same else b""
+        out[ACTIVE] = reference or files.json_document({"sessionId": own})
+    out |= {f"kept/{own}/{path}": data for path, data in session.kept.items() if path not in (KEPT_PATH, KEPT_ACTIVE)}
+    return {f"{FOLDER}/{name}": content for name, content in sorted(out.items())}
+
+
+def _document(session: ForeignSession, own: str, rest: Mapping[str, Any], *, is_same: bool) -> dict[str, Any]:
+    """Return the session's document: as it was, apart from what has changed since the import.
+
+    `is_same` is False for a session that apex does not have, such as a fork of one that came from there.
+    """
+    was = values.mapping(rest, "session")
+    original = {key: value for key, value in was.items() if is_same or key not in ("childSessionIds", *_TIME_KEYS)}
+    document = mapping.write_fields(FIELDS, session, original | {"projectPath": original.get("projectPath", "")})
+    noted = values.mapping(rest, "messages")
+    new = [turn for turn in session.turns if turn.key not in values.mapping(noted, "turns")]
+    document |= {"id": own, "messages": apex_messages.format_messages(session.turns, noted)}
+    document |= _branch_values(session, was, rest, is_same=is_same)
+    if not is_same or new:
+        document |= _time_values(session, was if is_same else {})
+    if not is_same or new or "state" not in was:
+        document["state"] = _state_values(values.mapping(was, "state"), new)
+    if not is_same or new or "inputHistory" not in was:
+        document["inputHistory"] = [*values.items(was, "inputHistory"), *(turn.prompt for turn in new)]
+    read_back = replace(
+        _with_document(ForeignSession(session.id, archived=session.archived, branch=session.branch), document),
+        parent=session.parent, created=session.created, updated=session.updated,
+        state=session.state if session.state == "active" else "ended",
+    )  # fmt: skip
+    is_implied = is_same and not values.mapping(was, OWN_KEY)
+    omit = ["ended"] if is_implied else []
+    if is_implied and _is_same_name(session.name or session.title, read_back.name):
+        omit += ["name", "title"]
+    keys = [turn.key for turn in session.turns[: session.branch or 0] if session.parent]
+    own_values = mapping.own_values(session, read_back, omit) | ({"keys": keys} if keys else {})
+    document[OWN_KEY] = own_values or None
+    return {
+        key: value
+        for key, value in document.items()
+        if value is not None or (is_same and key in was and key != OWN_KEY)
+    }
+
+
+def _branch_values(
+    session: ForeignSession, was: Mapping[str, Any], rest: Mapping[str, Any], *, is_same: bool
+) -> dict[str, Any]:
+    """Return the parent and the message of the branch, if they are not those of the original document."""
+    before = values.text(was, "parentSessionId")
+    is_known = bool(before) and agent_id(SYSTEM, before) == agent_id(SYSTEM, session.parent)
+    if is_same and (not session.parent or (is_known and session.branch == rest.get("branch"))):
+        return {}
+    shared = session.turns[: session.branch or 0] if session.parent else ()
+    point = len(apex_messages.format_messages(shared, values.mapping(rest, "messages"))) - 1
+    parent = before if is_known else session.parent or None
+    return {"parentSessionId": parent, "branchPoint": point if shared else None}
+
+
+def _time_values(session: ForeignSession, was: Mapping[str, Any]) -> dict[str, Any]:
+    times = [time for turn in session.turns for time in (turn.time, turn.ended) if time is not None]
+    created = session.created or canonical.rfc3339(min(times, default=0))
+    updated = max(session.updated, canonical.rfc3339(max(times, default=0)), created)
+    return {"createdAt": was.get("createdAt", created), "updatedAt": updated, "lastAccessedAt": updated}
+
+
+def _state_values(was: Mapping[str, Any], new: Sequence[GivenTurn]) -> dict[str, Any]:
+    """Return the state, with the tokens that new turns used."""
+    total = {
+        kind: values.count(was, f"totalTokens.{kind}") + sum(values.count(turn.tokens, kind) for turn in new)
+        for kind in ("input", "output")
+    }
+    start = {"totalTokens": total, "totalCost": 0, "tasksCreated": [], "tasksCompleted": []}
+    return {**start, **was, **({"totalTokens": total} if any(total.values()) else {})}
+
+
+def merge_documents(path: str, there: bytes, more: bytes) -> bytes | None:
+    """Return one document with the sessions of two, if sessions share the file at `path`; None if they do not, or one
+    of the documents is damaged."""
+    if path == f"{FOLDER}/{ACTIVE}":
+        return there
+    try:
+        one, other = (files.parse_json(data) for data in (there, more)) if path == f"{FOLDER}/{INDEX}" else ({}, None)
+    except DamagedFileError:
+        return None
+    if not isinstance(one, dict) or not isinstance(other, dict) or one.get("version") != other.get("version"):
+        return None
+    entries = {str(entry.get("id")): entry for both in (one, other) for entry in values.objects(both, "sessions")}
+    last = max(values.text(one, "lastUpdated"), values.text(other, "lastUpdated"))
+    merged = {**one, "sessions": list(entries.values()), **({"lastUpdated": last} if last else {})}
+    return there if merged == one else files.json_document(merged)

@@ -1,0 +1,413 @@
+"""The layout of dialectic: a folder for each session below `.dialectic/`, with session.json and the files that it read,
+claimed and concluded.
+
+The format has no conversation. Each pass becomes a turn, everything else an entry of the scratchpad.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sessgit.errors import NotFoundError
+from sessgit.exchange import dialectic_notes, files, mapping, values
+from sessgit.exchange.dialectic_notes import LIST_KEYS, Frame, KnownEntries, Notes, Pairs
+from sessgit.exchange.files import Folder, SessionFile
+from sessgit.exchange.mapping import OWN_KEY, Field
+from sessgit.model import canonical, humanize, ids
+from sessgit.model import pad as pads
+from sessgit.model.conversation.session import STAGES
+from sessgit.model.foreign_session import ForeignFolder, ForeignSession, agent_id
+from sessgit.model.pad import Entry, Pad
+from sessgit.model.program_input import GivenTurn
+
+SYSTEM = "dialectic"
+FOLDER = ".dialectic"
+_STATE = "session.json"
+_KEPT_STATE = f"{SYSTEM}/{_STATE}"
+_NAMESPACE = uuid.UUID("9d7e1c52-1d0d-5a6e-8a57-5f1a1e9c4b21")
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_TIME_TOLERANCE = 1.0
+"""Seconds by which the times of recorded turns may differ from those in the source."""
+_DOCUMENT_FOLDERS = {"claim": "claims", "tension": "tensions"}
+_THESES, _CONTEXT = "thesis", "context"
+_THESIS_FILE = re.compile(r"thesis_v([0-9]{1,6})\.md")
+_STEM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
+_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+_MOST_FILES = 200
+"""Files that can become entries although session.json does not name them."""
+
+
+def _stage(value: object) -> str:
+    return str(value) if value in STAGES else ""
+
+
+def _confidence(value: object) -> float | None:
+    """Return a confidence from 0 to 1, also of a percentage."""
+    number = values.to_number(value)
+    number = number / 100 if number is not None and 1 < number <= 100 else number
+    return round(number, 6) if number is not None and 0 <= number <= 1 else None
+
+
+def _is_recent(document: Mapping[str, Any], session: ForeignSession) -> bool:
+    """Return whether the session has not changed since the document was written, or does not say when it changed."""
+    latest = (values.seconds(document, "updated") or 0) + _TIME_TOLERANCE
+    return not session.updated or ("updated" in document and (canonical.seconds(session.updated) or 0) <= latest)
+
+
+def _title(session: ForeignSession) -> str:
+    """Return the required title: that of the session, or the beginning of its first prompt."""
+    prompts = (canonical.one_line(turn.prompt, mapping.LONGEST_TITLE) for turn in session.turns)
+    return session.title or session.name or next(filter(None, prompts), "")
+
+
+FIELDS = (
+    Field("title", "title", mapping.to_line, _title,
+          lambda d, s: "title" in d and mapping.to_line(d["title"]) == (s.title or s.name)),
+    Field("status", "stage", _stage, lambda s: s.stage or STAGES[0],
+          lambda d, s: "status" in d and _stage(d["status"]) == s.stage),
+    Field("created", "created", values.to_time, lambda s: s.created, lambda d, s: "created" in d),
+    Field("updated", "updated", values.to_time, lambda s: s.updated, _is_recent),
+    Field("current_confidence", "confidence", _confidence, lambda s: s.confidence or 0,
+          lambda d, s: (_confidence(d.get("current_confidence")) or 0) == (s.confidence or 0)),
+)  # fmt: skip
+
+
+def _with_document(session: ForeignSession, document: Mapping[str, Any]) -> ForeignSession:
+    session = replace(session, **mapping.read_fields(FIELDS, document))
+    is_said = session.confidence or values.items(document, "confidence_history")
+    return session if is_said else replace(session, confidence=None)  # 0 is the default
+
+
+# Reading
+
+
+def read(folder: Path) -> ForeignFolder:
+    """Return the sessions below a project, its `.dialectic`, or the folder of one session; raises NotFoundError if it
+    is none of them."""
+    source, base, project = files.open_layout(folder, FOLDER)
+    root = Path(os.path.normpath(folder.absolute()))
+    paths = [*source.names(base + _STATE), *source.names(f"{base}*/{_STATE}")]
+    if not base and not paths:
+        raise NotFoundError(f"there are no sessions in {folder}", f"A session is a folder with {_STATE} in {FOLDER}.")
+    if project is None and root.parent.name == FOLDER and paths == [_STATE]:
+        project = root.parent.parent
+    found = list[SessionFile]()
+    for path in paths:
+        document = source.load_object(path)
+        if document is None:
+            continue
+        own = document.get("id", (root / path).parent.name)
+        if isinstance(own, str) and _ID.fullmatch(own):
+            found.append(SessionFile(path, own, document))
+        else:
+            source.note(path, "damaged", "its id cannot be one")
+    sessions = [_read_session(source, file, project) for file in files.without_duplicates(source, SYSTEM, found)]
+    return ForeignFolder(tuple(sessions), source.files())
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """What a document and the files next to it have for a scratchpad.
+
+    `notes` are the lists by kind, `names` the ids of entries by the paths of their files. Entries that did not fit are
+    in neither.
+    """
+
+    frame: Frame
+    notes: dict[str, Notes]
+    names: dict[str, str]
+    pad: dict[str, bytes]
+    why: list[str]
+
+
+def _parse(own: str, document: Mapping[str, Any], kept: Mapping[str, bytes], place: str) -> _Parsed:
+    known, frame = _known_entries(document), _frame(own, document, kept, place)
+    notes, claims = dict[str, Notes](), dict[str, str]()
+    for kind, key in LIST_KEYS.items():
+        value = document.get(key) if _is_list(document, key) else []
+        own_notes = [value] if isinstance(value, str | dict) else list(value or [])
+        notes[kind] = dialectic_notes.parse_notes(kind, own_notes, frame, claims, known)
+        if kind == "claim":
+            claims = dialectic_notes.claim_ids(notes[kind].pairs)
+    documents = _read_documents(kept, notes, frame, known)
+    entries = [entry for one in notes.values() for entry in one.entries] + list(documents.entries)
+    cycles = list(_cycle_entries(frame, known))
+    cycles += [entry for left in known.values() for entry in left if entry.kind == "cycle"]
+    pad, ids_on_pad = dialectic_notes.fit_entries([*entries, *cycles])
+    why = [reason for one in notes.values() for reason in one.why] + list(documents.why)
+    if left := len({entry.id for entry in entries} - ids_on_pad):
+        why.append(f"{humanize.format_count(left, 'entry', 'entries')} did not fit on the scratchpad")
+    for kind, one in notes.items():
+        pairs = [(note, entry if entry and entry.id in ids_on_pad else None) for note, entry in one.pairs]
+        notes[kind] = Notes(pairs)
+    names = {path: id for path, id in documents.names.items() if id in ids_on_pad}
+    return _Parsed(frame, notes, names, pad, why)
+
+
+def _read_session(source: Folder, file: SessionFile, project: Path | None) -> ForeignSession:
+    document, at = file.document, file.path.removesuffix(_STATE)
+    place = f"{(source.root / at).relative_to(project).as_posix()}/" if project else ""
+    kept = _kept_files(source, at, file.id)
+    parsed = _parse(file.id, document, kept, place)
+    source.note(file.path, "imported", "; ".join(parsed.why), file.id)
+    session = _with_document(ForeignSession(file.id, project=str(project or "")), document)
+    turns = tuple(_make_turns(session, document, parsed.frame))
+    session = mapping.with_own_values(session, {**values.mapping(document, OWN_KEY), "pad": {}})
+    session = replace(session, turns=turns, pad=parsed.pad, kept=kept)
+    # A parent is only in the document, because sessions share no passes.
+    export = None if session.parent else _as_export(session, document, f"{FOLDER}/{file.id}/")
+    original = files.json_document({"id": file.id, "place": place, "session": document})
+    return export or replace(session, kept={**kept, _KEPT_STATE: original})
+
+
+def _as_export(session: ForeignSession, document: Mapping[str, Any], at: str) -> ForeignSession | None:
+    """Return the session without the files that an export makes of it, if the document is one of our exports of a
+    session that came from elsewhere; else None."""
+    if OWN_KEY not in document:
+        return None
+    others = {path: data for path, data in session.kept.items() if not path.startswith(f"{SYSTEM}/")}
+    written = write(replace(session, kept=others))
+    if files.parse_json(written.get(at + _STATE, b"{}")) != document:
+        return None
+    own = {
+        path: data
+        for path, data in session.kept.items()
+        if path not in others and written.get(at + path.removeprefix(f"{SYSTEM}/")) != data
+    }
+    return replace(session, kept={**others, **own})
+
+
+def _frame(own: str, document: Mapping[str, Any], kept: Mapping[str, bytes], place: str) -> Frame:
+    start = values.seconds(document, "created", "updated") or 0
+    cycle = min(max(values.count(document, "cycle"), 1), pads.LATEST_CYCLE)
+    gained = tuple(values.count({"gained": one}, "gained") for one in values.items(document, "cycle_insights"))
+    context = reversed(_paths_below(kept, _CONTEXT)) if place else ()
+    places = {_file_name(path): dialectic_notes.clean_text(place + path) for path in context}
+    return Frame(ids.session_id(agent_id(SYSTEM, own)), start, cycle, gained, places)
+
+
+def _known_entries(document: Mapping[str, Any]) -> KnownEntries:
+    """Return the entries that an export stored because the lists do not have all of them."""
+    lists, out = values.mapping(document, f"{OWN_KEY}.pad"), KnownEntries()
+    for kind, name in pads.LISTS.items():
+        for line in pads.split_list(values.text(lists, name).encode()):
+            if entry := pads.parse_entry(kind, line):
+                out.setdefault(dialectic_notes.entry_identity(entry), []).append(entry)
+    return out
+
+
+def _is_list(document: Mapping[str, Any], key: str) -> bool:
+    """Return whether entries are made of what a key has."""
+    return key in LIST_KEYS.values() and isinstance(document.get(key), str | dict if key == "thesis" else list)
+
+
+def _make_turns(session: ForeignSession, document: Mapping[str, Any], frame: Frame) -> Iterator[GivenTurn]:
+    """Yield a turn that says what the session is about, and a turn for each pass."""
+    yield GivenTurn(session.title or f"Session {session.id}", time=frame.start or None, key=_turn_key(session.id, 0))
+    number, latest = 0, frame.start
+    for note in values.items(document, "passes"):
+        text = dialectic_notes.note_text(note)
+        if not text:
+            continue
+        number += 1
+        time = latest = dialectic_notes.note_time(note) or latest + 0.001
+        form = f"{dialectic_notes.pass_form(note)} pass, cycle {dialectic_notes.note_cycle(note) or 1}".lstrip()
+        prompt = dialectic_notes.note_text(note, ("prompt",)) or form[:1].upper() + form[1:]
+        model = canonical.one_line(values.text(note, "model"), 100)
+        yield GivenTurn(prompt, (), text, model, time, time, _turn_key(session.id, number))
+
+
+def _turn_key(session: str, number: int) -> str:
+    return str(uuid.uuid5(_NAMESPACE, f"{session} {number}"))
+
+
+def _cycle_entries(frame: Frame, known: KnownEntries) -> Iterator[Entry]:
+    """Yield an entry for the beginning of each cycle, of the latest ones if there are many."""
+    for number in range(max(2, frame.cycle - pads.MOST + 1), frame.cycle + 1):
+        time = canonical.rfc3339(frame.start + number / 1000 + 0.0005)
+        yield dialectic_notes.known_entry(Entry("", "cycle", "", time, frame.session, cycle=number), known)
+
+
+def _kept_files(source: Folder, at: str, session: str) -> dict[str, bytes]:
+    """Return the files of a session next to session.json, by the paths at which they are kept."""
+    out = {_KEPT_STATE: b""}  # no file may take its place
+    for path in source.below(at):
+        name = path.removeprefix(at)
+        if name != _STATE:
+            kept_name = _kept_name(name)
+            why = "kept as it is" if kept_name == f"{SYSTEM}/{name}" else f"kept as {kept_name}"
+            source.keep(path, kept_name, session, out, why)
+    del out[_KEPT_STATE]
+    return out
+
+
+def _kept_name(path: str) -> str:
+    """Return where a file is kept; a file that an export put into `kept/` returns to its old place."""
+    own, other = files.storable_path(path), files.storable_path(path.removeprefix("kept/"))
+    return f"{SYSTEM}/{own}" if own == other or other.startswith(f"{SYSTEM}/") else other
+
+
+# Files that are claims, tensions, theses and context
+
+
+@dataclass(frozen=True, slots=True)
+class _Documents:
+    """Entries that only files have; the ids of entries by the paths of their files; and what did not fit."""
+
+    entries: tuple[Entry, ...]
+    names: dict[str, str]
+    why: tuple[str, ...] = ()
+
+
+def _read_documents(
+    kept: Mapping[str, bytes], notes: Mapping[str, Notes], frame: Frame, known: KnownEntries
+) -> _Documents:  # fmt: skip
+    """Return what the files of a session have and its lists lack."""
+    found, names = list[tuple[str, Entry]](), dict[str, str]()
+
+    def add(path: str, kind: str, text: str, number: int, version: int = 0) -> None:
+        time = canonical.rfc3339(frame.start + 1 + number / 1000 + 0.0005)
+        source = "" if kind in ("file", "thesis") else path
+        cut = dialectic_notes.cut_text(text, dialectic_notes.longest_text(kind))
+        found.append(
+            (path, Entry("", kind, cut, time, frame.session, cycle=frame.cycle, source=source, version=version))
+        )
+
+    for kind, folder in _DOCUMENT_FOLDERS.items():
+        for number, path in enumerate(_paths_below(kept, folder)):
+            text = _document_text(kept[f"{SYSTEM}/{path}"])
+            if entry := _entry_of_file(path, text, notes[kind].pairs):
+                names[path] = entry.id
+            else:
+                add(path, kind, text, number)
+    theses = sorted(
+        (int(match[1]), path)
+        for path in _paths_below(kept, _THESES)
+        if (match := _THESIS_FILE.fullmatch(_file_name(path)))
+    )
+    if theses and notes["thesis"].entries:
+        names[theses[-1][1]] = notes["thesis"].entries[-1].id
+    elif theses:
+        version, path = theses[-1]
+        add(path, "thesis", _document_text(kept[f"{SYSTEM}/{path}"]), 0, version)
+    listed = {_file_name(entry.text) for entry in notes["file"].entries}
+    for number, path in enumerate(_paths_below(kept, _CONTEXT)):
+        if _file_name(path) not in listed:
+            add(path, "file", dialectic_notes.clean_text(frame.places.get(_file_name(path), path)), number)
+    entries, left = dict[str, Entry](), 0
+    for path, new in found:
+        if new.text and len(entries) < _MOST_FILES:
+            entry = dialectic_notes.known_entry(new, known)
+            if entry.id not in entries:
+                entries[entry.id], names[path] = entry, entry.id
+        else:
+            left += bool(new.text)
+    return _Documents(tuple(entries.values()), names, (f"{left} files are not on the pad",) if left else ())
+
+
+def _updated_files(
+    kept: Mapping[str, bytes], pairs: Mapping[str, Pairs], pad: Pad, before: _Parsed
+) -> dict[str, bytes]:  # fmt: skip
+    """Return the files again, without those of removed entries, and with a file for each new one."""
+    present = {entry.id for entry in pad.entries}
+    own = {path.removeprefix(f"{SYSTEM}/"): data for path, data in kept.items() if path.startswith(f"{SYSTEM}/")}
+    out = {path: data for path, data in own.items() if path != _STATE and before.names.get(path, "") in ("", *present)}
+    for kind in (*_DOCUMENT_FOLDERS, "thesis"):
+        known = {entry.id for entry in before.notes[kind].entries} | set(before.names.values())
+        for number, (note, entry) in enumerate(pairs[kind], start=1):
+            if entry is not None and entry.id not in known:
+                id = values.text(note, "id")
+                stem = id if _STEM.fullmatch(id) else f"{kind}_{number:03d}"
+                folder = _DOCUMENT_FOLDERS.get(kind)
+                path = f"{folder}/{stem}.md" if folder else f"{_THESES}/thesis_v{entry.version or 1}.md"
+                out[path] = entry.text.encode("utf-8", "replace") + b"\n"
+    return out
+
+
+def _paths_below(kept: Mapping[str, bytes], folder: str) -> list[str]:
+    return sorted(path.removeprefix(f"{SYSTEM}/") for path in kept if path.startswith(f"{SYSTEM}/{folder}/"))
+
+
+def _file_name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _document_text(data: bytes) -> str:
+    """Return the text of a document without its front matter."""
+    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+    return dialectic_notes.clean_text(_FRONT_MATTER.sub("", text))
+
+
+def _entry_of_file(path: str, text: str, pairs: Pairs) -> Entry | None:
+    """Return the entry whose document a file is: by the id of the claim or tension, or by its text."""
+    stem, words = _file_name(path).removesuffix(".md"), pads.text_key(text)
+    by_id = [entry for note, entry in pairs if entry is not None and values.text(note, "id") == stem]
+    by_text = [entry for _, entry in pairs if entry is not None and pads.text_key(entry.text) in words]
+    return next(iter(by_id + by_text), None)
+
+
+# Writing
+
+
+def write(session: ForeignSession) -> Mapping[str, bytes]:
+    """Return the files of the session below a project's folder. Of a conversation they have only the passes."""
+    rest = mapping.kept_object(session, _KEPT_STATE)
+    was, known = values.mapping(rest, "session"), values.text(rest, "id")
+    is_same = agent_id(SYSTEM, known) == agent_id(SYSTEM, session.id)
+    own = known if is_same else session.id
+    if not _ID.fullmatch(own):
+        own = agent_id(SYSTEM, own)
+    here, pad = ids.session_id(agent_id(SYSTEM, own)), pads.read_pad(session.pad)
+    before = _parse(known or own, was, session.kept, values.text(rest, "place"))
+    original = {key: value for key, value in was.items() if is_same or key not in ("created", "updated")}
+    if not is_same:
+        original.setdefault("current_confidence", 0)
+    document = mapping.write_fields(FIELDS, session, original)
+    document["id"], cycle = own, pads.current_cycle(pad, here)
+    if not is_same or pads.current_cycle(pads.read_pad(before.pad), before.frame.session) != cycle:
+        document["cycle"] = cycle
+    in_files, pairs, names = set(before.names.values()), dict[str, Pairs](), dict[str, str]()
+    for kind, key in LIST_KEYS.items():
+        listed = {entry.id for entry in before.notes[kind].entries}
+        entries = [entry for entry in pad.of(kind) if entry.id in listed or entry.id not in in_files]
+        pairs[kind] = dialectic_notes.format_notes(kind, entries, before.notes[kind].pairs, names)
+        if kind == "claim":
+            names = dialectic_notes.claim_names(dialectic_notes.claim_ids(pairs[kind]))
+        if _is_list(was, key) or pairs[kind] or not was:
+            notes = [note for note, _ in pairs[kind]]
+            document[key] = notes if kind != "thesis" else notes[-1] if notes else None
+    counted = {entry.id for kind in pads.COUNTED for entry in before.notes[kind].entries}
+    if not was or {entry.id for entry in pad.of(*pads.COUNTED)} - in_files != counted - in_files:
+        document["cycle_insights"] = pads.gains_by_cycle(pad, here)
+    documents = _updated_files(session.kept, pairs, pad, before)
+    told = values.mapping(was, OWN_KEY)
+    kin = {key: told[key] for key in ("parent", "branch") if key in told and is_same and not session.parent}
+    # A session that came from there has its end from the import.
+    omit = ["created", "updated", "project", "pad", *(["ended"] if is_same and "ended" not in told else [])]
+    own_values = mapping.own_values(session, _with_document(ForeignSession(session.id), document), omit)
+    document[OWN_KEY] = _unread_entries(pad, own, document, documents) | kin | own_values
+    if not document[OWN_KEY]:
+        del document[OWN_KEY]
+    others = {f"kept/{path}": data for path, data in session.kept.items() if not path.startswith(f"{SYSTEM}/")}
+    out = {**others, **documents, _STATE: files.json_document(document)}
+    return {f"{FOLDER}/{own}/{name}": data for name, data in sorted(out.items())}
+
+
+def _unread_entries(
+    pad: Pad, own: str, document: Mapping[str, Any], documents: Mapping[str, bytes]
+) -> dict[str, Any]:  # fmt: skip
+    """Return the entries of the pad that reading the document and the files would not give back."""
+    kept = {f"{SYSTEM}/{path}": data for path, data in documents.items()}
+    again = _parse(own, {**document, OWN_KEY: None}, kept, f"{FOLDER}/{own}/")
+    lines = {entry.line for entry in pads.read_pad(again.pad).entries}
+    unread = {dialectic_notes.entry_identity(entry) for entry in pad.entries if entry.line not in lines}
+    lists, _ = dialectic_notes.fit_entries(
+        entry for entry in pad.entries if dialectic_notes.entry_identity(entry) in unread
+    )
+    return {"pad": {name: data.decode("utf-8", "replace") for name, data in sorted(lists.items())}} if lists else {}

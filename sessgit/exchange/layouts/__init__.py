@@ -1,1 +1,0 @@
-"""The files of other systems, read and written."""

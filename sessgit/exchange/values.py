@@ -1,0 +1,100 @@
+"""Reads values that another program wrote.
+
+Each function returns a value, or the one at a path such as `metadata.model`, if it has the right type, else an empty
+one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sessgit.model import canonical
+
+_LATEST_TIME = 253402300799
+
+
+def value_at(document: object, path: str) -> Any:
+    """Return the value at a path, None if there is none."""
+    for key in path.split("."):
+        document = document.get(key) if isinstance(document, dict) else None
+    return document
+
+
+def to_text(value: object) -> str:
+    """Return the value if it is a text, else ``""``."""
+    return value if isinstance(value, str) else ""
+
+
+def to_list(value: object) -> list[Any]:
+    """Return the value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def to_texts(value: object) -> tuple[str, ...]:
+    """Return the texts of a list that are not empty."""
+    return tuple(item for item in to_list(value) if isinstance(item, str) and item)
+
+
+def to_mapping(value: object) -> Mapping[str, Any]:
+    """Return the value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def to_number(value: object) -> float | None:
+    """Return the value if it is a number, else None."""
+    return float(value) if type(value) in (int, float) and abs(value) < 1e300 else None  # type: ignore[arg-type]
+
+
+def to_seconds(value: object) -> float | None:
+    """Return a time, given in seconds since 1970 or in RFC 3339, in seconds; None for 0 and for any other value."""
+    if isinstance(value, str):
+        return canonical.seconds(value)
+    number = to_number(value)
+    return number if number is not None and 0 < number < _LATEST_TIME else None
+
+
+def to_time(value: object) -> str:
+    """Return a time, given in seconds since 1970 or in RFC 3339, in RFC 3339, else ``""``."""
+    time = to_seconds(value)
+    return "" if time is None else canonical.rfc3339(time)
+
+
+# At a path
+
+
+def text(document: object, *paths: str) -> str:
+    """Return the first text at one of the paths that is not empty, else ``""``."""
+    return next(filter(None, (to_text(value_at(document, path)) for path in paths)), "")
+
+
+def texts(document: object, path: str) -> tuple[str, ...]:
+    """Return the texts of the list at a path that are not empty."""
+    return to_texts(value_at(document, path))
+
+
+def items(document: object, path: str) -> list[Any]:
+    """Return the list at a path."""
+    return to_list(value_at(document, path))
+
+
+def objects(document: object, path: str) -> list[Mapping[str, Any]]:
+    """Return the objects of the list at a path."""
+    return [item for item in items(document, path) if isinstance(item, dict)]
+
+
+def mapping(document: object, path: str) -> Mapping[str, Any]:
+    """Return the object at a path."""
+    return to_mapping(value_at(document, path))
+
+
+def count(document: object, path: str) -> int:
+    """Return the whole number from 0 at a path, else 0."""
+    value = value_at(document, path)
+    return value if type(value) is int and 0 <= value < 1 << 53 else 0
+
+
+def seconds(document: object, *paths: str) -> float | None:
+    """Return the first time at one of the paths, in seconds since 1970, else None."""
+    times = (to_seconds(value_at(document, path)) for path in paths)
+    return next((time for time in times if time is not None), None)

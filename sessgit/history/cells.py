@@ -1,0 +1,404 @@
+"""The cells of a branch: read from the index, or from the turns' folders and then saved there; found and listed.
+
+The index has a text for each turn: a JSON array with a record for each cell, `[id, type, operation, lines, depends,
+ok]`, then `true` or `false` if a program made it or it is about something, then what it is about: `[file, access,
+command]`, where access is `r`, `w`, `rw`, or nothing if the call failed, or null if that is not known. A path that is
+not absolute is relative to the project.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sessgit import agents
+from sessgit.agents.base import Agent
+from sessgit.agents.values import Use
+from sessgit.errors import AmbiguousError, DamageError, NotFoundError, SessgitError, StoreError
+from sessgit.history.views import read_pieces, read_turn, seconds_between
+from sessgit.model import humanize
+from sessgit.model.conversation.content import Call, Change, Piece, Words
+from sessgit.model.conversation.turn import Cell
+from sessgit.model.progress import Progress, no_progress
+from sessgit.store import layout
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, CachedTurn, Index, Row
+
+if TYPE_CHECKING:
+    from sessgit.store.store import Store
+
+NO_USE = Use()
+_FIRST_SLICE = 16
+"""Turns that a search from the last one backwards reads first; then twice as many."""
+_LONGEST_SUMMARY = 500
+USE_FIELD = 7
+"""The position of what a cell is about in its record."""
+
+
+@dataclass(frozen=True)
+class TurnCells:
+    """The cells of a turn as the index has them; `damage` says what could not be read."""
+
+    number: int
+    records: Sequence[Sequence[Any]]
+    folder: str
+    """The project's folder."""
+    damage: tuple[str, ...] = ()
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [self.cell(ordinal) for ordinal in range(1, len(self.records) + 1)]
+
+    def cell(self, ordinal: int) -> Cell:
+        """Return the cell with that ordinal."""
+        own, kind, operation, lines, depends, ok, *more = self.records[ordinal - 1]
+        return Cell(own, kind, operation, tuple(lines), tuple(depends), ok, bool(more and more[0]))
+
+    def use(self, ordinal: int) -> Use | None:
+        """Return what a cell is about, a file by its absolute path; None if that is not known."""
+        record = self.records[ordinal - 1]
+        if not self.is_call(ordinal):
+            return NO_USE
+        if record[USE_FIELD] is None:
+            return None
+        file, access, command = record[USE_FIELD]
+        return Use(self.path(file), "r" in access, "w" in access, command)
+
+    def is_call(self, ordinal: int) -> bool:
+        """Return whether a cell is one that can be about something."""
+        return len(self.records[ordinal - 1]) > USE_FIELD
+
+    def path(self, file: str) -> str:
+        """Return the absolute path of a file."""
+        if not file or file.startswith("/"):
+            return file
+        return os.path.normpath(os.path.join(self.folder, file))  # noqa: PTH118 - as the agent has it
+
+    def nodes(self) -> list[Node]:
+        """Return all cells with their places."""
+        return [Node(self.number, ordinal, self) for ordinal in range(1, len(self.records) + 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A cell at its place in the conversation."""
+
+    turn: int
+    ordinal: int
+    of_turn: TurnCells = field(repr=False, compare=False)
+
+    @property
+    def cell(self) -> Cell:
+        return self.of_turn.cell(self.ordinal)
+
+    @property
+    def use(self) -> Use:
+        """What it is about, if that is known; only the file if the call failed, or has no result."""
+        return self.of_turn.use(self.ordinal) or NO_USE
+
+    @property
+    def address(self) -> str:
+        """`7.3`: the turn, and the cell's ordinal in it."""
+        return f"{self.turn}.{self.ordinal}"
+
+
+# Reading
+
+
+def read_turns(
+    context: Context, branch: Branch, first: int = 1, last: int | None = None, *, progress: Progress = no_progress
+) -> list[TurnCells]:
+    """Return the cells of a branch's turns from the first to the last; `progress` counts the turns that are not in the
+    index."""
+    turns = context.index.cached_turns(branch.name, first, last)
+    folders = dict[str, str]()
+    with suppress(DamageError, StoreError):  # then each turn is read, and its own error found
+        folders = context.store.turn_folders(branch.tip, first, last)
+    stale = [number for number, cached in turns if not _is_current(cached, number, folders)]
+    read = _read_folders(context, branch, stale, folders, progress) if stale else {}
+    cached = [(number, text) for number, text in turns if text is not None and number not in read]
+    records = json.loads(f"[{','.join(turn.cells for _, turn in cached)}]")
+    project = branch.state.project
+    known = [TurnCells(number, one, project) for (number, _), one in zip(cached, records, strict=True)]
+    return sorted([*known, *read.values()], key=lambda turn: turn.number) if read else known
+
+
+def read_cached_turns(context: Context, branch: Branch, first: int = 1) -> list[tuple[int, Sequence[Sequence[Any]]]]:
+    """Return the numbers of a branch's turns from the first on, and of each turn the records of its cells."""
+    return [(turn.number, turn.records) for turn in read_turns(context, branch, first)]
+
+
+def cached_turn(agent: Agent, folder: str, cells: Sequence[Cell], body: Sequence[bytes], key: str) -> CachedTurn:
+    """Return what the index has of a turn: of its folder, its cells, its lines as they are stored, and its key."""
+    uses = agent.cells.uses(body, cells, key, "") if _have_uses(agent, cells) else {}
+    return CachedTurn(folder, _compact_json(cell_records(agent, cells, uses)))
+
+
+def cell_records(agent: Agent, cells: Sequence[Cell], uses: Mapping[int, Use]) -> list[list[Any]]:
+    """Return the records of a turn's cells; `uses` says by ordinal what they are about."""
+    records = []
+    for ordinal, cell in enumerate(cells, start=1):
+        record = [cell.id, cell.type, cell.operation, list(cell.lines), list(cell.depends), cell.ok]
+        use = uses.get(ordinal)
+        if use is not None:
+            access = ("r" * use.reads + "w" * use.writes) if cell.ok else ""
+            record += [cell.program, [use.file, access, use.command]]
+        elif cell.type != "llm_call" and cell.operation not in agent.cells.FILE_TOOLS:
+            record += [cell.program, None]
+        elif cell.program:
+            record.append(True)
+        records.append(record)
+    return records
+
+
+def _is_current(cached: CachedTurn | None, number: int, folders: Mapping[str, str]) -> bool:
+    return cached is not None and cached.folder == folders.get(layout.turn_folder(number))
+
+
+def _have_uses(agent: Agent, cells: Sequence[Cell]) -> bool:
+    return any(cell.operation in agent.cells.FILE_TOOLS or cell.operation in agent.cells.SHELLS for cell in cells)
+
+
+def _compact_json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _read_folders(
+    context: Context, branch: Branch, numbers: Sequence[int], folders: Mapping[str, str], progress: Progress
+) -> dict[int, TurnCells]:
+    """Read turns from their folders; save each in the index that is whole, and the same in its own commit."""
+    store, agent, wanted = context.store, agents.of(branch.state), set(numbers)
+    rows = [row for row in context.index.turns(branch.name, numbers[0], numbers[-1]) if row.turn in wanted]
+    read: dict[int, TurnCells] = {}
+    for number, row in enumerate(rows):
+        progress(number, len(rows))
+        damage: list[str] = []
+        cells = _stored_cells(store, branch, row, damage)
+        uses = _stored_uses(store, agent, branch, row, cells)
+        records = cell_records(agent, cells, uses or {})
+        read[row.turn] = TurnCells(row.turn, records, branch.state.project, tuple(damage))
+        folder = folders.get(layout.turn_folder(row.turn))
+        if folder and uses is not None and not damage and _folder_in_commit(store, row) == folder:
+            context.index.store_cells({row.commit: CachedTurn(folder, _compact_json(records))})
+    return read
+
+
+def _stored_cells(store: Store, branch: Branch, row: Row, damage: list[str]) -> Sequence[Cell]:
+    """Return the cells of a turn as they are stored, or as its lines tell them if those are damaged, which is added to
+    `damage`."""
+    try:
+        return store.cells(branch.tip, row.turn)
+    except SessgitError as error:
+        damage.append(f"turn {row.turn}: {error}")
+    try:
+        return read_turn(store, branch.tip, row).cells
+    except SessgitError as error:
+        damage.append(f"turn {row.turn} was skipped: {error}")
+        return ()
+
+
+def _stored_uses(
+    store: Store, agent: Agent, branch: Branch, row: Row, cells: Sequence[Cell]
+) -> Mapping[int, Use] | None:
+    if not _have_uses(agent, cells):
+        return {}
+    try:
+        entry = store.folder(branch.tip, row.turn).get(layout.BODY)
+        body = store.repo.blob(entry[0]).split(b"\n")[:-1] if entry else []
+    except SessgitError:  # the cells are known all the same
+        return None
+    return agent.cells.uses(body, cells, row.prompt, "")
+
+
+def _folder_in_commit(store: Store, row: Row) -> str:
+    try:
+        entry = store.repo.entry(store.tree(row.commit), layout.turn_folder(row.turn))
+    except SessgitError:
+        return ""
+    return entry[0] if entry else ""
+
+
+# Finding and listing
+
+
+@dataclass(frozen=True, slots=True)
+class CellFilter:
+    """Which cells to list: of a type, of an operation in whatever case, of one turn, calls that `failed` or ended with
+    an exit code other than 0; of all turns up to `last`, and the last `limit` of them. None or empty selects all."""
+
+    type: str = ""
+    operation: str = ""
+    turn: int | None = None
+    failed: bool = False
+    last: int | None = None
+    limit: int | None = None
+
+    def may_fit(self, cell: Cell, shells: Collection[str]) -> bool:
+        """Return whether the cell fits, or may: only its lines tell how a command ended."""
+        return (
+            (not self.type or cell.type == self.type)
+            and (not self.operation or cell.operation.lower() == self.operation.lower())
+            and (not self.failed or cell.ok is False or cell.operation in shells)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CellListing:
+    """The cells, oldest first, and their turns; `earlier` says that more of them fit."""
+
+    nodes: list[Node]
+    rows: list[Row]
+    earlier: bool = False
+    damage: list[str] = field(default_factory=list)
+
+
+def list_cells(context: Context, branch: Branch, choice: CellFilter, progress: Progress = no_progress) -> CellListing:
+    """Return the cells that fit. Turns are read from the last one backwards, until enough cells are found."""
+    rows = {
+        row.turn: row for row in context.index.turns(branch.name, 1, choice.last) if choice.turn in (None, row.turn)
+    }
+    shells = agents.of(branch.state).cells.SHELLS
+    nodes: list[Node] = []
+    listed: list[Row] = []
+    damage: list[str] = []
+    for turn in _read_backwards(context, branch, list(rows), progress):
+        if choice.limit is not None and len(nodes) > choice.limit:
+            break
+        damage += reversed(turn.damage)
+        fitting = [node for node in turn.nodes() if choice.may_fit(node.cell, shells)]
+        if choice.failed and fitting:
+            details = cell_details(context.store, branch, [rows[turn.number]], fitting)
+            codes = {address: detail.exit_code for address, detail in details.items()}
+            fitting = [node for node in fitting if node.cell.ok is False or codes.get(node.address)]
+        nodes += reversed(fitting)
+        listed += [rows[turn.number]] if fitting else []
+    shown = nodes[: choice.limit]
+    return CellListing(shown[::-1], listed[::-1], len(shown) < len(nodes), damage[::-1])
+
+
+def _read_backwards(
+    context: Context, branch: Branch, numbers: Sequence[int], progress: Progress
+) -> Iterator[TurnCells]:
+    """Yield the cells of the turns with these ascending numbers, the last one first, read as they are asked for."""
+    end, size = len(numbers), _FIRST_SLICE
+    while end > 0:
+        progress(len(numbers) - end, len(numbers))
+        part = numbers[max(0, end - size) : end]
+        wanted = set(part)
+        yield from (turn for turn in read_turns(context, branch, part[0], part[-1])[::-1] if turn.number in wanted)
+        end, size = end - size, size * 2
+
+
+def find_by_id(context: Context, branch: Branch, cell_id: str) -> Node:
+    """Return the cell with that id; raises NotFoundError if the branch has none, AmbiguousError if it has several."""
+    short = layout.short_name(branch.name)
+    turns = (turn for turn in read_turns(context, branch) if any(record[0] == cell_id for record in turn.records))
+    nodes = [node for turn in turns for node in turn.nodes() if node.cell.id == cell_id]
+    if not nodes:
+        raise NotFoundError(f"{short} has no cell {cell_id}", f"`sessgit cells {short}` lists its cells.")
+    if len(nodes) > 1:
+        places = ", ".join(f"{short}@{node.address}" for node in nodes[:5])
+        raise AmbiguousError(f"{short} has {len(nodes)} cells {cell_id}", f"Name one by its address: {places}.")
+    return nodes[0]
+
+
+def cell_at(context: Context, branch: Branch, turn: int, name: str) -> Node:
+    """Return the cell of a turn with that ordinal or id; raises NotFoundError if the turn has none."""
+    nodes = [node for read in read_turns(context, branch, turn, turn) for node in read.nodes()]
+    ordinal = cell_ordinal([node.cell for node in nodes], name)
+    if not ordinal:
+        raise no_cell_error(branch, turn, name, len(nodes))
+    return nodes[ordinal - 1]
+
+
+def cell_ordinal(cells: Sequence[Cell], name: str) -> int:
+    """Return the ordinal of the cell that an ordinal or an id names, or 0."""
+    wanted = name.lstrip("0") if name.isdecimal() else name
+    return next((n for n, cell in enumerate(cells, start=1) if wanted in (cell.id, str(n))), 0)
+
+
+def no_cell_error(branch: Branch, turn: int, name: str, count: int) -> NotFoundError:
+    """Return the error that a turn has no cell of that name."""
+    return NotFoundError(
+        f"turn {turn} has no cell {name}; it has {humanize.format_count(count, 'cell')}",
+        f"`sessgit cells {layout.short_name(branch.name)} --turn {turn}` lists them.",
+    )
+
+
+# Details
+
+
+@dataclass(frozen=True, slots=True)
+class CellDetail:
+    """What the lines of a turn tell of a cell.
+
+    `about` is the main argument of a call, or the first words of a message; `calls` are the tools that a message
+    called, by name. `time` is RFC 3339 or empty, `seconds` None if unknown. `prompt` is that of the turn.
+    """
+
+    about: str = ""
+    file: str = ""
+    calls: Mapping[str, int] = field(default_factory=dict)
+    time: str = ""
+    seconds: float | None = None
+    exit_code: int | None = None
+    changes: tuple[Change, ...] = ()
+    prompt: str = ""
+
+
+NO_DETAIL = CellDetail()
+
+
+def cell_details(
+    store: Store, branch: Branch, rows: Iterable[Row], nodes: Sequence[Node], progress: Progress = no_progress
+) -> dict[str, CellDetail]:
+    """Return the details of cells by address, each turn read once. Cells of damaged turns are left out."""
+    by_turn: dict[int, list[Node]] = {}
+    for node in nodes:
+        by_turn.setdefault(node.turn, []).append(node)
+    rows = [row for row in rows if row.turn in by_turn]
+    details: dict[str, CellDetail] = {}
+    for number, row in enumerate(rows):
+        progress(number, len(rows))
+        try:
+            turn, pieces = read_pieces(store, branch, row)
+        except SessgitError:
+            continue
+        known = _turn_details(turn.cells, pieces, turn.prompt)
+        details |= {node.address: known[node.cell.id] for node in by_turn[row.turn] if node.cell.id in known}
+    return details
+
+
+def turn_rows(index: Index, branch: Branch, nodes: Iterable[Node]) -> list[Row]:
+    """Return the turns of the cells."""
+    rows = (index.turn(branch.name, number) for number in sorted({node.turn for node in nodes}))
+    return [row for row in rows if row is not None]
+
+
+def _turn_details(cells: Sequence[Cell], pieces: Sequence[Piece], prompt: str) -> dict[str, CellDetail]:
+    calls: dict[str, Counter[str]] = {}
+    for cell in cells:
+        if cell.type == "tool":
+            for message in cell.depends:
+                calls.setdefault(message, Counter())[cell.operation] += 1
+    words: dict[int, Words] = {}
+    details: dict[str, CellDetail] = {}
+    for piece in pieces:
+        if isinstance(piece, Call):
+            about, seconds = piece.about[:_LONGEST_SUMMARY], seconds_between(piece.time, piece.ended)
+            details[piece.cell.id] = CellDetail(
+                about, piece.file, {}, piece.time, seconds, piece.exit_code, piece.changes, prompt
+            )
+        elif piece.ordinal and (piece.ordinal not in words or words[piece.ordinal].thinking > piece.thinking):
+            words[piece.ordinal] = piece
+    for ordinal, cell in enumerate(cells, start=1):
+        if cell.id not in details:
+            text, time = (words[ordinal].text, words[ordinal].time) if ordinal in words else ("", "")
+            about = " ".join(text[:_LONGEST_SUMMARY].split())
+            details[cell.id] = CellDetail(about, calls=calls.get(cell.id, {}), time=time, prompt=prompt)
+    return details

@@ -1,1 +1,0 @@
-"""The import of many transcripts at once, in several processes."""

@@ -1,0 +1,591 @@
+"""One reading of a transcript: its new lines cut into turns, and the objects and refs that come of them.
+
+A pass reads what the file holds beyond the cursor, cuts it into turns, writes objects for each turn that got its
+last line, at the end for those that are still open, and then moves the refs: rewound branches first, the head last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal
+
+from sessgit.agents import facts
+from sessgit.agents.base import Agent
+from sessgit.agents.cutter import Cutter
+from sessgit.agents.line import Line
+from sessgit.agents.reader import Opened, Reader
+from sessgit.agents.values import Node
+from sessgit.history import reassemble, shared_turns
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation import session as sessions
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Session
+from sessgit.model.line_list import file_lines
+from sessgit.record import commits, fork_detection
+from sessgit.record.commits import TurnContent, TurnSidecars
+from sessgit.record.file_hash import FileHash
+from sessgit.record.index_updates import IndexUpdates
+from sessgit.record.recorded_turns import (
+    RecordedSession,
+    RecordedTurns,
+    check_tips,
+    commit_finder,
+    given_names,
+    is_at_commit,
+    matches_cursor,
+)
+from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.store import layout, packed_refs, recorder_state, refs
+from sessgit.store.context import Context
+from sessgit.store.recorder_state import Cursor
+from sessgit.store.store import Store
+
+SkipReason = Literal["", "archived", "deleted"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingResult:
+    """The numbers of the turns that were written, and whether any ref moved.
+
+    `skipped` says why nothing was recorded: the session is archived, or was deleted here.
+    """
+
+    session: str
+    turns: tuple[int, ...] = ()
+    changed: bool = False
+    head: str = ""
+    skipped: SkipReason = ""
+
+
+@dataclass
+class FileReading:
+    """How far a pass has read which of the session's files."""
+
+    reader: Reader
+    prefix: int = 0
+    """The number of bytes that a fork wrote: what they hold is recorded where the fork came from."""
+    number: int = 1
+    """Which of the session's files this is."""
+    hash: FileHash = field(default_factory=FileHash)
+    resumed: Cursor | None = None
+    """The cursor, if it fits and the pass goes on from it."""
+    ended: str = ""
+    """The commit at which all of the file was recorded, if it ended otherwise elsewhere since then."""
+
+    @property
+    def opened(self) -> Opened:
+        """The file as it was when the pass began."""
+        return self.reader.source
+
+
+@dataclass
+class WrittenTurns:
+    """What a pass has written so far."""
+
+    tops: dict[str, str] = field(default_factory=dict)
+    """The tip of each branch by the prompt of its last turn; by ``""`` the start."""
+    commits: list[tuple[int, str]] = field(default_factory=list)
+    """The number and the commit of each turn."""
+    last: tuple[Node, bool] | None = None
+    """The turn that was written last, and whether it was interrupted."""
+    index_updates: IndexUpdates = field(default_factory=IndexUpdates)
+
+
+@dataclass
+class OtherVersions:
+    """What is recorded of other versions of the file: the copies that they follow from, and their branches."""
+
+    copies: list[str]
+    branches: list[str]
+    is_known: bool = False
+    """Whether all lines of the file are recorded, and more: then no branch moves."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedBranches:
+    """The recorded turns, and which of them is the head's last one and which that of each rewound branch."""
+
+    turns: RecordedTurns
+    head: Node | None
+    rewound: dict[str, Node]
+
+
+class FilePass:
+    """One reading of a transcript, and what it writes."""
+
+    def __init__(
+        self, context: Context, source: TranscriptSource, rules: RecordRules, known: RecordedSession, file: Opened
+    ) -> None:
+        self.context, self.rules, self.known = context, rules, known
+        origins = source.origins or recorder_state.load_origins(context.store.paths, source.session)
+        self.source = replace(source, origins=origins)
+        origin = known.state.origin if known.state else None
+        reader = Reader(file, 0, known.redact, source.agent.lines.make)
+        self.file = FileReading(reader, origin.prefix if origin else 0)
+        self.agents = source.agent.sidecars.subagents(source.path, source.agent_id, known.redact)
+        self.facts = facts.begin(known.state)
+        self.lineage: fork_detection.Lineage | None = None
+        self.written = WrittenTurns()
+        cursor = known.cursor
+        self.versions = OtherVersions(cursor.copies, cursor.others) if cursor else OtherVersions([], [])
+
+    @property
+    def store(self) -> Store:
+        """The store that is written."""
+        return self.context.store
+
+    @property
+    def session(self) -> str:
+        """The id of the transcript's session."""
+        return self.source.session
+
+    @property
+    def agent(self) -> Agent:
+        """The agent that wrote the transcript."""
+        return self.source.agent
+
+    @property
+    def file_cursor(self) -> Cursor | None:
+        """The cursor, if it is of this file."""
+        return self.known.cursor if self.known.cursor and self.known.cursor.path == str(self.source.path) else None
+
+    def skip_reason(self) -> SkipReason:
+        """Return why the session is not recorded; asked after the tips are read, since a command that moves them away
+        makes the other ref first."""
+        if self.known.head:
+            return ""
+        if self.store.ref(layout.tombstone_ref(self.session)):
+            return "deleted"
+        return "archived" if self.store.ref(layout.archive_ref(self.session)) else ""
+
+    def finish(self, cutter: Cutter) -> RecordingResult:
+        """Record what the cutter reads."""
+        tips = self.cut(cutter)
+        if not tips:
+            return RecordingResult(self.session)
+        self.move(self.known.tips, tips)
+        self.remember(cutter, tips)
+        if not self.known.head and self.lineage is None and fork_detection.link_copies(self.context, self.session):
+            self.context.index.sync()
+        turns = tuple(number for number, _ in self.written.commits)
+        return RecordingResult(self.session, turns, tips != self.known.tips, tips[self.session])
+
+    def cut(self, cutter: Cutter) -> dict[str, str]:
+        """Write the commits; return the new tips of the branches, none if there is nothing to record."""
+        since = [self.known.head] if self.file.resumed else self.known.tips.values()
+        self.facts.learn(
+            given_names(self.store, self.session, since, self.file.resumed.commit if self.file.resumed else "")
+        )
+        # A prompt without an answer yet would be committed twice, once alone.
+        for line in self.file.reader.settled() if self.source.prompting else self.file.reader.lines():
+            self.facts.note(line)
+            self.file.hash.add(line)
+            if line.uuid or line.extent.offset >= self.file.prefix:
+                cutter.feed(line)
+            while cutter.finished:
+                self._write(cutter, cutter.finished.pop(0))
+        for node in filter(None, [*cutter.rewound.values(), cutter.head]):
+            if node.grown:
+                self._write(cutter, node)
+            node.before, node.body = [], []  # the node stays longer than this pass
+        if not self.file.resumed:
+            has_grown = self.written.last is not None and self.written.last[0] is cutter.head
+            cutter.keep(self.branches.head, self.branches.rewound, has_grown=has_grown)
+        if not self.known.head and cutter.head is None and not (self.source.final and self.file.opened.size):
+            return {}
+        self._write_leftover(cutter)
+        tips = {name: self._base(node) for name, node in cutter.rewound.items()}
+        tips[self.session] = self._head(cutter)
+        return self.known.tips if self.versions.is_known else self._split_versions(cutter, tips)
+
+    def _split_versions(self, cutter: Cutter, tips: dict[str, str]) -> dict[str, str]:
+        """Return the branches, the old head as another version's if another machine added turns to it.
+
+        It did if the file never had the head's last turn, and the head's history has the commit that the file led to
+        when it was read last.
+        """
+        rewound = cutter.rewound.items()
+        name = next((branch for branch, node in rewound if node is self.branches.head and not node.met), "")
+        cursor = self.file_cursor
+        if not name or cursor is None or tips[name] != self.known.head:
+            return tips
+        if is_at_commit(self.store, self.known.head, cursor.commit):  # edits since are no turns from elsewhere
+            return tips
+        if not self.store.repo.is_ancestor(cursor.commit, self.known.head):
+            return tips
+        from sessgit.record.tip_delivery import deliver_branches  # loaded here: it is rare
+
+        own = {branch: tip for branch, tip in tips.items() if branch != name}
+        known = refs.session_tips(self.store.path, self.session).items()
+        others = {branch: tip for branch, tip in known if layout.is_other_version(branch)}
+        target, source = {**others, **own}, {self.session: self.known.head}
+        delivered = deliver_branches(self.store, self.session, source, target, filed=True).branches
+        for branch, tip in delivered.items():
+            if layout.is_other_version(branch) and others.get(branch) != tip:
+                self.store.repo.move(layout.head_ref(branch), others.get(branch), tip)
+        return {branch: tip for branch, tip in delivered.items() if not layout.is_other_version(branch)}
+
+    # Where to begin
+
+    def resume(self) -> Cutter | None:
+        """Return a cutter that goes on from the cursor, or None if the cursor does not fit."""
+        cursor, file = self.known.cursor, self.file.opened
+        if (
+            cursor is None
+            or cursor.current is None
+            or not matches_cursor(self.store, self.session, self.known.tips, cursor)
+        ):
+            return None
+        branch = cursor.current or self.session
+        if branch not in self.known.tips:
+            return None
+        known = facts.load(cursor.facts)
+        if known is None or not recorder_state.matches_file(cursor, self.source.path, file.file, file.inode, file.size):
+            return None
+        if not self.file.reader.resume(cursor.offset, unended=cursor.unended):
+            return None
+        self.file.resumed, self.facts, self.file.number = cursor, known, cursor.file
+        self.file.prefix = min(self.file.prefix, cursor.offset)
+        self.agents.done = dict(cursor.agents)
+        self.file.hash = FileHash.loads(cursor.hash, cursor.offset)
+        cutter = self._cutter(commit_finder(self.context.index, self.session, self.known.tips))
+        last = self.branches.turns.node_at(self.known.tips[branch])
+        cutter.resume(self.branches.head, self.branches.rewound, last, cursor.uuids)
+        cutter.await_prompt(
+            [line for extent in cursor.pending for line in self.file.reader.again(extent)], cursor.stuck
+        )
+        if cutter.current is not None and self.file.reader.offset > cursor.offset:
+            cutter.current.grown = True  # its last line may have got its newline
+        return cutter
+
+    def begin(self, shared_limits: Mapping[str, int] | None = None) -> Cutter:
+        """Return a cutter that reads the file from its beginning. `shared_limits` are the most turns that it can share
+        with each branch."""
+        if not self.known.head and self.known.sides is None:
+            self.lineage = fork_detection.find_lineage(self.context, self.source, self.known.rules, shared_limits or {})
+        if self.known.state is not None:
+            self.file.prefix = self._fork_prefix_length(self.known.state)
+            self.file.number = self._file_number(self.known.state)
+        return self._cutter(None)
+
+    def _fork_prefix_length(self, state: Session) -> int:
+        """Return how many bytes at the beginning of this file a fork wrote, perhaps anew."""
+        origin = state.origin
+        if origin is None or not origin.prefix:
+            return 0
+        if hashlib.sha256(self.file.opened.at(0, origin.prefix)).hexdigest() == origin.prefix_sha256:
+            return origin.prefix
+        first = reassemble.fork_commit(self.store, state.id, self.known.tips)
+        data = reassemble.fork_prefix(self.store, state, origin, first)
+        return len(data) if self.file.opened.at(0, len(data)) == data else origin.prefix
+
+    def _file_number(self, state: Session) -> int:
+        """Return which of the session's files this is: the last recorded one if the last recorded lines are in the
+        same place in both, else the next one.
+
+        The same lines are in other places in a file that `restore` wrote with redactions, or on another machine.
+        """
+        last: tuple[int, int, str, Message] | None = None
+        seen, origin = set[str](), state.origin
+        for tip in self.known.tips.values():
+            for commit, message in reassemble.own_commits(self.store, state.id, tip):
+                if commit in seen:
+                    break
+                seen.add(commit)
+                is_fork = message.get("Event") == "fork" and origin is not None and not origin.prefix
+                if not is_fork and not (message.number("Turn") and message.get("Prompt")):
+                    continue
+                end = max((extent.end for extent in message.extents), default=0)
+                if end and (last is None or (message.file, end) > last[:2]):
+                    last = message.file, end, commit, message
+        if last is None:
+            return 1 if origin is None or self.file.prefix == origin.prefix else 2
+        number, _, commit, message = last
+        extent = max(message.extents, key=lambda extent: extent.end)
+        turn = message.number("Turn") or (origin.turn if origin else 0)
+        recorded = reassemble.turn_lines(self.store, commit, state, turn)[-extent.lines :]
+        lines = [line.raw for line in self.file.reader.again(extent)]  # others may come before the recorded ones
+        return number if lines and lines[-len(recorded) :] == recorded else number + 1
+
+    def _cutter(self, find_turn: Callable[[str], str | None] | None) -> Cutter:
+        tips = {} if self.lineage else self.known.tips  # a fork's branches without a head are what a killed pass left
+        origin = self.known.state.origin if self.known.state else None
+        turns = RecordedTurns(self.store, tips, self.agent, find_turn, origin.turn if origin and origin.prefix else 0)
+        nodes = {branch: turns.node_at(tip) for branch, tip in tips.items()}
+        self.written.tops = {node.key if node else "": self.known.tips[branch] for branch, node in nodes.items()}
+        head = nodes.pop(self.session, None)
+        rewound = {branch: node for branch, node in nodes.items() if node is not None}
+        self.branches = RecordedBranches(turns, head, rewound)
+        return Cutter(self.branches.turns, session=self.session)
+
+    # Turns
+
+    def _write(self, cutter: Cutter, node: Node) -> None:
+        """Commit what is not recorded of the turn."""
+        node.grown = False
+        is_open = cutter.is_open(node)
+        if self.lineage is not None and not node.commit and self.lineage.take(node, self.source.agent_id):
+            return
+        before, body = self._unrecorded_lines(cutter, node)
+        if not is_open:
+            node.before, node.body = [], []
+        if body:
+            self._write_lines(cutter, node, before, body, is_open=is_open)
+
+    def _write_leftover(self, cutter: Cutter) -> None:
+        """Commit the session's own last turn again, with what subagents wrote since then, if the agent has closed the
+        file: no other turn will hold that."""
+        node = cutter.head
+        if not self.source.final or node is None or cutter.is_behind or not self.written.tops.get(node.key):
+            return
+        message = self.store.message(node.commit)
+        if message.get("Session") == self.session and self.agents.has_more():
+            origins = {node.key: commits.event_and_origin(message), **self.source.origins}
+            self.source = replace(self.source, origins=origins)
+            self._write_lines(cutter, node, *self._lines_again(node), is_open=True)
+
+    def _write_lines(self, cutter: Cutter, node: Node, before: list[Line], body: list[Line], *, is_open: bool) -> None:
+        state = self.store.state(self._base(node.parent))
+        on = self.written.tops[node.key] if node.key in self.written.tops else self._base(node.parent)
+        if not node.commit and any(line.is_boundary for line in before[node.copied :]):
+            own = state if state.id == self.session else self._identified(state)
+            on = commits.commit_compaction(self.store, on, before[node.copied :], own, self.file.number)
+        for length, complete in self._commit_points(node, body):
+            side = self._turn_sidecars(cutter, node, [*before, *body]) if length == len(body) else TurnSidecars()
+            file_hash = self.file.hash.at(body[length - 1])
+            event, origin = self.source.origins.get(node.key, ("turn", ""))
+            content = TurnContent(
+                self.agent, before, body[:length], side, complete, self.source.head, event, origin,
+                self.file.number, self.known.rules, file_hash,
+            )  # fmt: skip
+            is_last = self.source.at_rest and is_open and node is cutter.head
+            on = self._commit(node, on, content, state, live=self.source.live or is_last)
+            self.written.index_updates.take(self.store, on, node, content, is_last=length == len(body))
+        self.written.tops[node.key] = node.commit = on
+        self.written.last = node, content.turn.interrupted
+        self.written.commits.append((node.number, on))
+
+    def _base(self, parent: Node | None) -> str:
+        """Return the parent commit of what follows a turn."""
+        if self.lineage is not None and self.lineage.is_fork_point(parent):
+            assert parent is not None
+            if parent.key not in self.written.tops:
+                self.written.tops[parent.key] = self._fork()
+        if parent is not None:
+            return self.written.tops.get(parent.key) or parent.commit
+        if "" not in self.written.tops:
+            self.written.tops[""] = self._start()
+        return self.written.tops[""]
+
+    def _unrecorded_lines(self, cutter: Cutter, node: Node) -> tuple[list[Line], list[Line]]:
+        """Return all lines of the turn, or none if every line that was met is recorded, or if the turn is closed: a
+        recorded turn follows it in this file."""
+        if not node.commit:
+            return node.before, node.body
+        if node.met:
+            self.agents.pass_over(node.key, lambda: self._subagent_lines(node))
+        if (
+            node.key not in self.written.tops
+            and node is not cutter.head
+            and (cutter.head is None or cutter.head.commit)
+        ):
+            return [], []
+        before, body = self._lines_again(node)
+        new = node.body
+        last = body[-1] if body else None  # a damaged turn has none
+        if last and last.is_unended and any(n.uuid and n.uuid == last.uuid and n.raw != last.raw for n in new):
+            body = body[:-1]  # it was not all of that line
+        if node.met and [line.raw for line in new[: len(body)]] == [line.raw for line in body]:
+            new = new[len(body) :]
+        elif node.met:
+            known = {line.uuid or line.raw for line in body}
+            new = [n for n in new if n.extent.offset >= self.file.prefix and (n.uuid or n.raw) not in known]
+        if new:
+            self.written.tops.setdefault(node.key, node.commit)
+        return (before, body + new) if new or self._got_newline(node, body) else ([], [])
+
+    def _got_newline(self, node: Node, body: list[Line]) -> bool:
+        """Return whether the file ends with the newline of a line that was recorded without it."""
+        if not body or body[-1].is_unended or body[-1].extent.end != self.file.opened.size:
+            return False
+        return self.store.message(node.commit).is_unended
+
+    def _lines_again(self, node: Node) -> tuple[list[Line], list[Line]]:
+        """Return the recorded lines, read from the agent's file if it has them, so that their places are known."""
+        tip, message = self.written.tops.get(node.key, node.commit), self.store.message(node.commit)
+        is_shared = self.known.state is not None and shared_turns.is_parent_folder(
+            self.store, tip, self.known.state, node.number
+        )
+        is_here = message.get("Session") == self.session and message.file == self.file.number
+        placed = [line for extent in message.extents for line in self.file.reader.again(extent)] if is_here else []
+        own = partial(shared_turns.own_line, state=self.known.state) if is_shared and self.known.state else None
+        return self.branches.turns.lines_again(node, tip, placed, own)
+
+    def _commit_points(self, node: Node, body: list[Line]) -> list[tuple[int, bool]]:
+        """Return the lengths of the body to commit one after another, and whether each is a whole turn."""
+        if self.rules.granularity != "cell":
+            return [(len(body), True)]
+        return commits.commit_points(
+            self.agent,
+            body,
+            len(self.branches.turns.lines(node, self.written.tops[node.key])[1]) if node.commit else 0,
+        )
+
+    def _turn_sidecars(self, cutter: Cutter, node: Node, lines: list[Line]) -> TurnSidecars:
+        agents = self.agents.of_turn(node.key, lines, is_last=node is cutter.head)
+        named = self.agent.sidecars.results(self.source.path, self.source.agent_id, lines, self.known.redact)
+        results = {path: (self.store.repo.write_blob(data), False) for path, data in named}
+        if self.known.sides is not None:
+            recorded = self.known.sides.get(node.key, {})
+            results = {path: entry for path, entry in recorded.items() if not self.agents.has(path)} | results
+        return TurnSidecars(agents, results)
+
+    def _subagent_lines(self, node: Node) -> dict[str, int]:
+        """Return how many lines of each subagent's file are recorded with the turn."""
+        entry = self.store.folder(node.commit, node.number).get(layout.SUBAGENTS)
+        files = self.store.repo.tree(entry[0]) if entry else {}
+        return {name: len(file_lines(self.store.repo.lines(oid, 0))) for name, (oid, _) in files.items()}
+
+    def _commit(self, node: Node, on: str, content: TurnContent, before: Session, *, live: bool) -> str:
+        lines = [*content.before[node.copied :], *content.body]
+        found = sum(line.secrets for line in lines)
+        if node.commit and not all(line.extent.length for line in lines):  # of those without a place nobody counts
+            found += self.store.message(node.commit).number("Redacted") or 0
+        state = self._identified(sessions.after_turn(before, content.turn, node.number, found))
+        return commits.commit_turn(self.store, on, node, content, state, self._changes(content, live=live))
+
+    def _changes(self, content: TurnContent, *, live: bool) -> commits.Changes:
+        """Return the changes outside the turn: what only a live recorder sees, and what a rewind carries over."""
+        changes: dict[str, tuple[str, bool] | None] = {}
+        if content.complete and live:
+            folder, slug = self.source.folder, self.facts.slug
+            live_files = self.agent.sidecars.live(folder, self.source.agent_id, slug, self.known.redact)
+            files = {path: (self.store.repo.write_blob(data), False) for path, data in live_files}
+            changes[layout.LIVE] = (self.store.repo.edit_tree(None, files), True) if files else None
+        if self.known.head:
+            changes |= {at: self.store.repo.entry(self.store.tree(self.known.head), at) for at in layout.CARRIED}
+        return changes
+
+    def _identified(self, state: Session) -> Session:
+        """Return the state with this session's id, authored fields, and what its lines say."""
+        if self.known.state is not None:
+            state = sessions.carry_over(self.known.state, state)
+        place = self.source.place
+        if place is None:
+            place = (
+                str(self.source.path)
+                if self.source.is_in_place
+                else self.known.state.transcript
+                if self.known.state
+                else ""
+            )
+        return self.facts.apply(
+            state, id=self.session, agent_id=self.source.agent_id, transcript=place, rules=self.known.rules
+        )
+
+    # The first commit
+
+    def _start(self) -> str:
+        """Return the commit before all turns: for a rewind to the start the first one of the history."""
+        known = self.known.head or (self.lineage.commit if self.lineage else "")
+        if known:
+            return [commit.id for commit in self.store.repo.first_parents(known)][-1]
+        state = Session(self.session, self.source.agent_id, self.source.client, created=self.facts.born)
+        return commits.commit_start(self.store, self._identified(state))
+
+    def _fork(self) -> str:
+        assert self.lineage is not None
+        file_hash = self.file.hash.furthest(self.lineage.extents)
+        return self.lineage.fork(self.session, self.source.agent_id, file_hash, self._identified)
+
+    # The end
+
+    def _head(self, cutter: Cutter) -> str:
+        """Return the tip of the session, with the file's last lines if the agent has closed it and it leads there."""
+        top = self._base(cutter.head)
+        if not self.source.final or cutter.is_behind:
+            return top
+        torn = self.file.reader.tail()
+        lines = [*cutter.pending, *torn]
+        state = self.store.state(top)
+        if state.state != "active" and commits.has_tail(self.store, top, lines):
+            return top
+        if top == self.known.head and not self.file.resumed and not torn:
+            self.file.ended = self._last_end_commit(top)
+        if self.file.ended:
+            return top
+        state = commits.ended_state(self._identified(state), lines, cut_short=self._is_cut_short(cutter.head, top))
+        for line in torn:
+            self.file.hash.add(line)
+        file_hash = self.file.hash.at(lines[-1]) if lines else ""
+        return commits.commit_end(self.store, top, lines, state, self.file.number, file_hash)
+
+    def _last_end_commit(self, head: str) -> str:
+        """Return the commit that ended the file as it is, if the head comes from elsewhere since then, else ``""``.
+
+        Two machines whose files end in other lines would else end the session in turn for ever.
+        """
+        cursor, file = self.file_cursor, self.file.opened
+        if cursor is None or not cursor.final or cursor.offset != self.file.reader.offset or cursor.commit == head:
+            return ""
+        if not recorder_state.matches_file(cursor, self.source.path, file.file, file.inode, file.size):
+            return ""
+        return cursor.commit if self.store.repo.is_ancestor(cursor.commit, head) else ""
+
+    def _is_cut_short(self, head: Node | None, top: str) -> bool:
+        """Return whether the last turn, as of the commit `top`, was interrupted."""
+        if self.written.last and self.written.last[0] is head:
+            return self.written.last[1]
+        return head is not None and commits.is_cut_short(self.agent, self.branches.turns.lines(head, top)[1])
+
+    def move(self, before: Mapping[str, str], tips: Mapping[str, str]) -> None:
+        """Move the branches that changed: rewound ones, then the head; then delete those that the head took over."""
+        check_tips(self.store, self.session, self.known.tips)
+        is_ancestor = self.store.repo.is_ancestor
+        gone = [
+            name
+            for name in before.keys() - tips.keys()
+            if not any(is_ancestor(before[name], tip) for tip in tips.values())
+        ]
+        if gone:  # forgotten first: after a kill in between the ref is there
+            packed_refs.forget_refs(self.store.path, map(layout.head_ref, gone))
+        for branch in sorted({*tips, *before}, key=lambda b: (b not in tips, b == self.session, b)):
+            old, new = before.get(branch), tips.get(branch)
+            if old != new and not (old and self.lineage):
+                self.store.repo.move(layout.head_ref(branch), old, new)
+
+    def remember(self, cutter: Cutter, tips: dict[str, str]) -> None:
+        """Save how far the file is recorded."""
+        names: dict[Node | None, str] = {**{node: name for name, node in cutter.rewound.items()}, cutter.head: ""}
+        commit = self.file.ended or tips[self.session]
+        if cutter.is_behind:
+            commit, known = self._base(cutter.file_head), self.file_cursor
+            if known and self.store.repo.is_ancestor(commit, known.commit):  # the file may have been cut shorter
+                commit = known.commit
+        proof = recorder_state.prefix_proof(self.file.opened.file, self.file.reader.offset)
+        cursor = Cursor(
+            path=str(self.source.path),
+            inode=self.file.opened.inode,
+            offset=self.file.reader.offset,
+            proof=proof if self.file.reader.is_as_read() else "",  # asked last: else it may prove what nobody has read
+            commit=commit,
+            current=names.get(cutter.current) if not self.versions.is_known else None,
+            uuids=cutter.uuids(),
+            pending=messages.join_extents(line.extent for line in cutter.pending),
+            stuck=cutter.stuck,
+            final=self.source.final,
+            agents=self.agents.done,
+            facts=self.facts.kept(),
+            file=self.file.number,
+            unended=self.file.reader.unended,
+            torn=len(self.file.reader.torn),
+            hash=self.file.hash.dumps(),
+            copies=self.versions.copies,
+            others=self.versions.branches,
+        )
+        recorder_state.save_cursor(self.store.paths, self.session, cursor)
+        self.context.index.sync(self.session)
+        self.written.index_updates.keep(self.context.index)

@@ -1,0 +1,236 @@
+"""New sessions recorded into a store of their own, by this process or by several, for an import to take over.
+
+The objects of such a store are one pack. A worker is a bare interpreter that gets tasks over a socket. It does not get
+signals of the keyboard, and ends with the process that started it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import traceback
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+
+from sessgit.errors import ROOM, SessgitError, StoreError
+from sessgit.model.homes import Homes
+from sessgit.record import import_files
+from sessgit.record.file_pass import RecordingResult
+from sessgit.record.import_files import ImportFailure, TranscriptFile
+from sessgit.record.recording import record
+from sessgit.record.source import RecordRules
+from sessgit.store import layout, refs
+from sessgit.store import store as stores
+from sessgit.store.backend import Repository
+from sessgit.store.context import Context
+from sessgit.store.index import Index
+from sessgit.store.layout import StorePaths
+from sessgit.store.pack_file import Pack
+from sessgit.store.store import Store
+
+PACK_NAME = "gathered.pack"
+"""The pack in a task's folder, next to its index, before it has its name."""
+_BOOT_CODE = (
+    "import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:];"
+    "from sessgit.record.import_workers import serve; serve(fd)"
+)
+_MOST_AHEAD = 3
+"""The number of tasks beyond one per worker that start before the first result is taken: each may hold some MB."""
+_GC_THRESHOLD = 50_000
+"""The number of new Python objects between searches for cycles: nearly none of a parsed line is in one."""
+
+ReportBytes = Callable[[int], None]
+"""Called with the size of a file that is recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTask:
+    """Families of transcripts of which the store has nothing; they are recorded into a new store in `folder`."""
+
+    store: Path
+    folder: Path
+    families: Sequence[Sequence[TranscriptFile]]
+    homes: Homes
+    rules: RecordRules
+
+    @property
+    def size(self) -> int:
+        """The bytes of all transcripts."""
+        return sum(file.size for members in self.families for file in members)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTask:
+    """What was recorded into a task's store: the name of its pack, or empty, and its refs.
+
+    `asked` are the prompts for which the recorder looked up other sessions: it only saw those of this store.
+    """
+
+    task: RecordTask
+    pack: str
+    refs: dict[str, str]
+    asked: frozenset[str]
+    results: tuple[RecordingResult, ...]
+    errors: tuple[ImportFailure, ...]
+
+
+def record_families(task: RecordTask, report: ReportBytes) -> RecordedTask:
+    """Record the families one after the other; raises StoreError if nothing can be written."""
+    pack = _create_store(task)
+    store = Store(task.folder, Repository(task.folder, pack=pack))
+    index = Index(task.folder, lambda: store)
+    errors, results = list[ImportFailure](), list[RecordingResult]()
+    try:
+        for members in task.families:
+            for file in import_files.sort_parents_first(members, errors):
+                try:
+                    results.append(record(Context(index), file.source(task.homes, ()), task.rules))
+                except StoreError:
+                    raise  # the next file would fail as well
+                except SessgitError as error:
+                    errors.append(ImportFailure(file.path, str(error)))
+                report(file.size)
+        index.sync()
+        first = {row.prompt for branch in index.branches() for row in index.turns(branch.name, 1, 1)}
+        asked = first | {file.root for members in task.families for file in members}
+        tips = refs.read_all(task.folder, layout.HEADS)
+        return RecordedTask(task, pack.finish(), tips, frozenset(asked - {""}), tuple(results), tuple(errors))
+    finally:
+        pack.close()
+        index.close()
+
+
+def _create_store(task: RecordTask) -> Pack:
+    """Create a store with the key and the purged values of the task's store; return the pack for its objects."""
+    own, other = StorePaths(task.folder), StorePaths(task.store)
+    try:
+        stores.create_store(task.folder)
+        own.key.unlink()
+        for path, copy in ((other.key, own.key), (other.forbidden, own.forbidden)):
+            with suppress(FileNotFoundError):  # a missing key is an error only where it is needed
+                shutil.copyfile(path, copy)
+    except OSError as error:
+        raise StoreError(f"cannot write to the store: {error.strerror or error}", ROOM) from error
+    return Pack(task.folder / PACK_NAME)
+
+
+# Processes
+
+
+def useful_workers() -> int:
+    """Return how many workers are useful on this machine."""
+    with suppress(AttributeError, OSError):  # not on every system
+        return min(8, len(os.sched_getaffinity(0)))
+    return min(8, os.cpu_count() or 1)
+
+
+def run_tasks(tasks: Sequence[RecordTask], count: int, report: ReportBytes) -> Generator[RecordedTask]:
+    """Yield the results of the tasks in their order, made by `count` workers, or by this process if that is 0.
+
+    Raises what a worker raised, and StoreError if one was killed.
+    """
+    if not count:
+        yield from (record_families(task, report) for task in tasks)
+        return
+    idle = [_Worker() for _ in range(min(count, len(tasks)))]
+    workers, busy = list(idle), dict[object, _Worker]()
+    waiting, results = deque(enumerate(tasks)), dict[int, RecordedTask]()
+    try:
+        for number in range(len(tasks)):
+            limit = number + len(workers) + _MOST_AHEAD
+            while True:
+                while idle and waiting and waiting[0][0] < limit:
+                    worker = idle.pop()
+                    worker.number, task = waiting.popleft()
+                    worker.send(task)
+                    busy[worker.connection] = worker
+                if number in results:
+                    break
+                for connection in wait([worker.connection for worker in busy.values()]):
+                    worker = busy[connection]
+                    answer = worker.receive()
+                    if isinstance(answer, int):
+                        report(answer)
+                    else:
+                        results[worker.number] = answer
+                        idle.append(busy.pop(connection))
+            yield results.pop(number)
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+class _Worker:
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-I", "-c", _BOOT_CODE, str(theirs.fileno()), *(p for p in sys.path if p)]
+            try:
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
+                    pass_fds=[theirs.fileno()], start_new_session=True,
+                )  # fmt: skip
+            except OSError as error:
+                ours.close()
+                raise StoreError(f"cannot start a process: {error.strerror or error}") from error
+        self.connection = Connection(ours.detach())
+        self.number = -1
+        """The number of its task."""
+
+    def send(self, task: RecordTask) -> None:
+        try:
+            self.connection.send(task)
+        except OSError as error:
+            raise _worker_killed_error() from error
+
+    def receive(self) -> int | RecordedTask:
+        """Return the size of a file that is recorded, or the result of the task; raises what the task raised."""
+        try:
+            answer: int | RecordedTask | Exception = self.connection.recv()
+        except (EOFError, OSError) as error:
+            raise _worker_killed_error() from error
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def end(self) -> None:
+        self.connection.close()
+        self._process.kill()
+        self._process.wait()
+
+
+def serve(handle: int) -> None:
+    """Run the tasks that come over a socket, until its other end is closed."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    gc.freeze()
+    gc.set_threshold(_GC_THRESHOLD)
+    with Connection(handle) as connection, suppress(EOFError, OSError):
+        while True:
+            task: RecordTask = connection.recv()
+            connection.send(_run_task(task, connection.send))
+
+
+def _run_task(task: RecordTask, report: ReportBytes) -> RecordedTask | Exception:
+    try:
+        return record_families(task, report)
+    except OSError:
+        raise  # the other end is closed
+    except SessgitError as error:
+        return error
+    except Exception:
+        return RuntimeError(traceback.format_exc())
+
+
+def _worker_killed_error() -> StoreError:
+    return StoreError(
+        "a process of the import was killed", "Imported conversations stay. Run import again to continue."
+    )

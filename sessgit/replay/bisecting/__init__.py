@@ -1,1 +1,0 @@
-"""What says that a turn is good or bad."""

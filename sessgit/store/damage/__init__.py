@@ -1,1 +1,0 @@
-"""Objects that are missing or damaged: found with git, and put back."""

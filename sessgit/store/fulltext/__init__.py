@@ -1,1 +1,0 @@
-"""The full-text index, an SQLite file that is derived from the commits."""

@@ -1,0 +1,189 @@
+"""Objects of a store as git itself reads them: all of them, those of a history, damaged ones."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import NamedTuple
+
+from sessgit.errors import ROOM, DamageError, StoreError
+from sessgit.model.progress import Progress, no_progress
+from sessgit.store import git
+from sessgit.store.objects import object_id
+
+_OID = re.compile(r"[0-9a-f]{40}")
+_LOOSE_PATH = re.compile(r"objects/([0-9a-f]{2})/([0-9a-f]{38})")
+_PERCENT = re.compile(rb"(\d+)% \((\d+)/(\d+)\)")
+_HARMLESS_MESSAGE = re.compile(
+    r"^(notice:|dangling |unreachable |warning: garbage found|Checking )|: unable to read sha1 file of"
+)
+_UNBORN_HEAD = ("refs/heads/HEAD-stays-unborn", "HEAD points to an unborn branch")
+_KINDS = ("blob", "tree", "commit")
+_MOST_MESSAGES = 1000
+_LONGEST_MESSAGE = 300
+
+
+class GitObject(NamedTuple):
+    """An object: `kind` is blob, tree, commit or tag, `data` is what git hashes after the header."""
+
+    id: str
+    kind: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FsckMessage:
+    """A message of git about an object or a ref, and the objects that it names."""
+
+    what: str
+    objects: tuple[str, ...]
+
+
+def all_objects(store: Path, progress: Progress) -> Iterator[GitObject]:
+    """Yield every object, reachable or not, in the order that git reads fastest. Raises StoreError if one is
+    unreadable. `progress` gets the number of objects read and of all."""
+    names = git.run(store, ["cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)"]).split()
+    for number, read in enumerate(_whole_objects(store, names), start=1):
+        yield read
+        progress(number, len(names))
+
+
+def new_objects(store: Path, tips: Sequence[str], known: Sequence[str]) -> Iterator[GitObject]:
+    """Yield the objects in the histories of the tips that those of the known commits lack. Raises StoreError."""
+    yield from _whole_objects(store, _list_objects(store, [*tips, *(f"^{commit}" for commit in known)]))
+
+
+def intact_objects(store: Path, wanted: Iterable[str]) -> Iterator[GitObject]:
+    """Yield those of the objects that a damaged repository has whole."""
+    left = list(dict.fromkeys(wanted))
+    while left:
+        count = 0
+        for read in _read_objects(store, left):
+            count += 1
+            if read and read.kind in _KINDS and object_id(read.kind, read.data) == read.id:
+                yield read
+        left = left[count + 1 :]  # git ends at an object that is damaged
+
+
+def existing_objects(store: Path, oids: Collection[str]) -> list[str]:
+    """Return those of the objects that a repository has."""
+    if not oids:
+        return []
+    _, output, _ = git.call(store, ["cat-file", "--batch-check"], _lines(sorted(oids)))
+    rows = (line.split() for line in output.decode("ascii", "replace").splitlines())
+    return [row[0] for row in rows if len(row) == 3 and row[1] in (*_KINDS, "tag")]
+
+
+def reachable_objects(store: Path, wanted: Collection[str]) -> list[str]:
+    """Return those of the objects that a damaged repository has, and all that they lead to there."""
+    existing = existing_objects(store, wanted)
+    return list(dict.fromkeys((*existing, *_list_objects(store, existing)))) if existing else []
+
+
+def _whole_objects(store: Path, names: Sequence[str]) -> Iterator[GitObject]:
+    count = 0
+    for read in _read_objects(store, names):
+        if read is None:
+            break
+        count += 1
+        yield read
+    if count < len(names):
+        raise StoreError(f"git cannot read the object {names[count]}", git.DAMAGED)
+
+
+def _read_objects(store: Path, names: Sequence[str]) -> Iterator[GitObject | None]:
+    """Yield each of the objects, or None if it is missing; ends before one that is damaged."""
+    with TemporaryFile() as file:  # a pipe would fill up while git waits for its reader
+        file.write(_lines(names))
+        file.seek(0)
+        command = ["cat-file", "--batch", "--buffer"]
+        with git.start(store, command, stdin=file, stderr=subprocess.DEVNULL) as child:
+            assert child.stdout is not None
+            try:
+                for name in names:
+                    words = child.stdout.readline().split()
+                    if words[1:] == [b"missing"]:
+                        yield None
+                        continue
+                    data = child.stdout.read(int(words[2])) if len(words) == 3 else b""
+                    if len(words) != 3 or len(data) != int(words[2]) or child.stdout.read(1) != b"\n":
+                        return
+                    yield GitObject(name, words[1].decode(), data)
+            finally:
+                child.stdout.close()
+                child.kill()
+
+
+def _list_objects(store: Path, commits: Sequence[str]) -> list[str]:
+    command = ["rev-list", "--objects", "--no-object-names", "--stdin"]
+    code, output, message = git.call(store, command, _lines(commits))
+    names = _OID.findall(output.decode("ascii", "replace"))
+    if code and not names:
+        raise StoreError(f"git cannot read the store: {message}", git.DAMAGED)
+    return names
+
+
+def _lines(words: Iterable[str]) -> bytes:
+    return "".join(f"{word}\n" for word in words).encode()
+
+
+# Damage
+
+
+def fsck(store: Path, progress: Progress = no_progress) -> list[FsckMessage]:
+    """Return what `git fsck --strict` finds: it reads and hashes every object. Raises StoreError."""
+    flags = ["--full", "--strict", "--no-dangling", "--no-reflogs", "--progress"]
+    messages: dict[str, None] = {}
+    with git.start(store, ["fsck", *flags], stderr=subprocess.STDOUT) as child:
+        for piece in git.pieces(child.stdout):
+            if percent := _PERCENT.search(piece):
+                progress(int(percent[2]), int(percent[3]))
+            elif line := piece.decode("utf-8", "replace").strip():
+                messages[line] = None
+    findings = [
+        FsckMessage(line[:_LONGEST_MESSAGE], tuple(dict.fromkeys(_named_objects(line))))
+        for line in messages
+        if not _HARMLESS_MESSAGE.search(line) and not any(words in line for words in _UNBORN_HEAD)
+    ]
+    if child.returncode and not findings:
+        return [FsckMessage(f"git fsck ended with {child.returncode}", ())]
+    return findings[:_MOST_MESSAGES]
+
+
+def _named_objects(line: str) -> list[str]:
+    return [*_OID.findall(line), *(folder + name for folder, name in _LOOSE_PATH.findall(line))]
+
+
+def write_loose_object(store: Path, intact: GitObject, damaged: Path) -> None:
+    """Write an object as a loose one, even if a damaged pack has it; move an existing file to the folder `damaged`.
+
+    Raises DamageError if the content does not hash to the id.
+    """
+    if intact.kind not in _KINDS or object_id(intact.kind, intact.data) != intact.id:
+        raise DamageError(f"the data is not the object {intact.id}")
+    path = store / "objects" / intact.id[:2] / intact.id[2:]
+    temporary = None
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix="tmp_obj_", dir=path.parent)
+        temporary = Path(name)
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(handle, 0o400)
+            file.write(zlib.compress(b"%s %d\0" % (intact.kind.encode(), len(intact.data)) + intact.data))
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            damaged.mkdir(mode=0o700, exist_ok=True)
+            path.rename(damaged / intact.id)
+        temporary.rename(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise StoreError(f"cannot write the object {intact.id}: {error.strerror or error}", ROOM) from error

@@ -1,0 +1,53 @@
+"""Whether a store is its owner's alone: nobody else can have made it, and no part of it leads out of it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from sessgit.errors import StoreError
+
+_NEVER_LINKS = (
+    *("objects", "objects/pack", "objects/info", "HEAD", "config", "packed-refs"),
+    *("refs", *(f"refs/{space}" for space in ("heads", "archive", "deleted", "keep", "tags", "remotes"))),
+    *("spool", "state", "state/locks", "state/forbidden", "key", "operations.jsonl"),
+)
+"""Parts of a store that are never symbolic links. The settings may be one, into a collection of dotfiles."""
+
+
+def check_owner(store: Path) -> None:
+    """Raise StoreError if another user owns the store, or a part of it is a symbolic link.
+
+    The owner of a repository decides what git runs in it. Like git, this accepts the user who called sudo, and folders
+    listed under `safe.directory` in the user's git config.
+    """
+    try:
+        owner = store.stat().st_uid
+    except OSError as error:
+        raise StoreError(f"cannot read the store at {store}: {error.strerror or error}") from error
+    if owner != os.geteuid():
+        from sessgit.store import backend  # most stores are the user's own
+
+        if not backend.is_trusted(store):
+            raise StoreError(
+                f"the store at {store} belongs to another user",
+                "Name one of your own in SESSGIT_STORE. If you trust the owner of this one: "
+                "git config --global --add safe.directory FOLDER",
+            )
+    links = [part for part in _NEVER_LINKS if _is_link(store / part)]
+    # A link among the object folders would lead new objects out of the store. scandir knows the type without a stat.
+    with suppress(OSError), os.scandir(store / "objects") as entries:
+        links += [f"objects/{entry.name}" for entry in entries if entry.is_symlink()]
+    if links:
+        raise StoreError(
+            f"{links[0]} in the store at {store} is a link", "Links are not followed: replace it with its target."
+        )
+
+
+def _is_link(path: Path) -> bool:
+    try:
+        return stat.S_ISLNK(os.lstat(path).st_mode)
+    except OSError:  # missing or unreadable: the code that needs it reports that
+        return False

@@ -1,1 +1,0 @@
-"""Objects gathered into packs: what a bulk import writes in the place of loose objects."""

@@ -1,0 +1,580 @@
+"""Remotes: git's own, in the repository's `config`, and transfers with them.
+
+git itself transfers everything, with the user's own configuration and credentials. What a remote held when it was last
+contacted is in the tracking refs, which mirror the spaces of `layout.REF_SPACES`: `refs/heads/a41f` of `origin` is
+`refs/remotes/origin/heads/a41f`.
+
+git compares each ref that is named with every ref on both sides, which takes minutes for ten thousand; a
+pattern is looked up. So a fetch of many refs names patterns and what must not come. A push goes from a repository of
+its own, which holds exactly the refs to be pushed.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import unquote
+
+from sessgit.errors import ROOM, ConflictError, MovedError, NotFoundError, RefusedError, StoreError, UsageError
+from sessgit.model import ids
+from sessgit.model.address import check_tag
+from sessgit.store import git, layout, locks, maintenance, object_scan, private_files, refs, tempdirs, transaction
+from sessgit.store import store as stores
+from sessgit.store.git import GitResult, execute, shown_url, unreachable_error, url_secrets
+from sessgit.store.layout import StorePaths
+from sessgit.store.transaction import Move
+
+_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,60}[A-Za-z0-9_-])?")
+_REMOTE_SETTING = re.compile(r"remote\.(.+)\.([a-z]+)", re.DOTALL)
+_LS_REMOTE_LINE = re.compile(r"([0-9a-f]{40})\t(refs/[^\n]+)")
+_REJECTED_LINE = re.compile(r"^!\t[^\t\n]*\t(.*)$", re.MULTILINE)
+_PEELED = "^{}"
+_ZERO_ID = "0" * 40
+"""git's answer for a ref whose name it takes for broken."""
+_REMOTE_FAILURES = ("unpacker error", "remote failure")
+"""git's messages about refs that were not refused, but could not be written."""
+_UNCHANGED = "Nothing was changed, here or there."
+_FEW_REFS = 300
+"""Up to this number refs are fetched by their names."""
+_TRIES = 6
+_WAIT = 0.05
+_LOST_RACE = ("cannot lock ref", "unable to update local ref")
+"""git's messages about a ref that another process moves at the same moment."""
+_SAFE_REF = re.compile(r"(?!.*\.lock(?:/|$))refs(?:/[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)+")
+"""The name of another program's ref that every version of git accepts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A remote by its name. The URL is as the user typed it, with passwords."""
+
+    name: str
+    url: str = field(repr=False)
+
+    @property
+    def shown(self) -> str:
+        """The URL without what must not be shown."""
+        return shown_url(self.url)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A remote and how to reach it: the environment for git, and the receiver of git's messages."""
+
+    remote: Remote
+    env: Mapping[str, str]
+    say: Callable[[str], None]
+    unserved: set[str] = field(default_factory=set)
+    """The refs of the remote, as far as they were met, whose names keep git from serving it."""
+
+
+# The table of remotes
+
+
+def list_remotes(store: Path) -> list[Remote]:
+    """Return all remotes by name, except those that git accepts and an address could not name."""
+    return list(_remotes(_remote_settings(store)).values())
+
+
+def find_remote(store: Path, name: str) -> Remote:
+    """Return the remote of this name, or the only one for ``""``. Raises NotFoundError.
+
+    Raises ConflictError if it was set up by other means, in a way that would push or fetch something else.
+    """
+    settings_by_name = _remote_settings(store)
+    remotes = _remotes(settings_by_name)
+    missing = f"there is no remote {name}" if name else "there is no remote"
+    if not remotes:
+        raise NotFoundError(missing, "Add one: `sessgit remote add NAME URL`")
+    if not name and len(remotes) > 1:
+        raise UsageError(f"there are {len(remotes)} remotes: {', '.join(remotes)}", "Name one of them.")
+    if name and name not in remotes:
+        raise NotFoundError(missing, f"The remotes are {', '.join(remotes)}.")
+    remote = remotes[name or next(iter(remotes))]
+    settings = settings_by_name[remote.name]
+    if settings.get("fetch") != mirror_refspecs(remote.name) or settings.keys() & {"push", "mirror", "pushurl"}:
+        raise ConflictError(
+            f"the remote {remote.name} is not set up for conversations in the config of the store",
+            f"`sessgit remote remove {remote.name}`, then `sessgit remote add {remote.name} URL`.",
+        )
+    _check_url(remote.url)
+    return remote
+
+
+def add_remote(store: Path, name: str, url: str) -> Remote:
+    """Add a remote without contacting it. Raises UsageError if the name or URL is invalid, ConflictError if the name is
+    used."""
+    if not _NAME.fullmatch(name) or ".." in name or name.endswith(".lock"):
+        raise UsageError(
+            f"“{name}” cannot be the name of a remote" if name else "the name of the remote is empty",
+            "Use letters, digits, dots, - and _, with a letter, digit or _ first and last, such as origin.",
+        )
+    _check_url(url)
+    with _config_change(store):
+        settings = _remote_settings(store).get(name, {})
+        if "url" in settings:
+            shown = shown_url(settings["url"][0])
+            raise ConflictError(f"the remote {name} already exists: {shown}", "Choose another name.")
+        if settings:
+            _remove_section(store, name)
+        # Without followRemoteHEAD, newer versions of git make refs/remotes/<name>/HEAD.
+        entries = [("url", url), *(("fetch", spec) for spec in mirror_refspecs(name))]
+        entries += [("tagOpt", "--no-tags"), ("followRemoteHEAD", "never")]
+        _append_config(store, b"".join(_setting(f"remote.{name}.{key}\n{value}".encode()) for key, value in entries))
+    return Remote(name, url)
+
+
+def remove_remote(store: Path, name: str) -> Remote:
+    """Remove a remote and its tracking refs, and return it."""
+    with _config_change(store):
+        remote = next((remote for remote in list_remotes(store) if remote.name == name), None)
+        if remote is None:
+            raise NotFoundError(f"there is no remote {name}", "`sessgit remote` lists all remotes.")
+        _remove_section(store, name)
+        tracked = refs.read_all(store, layout.tracking_ref(name, ""))
+        transaction.move_all(store, [Move(ref, oid, None) for ref, oid in tracked.items()])
+    return remote
+
+
+def is_path(url: str) -> bool:
+    """Return whether git takes the URL for a folder of this machine, not for `scheme://` or `host:path`."""
+    colon, slash = url.find(":"), url.find("/")
+    return colon < 0 or 0 <= slash < colon
+
+
+def _check_url(url: str) -> None:
+    if not url.strip() or url.startswith("-") or not url.isprintable() or url.casefold().startswith("ext::"):
+        raise UsageError(
+            f"“{shown_url(url)}” cannot be the URL of a remote" if url.strip() else "the URL of a remote is missing",
+            "Use what git clone accepts: a folder, host:path, ssh://… or https://…",
+        )
+    if is_path(url) and not url.startswith("/"):
+        raise UsageError(f"“{url}” is not an absolute path", "Use the full path.")
+
+
+def _remotes(settings: Mapping[str, Mapping[str, list[str]]]) -> dict[str, Remote]:
+    """Return the remotes of these settings by name, sorted."""
+    return {name: Remote(name, keys["url"][0]) for name, keys in sorted(settings.items()) if "url" in keys}
+
+
+def _remote_settings(store: Path) -> dict[str, dict[str, list[str]]]:
+    """Return the settings of each remote in the repository's own `config`, by the last part of their keys."""
+    _, output, _ = git.call(store, ["config", "--local", "--null", "--get-regexp", r"^remote\."])
+    settings: dict[str, dict[str, list[str]]] = {}
+    for entry in output.decode("utf-8", "replace").split("\0"):
+        key, _, value = entry.partition("\n")
+        match = _REMOTE_SETTING.fullmatch(key)
+        if match and _NAME.fullmatch(match[1]):
+            settings.setdefault(match[1], {}).setdefault(match[2], []).append(value)
+    return settings
+
+
+def _remove_section(store: Path, name: str) -> None:
+    code, _, message = git.call(store, ["config", "--local", "--remove-section", f"remote.{name}"])
+    if code:
+        raise _config_error(store, message)
+
+
+def _append_config(store: Path, section: bytes) -> None:
+    """Append to the store's config under git's own lock, in one step: git would start a process for each setting."""
+    try:
+        private_files.rewrite_locked(store / "config", lambda config: config.rstrip(b"\n") + b"\n" + section)
+    except OSError as error:
+        raise _config_error(store, error.strerror or str(error)) from error
+
+
+def _config_error(store: Path, reason: str) -> StoreError:
+    return StoreError(f"cannot change the store's git config: {reason}", f"Is {store} yours and writable?")
+
+
+@contextmanager
+def _config_change(store: Path) -> Iterator[None]:
+    with locks.settings_lock(StorePaths(store)):
+        refs.delete_stale_locks(store, ["config"])
+        yield
+
+
+def _setting(entry: bytes) -> bytes:
+    """Return a setting, which git lists as its key and its value, as git's config file has it."""
+    key, equals, value = entry.partition(b"\n")
+    section, _, name = key.rpartition(b".")
+    section, dot, subsection = section.partition(b".")
+    head = b'[%s "%s"]' % (section, _escape(subsection)) if dot else b"[%s]" % section
+    return b"%s\n\t%s%s\n" % (head, name, b' = "%s"' % _escape(value) if equals else b"")
+
+
+def _escape(text: bytes) -> bytes:
+    return text.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+
+
+# Refs of a remote
+
+
+def remote_refs(store: Path, link: Connection) -> dict[str, str]:
+    """Return the commit that each ref of the remote leads to, by its full name there; only refs of our spaces."""
+    raw, peeled = _read_remote_refs(store, link)
+    return {**raw, **peeled}
+
+
+def tracked_refs(store: Path, remote: str) -> dict[str, str]:
+    """Return what the remote held when it was last contacted, as `remote_refs` does."""
+    prefix = layout.tracking_ref(remote, "")
+    form = "--format=%(refname)%09%(objectname)%09%(*objectname)"
+    code, output, message = git.call(store, ["for-each-ref", form, prefix.rstrip("/")])
+    if code:
+        raise StoreError(f"cannot read the refs of the store: {message}", "`sessgit doctor` shows why.")
+    rows = (line.split("\t") for line in output.decode("utf-8", "replace").splitlines())
+    tracked = {f"refs/{ref.removeprefix(prefix)}": peeled or oid for ref, oid, peeled in rows}
+    return {ref: oid for ref, oid in tracked.items() if _is_sessgit_ref(ref)}
+
+
+def _read_remote_refs(store: Path, link: Connection) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the objects that refs hold there, and the commits that annotated tags lead to."""
+    raw: dict[str, str] = {}
+    peeled: dict[str, str] = {}
+    for ref, oid in _list_remote_refs(store, link).items():
+        name = ref.removesuffix(_PEELED)
+        if _is_sessgit_ref(name):
+            (raw if name == ref else peeled)[name] = oid
+    return raw, peeled
+
+
+def _list_remote_refs(store: Path, link: Connection) -> dict[str, str]:
+    """Return all refs that the remote lists, of whatever program."""
+    result = _run_reading(store, link, ["ls-remote", "--quiet"])
+    if result.code:
+        raise unreachable_error(link.remote.name, link.remote.shown, result)
+    listed = {ref: oid for oid, ref in _LS_REMOTE_LINE.findall(result.out.decode("utf-8", "replace"))}
+    link.unserved.update(ref for ref, oid in listed.items() if oid == _ZERO_ID)
+    return {ref: oid for ref, oid in listed.items() if oid != _ZERO_ID}
+
+
+def _is_sessgit_ref(ref: str) -> bool:
+    space, name = layout.split_ref(ref)
+    if space == layout.TAGS:
+        try:
+            return check_tag(name) == name
+        except UsageError:
+            return False
+    if space == layout.DELETED:
+        return ids.SESSION_ID.fullmatch(name) is not None
+    return space in layout.REF_SPACES and ids.is_branch(name)
+
+
+# Fetching
+
+
+def mirror_refspecs(remote: str) -> list[str]:
+    """Return the refspecs by which the tracking refs follow the remote."""
+    return [f"+{space}*:{layout.tracking_ref(remote, space)}*" for space in layout.REF_SPACES]
+
+
+def refspecs_for(remote: str, wanted: Iterable[str]) -> list[str]:
+    """Return the refspecs that fetch these refs into the tracking refs."""
+    return [f"+{ref}:{layout.tracking_ref(remote, ref)}" for ref in wanted]
+
+
+def pattern_refspecs(
+    remote: str, wanted: Collection[str], listed: Mapping[str, str], known: Mapping[str, str]
+) -> list[str]:
+    """Return refspecs that fetch the wanted refs, and of all others that are `listed` only those that are here already.
+
+    `known` are the tracking refs. A ref that is created meanwhile may be fetched too. If git might refuse the name of
+    another ref, each wanted one is named.
+    """
+    spaces = tuple(sorted({layout.split_ref(ref)[0] for ref in wanted}))
+    wanted = set(wanted)
+    others = [
+        ref
+        for ref, oid in listed.items()
+        if ref.startswith(spaces) and ref not in wanted and not ref.endswith(_PEELED)
+        and known.get(layout.tracking_ref(remote, ref)) != oid
+    ]  # fmt: skip
+    if not all(map(_SAFE_REF.fullmatch, others)):
+        return refspecs_for(remote, sorted(wanted))
+    return [*(f"+{space}*:{layout.tracking_ref(remote, space)}*" for space in spaces), *(f"^{ref}" for ref in others)]
+
+
+def fetch_branches(scratch: Path, link: Connection, sessions: Collection[str]) -> None:
+    """Create a store at `scratch`, and fetch all branches of these sessions into it. Raises StoreError."""
+    stores.create_store(scratch)
+    specs = [f"+refs/{space}/{name}*:refs/{space}/{name}*" for name in sessions for space in ("heads", "archive")]
+    flags = ["--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules"]
+    command = ["fetch", "--quiet", *flags, "--", link.remote.url, *specs]
+    result = execute(scratch, command, link.env, link.say, secrets=url_secrets(link.remote.url))
+    if result.code:
+        raise unreachable_error(link.remote.name, link.remote.shown, result)
+
+
+def fetch_refs(store: Path, link: Connection, wanted: Collection[str]) -> None:
+    """Fetch refs of the remote, by their full names there, into the tracking refs, and delete those that it lacks.
+
+    Each ref moves once all objects are here, so an interrupted fetch leaves some of them, each whole.
+    """
+    wanted = sorted(filter(_is_sessgit_ref, wanted))
+    lock = locks.hold_off_prune(StorePaths(store))
+    try:
+        result, race = _fetch_once(store, link, wanted, ask=len(wanted) > _FEW_REFS)
+        for tries in range(1, _TRIES):
+            if not result.code or not (race or "couldn't find remote ref" in result.reason):
+                break
+            if race:
+                refs.delete_stale_locks(store, [layout.tracking_ref(link.remote.name, ref) for ref in wanted])
+                time.sleep(tries * _WAIT)
+            result, race = _fetch_once(store, link, wanted, ask=True)
+    finally:
+        locks.release(lock)
+    if result.code and race:
+        raise StoreError(f"cannot record what came from {link.remote.name}: {race}", "Try again.")
+    if result.code:
+        raise unreachable_error(link.remote.name, link.remote.shown, result)
+    maintenance.pack_moved_refs(store, len(wanted))
+
+
+def _fetch_once(store: Path, link: Connection, wanted: Sequence[str], *, ask: bool) -> tuple[GitResult, str]:
+    """Return git's result, and its message about a ref that another process moved, or ``""``.
+
+    With `ask` the remote lists its refs first, and only what is missing is fetched.
+    """
+    name = link.remote.name
+    specs = refspecs_for(name, wanted)
+    if ask:
+        listed = _list_remote_refs(store, link)
+        _delete_tracking_refs(store, name, [ref for ref in wanted if ref not in listed])
+        known = refs.read_all(store, layout.tracking_ref(name, ""))
+        missing = [ref for ref in wanted if ref in listed and known.get(layout.tracking_ref(name, ref)) != listed[ref]]
+        is_many = len(missing) > _FEW_REFS
+        specs = pattern_refspecs(name, missing, listed, known) if is_many else refspecs_for(name, missing)
+    if not specs:
+        return GitResult(0, b"", ""), ""
+    flags = ["--no-tags", "--no-prune", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules"]
+    # Without --refmap git would look each of thousands up in the configuration as well.
+    command = ["fetch", "--progress", *flags, "--refmap=", "--stdin"]
+    races = list[str]()
+
+    def say(message: str) -> None:
+        if any(words in message for words in _LOST_RACE):  # the result keeps only the last messages
+            races.append(message.removeprefix("error: "))
+        link.say(message)
+
+    given = "".join(f"{spec}\n" for spec in specs).encode()
+    return _run_reading(store, replace(link, say=say), command, given=given), next(iter(races), "")
+
+
+def _delete_tracking_refs(store: Path, remote: str, gone: Sequence[str]) -> None:
+    """Delete the tracking refs of refs that the remote no longer has, even if another process deletes them too."""
+    names = [layout.tracking_ref(remote, ref) for ref in gone]
+    for tries_left in reversed(range(_TRIES)):
+        known = refs.read_all(store, layout.tracking_ref(remote, "")) if names else {}
+        try:
+            return transaction.move_all(store, [Move(name, known[name], None) for name in names if name in known])
+        except MovedError:
+            if not tries_left:
+                raise
+
+
+# Pushing
+
+_FOLDER_INCLUDE = r"^includeif\.gitdir"
+_COPIED_SETTINGS = ("proxy", "proxyauthmethod", "receivepack")
+"""Settings of a remote besides its URL that are copied: how it is reached, never what is pushed."""
+_INCLUDE = b"[include]\n\tpath = ../../config\n"
+
+
+def push_refs(store: Path, link: Connection, moves: Sequence[Move]) -> None:
+    """Move refs of the remote, by their full names there: all of them or none, each from its old value.
+
+    Raises MovedError if one holds something else there, RefusedError if the remote refuses, StoreError on failures. The
+    tracking refs follow at the end; after an interruption they are as the remote was.
+    """
+    moves = [move for move in moves if move.old != move.new]
+    if not moves:
+        return
+    for move in moves:
+        if not _is_sessgit_ref(move.ref):
+            raise UsageError(f"{move.ref} is no ref that goes to a remote")
+    expected, leases = _expected_refs(store, link, moves)
+    with push_repository(store, link, moves, expected) as folder:
+        flags = ["--porcelain", "--progress", "--atomic", "--no-verify", "--no-follow-tags", "--no-signed"]
+        command = ["push", *flags, "--recurse-submodules=no", "--force-with-lease", *leases, folder.name]
+        result = _run_connected(folder, link, command)
+    if result.code:
+        raise _rejection_error(store, link, moves, result)
+    known = refs.read_all(store, layout.tracking_ref(link.remote.name, ""))
+    tracking = ((layout.tracking_ref(link.remote.name, move.ref), move.new) for move in moves)
+    changed = [Move(ref, known.get(ref), new) for ref, new in tracking if known.get(ref) != new]
+    with suppress(StoreError):  # the push is done, and the next pull updates them
+        transaction.move_all(store, changed, durable=False)
+    maintenance.pack_moved_refs(store, len(moves))
+
+
+def _expected_refs(store: Path, link: Connection, moves: Sequence[Move]) -> tuple[dict[str, str], list[str]]:
+    """Return the tracking refs with the old values, and git's options for the others.
+
+    git compares the remote's refs with its tracking refs, so thousands need no option. Refs whose old object is not
+    here need one, and annotated tags, whose own object differs from what `remote_refs` returns.
+    """
+    has_tags = any(move.old and move.ref.startswith(layout.TAGS) for move in moves)
+    raw, peeled = _read_remote_refs(store, link) if has_tags else ({}, {})
+    existing = set(object_scan.existing_objects(store, {move.old for move in moves if move.old}))
+    expected = dict[str, str]()
+    leases = list[str]()
+    for move in moves:
+        if move.old is None:
+            continue
+        old = raw[move.ref] if peeled.get(move.ref) == move.old else move.old
+        if old in existing and old == move.old:
+            expected[layout.tracking_ref(link.remote.name, move.ref)] = old
+        else:
+            leases.append(f"--force-with-lease={move.ref}:{old}")
+    return expected, leases
+
+
+@contextmanager
+def push_repository(
+    store: Path, link: Connection, moves: Sequence[Move], expected: Mapping[str, str]
+) -> Iterator[Path]:
+    """Yield a repository from which `git push` moves these refs of the remote and no others.
+
+    It borrows the store's objects and settings. The remote has the name of its folder, which no settings know: with
+    `mirror` or `push` for remotes of the real name git would push more, and delete the rest. `expected` are tracking
+    refs of the remote. Raises StoreError.
+    """
+    remote = link.remote.name
+    pushed = {move.ref: move.new for move in moves if move.new}
+    spaces = [space for space in layout.REF_SPACES if any(ref.startswith(space) for ref in pushed)]
+    entries = [("url", link.remote.url), *(("fetch", spec) for spec in mirror_refspecs(remote))]
+    entries += [("push", spec) for spec in (*(f"{space}*:{space}*" for space in spaces),
+                                            *(f":{move.ref}" for move in moves if not move.new))]  # fmt: skip
+    with tempdirs.make_folder("push-", StorePaths(store).state) as folder:
+        try:
+            _fill_repository(folder, "../../../objects", {**pushed, **expected}, _INCLUDE)
+            config = folder / "config"
+            if execute(store, ["config", "--get-regexp", _FOLDER_INCLUDE], link.env).code == 0:
+                inherited = _list_settings(folder, link.env)
+                others = [entry for entry in _list_settings(store, link.env) if entry not in inherited]
+                config.write_bytes(b"".join(map(_setting, others)) + _INCLUDE)
+            prefix = f"remote.{remote}.".encode()
+            settings = [f"{key}\n{value}".encode() for key, value in entries]
+            for entry in _list_settings(folder, link.env):
+                setting = entry.removeprefix(prefix)
+                if setting != entry and setting.partition(b"\n")[0].decode("utf-8", "replace") in _COPIED_SETTINGS:
+                    settings.append(setting)
+            with config.open("ab") as file:
+                file.writelines(_setting(b"remote.%s.%s" % (folder.name.encode(), entry)) for entry in settings)
+        except OSError as error:
+            raise StoreError(f"cannot write to the store: {error.strerror or error}", ROOM) from error
+        yield folder
+
+
+def _list_settings(path: Path, env: Mapping[str, str]) -> list[bytes]:
+    """Return all settings that git uses in a repository, each as its key, a newline and its value."""
+    return [entry for entry in execute(path, ["config", "--null", "--list"], env).out.split(b"\0") if entry]
+
+
+def _rejection_error(store: Path, link: Connection, moves: Sequence[Move], result: GitResult) -> Exception:
+    """Return why a push failed; the refs of the remote are read once more for that."""
+    reasons = _REJECTED_LINE.findall(result.out.decode("utf-8", "replace"))
+    if not reasons:
+        return unreachable_error(link.remote.name, link.remote.shown, result)
+    now = remote_refs(store, link)
+    if any(now.get(move.ref) != move.old for move in moves):
+        return MovedError(f"{link.remote.name} was changed meanwhile", "Try again.")
+    reason = next((reason for reason in reasons if "atomic" not in reason), reasons[0])
+    words = result.without_secrets(reason.removeprefix("[remote rejected] ").removeprefix("[rejected] ").strip("()"))
+    if any(failure in reason for failure in _REMOTE_FAILURES):
+        return StoreError(f"{link.remote.name} could not write the data: {words}{result.remarks}", _UNCHANGED)
+    return RefusedError(
+        f"{link.remote.name} refused the push: {words}{result.remarks}",
+        f"{_UNCHANGED} Ask the owner of {link.remote.shown}.",
+    )
+
+
+# Running git
+
+
+def _run_reading(store: Path, link: Connection, command: Sequence[str], *, given: bytes = b"") -> GitResult:
+    """Run a git that reads from the remote. If git there ends at a ref of an unsafe name, and the remote is a folder of
+    this machine, read from the remote without such refs."""
+    result = _run_connected(store, link, [*command, link.remote.name], given=given)
+    if result.code and result.met_unsafe_ref:
+        with serve_without_unsafe_refs(link.remote.url) as (folder, unsafe):
+            link.unserved.update(unsafe)
+            if unsafe:
+                return _run_connected(store, link, [*command, str(folder)], given=given)
+    return result
+
+
+def _run_connected(store: Path, link: Connection, command: Sequence[str], *, given: bytes = b"") -> GitResult:
+    urls = execute(store, ["config", "--null", "--get-all", f"remote.{link.remote.name}.url"], link.env).out
+    if urls.split(b"\0") != [link.remote.url.encode(), b""]:
+        raise ConflictError(
+            f"git has more than one URL for the remote {link.remote.name}, or another than the store",
+            f"To find where: `git config --show-origin --get-all remote.{link.remote.name}.url`",
+        )
+    return execute(store, command, link.env, link.say, given=given, secrets=url_secrets(link.remote.url))
+
+
+def _fill_repository(folder: Path, objects: str, held: Mapping[str, str], config: bytes) -> None:
+    """Make a bare repository with these refs that borrows the objects of another one. Raises OSError."""
+    (folder / "refs").mkdir()
+    (folder / "objects" / "info").mkdir(parents=True)
+    (folder / "objects" / "info" / "alternates").write_text(f"{objects}\n")
+    (folder / "HEAD").write_bytes(stores.HEAD)
+    (folder / "packed-refs").write_text("".join(f"{oid} {ref}\n" for ref, oid in sorted(held.items())))
+    (folder / "config").write_bytes(config)
+
+
+# Remotes with refs of unsafe names
+#
+# A name is unsafe if it would lead out of `refs/` were it a path. git writes none, but reads them in `packed-refs`: it
+# ends at the first, and serves no other ref either. If the remote is a folder of this machine, a repository that
+# borrows its objects can serve the others.
+
+_FILE_SCHEME = "file://"
+_PACKED_REF_LINE = re.compile(r"^[0-9a-f]{40} (refs/.*)$", re.MULTILINE)
+_CONFIG = b"[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+
+
+@contextmanager
+def serve_without_unsafe_refs(url: str) -> Iterator[tuple[Path, Collection[str]]]:
+    """Yield a repository that serves the refs of safe names of the one at the URL, and the unsafe names.
+
+    There are none if the URL names no folder of this machine.
+    """
+    source = _local_repository(url)
+    unsafe = _unsafe_refs(source) if source else []
+    if not source or not unsafe:
+        yield Path(), ()
+        return
+    with tempdirs.make_folder("sessgit-") as folder:
+        safe = {ref: oid for ref, oid in refs.read_all(source).items() if not _is_unsafe_name(ref)}
+        try:
+            _fill_repository(folder, str(source / "objects"), safe, _CONFIG)
+        except OSError as error:
+            raise StoreError(f"cannot read the remote: {error.strerror or error}", ROOM) from error
+        yield folder, unsafe
+
+
+def _local_repository(url: str) -> Path | None:
+    path = unquote(url.removeprefix(_FILE_SCHEME)) if url.startswith(_FILE_SCHEME) else url
+    if not path.startswith("/"):
+        return None
+    places = (Path(path, ".git"), Path(path), Path(f"{path}.git"))  # in git's order
+    return next((place for place in places if stores.store_exists(place)), None)
+
+
+def _unsafe_refs(repository: Path) -> list[str]:
+    try:
+        packed = (repository / refs.PACKED).read_text("utf-8", "replace")
+    except OSError:
+        return []
+    return [name for name in _PACKED_REF_LINE.findall(packed) if _is_unsafe_name(name)]
+
+
+def _is_unsafe_name(ref: str) -> bool:
+    return not {"", ".", ".."}.isdisjoint(ref.split("/"))

@@ -1,1 +1,0 @@
-"""The tables of the index, an SQLite file that is derived from the commits."""

@@ -1,0 +1,190 @@
+"""The refs of a session in a store or at a remote, fetched and checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sessgit.errors import DamageError, NewerStoreError, RemoteDamageError, SessgitError
+from sessgit.model import ids
+from sessgit.model.address import check_tag
+from sessgit.record.tip_delivery import count_lacking
+from sessgit.record.tip_join import turn_folders
+from sessgit.store import layout, remotes
+from sessgit.store.remotes import Connection
+from sessgit.store.store import Store
+from sessgit.store.transaction import Move
+from sessgit.sync.outcome import SkippedItem
+
+_OID = re.compile(r"[0-9a-f]{40}")
+_REF_SPACES = (layout.HEADS, layout.ARCHIVE, layout.DELETED)
+REMOTE_HINT = "It was not changed on the remote. Ask the person who pushed it."
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRefs:
+    """What one side has of a session, by the full names of the refs."""
+
+    session: str
+    refs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def branches(self) -> dict[str, str]:
+        """The tips of its branches; of one that is both live and archived, the live one."""
+        tips: dict[str, str] = {}
+        for space in (layout.ARCHIVE, layout.HEADS):
+            tips |= {ref.removeprefix(space): tip for ref, tip in self.refs.items() if ref.startswith(space)}
+        return tips
+
+    @property
+    def shadowed(self) -> dict[str, str]:
+        """The tips of archived branches that also exist live with another tip, by names that no branch has."""
+        archived = {(tip, self.refs.get(layout.archive_ref(name), tip)) for name, tip in self.branches.items()}
+        tips = sorted({other for tip, other in archived if other != tip})
+        return {f"{self.session}.archived-{tip[:8]}": tip for tip in tips}
+
+    @property
+    def tips(self) -> list[str]:
+        """The tips of all its branches, live and archived."""
+        return sorted({tip for ref, tip in self.refs.items() if ref.startswith((layout.HEADS, layout.ARCHIVE))})
+
+    @property
+    def head(self) -> str:
+        """The tip of its head, or ``""``."""
+        return self.refs.get(layout.head_ref(self.session)) or self.refs.get(layout.archive_ref(self.session)) or ""
+
+    @property
+    def archived(self) -> bool:
+        return layout.head_ref(self.session) not in self.refs and layout.archive_ref(self.session) in self.refs
+
+    @property
+    def tombstone(self) -> str:
+        """The tombstone of a session without a head, or ``""``."""
+        return "" if self.head else self.refs.get(layout.tombstone_ref(self.session), "")
+
+    def after(self, moves: Iterable[Move]) -> SessionRefs:
+        """Return the refs after moves."""
+        return SessionRefs(self.session, refs_after(self.refs, moves))
+
+
+def refs_after(refs: Mapping[str, str], moves: Iterable[Move]) -> dict[str, str]:
+    """Return refs after moves."""
+    moved = {move.ref: move.new for move in moves}
+    return {ref: tip for ref, tip in {**refs, **moved}.items() if tip is not None}
+
+
+def refs_by_session(refs: Mapping[str, str]) -> dict[str, SessionRefs]:
+    """Return what a side has of each session."""
+    by_session: dict[str, dict[str, str]] = {}
+    for ref, oid in refs.items():
+        if space := next((space for space in _REF_SPACES if ref.startswith(space)), ""):
+            by_session.setdefault(layout.session_of(ref.removeprefix(space)), {})[ref] = oid
+    return {session: SessionRefs(session, own) for session, own in by_session.items()}
+
+
+def fetch_refs(store: Store, link: Connection, wanted: Collection[str]) -> dict[str, str]:
+    """Fetch refs of the remote, by their full names there, into the tracking refs; return the sessions whose data git
+    rejected, with the reason.
+
+    git reports only that something in one of all is damaged, so halves are fetched until it is known which one.
+    """
+    try:
+        remotes.fetch_refs(store.path, link, wanted)
+    except RemoteDamageError as error:
+        sessions = sorted({layout.session_of_ref(ref) for ref in wanted})
+        if len(sessions) == 1:
+            return {sessions[0]: str(error)}
+        first = set(sessions[: len(sessions) // 2])
+        halves = (
+            [ref for ref in wanted if layout.session_of_ref(ref) in first],
+            [ref for ref in wanted if layout.session_of_ref(ref) not in first],
+        )
+        return {session: why for half in halves for session, why in fetch_refs(store, link, half).items()}
+    return {}
+
+
+def planned_moves(held: SessionRefs, branches: Mapping[str, str], *, archived: bool) -> list[Move]:
+    """Return the moves after which a side has these branches, and those that it had, live or archived."""
+    space, other = (layout.ARCHIVE, layout.HEADS) if archived else (layout.HEADS, layout.ARCHIVE)
+    # A branch that is archived next to a live one of the same name does not count, and stays.
+    leaves = other == layout.HEADS or held.archived
+    moves = list[Move]()
+    for name, tip in {**held.branches, **branches}.items():
+        if (old := held.refs.get(space + name)) != tip:
+            moves.append(Move(space + name, old, tip))
+        if leaves and other + name in held.refs:
+            moves.append(Move(other + name, held.refs[other + name], None))
+    return moves
+
+
+def is_archived_after_sync(store: Store, ours: SessionRefs, theirs: SessionRefs, agreed: bool | None) -> bool:
+    """Return whether a session is archived after a sync: the side that changed it since they last agreed decides, but a
+    session with turns that the archiving side lacked is live. Without an agreement, it is live if it is on one side."""
+    if ours.archived == theirs.archived:
+        return ours.archived
+    if agreed is not False:
+        return False
+    archived, live = (ours, theirs) if ours.archived else (theirs, ours)
+    return not count_lacking(store, live.branches.values(), archived.branches.values())
+
+
+def readable_branches(
+    store: Store, session: str, branches: Mapping[str, str], known: Collection[str]
+) -> tuple[dict[str, str], list[SkippedItem]]:
+    """Return the branches that can be read as those of this session, and the others with the reason. Tips in `known`
+    were read before. Raises NewerStoreError for the format of a later sessgit."""
+    good, left = dict[str, str](), list[SkippedItem]()
+    for branch, tip in branches.items():
+        try:
+            if tip not in known:
+                _check_branch(store, session, tip)
+            good[branch] = tip
+        except NewerStoreError:
+            raise
+        except (SessgitError, ValueError, TypeError, KeyError, RecursionError) as error:
+            left.append(SkippedItem(branch, f"cannot read the remote's copy: {error}", REMOTE_HINT))
+    return good, left
+
+
+def _check_branch(store: Store, session: str, tip: str) -> None:
+    state = store.state(tip)
+    if state.id != session or (state.agent_id and ids.session_id(state.agent_id) != session):
+        raise DamageError("its state is that of another conversation")
+    if store.message(tip).get("Session") != session:
+        raise DamageError("its last commit is of another conversation")
+    _check_turns(store, tip, state.turns)
+
+
+def _check_turns(store: Store, tip: str, count: int) -> None:
+    turns = turn_folders(store, tip)
+    if [name for name, _ in turns] != [f"{number:06d}" for number in range(1, count + 1)]:
+        raise DamageError(f"it says that it has {count} turns, but has others")
+    for name, folder in turns:
+        if store.repo.tree(folder).get(layout.BODY, ("", True))[1]:
+            raise DamageError(f"turn {int(name)} has no lines")
+
+
+def deleted_tips(store: Store, session: str, stone: str) -> frozenset[str] | None:
+    """Return the tips that were deleted with a session according to its tombstone, None if it is not a tombstone of
+    it."""
+    try:
+        message = store.message(stone)
+    except SessgitError:
+        return None
+    if message.get("Session") != session:
+        return None
+    return frozenset(tip for tip in message.all("Tip") if _OID.fullmatch(tip))
+
+
+def is_contained(store: Store, commit: str, tips: Collection[str]) -> bool:
+    """Return whether a commit is one of the tips, or in their histories."""
+    return commit in tips or any(store.repo.is_ancestor(commit, tip) for tip in tips)
+
+
+def is_valid_tag(name: str) -> bool:
+    """Return whether a tag can have this name here."""
+    try:
+        return check_tag(name) == name
+    except SessgitError:
+        return False

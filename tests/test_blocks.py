@@ -1,0 +1,93 @@
+"""The blocks of pages: whatever the texts, lines fit the terminal and columns stand below each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from homes import claude_homes
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessgit.cli import blocks, text
+from sessgit.cli.blocks import Column
+from sessgit.cli.invocation import Invocation, Terminal
+from sessgit.environment import Environment
+
+WORDS = st.text(st.sampled_from("ab 語é,."), max_size=30).map(str.strip)
+
+
+def terminal(width: int, *, colour: bool = False) -> Invocation:
+    nowhere = Path("/nowhere")
+    env = Environment(nowhere, claude_homes(nowhere), nowhere, "", off=False)
+    return Invocation(env, "/", Terminal(True, True, colour, width, 24, ""))
+
+
+@given(WORDS, st.integers(0, 40))
+def test_a_cut_text_fits_and_keeps_its_style(words: str, columns: int) -> None:
+    painted = text.Paint(True)("bold", words)
+    assert text.width(text.cut(words, columns)) <= columns
+    assert text.without_colours(text.cut(painted, columns)) == text.cut(words, columns)
+    assert text.cut(painted, columns).startswith("\033[1m") == bool(words)
+    assert text.width(text.fit(painted, columns)) == columns
+
+
+@given(WORDS, WORDS, WORDS, st.integers(0, 20))
+def test_a_spread_line_is_as_wide_as_the_page(start: str, middle: str, end: str, more: int) -> None:
+    columns = text.width(start) + text.width(end) + 2 + more
+    line = text.spread(start, middle, end, columns)
+    assert text.width(line) == columns
+    assert line.startswith(start)
+    assert line.endswith(end)
+
+
+@given(st.lists(st.tuples(WORDS, WORDS, WORDS), min_size=1, max_size=6), st.integers(40, 90), st.booleans())
+def test_the_columns_of_a_table_fit_and_align(rows: list[tuple[str, str, str]], width: int, colour: bool) -> None:
+    columns = (Column("yellow"), Column(is_path=True), Column("dim", right=True))
+    shrink = [(1, 6), (2, 0), (0, 1)]
+    here = terminal(width, colour=colour)
+    table = blocks.Table(here, columns, rows, shrink, indent=2)
+    lines = [table.line(row) for row in rows]
+    assert len({text.width(line) for line in lines}) == 1
+    assert all(text.width(line) <= width for line in lines)
+    assert lines == list(blocks.table(here, columns, rows, shrink, indent=2))
+
+
+def test_columns_shrink_in_order_and_get_back_what_others_leave() -> None:
+    assert blocks.fit_widths([10, 30, 8], [(1, 12), (2, 0), (1, 4)], 52) == [10, 30, 8]
+    assert blocks.fit_widths([10, 30, 8], [(1, 12), (2, 0), (1, 4)], 45) == [10, 23, 8]
+    assert blocks.fit_widths([10, 30, 8], [(1, 12), (2, 0), (1, 4)], 33) == [10, 21, 0]
+    assert blocks.fit_widths([10, 30, 8], [(1, 12), (2, 0), (1, 4)], 20) == [10, 8, 0]
+    assert blocks.fit_widths([0, 3], [(1, 1)], 2) == [0, 2]
+
+
+def test_a_field_folds_between_its_parts_and_wraps_long_ones() -> None:
+    assert list(blocks.field(terminal(40), "Size  ", ["3 turns", "", "14 messages", "20 cells of several kinds"])) == [
+        "Size  3 turns  ·  14 messages",
+        "      20 cells of several kinds",
+    ]
+    assert list(blocks.field(terminal(20), "Why  ", ["a reason of many words"], between=" ")) == [
+        "Why  a reason of",
+        "     many words",
+    ]
+    assert not list(blocks.field(terminal(40), "None", ["", ""]))
+
+
+def test_lists_say_how_many_more_there_are() -> None:
+    assert text.some(["a", "b", "c"], 3) == ["a", "b", "c"]
+    assert text.some(["a", "b", "c"], 1) == ["a", "and 2 more"]
+    assert text.numbers("turn", [4], 2) == "turn 4"
+    assert text.numbers("turn", [4, 5, 6], 2) == "turns 4, 5 and 1 more"
+
+
+def test_a_heading_folds_between_facts_below_its_title() -> None:
+    assert list(blocks.heading(terminal(40), "a41f", "parser", "~/code/calc", "claude", "12 turns")) == [
+        "a41f  parser  ·  ~/code/calc  ·  claude",
+        "      12 turns",
+    ]
+    assert list(blocks.heading(terminal(40), "a41f@2", "", "14:02")) == ["a41f@2  ·  14:02"]
+
+
+def test_a_text_that_was_cut_is_not_measured_character_by_character() -> None:
+    before = text._columns.cache_info()
+    assert text.width(text.fit("prompt of a long turn", 9)) == 9
+    assert text._columns.cache_info() == before

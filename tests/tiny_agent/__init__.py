@@ -1,0 +1,6 @@
+"""A second agent, as small as one can be: its client keeps what is asked and replied, with no ids, in the order of the
+file, below `~/.tiny/chats/DAY/`."""
+
+from sessgit.agents.base import OPTIONAL, Agent
+
+AGENT = Agent("tiny", "Tiny", frozenset(), lacks=OPTIONAL, package="tiny_agent")

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sessgit.agents.line import Line
+from sessgit.agents.values import Relation, Said
+from sessgit.model.conversation.content import Call, Piece, Words
+from sessgit.model.conversation.turn import Turn
+from tiny_agent.cells import describe
+
+
+def texts(line: Line, number: int) -> Iterator[Said]:
+    if line.said:
+        yield Said("prompt" if line.is_prompt else "answer", line.said)
+
+
+def told(body: Sequence[Line]) -> tuple[Turn, list[Piece]]:
+    pieces = [
+        Words("person" if line.is_prompt else "model", line.said, line.time, ordinal=number - 1, line=number)
+        for number, line in enumerate(body, start=1)
+        if line.said
+    ]
+    return describe(body), [*pieces]
+
+
+def content_after(call: Call, before: str | None) -> str | None:
+    return None
+
+
+def left_by(call: Call) -> tuple[str | None, list[str]]:
+    return None, []
+
+
+def relation(a: Sequence[Line], b: Sequence[Line]) -> Relation:
+    left, right = ([line.raw for line in body] for body in (a, b))
+    shorter = min(len(left), len(right))
+    return "same" if left == right else "part" if left[:shorter] == right[:shorter] else "different"
+
+
+def differences(a: Sequence[Line], b: Sequence[Line]) -> tuple[str, ...]:
+    left, right = describe(a), describe(b)
+    return tuple(name for name in ("prompt", "answer") if getattr(left, name) != getattr(right, name))
