@@ -114,6 +114,15 @@ def test_nobody_else_reads_what_any_command_makes(
     assert os.umask(0o022) == mask
 
 
+def test_a_new_store_leaves_alone_what_another_process_is_writing_there(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    others = store / ".key.1-2.tmp"
+    others.touch(mode=0o400)
+    stores.create_store(store)
+    assert others.stat().st_mode & 0o777 == 0o400
+
+
 def ended() -> None:
     raise KeyboardInterrupt
 

@@ -42,6 +42,11 @@ _KINDS = {"commit": ObjectType.COMMIT, "tree": ObjectType.TREE, "blob": ObjectTy
 _MOST_TREES = 256
 _FSYNC_OPTION_LOCK = Lock()
 _READ_ERRORS = (KeyError, ValueError, pygit2.GitError)
+_MADE = (
+    *("HEAD", "config", "description", "hooks", "hooks/README.sample", "info", "info/exclude"),
+    *("objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags"),
+)
+"""What libgit2 makes in a new repository."""
 _CONFIG = {"gc.auto": "0", "core.logAllRefUpdates": "false", "receive.denyDeletes": "true"}
 
 # For commits and trees. The default is 256 MB, and a larger cache pays less.
@@ -63,9 +68,10 @@ def create(path: Path) -> None:
                 raise StoreError(f"cannot create a store at {path}: {error}", hint) from error
             refs.delete_stale_locks(path, ["config", "HEAD"])
         time.sleep(_LOCK_WAIT)
-    if is_new:  # libgit2 goes by the umask
-        for part in path.rglob("*"):
-            part.chmod(0o700 if part.is_dir() else 0o600)
+    if is_new:  # libgit2 goes by the umask; nothing else is touched, as another process may be writing by now
+        for name in _MADE:
+            if (part := path / name).exists():
+                part.chmod(0o700 if part.is_dir() else 0o600)
 
 
 def is_trusted(path: Path) -> bool:
