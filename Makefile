@@ -15,11 +15,12 @@ MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4194304 { 
 unexport PYTHONDONTWRITEBYTECODE
 COMPILED := $(VENV)/.compiled
 
-.PHONY: help try test test-client test-crash test-oldest test-newest lock fuzz check package bench schemas anchors format clean
+.PHONY: help try test test-again test-client test-client-again test-crash test-oldest test-newest lock fuzz check package bench schemas anchors format clean
 
 help:
 	@echo "make try          import, lose, restore and fork example conversations in a temporary folder"
 	@echo "make test         all tests except those with the real client"
+	@echo "make test-again   those that failed once more, one after the other (test-client-again: with the real client)"
 	@echo "make test-client  the tests with the real client (npm installs it into a cache folder)"
 	@echo "make test-oldest  make test with the oldest dependencies that pyproject.toml allows"
 	@echo "make test-newest  make test with the newest ones"
@@ -51,8 +52,14 @@ $(COMPILED): $(READY) $(wildcard tests/test_*.py tests/crash/test_*.py)
 test: $(READY) $(COMPILED)
 	$(MEMORY) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --durations=15
 
+test-again: $(READY)
+	$(MEMORY) $(BIN)/python -m pytest --last-failed --last-failed-no-failures none -v
+
 test-client: $(READY)
 	SESSGIT_TEST_CLIENT=1 $(BIN)/python -m pytest tests/client -n 3 --dist loadgroup
+
+test-client-again: $(READY)
+	SESSGIT_TEST_CLIENT=1 $(BIN)/python -m pytest tests/client --last-failed --last-failed-no-failures none -v
 
 test-crash: $(READY)
 	SESSGIT_TEST_CRASH=long $(BIN)/python -m pytest tests/crash -n auto --ignore tests/crash/test_crowds.py
