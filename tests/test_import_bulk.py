@@ -234,6 +234,13 @@ def test_a_copy_without_the_first_prompt_finds_its_parent(both: Both, claude: Pa
     assert any(parents.values())
 
 
+def test_a_rewind_far_back(both: Both, claude: Path) -> None:
+    """Its base is a commit whose trees no cache has any more."""
+    long = Talk().turns(*(f"turn {number}" for number in range(300))).rewind(1).turns("again")
+    long.save(claude)
+    both()
+
+
 def test_two_files_of_one_session(both: Both, claude: Path) -> None:
     talk = Talk().turns("one", "two")
     talk.save(claude)

@@ -98,8 +98,10 @@ class _PackBackend(pygit2.OdbBackend):
         kind, size = self._pack.header(str(oid))
         return int(_KINDS[kind]), size
 
-    def read_prefix_cb(self, oid: object) -> tuple[int, bytes, object]:
-        raise KeyError(oid)
+    def read_prefix_cb(self, oid: str) -> tuple[int, bytes, pygit2.Oid]:
+        """Read an object by its whole id: pygit2's `Repository.read` asks here for objects that it has not cached."""
+        kind, data = self._pack.read(oid)
+        return int(_KINDS[kind]), data, pygit2.Oid(hex=oid)
 
     def exists_cb(self, oid: pygit2.Oid) -> bool:
         return str(oid) in self._pack
