@@ -124,11 +124,23 @@ def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     return PRINTED
 
 
+def by_plugin(world: Printer) -> None:
+    """The plugin records, then it is disabled, and then it is removed."""
+    world.sessgit.config.mkdir()
+    settings = world.sessgit.config / "settings.json"
+    settings.write_text('{"enabledPlugins": {"sessgit@sessgit": true}}')
+    world("install")
+    world("status")
+    world("uninstall")
+    settings.unlink()
+
+
 def record(world: Printer) -> None:
     """Three conversations: one with all that a turn can hold and a rewind, one with all that can lie beside it, and
     one that will not come back."""
     sessgit = world.sessgit
     world("status")
+    by_plugin(world)
     world("install")
     sessgit.keep(parser_rewrite(sessgit))
     talk = helped(sessgit.talk(OTHER).turns("Zählung ☃ LONE", f"the key is {SECRET}"))

@@ -433,13 +433,18 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 # The plugin
 
 
-def test_the_plugin_runs_the_default_store_on_the_same_events() -> None:
-    stub = '"${SESSGIT_STORE:-${CLAUDE_CONFIG_DIR:-$HOME/.claude}/session-store}/hook"'
-    command = f"[ -r {stub} ] && sh {stub} || cat >/dev/null; exit 0"
-    plugin = json.loads(HOOKS_FILE.read_text())
+def test_the_plugin_runs_its_script_on_the_same_events() -> None:
+    script = '"${CLAUDE_PLUGIN_ROOT}/event"'
+    command = f"[ -r {script} ] && sh {script} || cat >/dev/null; exit 0"
+    plugin = json.loads(HOOKS_FILE.read_text().replace('event\\" $PPID ||', 'event\\" ||'))
     expected = json.loads(json.dumps(WHOLE).replace(json.dumps(COMMAND), json.dumps(command)))
     assert ordered(plugin["hooks"]) == ordered(expected)
+    assert HOOKS_FILE.read_text().count("$PPID") == 1
     manifest = json.loads((HOOKS_FILE.parent / ".claude-plugin" / "plugin.json").read_text())
     assert manifest["name"] == hook_settings.PLUGIN
     assert manifest["version"] == __version__
     assert (HOOKS_FILE.parent / manifest["hooks"]).samefile(HOOKS_FILE)
+    root = HOOKS_FILE.parents[1]
+    (listed,) = json.loads((root / ".claude-plugin" / "marketplace.json").read_text())["plugins"]
+    assert listed["name"] == manifest["name"]
+    assert (root / listed["source"]).samefile(HOOKS_FILE.parent)

@@ -82,8 +82,8 @@ def test_what_an_installation_says_of_a_plugin_and_of_disabled_hooks(sessgit: Sh
     odd = {"disableAllHooks": True, "enabledPlugins": {"sessgit@home": True}}
     (sessgit.config / "settings.json").write_text(json.dumps(odd))
     assert sessgit.out("install").splitlines()[-2:] == [
+        "To exclude a project: sessgit off",
         "Nothing is recorded yet: these settings disable all hooks (disableAllHooks).",
-        "The plugin sessgit@home runs the same hooks: each event arrives twice, which does no harm.",
     ]
 
 
@@ -248,7 +248,7 @@ def test_for_programs(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
     found = sessgit.json("status")
     assert found == {
-        "recording": {"on": False, "reason": "no hooks are installed: sessgit install"},
+        "recording": {"on": False, "reason": "no hooks are installed: sessgit install", "plugin": None},
         "here": {
             "on": False, "project": str(sessgit.project), "recorded": True, "glob": None, "off_in_environment": False,
         },
@@ -299,7 +299,7 @@ def test_why_recording_is_off(sessgit: Shell, tmp_path: Path) -> None:
     )
     path.write_text(json.dumps({**document, "enabledPlugins": {"sessgit@home": True}}))
     assert recording(sessgit.store, claude_homes(sessgit.config)) == Recording(
-        True, "twice: both the settings and the plugin sessgit@home run the hooks"
+        True, "the plugin sessgit@home leaves it to the hooks in the settings"
     )
     path.write_text(json.dumps(document))
     stub = hook.read_text()
@@ -353,5 +353,5 @@ The store stays in ~/.claude/session-store; delete that folder to remove all rec
     )
     assert not (sessgit.config / "settings.json").exists()
     assert sessgit.out("uninstall").splitlines()[0] == "Recording is off: there were no hooks"
-    assert sessgit.json("uninstall") == {"store": str(sessgit.store), "removed": []}
+    assert sessgit.json("uninstall") == {"store": str(sessgit.store), "removed": [], "plugin": None}
     assert sessgit.out("log", "5e55", "--oneline") == "5e551011@1 one\n"

@@ -187,6 +187,15 @@ class Hooks(Protocol):
     def installed(self, settings: Mapping[str, Any]) -> Installation:
         """Return where our entries are."""
 
+    def without_plugin(self, settings: Mapping[str, Any], key: str) -> Document:
+        """Return the settings with the plugin disabled."""
+
+    def plugin_folder(self, folder: Path, key: str) -> Path | None:
+        """Return the folder from which the client with this folder loads a plugin, or None if it does not say."""
+
+    def plugin_version(self, plugin: Path) -> str | None:
+        """Return the version of the plugin in a folder, or None where there is no plugin."""
+
     def cleanup_days(self, settings: Mapping[str, Any]) -> float:
         """Return after how many days without a change the client deletes a transcript."""
 

@@ -96,7 +96,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """Which events run which stub, and what keeps them from running or makes them run twice."""
+    """Which events run which stub, what keeps them from running, and the plugin, which runs it where no entry does."""
 
     entries: tuple[tuple[str, str], ...]
     """Event and stub, in the order of the file; two for an event that runs two."""

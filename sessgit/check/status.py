@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit import agents
+from sessgit import __version__, agents
 from sessgit.agents import Client
 from sessgit.errors import SessgitError, StoreError
 from sessgit.history import lost_sessions, stats
@@ -32,11 +32,13 @@ _DAY = 86_400
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Whether events of the client reach the store; the `problem`, also if they do; the command that solves it."""
+    """Whether events of the client reach the store; the `problem`, also if they do; the command that solves it; and
+    the plugin that runs the hooks, or "" if the settings do."""
 
     on: bool
     problem: str = ""
     hint: str = ""
+    plugin: str = ""
 
     @property
     def why(self) -> str:
@@ -187,7 +189,7 @@ def _hooks_status(store: Path, client: Client) -> Recording:
         installed = hooks.installed(hooks.read(hooks.settings_file(client.folder)).document)
     except SessgitError as error:
         return Recording(False, f"cannot read the client's settings: {error}")
-    hook = StorePaths(store).hook
+    hook, plugin = StorePaths(store).hook, "" if installed.entries else installed.plugin
     others = sorted(path for path in installed.stubs if Path(path) != hook)
     if not installed.entries and not installed.plugin:
         return Recording(False, "no hooks are installed", INSTALL)
@@ -195,6 +197,13 @@ def _hooks_status(store: Path, client: Client) -> Recording:
         return Recording(False, "the client's settings disable all hooks (disableAllHooks)")
     if installed.entries and str(hook) not in installed.stubs:
         return Recording(False, f"the hooks record into another store, {Path(others[0]).parent}", INSTALL)
+    folder = hooks.plugin_folder(client.folder, plugin) if plugin else None
+    version = hooks.plugin_version(folder) if folder else None
+    if folder and version is None:
+        again = f"claude plugin marketplace remove {plugin.partition('@')[2]}, then add the moved folder"
+        return Recording(False, f"the plugin's folder {folder} is gone", again)
+    if plugin and not hook.is_file():
+        return Recording(False, "the plugin makes the store at the next start", INSTALL)
     if not StorePaths(store).spool.is_dir():
         return Recording(False, f"{StorePaths(store).spool} is missing, so events are dropped", INSTALL)
     if not hook.is_file():
@@ -206,8 +215,11 @@ def _hooks_status(store: Path, client: Client) -> Recording:
     if missing:
         return Recording(True, f"no hook for {', '.join(missing)}", INSTALL)
     if installed.entries and installed.plugin:
-        return Recording(True, f"twice: both the settings and the plugin {installed.plugin} run the hooks")
-    return Recording(True)
+        return Recording(True, f"the plugin {installed.plugin} leaves it to the hooks in the settings")
+    if version and version != __version__:
+        problem = f"the plugin {plugin} is version {version}, the program {__version__}"
+        return Recording(True, problem, f"claude plugin update {plugin}", plugin)
+    return Recording(True, plugin=plugin)
 
 
 def _files(homes: Homes, known: Collection[str]) -> Iterator[_File]:

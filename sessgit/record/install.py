@@ -1,4 +1,4 @@
-"""Start and stop recording: the stub in the store, and the entries in the client's settings that run it."""
+"""Start and stop recording: the stub in the store, and the client's settings or plugin that run it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class InstallResult:
     other_stubs: tuple[Path, ...]
     """Stubs that the settings ran before, and do not any more."""
     plugin: str
-    """The enabled plugin, which runs the same hooks a second time, or empty."""
+    """The enabled plugin, which records if the settings have no entry of ours, or empty."""
     hooks_disabled: bool
     """The settings keep all hooks from running."""
     older_conversations: int
@@ -51,7 +51,7 @@ class UninstallResult:
     removed: tuple[str, ...]
     stub_removed: bool
     plugin: str
-    """The plugin that is still enabled, and finds no stub any more, or empty."""
+    """The plugin that was enabled, or empty."""
 
 
 def install(
@@ -65,19 +65,30 @@ def install(
 ) -> InstallResult:
     """From now on every event of the client is recorded in the store, made if need be.
 
-    Doing it again changes nothing. `known` are the sessions that are recorded already, or were deleted.
+    Where the plugin is enabled and the settings have no entry of ours, the plugin records and they get none, unless
+    each cell is to be committed: the plugin runs no hook for that. Doing it again changes nothing. `known` are the
+    sessions that are recorded already, or were deleted.
     """
     hooks = client.agent.hooks
     if granularity not in get_args(Granularity):
         raise UsageError(f"granularity is turn or cell, not {granularity!r}")
     events = hooks.CELL_EVENTS if granularity == "cell" else hooks.HOOK_EVENTS
     store = store_path.absolute()
-    create_store(store)
     # The stub first: settings that name it are of use only when it is there.
-    stub = write_stub(store, python)
-    command = hooks.stub_command(stub)
+    stub = prepare(store, python)
     path = hooks.settings_file(client.folder)
-    before = _edit_settings(hooks, path, lambda document: hooks.with_hooks(document, command, events))
+
+    def leaves_it_to_plugin(before: Installation) -> bool:
+        return bool(before.plugin) and not before.entries and granularity == "turn"
+
+    def change(document: Document) -> Document:
+        if leaves_it_to_plugin(hooks.installed(document)):
+            return document
+        return hooks.with_hooks(document, hooks.stub_command(stub), events)
+
+    before = _edit_settings(hooks, path, change)
+    if leaves_it_to_plugin(before):
+        events = ()
     return InstallResult(
         store=store,
         stub=stub,
@@ -91,12 +102,24 @@ def install(
     )
 
 
+def prepare(store: Path, python: str) -> Path:
+    """Make the store if there is none, and write its stub, which is all that the plugin needs; return the stub."""
+    create_store(store)
+    return write_stub(store, python)
+
+
 def uninstall(store_path: Path, client: Client) -> UninstallResult:
     """Nothing records any more, and no trace but the store is left; the store may even be gone."""
     store = store_path.absolute()
     hooks = client.agent.hooks
     path = hooks.settings_file(client.folder)
-    before = _edit_settings(hooks, path, hooks.without_hooks, keep_empty=False)
+
+    def change(document: Document) -> Document:
+        plugin = hooks.installed(document).plugin
+        rest = hooks.without_hooks(document)
+        return hooks.without_plugin(rest, plugin) if plugin else rest
+
+    before = _edit_settings(hooks, path, change, keep_empty=False)
     stub_removed = remove_stub(store)
     return UninstallResult(
         store=store,

@@ -1,38 +1,87 @@
-"""The plugin in the real client, also where nothing of sessgit but the plugin is there."""
+"""The plugin in the real client: installed by its own two commands, and where the rest of sessgit is missing."""
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+from clients import environment
+from waiting import until
 from world import World
+
+from sessgit.agents.claude import hooks as hook_settings
 
 pytestmark = pytest.mark.client
 
-HOOKS = Path(__file__).parents[2] / "hooks"
+REPOSITORY = Path(__file__).parents[2]
 TIMES = 3
 """Whether the client wrote before the hook had exited is a matter of chance."""
 
 
-def plugin(world: World) -> list[str]:
-    """The options that give the client the plugin, copied out of the checkout."""
-    folder = world.home / "plugin"
-    shutil.copytree(HOOKS, folder)
-    return ["--plugin-dir", str(folder)]
+def repository(world: World) -> Path:
+    """What a clone has of the plugin, at a path with a space."""
+    clone = world.home / "a clone"
+    for folder in (".claude-plugin", "hooks"):
+        shutil.copytree(REPOSITORY / folder, clone / folder)
+    return clone
 
 
-@pytest.mark.parametrize("left", ["nothing", "the stub alone", "the store, and recording is off"])
+def install(world: World) -> None:
+    """Install the plugin as a user does."""
+    for words in (["marketplace", "add", str(repository(world))], ["install", "sessgit@sessgit"]):
+        run(world, *world.client.command, "plugin", *words)
+
+
+def run(world: World, *command: str) -> str:
+    """What a command prints in the project."""
+    env = environment(world.home, world.model.url)
+    where: Any = {"cwd": world.project, "env": env, "stdin": subprocess.DEVNULL}
+    return subprocess.run(command, capture_output=True, text=True, check=True, **where).stdout
+
+
+def document(world: World, *arguments: str) -> Any:
+    return json.loads(run(world, "sessgit", arguments[0], "--json", *arguments[1:]))
+
+
+def test_the_plugin_alone_records_each_event_once(world: World) -> None:
+    install(world)
+    session = world.run("hello").session_id
+    # What a command is told is its own session, also by 2.0, which does not say so itself.
+    world.run("bash: sessgit log --oneline >here.txt", resume=session)
+    assert (world.project / "here.txt").read_text() == (
+        f"{session[:8]}@2 bash: sessgit log --oneline >here.txt\n{session[:8]}@1 hello\n"
+    )
+    until(lambda: document(world, "status")["turns"] == 2)
+    assert document(world, "status")["recording"] == {"on": True, "reason": None, "plugin": "sessgit@sessgit"}
+    assert "hooks" not in json.loads(world.settings.read_text())
+    # Now a hook that counts in the place of the store's, first run by the plugin, then by the settings too.
+    store = world.home / ".claude" / "session-store"
+    (store / "hook").write_text('#!/bin/sh\npython=/bin/sh\ncat >/dev/null\necho >>"${0%/*}/count"\n')
+    world.run("two", resume=session)
+    alone = len((store / "count").read_text())
+    document_before = json.loads(world.settings.read_text())
+    command = hook_settings.stub_command(store / "hook")
+    world.settings.write_text(json.dumps(hook_settings.with_hooks(document_before, command)))
+    world.run("three", resume=session)
+    assert len((store / "count").read_text()) == 2 * alone > 0
+
+
+@pytest.mark.parametrize("left", ["nothing", "a stub without Python", "the store, and recording is off"])
 def test_a_plugin_without_the_rest_never_costs_an_answer(world: World, left: str) -> None:
-    extra, env = plugin(world), {}
+    extra = ["--plugin-dir", str(repository(world) / "hooks")]
+    env = {"PATH": os.pathsep.join(["/nowhere", os.environ["PATH"]])}
     store = world.home / ".claude" / "session-store"
     if left != "nothing":
-        store.mkdir(parents=True)
-        shutil.copy(HOOKS / "hook", store)
+        (store / "spool").mkdir(parents=True)
+        shutil.copy(REPOSITORY / "hooks" / "hook", store)
     if left.startswith("the store"):
-        (store / "spool").mkdir()
-        env = {"SESSGIT_OFF": "1"}
+        env["SESSGIT_OFF"] = "1"
     long = "x" * 100_000  # more than a pipe holds, so that the client is still writing when a hook exits
     for prompt in ["hello", *[f"say {long}"] * TIMES]:
         done = world.run(prompt, extra=extra, env=env)
-        assert (done.returncode, done.answer != "") == (0, True)
+        assert (done.returncode, done.answer != "", done.stderr) == (0, True, "")

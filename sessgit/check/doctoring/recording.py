@@ -73,13 +73,14 @@ def _hooked_client(context: DoctorContext) -> Client:
 
 
 def _runs_our_hook(context: DoctorContext, client: Client) -> bool:
-    """Return whether the client's settings run the hook of this store: only then may it be installed again."""
+    """Return whether the client's settings, or the plugin, run the hook of this store: only then may it be installed
+    again."""
     hooks = client.agent.hooks
     try:
         installed = hooks.installed(hooks.read(hooks.settings_file(client.folder)).document)
     except SessgitError:
         return False
-    return str(context.paths.hook) in installed.stubs
+    return str(context.paths.hook) in installed.stubs or (bool(installed.plugin) and not installed.entries)
 
 
 def _is_current(context: DoctorContext) -> bool:

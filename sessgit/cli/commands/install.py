@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -22,20 +23,28 @@ from sessgit.store.layout import StorePaths
 from sessgit.store.settings import Setting
 
 
-@frame.command("install")
+@frame.command("install", excludes={"--plugin": "--granularity"})
 def install(
     here: Invocation,
     granularity: Literal["turn", "cell"] | None = option(
         "--granularity", "Commit after each turn, or also after each tool result."
     ),
+    plugin: bool = option("--plugin", "Only make what the plugin needs."),
 ) -> Answer:
     """Record every conversation from now on.
 
     Adds hooks to the client's settings. They return at once; a background process records each turn. The store holds
     prompts, answers and tool output. Only you can read it, but it is not encrypted; common secrets are replaced before
     anything is written. `sessgit off` excludes a project, `sessgit uninstall` removes the hooks.
+
+    Where the client's plugin is enabled, that runs the hooks, and the settings get none, except for --granularity cell.
+    --plugin makes the store and its hook, and changes no settings; the plugin does so itself if `sessgit` is on the
+    PATH.
     """
     from sessgit.check import status
+
+    if plugin:
+        return _prepared(here)
 
     is_first = not here.has_store
     known = set[str]()
@@ -58,13 +67,36 @@ def install(
     return Answer(document | {"older": result.older_conversations}, lines)
 
 
+def _prepared(here: Invocation) -> Answer:
+    """Make what the plugin needs, and say what else it needs."""
+    from sessgit.check import status
+
+    hooks.prepare(here.env.store, sys.executable)
+    recording = status.recording(here.env.store, here.env.homes)
+    lines = [f"The store in {here.short(here.env.store)} is ready for the plugin."]
+    if recording.on:
+        by = f"the plugin {recording.plugin}" if recording.plugin else "the hooks in the settings"
+        lines.append(f"Recording is on, by {by} (undo: sessgit uninstall)")
+    else:
+        lines.append(f"Recording is off: {recording.problem}. To add the plugin:")
+        lines += ["    claude plugin marketplace add REPOSITORY", "    claude plugin install sessgit@sessgit"]
+    if shutil.which("sessgit") is None:
+        lines.append("The plugin's commands need `sessgit` on the PATH, where it is not.")
+    client = agents.client(here.env.homes)
+    settings_file = str(client.agent.hooks.settings_file(client.folder))
+    document = {"store": str(here.env.store), "settings": settings_file, "added": [], "already_there": [], "older": 0}
+    return Answer(document, lines)
+
+
 def _hooks(here: Invocation, result: InstallResult) -> str:
+    if result.plugin and not result.added and not result.already_there:
+        return f"the hooks of the plugin {result.plugin}"
     count = text.counted(len(result.added) + len(result.already_there), "hook")
     return f"{count} in {here.short(result.settings)}"
 
 
 def _installed(here: Invocation, result: InstallResult, *, is_first: bool, has_settings: bool) -> Iterator[str]:
-    was = " already" if not result.added and not result.other_stubs else ""
+    was = " already" if not is_first and not result.added and not result.other_stubs else ""
     yield f"Recording is on{was}: {_hooks(here, result)} (undo: sessgit uninstall)"
     if result.older_conversations:
         yield f"{text.counted(result.older_conversations, 'older conversation')} can be imported: sessgit import"
@@ -80,27 +112,29 @@ def _installed(here: Invocation, result: InstallResult, *, is_first: bool, has_s
         yield f"The hooks no longer record into {here.short(stub.parent)}."
     if result.hooks_disabled:
         yield "Nothing is recorded yet: these settings disable all hooks (disableAllHooks)."
-    if result.plugin:
-        yield f"The plugin {result.plugin} runs the same hooks: each event arrives twice, which does no harm."
+    if result.plugin and (result.added or result.already_there):
+        yield f"The plugin {result.plugin} leaves recording to these hooks."
 
 
 @frame.command("uninstall")
 def uninstall(here: Invocation) -> Answer:
     """Stop recording.
 
-    Removes the hooks from the client's settings; the store stays. A command that names a conversation still records its
-    new turns, and so does `sessgit import`. To keep a project out of the store, use `sessgit off`.
+    Removes the hooks from the client's settings and disables the plugin; the store stays. A command that names a
+    conversation still records its new turns, and so does `sessgit import`. To keep a project out of the store, use
+    `sessgit off`.
     """
     has_store = here.has_store
     result = hooks.uninstall(here.env.store, agents.client(here.env.homes))
     count = text.counted(len(result.removed), "hook")
-    removed = f"{count} removed from {here.short(result.settings)}" if result.removed else "there were no hooks"
-    lines = [f"Recording is off: {removed}"]
+    removed = [f"{count} removed from {here.short(result.settings)}"] if result.removed else []
+    if result.plugin:
+        removed.append(f"the plugin is disabled (undo: claude plugin enable {result.plugin})")
+    lines = [f"Recording is off: {', '.join(removed) or 'there were no hooks'}"]
     if has_store:
         lines.append(f"The store stays in {here.short(result.store)}; delete that folder to remove all recordings.")
-    if result.plugin:
-        lines.append(f"The plugin {result.plugin} is still enabled, but does nothing.")
-    return Answer({"store": str(result.store) if has_store else None, "removed": list(result.removed)}, lines)
+    document = {"store": str(result.store) if has_store else None, "removed": list(result.removed)}
+    return Answer(document | {"plugin": result.plugin or None}, lines)
 
 
 @frame.command("on", needs="store")

@@ -67,7 +67,10 @@ def as_json(here: Invocation, status: Status, session: ResolvedTarget | None) ->
     """Return what `status --json` prints."""
     contents, deleting, waiting = status.contents, status.deleting, status.waiting
     return {
-        "recording": {"on": status.recording.on, "reason": status.recording.why or None},
+        "recording": {
+            "on": status.recording.on, "reason": status.recording.why or None,
+            "plugin": status.recording.plugin or None,
+        },
         "here": {
             "on": status.recording.on and not _reasons_off_here(here, status), "project": status.project,
             "recorded": status.here.recorded, "glob": status.here.glob or None, "off_in_environment": here.env.off,
@@ -127,7 +130,8 @@ def _recording(here: Invocation, status: Status) -> Iterator[str]:
     """Yield whether this project is recorded, with the last turn, or why not."""
     reasons, last = _reasons_off_here(here, status), _last(here, status.contents)
     if status.recording.on and not reasons:
-        yield from _line(here, "Recording", "green", "on", status.recording.why, last)
+        by = f"by the plugin {status.recording.plugin}" if status.recording.plugin else ""
+        yield from _line(here, "Recording", "green", "on", by, status.recording.why, last)
         return
     yield from _line(
         here, "Recording", "yellow", "off here" if status.recording.on else "off", status.recording.why, *reasons

@@ -1,0 +1,245 @@
+"""The plugin's hooks, and the commands that install, show and end the recording by it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from homes import claude_client
+from shell import Shell
+
+from sessgit import __version__
+from sessgit.agents.claude import hooks as hook_settings
+from sessgit.record.install import install, prepare, uninstall
+
+HOOKS = Path(__file__).parents[1] / "hooks"
+SESSION = "5e551011-0000-4000-8000-000000000001"
+EVENT = json.dumps({"session_id": SESSION, "source": "startup"}).encode()
+PROGRAM = str(Path(sys.executable).parent)
+"""The folder of `sessgit`, if the tests run in the environment where it is installed."""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with the client's folder, of which a name needs quotes."""
+    home = tmp_path / "an 'old' home"
+    (home / ".claude").mkdir(parents=True)
+    return home
+
+
+def run(home: Path, event: str = "Stop", **env: str) -> None:
+    """Run the plugin's hooks of an event as the client does: they print nothing and succeed."""
+    plugin = home / "the plugin"
+    if not plugin.exists():
+        plugin.symlink_to(HOOKS)
+    given = {"PATH": "/usr/bin:/bin", "HOME": str(home), "CLAUDE_PLUGIN_ROOT": str(plugin), **env}
+    for group in json.loads((HOOKS / "hooks.json").read_text())["hooks"][event]:
+        for hook in group["hooks"]:
+            shell = ["/bin/sh", "-c", hook["command"]]
+            done = subprocess.run(shell, input=EVENT, capture_output=True, env=given, check=True)
+            assert (done.stdout, done.stderr) == (b"", b"")
+
+
+def saved(store: Path) -> int:
+    events = list((store / "spool").glob("*.json"))
+    assert all(event.read_bytes() == EVENT for event in events)
+    return len(events)
+
+
+@pytest.mark.parametrize("variable", ["SESSGIT_STORE", "CLAUDE_CONFIG_DIR", "HOME"])
+def test_it_finds_the_store(home: Path, variable: str) -> None:
+    """With each variable that may say where the store is."""
+    store = home / ".claude" / "session-store"
+    prepare(store, "/bin/true")
+    places = {"SESSGIT_STORE": store, "CLAUDE_CONFIG_DIR": home / ".claude", "HOME": home}
+    run(home, **{"HOME": "/nowhere", "CLAUDE_PLUGIN_ROOT": str(HOOKS), variable: str(places[variable])})
+    run(home, HOME="/nowhere", CLAUDE_PLUGIN_ROOT=str(HOOKS))
+    assert saved(store) == 1
+
+
+def test_it_leaves_recording_to_the_settings(home: Path) -> None:
+    config, store = home / ".claude", home / ".claude" / "session-store"
+    install(store, claude_client(config), python="/bin/true")
+    run(home, "SessionStart")
+    run(home)
+    assert saved(store) == 0
+    uninstall(store, claude_client(config))
+    prepare(store, "/bin/true")
+    run(home, SESSGIT_OFF="1")
+    assert saved(store) == 0
+    run(home)
+    assert saved(store) == 1
+
+
+def test_the_start_of_a_session_makes_the_store(home: Path) -> None:
+    store = home / ".claude" / "session-store"
+    run(home, "SessionStart")
+    run(home, PATH=f"{PROGRAM}:/usr/bin:/bin")
+    assert not store.exists()  # no program, or no start
+    run(home, "SessionStart", PATH=f"{PROGRAM}:/usr/bin:/bin", SESSGIT_OFF="1")
+    assert not store.exists()
+    run(home, "SessionStart", PATH=f"{PROGRAM}:/usr/bin:/bin")
+    assert (store / "hook").is_file()
+    assert not (home / ".claude" / "settings.json").exists()
+
+
+@pytest.mark.parametrize("program", ["exit 1", "exec /nowhere/python -m sessgit", "cat; echo words; exit 3"])
+def test_a_program_that_is_half_removed_costs_nothing(home: Path, program: str) -> None:
+    store, tools = home / ".claude" / "session-store", home / "bin"
+    tools.mkdir()
+    (tools / "sessgit").write_text(f"#!/bin/sh\n{program}\n")
+    (tools / "sessgit").chmod(0o755)
+    prepare(store, str(home / "gone" / "python"))
+    for event in ("SessionStart", "Stop"):
+        run(home, event, PATH=f"{tools}:/usr/bin:/bin")
+    assert saved(store) == 0
+
+
+def test_a_stub_whose_python_is_gone_is_replaced(home: Path) -> None:
+    store = home / ".claude" / "session-store"
+    prepare(store, str(home / "gone" / "python"))
+    before = (store / "hook").read_bytes()
+    run(home, "SessionStart", PATH=f"{PROGRAM}:/usr/bin:/bin")
+    assert (store / "hook").read_bytes() != before
+    current = (store / "hook").stat().st_mtime_ns
+    run(home, "SessionStart", PATH=f"{PROGRAM}:/usr/bin:/bin")
+    assert (store / "hook").stat().st_mtime_ns == current
+
+
+def test_commands_of_an_old_client_are_told_their_session(home: Path) -> None:
+    """2.0 sources a file before each command; this process is its client, and starts the command."""
+    config = home / ".claude"
+    run(home, "SessionStart", CLAUDE_CODE_SESSION_ID=SESSION)
+    assert not (config / "session-env").exists()  # 2.1 names the session itself
+    run(home, "SessionStart")
+    file = config / "session-env" / SESSION / "hook-90.sh"
+    command = ["/bin/sh", "-c", f'{file.read_text().strip()} && echo "$CLAUDE_CODE_SESSION_ID"']
+    for text in (f"{SESSION}\n", "\n"):
+        done = subprocess.run(command, env={"HOME": str(home), "PATH": os.defpath}, capture_output=True, check=True)
+        assert (done.stdout.decode(), done.stderr) == (text, b"")
+        (config / "session-env" / "sessgit" / str(os.getpid())).unlink(missing_ok=True)
+
+
+# The commands
+
+
+def enable(sessgit: Shell, *, version: str = __version__, market: Path | None = None) -> Path:
+    """Enable the plugin as the client does; returns the marketplace's folder."""
+    market = market or sessgit.home / "clone"
+    manifest = market / "hooks" / ".claude-plugin" / "plugin.json"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text(json.dumps({"name": "sessgit", "version": version}))
+    (sessgit.config / "plugins").mkdir(parents=True)
+    known = {"sessgit": {"source": {"source": "directory"}, "installLocation": str(market)}}
+    (sessgit.config / "plugins" / "known_marketplaces.json").write_text(json.dumps(known))
+    (sessgit.config / "settings.json").write_text(json.dumps({"enabledPlugins": {"sessgit@sessgit": True}}))
+    return market
+
+
+def settings(sessgit: Shell) -> dict[str, object]:
+    document = json.loads((sessgit.config / "settings.json").read_text())
+    assert isinstance(document, dict)
+    return document
+
+
+def test_install_and_uninstall_with_the_plugin(sessgit: Shell) -> None:
+    enable(sessgit)
+    assert sessgit.out("status").splitlines()[0] == (
+        "Recording   off · the plugin makes the store at the next start: sessgit install"
+    )
+    assert sessgit.out("install") == (
+        "Recording is on: the hooks of the plugin sessgit@sessgit (undo: sessgit uninstall)\n"
+        "Prompts, answers and tool output go to ~/.claude/session-store.\n"
+        "Only you can read it. It is not encrypted; common secrets are redacted.\n"
+        "To exclude a project: sessgit off\n"
+    )
+    assert settings(sessgit) == {"enabledPlugins": {"sessgit@sessgit": True}}
+    assert sessgit.json("status")["recording"] == {"on": True, "reason": None, "plugin": "sessgit@sessgit"}
+    assert sessgit.out("status").splitlines()[0] == "Recording   on · by the plugin sessgit@sessgit"
+    assert sessgit.out("uninstall") == (
+        "Recording is off: the plugin is disabled (undo: claude plugin enable sessgit@sessgit)\n"
+        "The store stays in ~/.claude/session-store; delete that folder to remove all recordings.\n"
+    )
+    assert settings(sessgit) == {"enabledPlugins": {"sessgit@sessgit": False}}
+    assert sessgit.json("status")["recording"]["on"] is False
+    assert sessgit.json("install")["added"] == list(hook_settings.HOOK_EVENTS)
+
+
+def test_with_both_the_settings_record(sessgit: Shell) -> None:
+    sessgit.out("install")
+    hooks = settings(sessgit)["hooks"]
+    enable(sessgit)
+    (sessgit.config / "settings.json").write_text(json.dumps(settings(sessgit) | {"hooks": hooks}))
+    assert sessgit.out("install").splitlines() == [
+        "Recording is on already: 6 hooks in ~/.claude/settings.json (undo: sessgit uninstall)",
+        "The plugin sessgit@sessgit leaves recording to these hooks.",
+    ]
+    leaves = "the plugin sessgit@sessgit leaves it to the hooks in the settings"
+    assert sessgit.json("status")["recording"] == {"on": True, "reason": leaves, "plugin": None}
+    assert sessgit.json("uninstall") == {
+        "store": str(sessgit.store),
+        "removed": list(hook_settings.HOOK_EVENTS),
+        "plugin": "sessgit@sessgit",
+    }
+    assert settings(sessgit) == {"enabledPlugins": {"sessgit@sessgit": False}}
+
+
+def test_a_commit_for_each_cell_needs_the_settings(sessgit: Shell) -> None:
+    enable(sessgit)
+    assert sessgit.json("install", "--granularity", "cell")["added"] == list(hook_settings.CELL_EVENTS)
+    assert sessgit.json("status")["recording"]["plugin"] is None
+
+
+def test_what_the_plugin_needs_and_nothing_else(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{PROGRAM}:/usr/bin:/bin")
+    assert sessgit.out("install", "--plugin") == (
+        "The store in ~/.claude/session-store is ready for the plugin.\n"
+        "Recording is off: no hooks are installed. To add the plugin:\n"
+        "    claude plugin marketplace add REPOSITORY\n"
+        "    claude plugin install sessgit@sessgit\n"
+    )
+    assert [path.name for path in sessgit.config.iterdir()] == ["session-store"]
+    enable(sessgit)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert sessgit.out("install", "--plugin").splitlines()[1:] == [
+        "Recording is on, by the plugin sessgit@sessgit (undo: sessgit uninstall)",
+        "The plugin's commands need `sessgit` on the PATH, where it is not.",
+    ]
+
+
+def test_a_plugin_of_another_version_and_a_moved_marketplace(sessgit: Shell) -> None:
+    market = enable(sessgit, version="0.1.0")
+    sessgit.out("install")
+    other = f"the plugin sessgit@sessgit is version 0.1.0, the program {__version__}"
+    assert sessgit.json("status")["recording"] == {
+        "on": True,
+        "reason": f"{other}: claude plugin update sessgit@sessgit",
+        "plugin": "sessgit@sessgit",
+    }
+    assert any(other in line for line in sessgit("doctor").out.splitlines())
+    market.rename(market.with_name("moved"))
+    assert sessgit.json("status")["recording"] == {
+        "on": False,
+        "reason": (
+            f"the plugin's folder {market / 'hooks'} is gone: "
+            "claude plugin marketplace remove sessgit, then add the moved folder"
+        ),
+        "plugin": None,
+    }
+    (sessgit.config / "plugins" / "known_marketplaces.json").write_text('{"sessgit": 3')
+    assert sessgit.json("status")["recording"]["on"] is True
+
+
+def test_doctor_updates_the_stub_for_the_plugin(sessgit: Shell) -> None:
+    enable(sessgit)
+    sessgit.out("install")
+    stub = sessgit.store / "hook"
+    current = stub.read_text()
+    stub.write_text(current + "# older\n")
+    assert "hooks and stub updated to this version" in sessgit("doctor", "--fix").out
+    assert stub.read_text() == current
+    assert settings(sessgit) == {"enabledPlugins": {"sessgit@sessgit": True}}
