@@ -736,8 +736,8 @@ def test_a_program_while_a_client_has_the_session_open(place: Place) -> None:
     note = place.config / "sessions" / f"{os.getpid()}.json"
     note.write_text(json.dumps({"pid": os.getpid(), "sessionId": session.id}))
     said = f"{session.id[:8]} is open in a client that would not see new turns"
-    raises(ConflictError, said, lambda: session.record_turn("two"), "Close it first, or continue in a fork.")
-    raises(ConflictError, said, lambda: session.begin_cell(type="repl", operation="x"))
+    hint = "Add cells and reasons to its turn, close it first, or continue in a fork."
+    raises(ConflictError, said, lambda: session.record_turn("two"), hint)
     fork = session.fork()
     assert fork.record_turn("two") == 2
     session.end()

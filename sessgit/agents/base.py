@@ -513,6 +513,8 @@ class End(Protocol):
     begun: dict[str, Task]
     pending: dict[str, Task]
     called: set[str]
+    client_at_work: bool
+    """Whether the last turn is the client's, and has no end yet."""
 
     @property
     def chain(self) -> Chain: ...
@@ -537,11 +539,17 @@ class Programs(Protocol):
     def end(self, path: Path, state: Session) -> End:
         """Return the end of a session's file, of which nothing is read yet."""
 
+    def beside(self, path: Path, state: Session) -> End:
+        """Return the end of the file with what programs add beside a session's transcript."""
+
     def give_up(self, path: Path, state: Session) -> bool:
         """End the cells that a program which is gone left pending; returns whether there were any."""
 
     def call_id(self, cell_id: str) -> str:
         """Return the client's id for the call that is a program's cell."""
+
+    def cell_of(self, line: Line) -> tuple[str, bool]:
+        """Return the cell that a line of a program begins or ends, "" for none, and whether it ends it."""
 
     def call_of(self, line: Line, key: str, cell: Cell) -> str:
         """Return the client's id for the call on a line that is the cell of the turn `key`, or ""."""

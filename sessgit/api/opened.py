@@ -90,7 +90,8 @@ class OpenStore:
         return opened
 
     def target(self, text: str, at: str | None = None) -> ResolvedTarget:
-        """Return what an address names, after recording new lines of the session's transcript."""
+        """Return what an address names, after recording new lines of the session's transcript, or all of it if nothing
+        is recorded and the address is an id."""
         from sessgit.history import resolve
         from sessgit.record import catch_up
 
@@ -101,7 +102,15 @@ class OpenStore:
                 raise NotFoundError("an address names a session", "Use an id, its beginning, or a name.")
             caller = resolve.CallerContext(self.homes, "/", os.getpid())
             address = resolve.resolve_address(context.index, text, at)
-            target = resolve.resolve_target(context.index, address, caller)
+            try:
+                target = resolve.resolve_target(context.index, address, caller)
+            except NotFoundError:
+                found = catch_up.find_unrecorded(self.homes, address.session)
+                if found is None:
+                    raise
+                catch_up.record_file(context, found)
+                context.index.sync()
+                target = resolve.resolve_target(context.index, address, caller)
             catch_up.catch_up(context, target.state)
             context.index.sync(target.session)
             return resolve.resolve_target(context.index, address, caller)

@@ -28,7 +28,9 @@ from sessgit.model.conversation.session import Session as SessionState
 from sessgit.model.foreign_session import ForeignSession
 from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Part, Reason, Saying, Task, ToolCall
 from sessgit.model.progress import Progress, no_progress
+from sessgit.record import catch_up, program_cells
 from sessgit.store.index import Branch, Row
+from sessgit.store.layout import StorePaths
 
 if TYPE_CHECKING:
     from sessgit.api.pad import Pad
@@ -463,7 +465,12 @@ class Session:
     def _branch(self) -> Branch:
         """Return its branch as it is now. A caller that reads turns by it holds the lock."""
         with self.store.lock:
-            return self.store.context.branch(self.id)
+            context = self.store.context
+            branch = context.branch(self.id)
+            if not program_cells.are_waiting(StorePaths(self.store.path), self.id):
+                return branch
+            catch_up.catch_up(context, branch.state)
+            return context.branch(self.id)
 
     def _recorded_cells(self) -> list[Cell]:
         """Return the recorded cells, oldest first; reads them again only if the session has changed."""

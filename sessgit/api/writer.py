@@ -25,7 +25,7 @@ from sessgit.branch import backfill
 from sessgit.branch.restore import restore_session
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError, UsageError
 from sessgit.history import cells as recorded_cells
-from sessgit.history import client_files
+from sessgit.history import client_files, program_lines
 from sessgit.history.code import git
 from sessgit.model import canonical, dependency_graph, program_input
 from sessgit.model.ids import cell_id
@@ -47,13 +47,16 @@ _GRACE_SECONDS = 0.5
 """Seconds that the end of a cell waits for a process that only checks whether its turn is open."""
 _POLL_SECONDS = 0.01
 _MOST_NAMED = 3
+_LONGEST_CALL_SECONDS = 660.0
+"""Seconds after which a client that wrote nothing is taken as gone: it lets a command run for 10 minutes at most."""
 
 
 class Transcript:
     """Appends to the transcript of one session, one thread at a time, and records it.
 
-    `end` is the known end of the file. `sidecars_changed` is set when plans or todos were written since the last
-    recording, `wrote` when anything was appended.
+    `end` is the known end of the file, `beside` that of the lines that wait to be recorded beside it.
+    `sidecars_changed` is set when plans or todos were written since the last recording, `wrote` when anything was
+    appended.
     """
 
     def __init__(self, context: Context, branch: Branch) -> None:
@@ -66,8 +69,20 @@ class Transcript:
             raise ConflictError(f"the place of {self.id[:8]}'s file is unknown", "Its project folder was not recorded.")
         self.folder = context.homes.of(branch.state)
         self.end = self.agent.programs.end(place, branch.state)
+        self.beside = self.agent.programs.beside(context.store.paths.waiting_cells(self.id), branch.state)
         self.sidecars_changed = False
         self.wrote = False
+
+    def append_beside(self, write: Callable[[Chain], Sequence[bytes]]) -> None:
+        """Add the lines that `write` makes beside the transcript of a session that a client has open. They are recorded
+        with the transcript."""
+        paths = self.context.store.paths
+        with locks.cells_lock(paths, self.id, LOCK_TIMEOUT) as held:
+            if not held:
+                raise ConflictError(f"another process has been adding cells to {self.id[:8]}", "Try again.")
+            self.beside.read()
+            self.beside.append(write(self.beside.chain), durable=False)
+            self.wrote = True
 
     def append(self, write: Callable[[Chain], Sequence[bytes]], key: str = "") -> None:
         """Append the lines that `write` makes after the last line, also if another process wrote meanwhile.
@@ -138,20 +153,29 @@ class Transcript:
         backfill.bring_level(self.context.store, self.id, self.context.homes, self.end.path)
 
     def check_open(self) -> None:
-        """Raise ConflictError if nothing may be written: the session is off, archived or deleted, or open in a
+        """Raise ConflictError if no turn may be written: the session is off, archived or deleted, or open in a
         client."""
-        privacy.check_project(self.context.privacy, self.project)
-        if refs.read(self.context.store.path, layout.head_ref(self.id)) is None:
-            raise skipped_error(self.id, "archived" if self.branch().archived else "deleted")
+        self.check_recorded()
         if self.is_live():
             raise ConflictError(
                 f"{self.id[:8]} is open in a client that would not see new turns",
-                "Close it first, or continue in a fork.",
+                "Add cells and reasons to its turn, close it first, or continue in a fork.",
             )
 
+    def check_recorded(self) -> None:
+        """Raise ConflictError if the session is off, archived or deleted."""
+        privacy.check_project(self.context.privacy, self.project)
+        if refs.read(self.context.store.path, layout.head_ref(self.id)) is None:
+            raise skipped_error(self.id, "archived" if self.branch().archived else "deleted")
+
     def is_live(self) -> bool:
-        """Return whether a client has the session open."""
-        return agents.is_open(self.context.homes, self.agent_id)
+        """Return whether a client has the session open: as it says itself, or because its last turn has no end and the
+        file has changed in the last minutes. Old clients do not say so."""
+        if agents.is_open(self.context.homes, self.agent_id):
+            return True
+        if not self.end.read() or not self.end.client_at_work:
+            return False
+        return abs(time.time() - self.end.path.stat().st_mtime) < _LONGEST_CALL_SECONDS
 
     def branch(self) -> Branch:
         """Return the session's branch as it is now; raises NotFoundError if it is gone."""
@@ -246,11 +270,15 @@ class Writer(Transcript):
             self._add(self._opened(), parts, model)
 
     def note(self, turn: GivenTurn) -> None:
-        """Add the parts of a turn to the one that this process has open; if there is none, record it as a turn."""
+        """Add the parts of a turn to the one that this process or a client has open; if there is none, record it as a
+        turn."""
         validation.check_turn(turn)
         with self._lock:
             if self._turn is not None:
                 self._add(self._turn, turn.parts, turn.model)
+                return
+            if self.is_live():
+                self._add_beside(turn.parts)
                 return
         self.whole(turn)
 
@@ -294,13 +322,17 @@ class Writer(Transcript):
     def begin(self, tasks: Sequence[Task]) -> list[Task]:
         """Begin cells, dependencies first, and return them with their ids, in the order given.
 
-        Outside a turn they open one, which ends with the last of them. Raises UsageError, and begins nothing, if a task
+        Outside a turn they are added beside that of the client that has the session open, or else open one, which ends
+        with the last of them. Raises UsageError, and begins nothing, if a task
         is invalid, an id is used, a dependency is unknown, or they depend on each other in a cycle; its message has the
         path.
         """
         checked = [program_input.check_task(task) for task in tasks]
         if not checked:
             return []
+        with self._lock:
+            if self._turn is None and self.is_live():
+                return [step.task for step in self._add_beside([Step(task) for task in checked])]
         with self._writing(LOCK_TIMEOUT, join="open") as turn:
             ready = self._named(checked)
             by_id = {task.id: task for task in ready}
@@ -328,6 +360,9 @@ class Writer(Transcript):
             validation.check_outcome(outcome)
         if not outcomes:
             return
+        with self._lock:
+            if self._turn is None and self._complete_beside(outcomes):
+                return
         with self._writing(_GRACE_SECONDS, join="closing") as turn:
             try:
                 self.append(lambda chain: self._completed(chain, outcomes))
@@ -349,6 +384,7 @@ class Writer(Transcript):
         with self._lock:
             is_there = self.end.read()  # the client deletes old files
             tasks = list(self.end.pending.values()) if is_there else self._recorded_pending()
+            tasks += self._pending_beside()
         state: State = "running" if tasks and self.is_open() else "interrupted"
         return [Cell(task.id, task.type, task.operation, task.dependencies, state) for task in tasks]
 
@@ -414,6 +450,55 @@ class Writer(Transcript):
         self.append(lambda chain: [line for part in named for line in chain.part(part, model, now)], turn.key)
         turn.begin(part.task.id for part in named if isinstance(part, Step) and part.outcome is None)
 
+    def _add_beside(self, parts: Sequence[Part]) -> list[Step]:
+        """Add parts beside the transcript; return its cells with their ids."""
+        self.check_recorded()
+        self.beside.read()
+        now, named = self.context.now(), self._identified(parts)
+        tasks = {part.task.id: part.task for part in named if isinstance(part, Step)}
+        order = dependency_graph.topological_order({cell: task.dependencies for cell, task in tasks.items()})
+        steps = {part.task.id: part for part in named if isinstance(part, Step)}
+        others = [part for part in named if not isinstance(part, Step)]
+        ready = [*(steps[cell] for cell in order), *others]
+
+        self.append_beside(lambda chain: [line for part in ready for line in chain.part(part, "", now)])
+        return list(steps.values())
+
+    def _complete_beside(self, outcomes: Mapping[str, Outcome]) -> bool:
+        """End cells that were begun beside the transcript; return whether they were. Raises ConflictError if one of
+        them has a result."""
+        self.beside.read()
+        waiting, begun = self.beside.pending, self.beside.begun
+        has_result = {cell: cell not in waiting for cell in outcomes if cell in begun}
+        if len(has_result) < len(outcomes):
+            has_result = self._cells_beside()
+        if not outcomes.keys() <= has_result.keys():
+            return False
+        self._check_incomplete(cell for cell in outcomes if has_result[cell])
+        now, ended = self.context.now(), outcomes.items()
+        self.append_beside(lambda chain: [line for cell, one in ended for line in chain.outcome(cell, one, now)])
+        return True
+
+    def _cells_beside(self) -> dict[str, bool]:
+        """Return all cells beside the transcript, and whether each has a result."""
+        store, path = self.context.store, self.beside.path
+        recorded = program_lines.files(store, self.branch().tip).values()
+        data = [*(store.repo.blob(oid) for oid, _ in recorded), path.read_bytes() if path.exists() else b""]
+        out = dict[str, bool]()
+        for line in self.agent.parsed(line for part in data for line in part.split(b"\n") if line):
+            cell, ends = self.agent.programs.cell_of(line)
+            if cell:
+                out[cell] = out.get(cell, False) or ends
+        return out
+
+    def _pending_beside(self) -> list[Task]:
+        """Return the cells of the last turn beside the transcript that have no result."""
+        if not self.beside.read() and not program_lines.files(self.context.store, self.branch().tip):
+            return []
+        waiting, has_result = self.beside.pending, self._cells_beside()
+        recorded = [task for task in self._recorded_pending() if not has_result.get(task.id, True)]
+        return [*(task for task in recorded if task.id not in waiting), *waiting.values()]
+
     def _note_sidecar(self, prompt: str, call: ToolCall) -> None:
         self.sidecars_changed = True
         self.note(GivenTurn(prompt, (call,)))
@@ -425,15 +510,18 @@ class Writer(Transcript):
         return self._ends(chain, dict.fromkeys(self.end.pending, Outcome(error=self.agent.programs.GONE)))
 
     def _completed(self, chain: Chain, outcomes: Mapping[str, Outcome]) -> list[bytes]:
+        self._check_incomplete(cell for cell in outcomes if cell in self.end.begun and cell not in self.end.pending)
         for cell in outcomes:
             if cell in self.end.pending:
                 continue
-            if cell in self.end.begun:
-                raise ConflictError(f"{cell} already has a result", "A result cannot be overwritten.")
             raise NotFoundError(
                 f"{cell} is not a cell of the last turn of {self.id[:8]}", "A closed turn takes no more results."
             )
         return self._ends(chain, outcomes)
+
+    def _check_incomplete(self, complete: Iterator[str]) -> None:
+        if cell := next(complete, ""):
+            raise ConflictError(f"{cell} already has a result", "A result cannot be overwritten.")
 
     def _ends(self, chain: Chain, outcomes: Mapping[str, Outcome]) -> list[bytes]:
         now, begun = self.context.now(), self.end.begun
@@ -461,12 +549,13 @@ class Writer(Transcript):
 
     def _is_taken(self, cell: str) -> bool:
         """Return whether the session has a cell with that id."""
-        return cell in self.end.begun or cell in self._known.ids
+        return cell in self.end.begun or cell in self.beside.begun or cell in self._known.ids
 
     def _is_called(self, name: str) -> bool:
         """Return whether the session has a call with that id."""
         return (
             name in self.end.called
+            or name in self.beside.called
             or self._known.has_call(name)
             or self._is_taken(name.removeprefix(self.agent.programs.call_id("")))
         )

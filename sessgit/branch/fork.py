@@ -17,7 +17,7 @@ from sessgit.agents.values import SideFile
 from sessgit.branch import sidecars
 from sessgit.branch.sidecars import WrittenFile
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.history import pad_lists, session_files
+from sessgit.history import pad_lists, program_lines, session_files
 from sessgit.history.client_files import check_folder, transcript_place
 from sessgit.history.fork_point import ForkPoint
 from sessgit.history.reassemble import turn_lines
@@ -184,8 +184,12 @@ def _cut_after_cell(store: Store, point: ForkPoint) -> _CutTurn:
 def _recorded_project(store: Store, point: ForkPoint) -> str:
     """Return the project that the forked branch has now. The turns before the point may have been recorded in another
     one: the branch was moved, or shares them with a parent."""
-    tip = store.ref(layout.head_ref(point.session)) or store.ref(layout.archive_ref(point.session))
-    return store.state(tip or point.commit).project
+    return store.state(_present_tip(store, point)).project
+
+
+def _present_tip(store: Store, point: ForkPoint) -> str:
+    heads = (layout.head_ref(point.session), layout.archive_ref(point.session))
+    return next(filter(None, map(store.ref, heads)), point.commit)
 
 
 def _first_state(store: Store, base: str, cut: _CutTurn | None, plan: ForkPlan, project: str) -> Session:
@@ -226,6 +230,11 @@ def _commit_fork(store: Store, point: ForkPoint, cut: _CutTurn | None, state: Se
             turn_folder.files(cut.agent, cut.before, cut.body, cut.turn, state.rules.get("cut", 0)), named
         )
         changes[layout.turn_folder(point.turn)] = (tree, True)
+        if added := program_lines.lines(store, _present_tip(store, point), cut.key):
+            end = cut.body[-1].time
+            data = b"".join(line.raw + b"\n" for line in cut.agent.parsed(added) if line.time < end)
+            if data:
+                changes[f"{layout.PAD}/{program_lines.file_name(cut.key)}"] = (store.repo.write_blob(data), False)
         trailers += [("Turn", str(point.turn)), ("Prompt", cut.key), *usage_trailers(cut.turn)]
     message = Message(f"fork: {state.name or state.id} from {address}", tuple(trailers))
     time = int(plan.now)

@@ -20,7 +20,8 @@ from sessgit import agents
 from sessgit.agents.base import Agent
 from sessgit.agents.values import Use
 from sessgit.errors import AmbiguousError, DamageError, NotFoundError, SessgitError, StoreError
-from sessgit.history.views import read_pieces, read_turn, seconds_between
+from sessgit.history import program_lines
+from sessgit.history.views import body_of, read_pieces, read_turn, seconds_between
 from sessgit.model import humanize
 from sessgit.model.conversation.content import Call, Change, Piece, Words
 from sessgit.model.conversation.turn import Cell
@@ -118,7 +119,7 @@ def read_turns(
     turns = context.index.cached_turns(branch.name, first, last)
     folders = dict[str, str]()
     with suppress(DamageError, StoreError):  # then each turn is read, and its own error found
-        folders = context.store.turn_folders(branch.tip, first, last)
+        folders = _folders(context, branch, first, last)
     stale = [number for number, cached in turns if not _is_current(cached, number, folders)]
     read = _read_folders(context, branch, stale, folders, progress) if stale else {}
     cached = [(number, text) for number, text in turns if text is not None and number not in read]
@@ -126,6 +127,17 @@ def read_turns(
     project = branch.state.project
     known = [TurnCells(number, one, project) for (number, _), one in zip(cached, records, strict=True)]
     return sorted([*known, *read.values()], key=lambda turn: turn.number) if read else known
+
+
+def _folders(context: Context, branch: Branch, first: int, last: int | None) -> dict[str, str]:
+    """Return the object ids of the folders of turns, each with that of the file of programs' lines if it has one."""
+    store = context.store
+    folders, added = store.turn_folders(branch.tip, first, last), program_lines.files(store, branch.tip)
+    for row in context.index.turns(branch.name, first, last) if added else ():
+        path, entry = layout.turn_folder(row.turn), added.get(program_lines.file_name(row.prompt))
+        if entry is not None and path in folders:
+            folders[path] += f"+{entry[0]}"
+    return folders
 
 
 def read_cached_turns(context: Context, branch: Branch, first: int = 1) -> list[tuple[int, Sequence[Sequence[Any]]]]:
@@ -178,21 +190,24 @@ def _read_folders(
     for number, row in enumerate(rows):
         progress(number, len(rows))
         damage: list[str] = []
-        cells = _stored_cells(store, branch, row, damage)
-        uses = _stored_uses(store, agent, branch, row, cells)
+        folder = folders.get(layout.turn_folder(row.turn), "")
+        has_more = "+" in folder
+        cells = _stored_cells(store, branch, row, damage, has_more=has_more)
+        uses = _stored_uses(store, agent, branch, row, cells, has_more=has_more)
         records = cell_records(agent, cells, uses or {})
         read[row.turn] = TurnCells(row.turn, records, branch.state.project, tuple(damage))
-        folder = folders.get(layout.turn_folder(row.turn))
-        if folder and uses is not None and not damage and _folder_in_commit(store, row) == folder:
+        stored = folder.partition("+")[0]
+        if stored and uses is not None and not damage and _folder_in_commit(store, row) == stored:
             context.index.store_cells({row.commit: CachedTurn(folder, _compact_json(records))})
     return read
 
 
-def _stored_cells(store: Store, branch: Branch, row: Row, damage: list[str]) -> Sequence[Cell]:
-    """Return the cells of a turn as they are stored, or as its lines tell them if those are damaged, which is added to
-    `damage`."""
+def _stored_cells(store: Store, branch: Branch, row: Row, damage: list[str], *, has_more: bool) -> Sequence[Cell]:
+    """Return the cells of a turn as they are stored, or as its lines tell them if programs added some, or if those are
+    damaged, which is added to `damage`."""
     try:
-        return store.cells(branch.tip, row.turn)
+        if not has_more:
+            return store.cells(branch.tip, row.turn)
     except SessgitError as error:
         damage.append(f"turn {row.turn}: {error}")
     try:
@@ -203,11 +218,13 @@ def _stored_cells(store: Store, branch: Branch, row: Row, damage: list[str]) -> 
 
 
 def _stored_uses(
-    store: Store, agent: Agent, branch: Branch, row: Row, cells: Sequence[Cell]
+    store: Store, agent: Agent, branch: Branch, row: Row, cells: Sequence[Cell], *, has_more: bool
 ) -> Mapping[int, Use] | None:
     if not _have_uses(agent, cells):
         return {}
     try:
+        if has_more:
+            return agent.cells.uses([line.raw for line in body_of(store, branch.tip, row)], cells, row.prompt, "")
         entry = store.folder(branch.tip, row.turn).get(layout.BODY)
         body = store.repo.blob(entry[0]).split(b"\n")[:-1] if entry else []
     except SessgitError:  # the cells are known all the same

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 from sessgit import agents
 from sessgit.errors import NotFoundError, UsageError
+from sessgit.history import program_lines
+from sessgit.history.cells import cell_at
 from sessgit.history.resolve import ResolvedTarget, row_of
+from sessgit.history.views import read_turn
 from sessgit.store import layout
 from sessgit.store.context import Context
-from sessgit.store.index import Branch
+from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
 
 
@@ -50,7 +53,22 @@ def fork_point(context: Context, target: ResolvedTarget) -> ForkPoint:
     parents = context.store.commit(row.commits[0]).parents
     if not parents:
         raise NotFoundError(f"nothing comes before turn {number} of {branch.name}")
-    return ForkPoint(session, number, row.commit, target.cell, parents[0])
+    return ForkPoint(session, number, row.commit, _transcript_cell(context, branch, row, target.cell), parents[0])
+
+
+def _transcript_cell(context: Context, branch: Branch, row: Row, name: str) -> str:
+    """Return the cell of the transcript after which to cut a turn: the one of that name, or the last one before a cell
+    that a program added beside it."""
+    if not program_lines.lines(context.store, branch.tip, row.prompt):
+        return name
+    place = cell_at(context, branch, row.turn, name).ordinal
+    every = read_turn(context.store, branch.tip, row).cells
+    body = agents.of(branch.state).parsed(context.store.lines(branch.tip, row.turn).body)
+    own = {cell.id for cell in agents.of(branch.state).cells.describe(body).cells}
+    kept = [cell.id for cell in every[:place] if cell.id in own]
+    if not kept:
+        raise UsageError(f"nothing of the model comes before cell {row.turn}.{place}", "Fork at a later cell.")
+    return kept[-1]
 
 
 def chain_is_closed(store: Store, commit: str, number: int) -> bool:

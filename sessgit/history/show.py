@@ -10,11 +10,20 @@ from typing import Any
 from sessgit import agents
 from sessgit.errors import NotFoundError
 from sessgit.history import log as logs
-from sessgit.history import lost_sessions, reassemble, resolve, session_files
+from sessgit.history import lost_sessions, program_lines, reassemble, resolve, session_files
 from sessgit.history.cells import cell_ordinal, no_cell_error
 from sessgit.history.log import BranchLog
 from sessgit.history.session_totals import FileState, SessionTotals, piece_time
-from sessgit.history.views import Prices, read_pieces, seconds_between, session_json, sum_tokens, turn_gists, turn_json
+from sessgit.history.views import (
+    Prices,
+    body_of,
+    read_pieces,
+    seconds_between,
+    session_json,
+    sum_tokens,
+    turn_gists,
+    turn_json,
+)
 from sessgit.model import canonical, prices
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.session import Session
@@ -169,7 +178,7 @@ def show_cell(context: Context, branch: Branch, number: int, name: str) -> Shown
 def shown_cells(context: Context, branch: Branch, number: int) -> Iterator[ShownCell]:
     """Yield the cells of a turn; raises NotFoundError if the branch has no turn of that number."""
     turn, agent = show_turn(context, branch, number), agents.of(branch.state)
-    body = agent.parsed(context.store.lines(branch.tip, number).body)
+    body = body_of(context.store, branch.tip, turn.row)
     calls = {piece.ordinal: piece for piece in turn.pieces if isinstance(piece, Call)}
     words: dict[int, list[Words]] = {}
     for piece in turn.pieces:
@@ -213,9 +222,11 @@ def raw_turn(store: Store, branch: Branch, number: int) -> list[bytes]:
 
 def raw_cell(store: Store, shown: ShownCell) -> list[bytes]:
     """Return the lines of a message, or of a call and its result."""
-    branch, number = shown.turn.branch, shown.turn.row.turn
-    lines = raw_turn(store, branch, number)
-    body = lines[len(store.lines(branch.tip, number).before) :]
+    branch, row = shown.turn.branch, shown.turn.row
+    if program_lines.lines(store, branch.tip, row.prompt):
+        body = [line.raw for line in body_of(store, branch.tip, row)]
+    else:
+        body = raw_turn(store, branch, row.turn)[len(store.lines(branch.tip, row.turn).before) :]
     return [body[line - 1] for line in shown.cell.lines]
 
 

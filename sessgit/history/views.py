@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessgit import agents
 from sessgit.errors import DamageError, NotFoundError, SessgitError
+from sessgit.history import program_lines
 from sessgit.model import canonical, prices, stored_fields
 from sessgit.model.config import Price
 from sessgit.model.conversation.turn import Gist, Tokens, Turn
@@ -46,7 +47,8 @@ def seconds_between(began: str, ended: str) -> float | None:
 
 
 def body_of(store: Store, tip: str, row: Row) -> list[Line]:
-    """Return the lines of a turn from its prompt on; raises DamageError if there are none."""
+    """Return the lines of a turn from its prompt on, with those of programs that the transcript does not have; raises
+    DamageError if there are none."""
     try:
         stored = store.lines(tip, row.turn)
     except NotFoundError:  # it was recorded after the tip was read
@@ -56,7 +58,7 @@ def body_of(store: Store, tip: str, row: Row) -> list[Line]:
         raise DamageError(
             f"turn {row.turn} of {row.branch} has no lines", f"`sessgit repair {row.branch}` repairs what it can."
         )
-    return body
+    return program_lines.add_to_turn(store, tip, row.prompt, body)
 
 
 def turn_gists(context: Context, branch: Branch, rows: Sequence[Row], progress: Progress = no_progress) -> list[Gist]:

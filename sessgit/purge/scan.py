@@ -103,7 +103,7 @@ def _texts_outside(store: Path, homes: Homes) -> Iterator[str]:
     """Yield the strings and texts of all that a purge changes or names besides objects."""
     own = StorePaths(store)
     logs = (own.log, own.log.with_name(f"{own.log.name}.1"), own.latest, own.journal)
-    waiting = (*own.spool.glob("*"), *own.state.glob("*.json"), *own.state.glob("*.append"))
+    waiting = (*own.spool.glob("*"), *own.state.glob("*.json"), *own.state.glob("*.append"), *own.state.glob("*.cells"))
     for path in (*logs, *waiting, *all_client_files(homes, own)):
         yield from _texts_of_file(path)
     for path in own.state.glob("*.append"):

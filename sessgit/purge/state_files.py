@@ -59,6 +59,8 @@ class StateRewriter:
         paths = self.paths
         for path in (*paths.state.glob("*.json"), *paths.state.glob("*.append")):
             _rewrite(path, self._rewrite_state)
+        for path in paths.state.glob("*.cells"):
+            _rewrite(path, lambda data: clean_lines(data, self.matcher)[0])
         _rewrite(paths.latest, lambda data: clean_lines(data, self.matcher)[0])
         for path in (paths.log, paths.log.with_name(f"{paths.log.name}.1")):
             _rewrite(path, lambda data: clean_text(data, self.matcher)[0])

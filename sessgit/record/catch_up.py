@@ -14,6 +14,7 @@ from sessgit.history import client_files
 from sessgit.model.conversation.session import Session
 from sessgit.model.homes import Homes
 from sessgit.record import privacy as private
+from sessgit.record import program_cells
 from sessgit.store import layout, recorder_state
 from sessgit.store.context import Context
 from sessgit.store.recorder_state import Cursor
@@ -75,6 +76,17 @@ def catch_up(context: Context, state: Session) -> CatchUpResult:
     path = client_files.transcript_place(context.homes, state, paths)
     if path is None:
         return CatchUpResult(True)
+    if not program_cells.are_waiting(paths, state.id):
+        return _catch_up_file(context, state, path)
+    program_cells.wait_for_client(paths, state.id)
+    result = _catch_up_file(context, state, path)
+    if result.level:
+        program_cells.record_waiting(context, state.id)
+    return result
+
+
+def _catch_up_file(context: Context, state: Session, path: Path) -> CatchUpResult:
+    paths = layout.StorePaths(context.index.path)
     final = _seems_closed(paths, context.homes, path, state)
     file = None if is_level(paths, state.id, path, final=final) else agents.transcript_at(context.homes, path)
     if file is None:

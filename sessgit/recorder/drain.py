@@ -20,7 +20,7 @@ from sessgit.history.code import git
 from sessgit.model import ids
 from sessgit.model.config import Privacy, span_seconds
 from sessgit.model.homes import Homes
-from sessgit.record import privacy
+from sessgit.record import privacy, program_cells
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource, rules_from_settings
 from sessgit.store import locks, log, recorder_state, settings, spool
@@ -186,12 +186,15 @@ class _Drain:
             head=head, client=file.agent,
         )  # fmt: skip
         rules = rules_from_settings(context.privacy.rules)
+        has_cells = program_cells.are_waiting(self.paths, file.session)
         result = record(context, source, rules)
         if result.skipped == "archived":
             from sessgit.branch import archive
 
             archive.bring_back(context, result.session)
             result = record(context, source, rules)
+        if has_cells and not is_prompting:
+            program_cells.record_waiting(context, file.session)
         if result.turns:
             now = time.time()
             delay = max(0, round((now - written) * 1000)) if stops else None

@@ -158,6 +158,10 @@ class StorePaths:
         """Return the path of the session's append intent."""
         return self.state / f"{session}.append"
 
+    def waiting_cells(self, session: str) -> Path:
+        """Return the path of the lines of programs that wait to be recorded beside the session's transcript."""
+        return self.state / f"{session}.cells"
+
     def beginning(self, session: str) -> Path:
         """Return the path of the file that is locked while the session is created in several steps."""
         return self.state / f"{session}.begun"

@@ -41,6 +41,14 @@ def session_lock(paths: StorePaths, name: str, timeout: float = 0) -> Iterator[b
 
 
 @contextmanager
+def cells_lock(paths: StorePaths, name: str, timeout: float = 0) -> Iterator[bool]:
+    """Hold the lock of the lines that programs add beside a session's transcript; yields False as `session_lock`
+    does."""
+    with _exclusive(paths.lock(f"cells-{name}"), timeout) as held:
+        yield held
+
+
+@contextmanager
 def names_lock(paths: StorePaths, timeout: float = 0) -> Iterator[bool]:
     """Hold the lock for naming sessions, so that no two get the same name; yields False as `session_lock` does."""
     with _exclusive(paths.lock("names"), timeout) as held:

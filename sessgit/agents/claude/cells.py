@@ -120,6 +120,8 @@ class _Unit:
     ok: bool | None = None
     is_program: bool = False
     """Whether a program made it and gave it its id."""
+    is_beside: bool = False
+    """Whether it is none of the transcript, and the model does not wait for it."""
     usage: Tokens = NO_TOKENS
 
     @property
@@ -147,10 +149,12 @@ class _Reader:
     def take(self, number: int, line: Line) -> None:
         if line.data is None or line.is_sidechain:
             return
+        is_beside = marks.is_beside(line)
         if line.type == "assistant":
             self._answer(number, line)
+            self.said -= is_beside
         elif line.type == "user":
-            self.users += 1
+            self.users += not is_beside
             waits = marks.is_stand_in(line)
             ended = [self._result(number, block, waits=waits) for block in tool_results(line)]
             if True in ended and (noted := marks.outcome(line)) is not None and noted.model:
@@ -190,6 +194,7 @@ class _Reader:
             if key and key not in self.calls:
                 name, path = called(block)
                 unit = self.calls[key] = _Unit(ids.cell_id(self.key, key), "tool", name, messages, [number])
+                unit.is_beside = marks.is_beside(line)
                 self.order.append(unit)
                 self._touch(name, path)
 
@@ -197,7 +202,10 @@ class _Reader:
         """A cell of a program."""
         if key in self.calls or task.id in self.tasks:
             return
-        call = _Unit(task.id, task.type, task.operation, task.dependencies, [number], is_program=True)
+        call = _Unit(
+            task.id, task.type, task.operation, task.dependencies, [number], is_program=True,
+            is_beside=marks.is_beside(line),
+        )  # fmt: skip
         self.tasks[task.id] = self.calls[key] = call
         self.order.append(call)
         for block in tool_calls(line):
@@ -217,7 +225,8 @@ class _Reader:
             return False
         call.lines.append(number)
         call.ok = block.get("is_error") is not True
-        self.results.append(call.id)
+        if not call.is_beside:
+            self.results.append(call.id)
         return call.is_program
 
     def _units(self) -> list[_Unit]:
@@ -255,7 +264,8 @@ class _Reader:
             tokens=tokens,
             calls=calls,
             messages=self.users + self.said + len(self.messages),
-            interrupted=_interrupted(body) or any(call.ok is None for call in self.calls.values()),
+            interrupted=_interrupted(body)
+            or any(call.ok is None and not call.is_beside for call in self.calls.values()),
         )
 
 
@@ -270,7 +280,7 @@ def _last_answer(body: Sequence[Line]) -> str:
     """Return the text of the model's last message that has any, all its blocks together."""
     last, parts = None, list[str]()
     for line in reversed(body):
-        if line.type != "assistant" or line.data is None or line.is_sidechain:
+        if line.type != "assistant" or line.data is None or line.is_sidechain or marks.is_beside(line):
             continue
         key, text = message_id(line) or line.uuid, said(line)
         if last is None and text:
@@ -281,7 +291,10 @@ def _last_answer(body: Sequence[Line]) -> str:
 
 
 def _interrupted(body: Sequence[Line]) -> bool:
-    return any(said(line).startswith("[Request interrupted") for line in body[-2:] if line.type == "user")
+    last = [line for line in body[-2:] if line.type == "user"]
+    if body and marks.is_beside(body[-1]):
+        last = [line for line in body if line.type == "user" and not marks.is_beside(line)][-2:]
+    return any(said(line).startswith("[Request interrupted") for line in last)
 
 
 def message_key(line: Line, number: int) -> str:

@@ -101,7 +101,7 @@ class Chain:
         """Return what ends a cell, which is of that operation."""
         text, mark = marks.of_outcome(outcome)
         before, call = list[bytes](), call_id(cell_id)
-        if cell_id not in self.open:
+        if cell_id not in self.open and marks.BESIDE not in self.common:
             before, call = self.stand_in(at), f"{call}_result"
             block = {"type": "tool_use", "id": call, "name": _tool(operation or "result"), "input": {"cell": cell_id}}
             before.append(self._assistant("call", [block], at, mark={"result_of": cell_id}))
@@ -167,8 +167,8 @@ class Chain:
                 self.leaf, self.latest = line.uuid, max(self.latest, milliseconds(line))
 
     def stand_in(self, at: float | None) -> list[bytes]:
-        """Return results for all calls that have none, which say so."""
-        waiting, self.open = self.open, {}
+        """Return results for all calls that have none, which say so; beside a transcript a call needs no result."""
+        waiting, self.open = ({} if marks.BESIDE in self.common else self.open), {}
         results = (self._result(call_id(cell), RUNNING, at, is_error=False, mark={"running": True}) for cell in waiting)
         return list(results)
 
@@ -279,6 +279,8 @@ class End:
     """The last bytes of those that are known."""
     changed: int = -1
     """When the file was changed last, as it was read, in nanoseconds since 1970."""
+    client_at_work: bool = False
+    """Whether the last turn is the client's, and has no end yet."""
 
     def read(self) -> bool:
         """Read what was written since the last time; returns whether the file is there."""
@@ -329,6 +331,7 @@ class End:
     def forget(self) -> None:
         """Forget what is known of the file."""
         self.size, self.inode, self.key, self.torn, self.seam = -1, 0, "", 0, b""
+        self.client_at_work = False
         self.begun, self.pending, self.calls, self.called = {}, {}, {}, set()
         self.chain.leaf, self.chain.open, self.chain.message = "", {}, ""
 
@@ -347,6 +350,10 @@ class End:
             if line.is_prompt:
                 self.key, self.begun, self.pending, self.calls = line.prompt_id, {}, {}, {}
                 self.called = set()
+            if line.is_prompt or line.is_work:
+                self.client_at_work = line.text("entrypoint") != ENTRYPOINT and not line.is_end
+            elif said(line).startswith("[Request interrupted"):
+                self.client_at_work = False
             self.called.update(call_ids(line))
             mark = marks.of(line) if line.type == "assistant" else marks.NONE
             if mark.task is not None:
@@ -384,6 +391,12 @@ def end(path: Path, state: Session) -> End:
     """Return the end of a session's file, of which nothing is read yet."""
     latest = round((canonical.seconds(state.updated) or 0) * 1000)
     return End(path, Chain(state.agent_id, {"cwd": state.project} if state.project else {}, latest=latest))
+
+
+def beside(path: Path, state: Session) -> End:
+    """Return the end of the file with what programs add beside a session's transcript."""
+    latest = round((canonical.seconds(state.created) or 0) * 1000)
+    return End(path, Chain(state.agent_id, {"cwd": state.project, marks.BESIDE: True}, latest=latest))
 
 
 def give_up(path: Path, state: Session) -> bool:
@@ -492,6 +505,15 @@ def _usage(line: Line) -> dict[str, int]:
 def chain(agent_id: str, project: str) -> Chain:
     """Write the lines of a session from its beginning on."""
     return Chain(agent_id, {"cwd": project} if project else {})
+
+
+def cell_of(line: Line) -> tuple[str, bool]:
+    """Return the cell that a line of a program begins or ends, "" for none, and whether it ends it."""
+    if line.type == "assistant":
+        task = marks.of(line).task
+        return (task.id, False) if task else ("", False)
+    calls = result_ids(line)
+    return (calls[0].removeprefix(_CALL), True) if calls else ("", False)
 
 
 def call_of(line: Line, key: str, cell: Cell) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sessgit.branch.merging.sides import MergeSides, base_commit
-from sessgit.history import session_files
+from sessgit.history import program_lines, session_files
 from sessgit.model import pad as pads
 from sessgit.model.merge_decisions import Choice, Decision
 from sessgit.model.pad import Entry
@@ -96,8 +96,10 @@ def _base_commits(store: Store, sides: MergeSides) -> tuple[str, str]:
 
 
 def _pad_files(store: Store, commit: str) -> dict[str, tuple[str, bool]]:
+    """Return the files of a scratchpad; not those of programs' cells, which belong to turns."""
     entry = store.repo.entry(store.tree(commit), layout.PAD) if commit else None
-    return store.repo.files(entry[0]) if entry and entry[1] else {}
+    found = store.repo.files(entry[0]) if entry and entry[1] else {}
+    return {name: file for name, file in found.items() if not program_lines.is_file(name)}
 
 
 def _pad_lines(store: Store, entry: tuple[str, bool] | None) -> list[bytes]:

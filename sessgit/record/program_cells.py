@@ -1,0 +1,114 @@
+"""Records what programs added beside the transcript of a session that a client has open.
+
+A program appends lines to `state/<id>.cells` and goes on. Whoever records the transcript next commits them: by then the
+transcript shows in which turn they were added.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from sessgit import agents
+from sessgit.agents.line import Line
+from sessgit.errors import SessgitError
+from sessgit.history import program_lines
+from sessgit.model import humanize
+from sessgit.model.conversation.session import Session
+from sessgit.record.edit_commit import StateEdit, write_edit
+from sessgit.store import layout, locks, operations, refs, secret_filter
+from sessgit.store.context import Context
+from sessgit.store.store import Store
+
+LOCK_TIMEOUT = 10.0
+"""Seconds that a process waits for another one that adds or records such lines."""
+_WRITE_QUEUE_SECONDS = 0.25
+"""Seconds after which the client has written what it had to say when a line was added; measured: 0.08 at most."""
+
+
+def are_waiting(paths: layout.StorePaths, session: str) -> bool:
+    """Return whether lines of programs wait to be recorded."""
+    return paths.waiting_cells(session).exists()
+
+
+def wait_for_client(paths: layout.StorePaths, session: str) -> None:
+    """Wait until the client has written the lines before those that wait, a quarter of a second at most."""
+    with suppress(OSError):
+        age = time.time() - paths.waiting_cells(session).stat().st_mtime
+        time.sleep(max(0.0, min(_WRITE_QUEUE_SECONDS, _WRITE_QUEUE_SECONDS - age)))
+
+
+def record_waiting(context: Context, session: str) -> None:
+    """Commit the lines that wait, each with the turn that was running when it was added; a result goes to its cell.
+
+    Without a turn they keep waiting. The transcript has been recorded right before.
+    """
+    store = context.store
+    path = store.paths.waiting_cells(session)
+    with locks.cells_lock(store.paths, session, LOCK_TIMEOUT) as held:
+        if not held or not path.exists():
+            return
+        raw = [line for line in path.read_bytes().split(b"\n") if line]
+        ref = layout.head_ref(session)
+
+        def attempt() -> bool:
+            tip = refs.read(store.path, ref)
+            if tip is None:
+                return False
+            state = store.state(tip)
+            edit = _edit(context, tip, state, agents.of(state).parsed(raw))
+            if edit is None:
+                return False
+            seconds = max(int(context.now()), store.commit(tip).time)
+            store.repo.move(ref, tip, write_edit(store, session, tip, edit, seconds))
+            return True
+
+        if operations.retry_moved(store, f"the branch of {session} kept changing while cells were added", attempt):
+            path.unlink(missing_ok=True)
+            context.index.sync(session)
+
+
+def _edit(context: Context, tip: str, state: Session, added: Sequence[Line]) -> StateEdit | None:
+    """Return the edit that adds the lines to the turns of a branch; None if it has no turn."""
+    store, agent = context.store, agents.of(state)
+    context.index.sync(state.id)
+    rows = context.index.turns(state.id)
+    if not rows:
+        return None
+    known = {
+        name: [line for line in store.repo.blob(oid).split(b"\n") if line]
+        for name, (oid, _) in program_lines.files(store, tip).items()
+    }
+    parsed = [(name, line) for name, lines in known.items() for line in agent.parsed(lines)]
+    uuids = {line.uuid for _, line in parsed}
+    begun = {cell: name for name, line in parsed for cell, ends in [agent.programs.cell_of(line)] if cell and not ends}
+    clean = secret_filter.line_cleaner(store.paths, state.rules, agent.protected_keys)
+    place, start = len(rows) - 1, ""
+    files: dict[str, list[bytes]] = {}
+    numbers: dict[int, None] = {}
+    for line in reversed(added):  # from the last turn backwards, so that few turns are read
+        while place and line.time < (start := start or _start(store, tip, state, rows[place].turn)):
+            place, start = place - 1, ""
+        if line.uuid not in uuids:
+            cell, ends = agent.programs.cell_of(line)
+            name = (begun.get(cell) if ends else "") or program_lines.file_name(rows[place].prompt)
+            files.setdefault(name, []).append(clean(line.raw)[0])
+            numbers[rows[place].turn] = None
+    changes = {
+        f"{layout.PAD}/{name}": (
+            store.repo.write_blob(b"".join(line + b"\n" for line in [*known.get(name, ()), *reversed(lines)])),
+            False,
+        )
+        for name, lines in files.items()
+    }
+    where = f"turn {next(iter(numbers))}" if len(numbers) == 1 else humanize.format_count(len(numbers), "turn")
+    count = humanize.format_count(sum(map(len, files.values())), "line")
+    return StateEdit(f"{count} of a program beside {where}", state, changes)
+
+
+def _start(store: Store, tip: str, state: Session, number: int) -> str:
+    """Return the time of a turn's prompt."""
+    with suppress(SessgitError, IndexError):
+        return agents.of(state).parsed(store.lines(tip, number).body[:1])[0].time
+    return ""
