@@ -23,7 +23,7 @@ def test_all_of_the_clients_and_again(sessgit: Shell) -> None:
     assert run_git(sessgit.store, "for-each-ref") == refs
     assert sessgit.json("import") == {
         "sessions": 0, "turns": 0, "unchanged": 2, "excluded": 0, "archived": 0, "deleted": 0, "links": 0,
-        "empty": 0, "subagents": 0, "errors": [],
+        "empty": 0, "subagents": 0, "plans": [], "errors": [],
     }  # fmt: skip
 
 

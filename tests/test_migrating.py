@@ -24,6 +24,7 @@ A, B = "cell_k3v9w2m1", "cell_p7q4r8s5"
 
 NOT_BACK = {
     ("rlm-sessions/<id>/session.json", "cells.count"): "computed from the cells",
+    (".apex/sessions/index.json", "sessions[].messageCount"): "computed from the messages",
     (".apex/sessions/index.json", "lastUpdated"): "not kept: replaced by the latest `updatedAt` of the sessions",
 }
 """Why a field does not come back."""
@@ -267,7 +268,8 @@ def walked(file: str, path: str, value: Any) -> Iterator[Leaf]:
 def found(leaf: Leaf, out: list[Leaf]) -> Leaf | None:
     """Where the value stands in the export: best in the same place, else under the same key, else anywhere, but not
     in what only an import of ours reads."""
-    same = [one for one in out if type(one.value) is type(leaf.value) and one.value == leaf.value]
+    is_truth = isinstance(leaf.value, bool)
+    same = [one for one in out if isinstance(one.value, bool) == is_truth and one.value == leaf.value]
     same = [one for one in same if "/kept/" not in one.file and not one.path.startswith("sessgit.")]
     ways: tuple[Callable[[Leaf], bool], ...] = (
         lambda one: (one.file, one.path) == (leaf.file, leaf.path),

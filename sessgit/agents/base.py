@@ -374,6 +374,9 @@ class Sidecars(Protocol):
     def plan_name(self, name: str) -> str:
         """Return the file name of a plan in the client's form: its own where it has it, else made of it."""
 
+    def unnamed_plans(self, config: Path, transcripts: Iterable[Path]) -> list[str]:
+        """Return the file names of plans in the client's folder that are recorded with none of the transcripts."""
+
     def may_be_inline(self, version: str) -> bool:
         """Return whether a client of this version, or one before it, may have written subagents' lines into the
         transcript."""

@@ -72,20 +72,16 @@ def _turn(context: Context, branch: Branch, row: Row) -> GivenTurn:
     body, agent = body_of(context.store, branch.tip, row), agents.of(branch.state)
     turn, pieces = agent.content.told(body)
     parts = list(_parts(agent, body, row.prompt, pieces))
-    out = GivenTurn(
-        without_mark(body[0].said),
-        tuple(parts),
-        "",
-        next(filter(None, map(agent.programs.model_of, body)), ""),
-        _time(body[0].time),
-        None,
-        row.prompt,
-    )
     last = parts[-1] if parts else None
+    models = list(filter(None, map(agent.programs.model_of, body)))
+    model = last.model if isinstance(last, Saying) else models[0] if models else ""
+    out = GivenTurn(
+        without_mark(body[0].said), tuple(parts), "", model, _time(body[0].time), None, row.prompt,
+        _tokens(turn, model, pieces) if model else {},
+    )  # fmt: skip
     if not isinstance(last, Saying):
         return out
-    tokens = _tokens(turn, last.model, pieces) if last.model else {}
-    return replace(out, parts=tuple(parts[:-1]), answer=last.text, model=last.model, ended=last.time, tokens=tokens)
+    return replace(out, parts=tuple(parts[:-1]), answer=last.text, ended=last.time)
 
 
 def _parts(agent: Agent, body: Sequence[Line], key: str, pieces: Sequence[Piece]) -> Iterator[Part]:

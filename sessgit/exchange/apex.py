@@ -30,7 +30,6 @@ KEPT_PATH, KEPT_ACTIVE = f"{SYSTEM}/session.json", f"{SYSTEM}/{ACTIVE}"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _TIME_KEYS = ("createdAt", "updatedAt", "lastAccessedAt")
 _INDEX_KEYS = ("id", "name", "projectPath", *_TIME_KEYS, "messageCount", "totalCost", "tags", "archived")
-_COUNTED_KEYS = ("messageCount", "archived")
 _INDEX_OWN_KEYS = {"version", "sessions", "lastUpdated"}
 _LONGEST_NAME = 100
 _MOST_LABELS = 50
@@ -115,6 +114,7 @@ def read(folder: Path) -> ForeignFolder:
     if source.has(base + INDEX):
         missing, more = sum(id not in found for id in entries), sorted(index.keys() - _INDEX_OWN_KEYS)
         why = [f"it names {humanize.format_count(missing, 'session')} without a readable file"] if missing else []
+        why += ["version is not a whole number, so an export writes 1"] if type(version) is not int else []
         why += [f"not imported, because they belong to no session: {', '.join(more)}"] if more else []
         source.note(base + INDEX, "imported", "; ".join(why))
     return ForeignFolder(tuple(sessions.values()), source.files())
@@ -220,16 +220,26 @@ def _rest(
     return {
         "session": {key: value for key, value in document.items() if key != OWN_KEY or value},
         "branch": session.branch,
-        "entry": {key: value for key, value in entry.items() if not _is_in_document(key, file.document)},
+        "entry": _without_equal(entry, _index_entry(file.document, archived=file.archived)),
         "messages": json.loads(canonical.dumps(messages.original)),
     }
 
 
-def _is_in_document(key: str, document: Mapping[str, Any]) -> bool:
-    """Return whether a key of an entry of the index follows from the document of its session."""
-    if key == "totalCost":
-        return key in values.mapping(document, "state")
-    return key in _COUNTED_KEYS or (key in _INDEX_KEYS and key in document)
+def _index_entry(document: Mapping[str, Any], *, archived: bool) -> dict[str, Any]:
+    """Return the entry of the index that follows from the document of a session."""
+    entry = {
+        **{key: document.get(key) for key in _INDEX_KEYS},
+        "messageCount": len(document["messages"]),
+        "totalCost": values.mapping(document, "state").get("totalCost"),
+        "archived": archived,
+    }
+    return {key: value for key, value in entry.items() if value not in (None, "")}
+
+
+def _without_equal(entry: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an entry says and the one made of its document does not, except counts that are out of date."""
+    counted = {key for key, kind in (("messageCount", int), ("archived", bool)) if type(entry.get(key)) is kind}
+    return {key: value for key, value in entry.items() if made.get(key) != value and key not in counted}
 
 
 # Writing
@@ -246,14 +256,10 @@ def write(session: ForeignSession) -> Mapping[str, bytes]:
     document = _document(session, own, rest, is_same=is_same)
     data = files.json_document(document)
     out = {f"archive/{own}.json.gz": gzip.compress(data, mtime=0)} if session.archived else {f"{own}.json": data}
-    entry = {
-        **{key: document.get(key) for key in _INDEX_KEYS},
-        "messageCount": len(document["messages"]),
-        "totalCost": values.mapping(document, "state").get("totalCost"),
-        "archived": session.archived,
-    }
-    present = {key: value for key, value in entry.items() if value not in (None, "")}
-    entry = {"totalCost": 0, **values.mapping(rest, "entry"), **present}
+    was, theirs = values.mapping(rest, "session"), values.mapping(rest, "entry")
+    made = _index_entry(document, archived=session.archived)
+    still = {key: value for key, value in theirs.items() if key not in made or document.get(key) == was.get(key)}
+    entry = {"totalCost": 0, **made, **still}
     index = {"version": VERSION, "sessions": [entry], "lastUpdated": document.get("updatedAt")}
     out[INDEX] = files.json_document(index)
     if session.state == "active" and not session.archived:

@@ -55,9 +55,11 @@ def _confidence(value: object) -> float | None:
 
 
 def _is_recent(document: Mapping[str, Any], session: ForeignSession) -> bool:
-    """Return whether the session has not changed since the document was written, or does not say when it changed."""
-    latest = (values.seconds(document, "updated") or 0) + _TIME_TOLERANCE
-    return not session.updated or ("updated" in document and (canonical.seconds(session.updated) or 0) <= latest)
+    """Return whether the session has not changed since the document was written, or one of them does not say when."""
+    if not session.updated or document.get("updated") is None:
+        return not session.updated
+    latest = values.seconds(document, "updated")
+    return latest is None or (canonical.seconds(session.updated) or 0) <= latest + _TIME_TOLERANCE
 
 
 def _title(session: ForeignSession) -> str:
@@ -314,8 +316,10 @@ def _read_documents(
 def _updated_files(
     kept: Mapping[str, bytes], pairs: Mapping[str, Pairs], pad: Pad, before: _Parsed
 ) -> dict[str, bytes]:  # fmt: skip
-    """Return the files again, without those of removed entries, and with a file for each new one."""
+    """Return the files again, without those of removed entries, and with a file for each new one. Files of earlier
+    theses stay."""
     present = {entry.id for entry in pad.entries}
+    present |= {entry.id for entry in before.notes["thesis"].entries} if pad.of("thesis") else set()
     own = {path.removeprefix(f"{SYSTEM}/"): data for path, data in kept.items() if path.startswith(f"{SYSTEM}/")}
     out = {path: data for path, data in own.items() if path != _STATE and before.names.get(path, "") in ("", *present)}
     for kind in (*_DOCUMENT_FOLDERS, "thesis"):

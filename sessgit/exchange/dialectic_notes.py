@@ -114,10 +114,7 @@ def known_entry(entry: Entry, known: KnownEntries) -> Entry:
     """Return the entry as an export stored it, and remove that from `known`; else the entry with its id and line."""
     if stored := known.get(entry_identity(entry)):
         return stored.pop(0)
-    if entry.kind == "cycle":
-        return pads.entry_with_line(entry)
-    # A note without a cycle is in the current one; its id must not change when the next cycle begins.
-    return pads.entry_with_line(replace(pads.entry_with_line(replace(entry, cycle=1)), cycle=entry.cycle))
+    return pads.entry_with_line(entry)
 
 
 def note_text(note: Any, keys: Sequence[str] = _TEXT_KEYS) -> str:
@@ -275,6 +272,8 @@ def _updated_note(note: Any, old: Entry, entry: Entry) -> Any:
     if not isinstance(note, dict) or bool(old.resolved) == bool(entry.resolved):
         return note
     resolution = {key: value for key, value in _entry_object(entry, 0, {}).items() if key in _RESOLUTION_KEYS}
+    if values.to_text(note.get("status")):
+        resolution["status"] = "resolved" if entry.resolved else "open"
     return {key: value for key, value in note.items() if key not in _RESOLUTION_KEYS} | resolution
 
 
@@ -286,6 +285,8 @@ def _entry_object(entry: Entry, number: int, names: Mapping[str, str]) -> dict[s
     """Return an entry as an object with the usual keys."""
     kind = entry.kind
     out: dict[str, Any] = {"id": _default_name(kind, number)} if kind in ("claim", "tension") else {}
+    if kind == "thesis":
+        out = {"id": f"thesis_v{entry.version or 1}"}
     if entry.form:
         out["type"] = entry.form
     if kind == "thesis":

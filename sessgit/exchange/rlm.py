@@ -36,6 +36,7 @@ _SESSIONS, _ARCHIVE = "rlm-sessions", "archive"
 _FLAT, _EXTERNALIZED, _TRAJECTORIES = "rlm-state", "rlm-externalized", "rlm-trajectories"
 _CURRENT = "current-transcript.jsonl"
 _TRANSCRIPT, _STATE, _CELLS, _INDEX = "transcript.jsonl", "session.json", "cells", "index.json"
+_INDEX_PATH = f"{_CELLS}/{_INDEX}"
 _REASON_FILES = {"reasoning/traces.jsonl": "trace", "reasoning/decisions.jsonl": "decision"}
 _COMPRESSED = "it is compressed: decompress it, and import the result"
 _SKIPPED_SUFFIXES = {
@@ -45,6 +46,14 @@ _SKIPPED_SUFFIXES = {
 }  # fmt: skip
 _INDEX_KEYS = ("version", "session_id", "cells", "roots", "leaves", "execution_order")
 _ENTRY_KEYS = ("type", "dependencies", "dependents")
+_COMPUTED_IN_CELLS = (
+    "created_at",
+    "input.source",
+    "output.execution_time_ms",
+    "metadata.model",
+    "metadata.tokens_used",
+)
+"""What a cell has from its lines if the imported one has nothing valid."""
 _CELL_COUNT_KEYS = ("count", "index_path")
 _STATE_PARTS = ("metadata", "activation", "context", "budget", "cells", "trajectory")
 
@@ -96,7 +105,9 @@ def _read_session(source: Folder, at: str, *, archived: bool) -> ForeignSession 
         return None
     ours = values.mapping(document, OWN_KEY)
     own = values.text(document, f"{OWN_KEY}.id", "metadata.session_id") or own
-    source.note(path, "imported", session=own)
+    index_path = values.value_at(document, "cells.index_path")
+    moved = f"cells.index_path is not {_INDEX_PATH}, where an export writes the index"
+    source.note(path, "imported", moved if index_path not in (None, _INDEX_PATH) else "", own)
     lines = _find_file(source, at, _TRANSCRIPT)
     transcript = source.load(source.unpacked, lines, own) or b""
     if source.has(lines):
@@ -144,7 +155,8 @@ def _read_turns(
     steps = {id: rlm_turns.parse_step(document) for id, document in cells.items()}
     builder.cells(steps.values())
     for id, document in cells.items():
-        if {**document, "dependents": []} != {**rlm_turns.step_document(steps[id]), "dependents": []}:
+        is_whole = steps.keys() >= {*steps[id].task.dependencies}
+        if not is_whole or {**document, "dependents": []} != {**rlm_turns.step_document(steps[id]), "dependents": []}:
             parts.setdefault(_CELLS, {})[id] = document
     if index:
         parts["index"] = index
@@ -364,7 +376,7 @@ def migrated_state(
     own = {"session_id", *([] if "created_at" in state else ["started_at"])}
     out: dict[str, Any] = {
         "metadata": {
-            "session_id": session, "cwd": values.text(metadata, "cwd"),
+            "session_id": session, "cwd": metadata.get("cwd", ""),
             "claude_transcript_path": metadata.get("transcript_path"), "rlm_version": "0.1.0",
             **_without(metadata, {*own, "transcript_path", "cwd"}),
         },
@@ -416,15 +428,15 @@ def write(
         memory = mapping.kept_object(session, KEPT_MEMORY)
         state["context"] = {**values.mapping(state, "context"), "working_memory": memory}
     parts = mapping.kept_object(session, _KEPT_PARTS)
-    count = {"count": index.pop("count", len(cells)), "index_path": f"{_CELLS}/{_INDEX}"}
+    count = {"count": index.pop("count", len(cells)), "index_path": _INDEX_PATH}
     state["cells"] = _without(index, _INDEX_KEYS) | count
     index = _with_more({key: index[key] for key in _INDEX_KEYS if key in index}, values.mapping(parts, "index"))
     own_values = mapping.own_values(session, ForeignSession(session.id))
     state[OWN_KEY] = {"version": VERSION, "id": session.id, **own_values}
-    out = {f"{at}/{_STATE}": files.json_document(state), f"{at}/{_CELLS}/{_INDEX}": files.json_document(index)}
+    out = {f"{at}/{_STATE}": files.json_document(state), f"{at}/{_INDEX_PATH}": files.json_document(index)}
     for cell in cells:
         original = values.mapping(parts, _CELLS).get(cell["cell_id"])
-        document = _with_original_cell(cell, original) if isinstance(original, dict) else cell
+        document = _with_original_cell(cell, original, cells) if isinstance(original, dict) else cell
         out[f"{at}/{_CELLS}/{files.storable_path(str(cell['cell_id']))}.json"] = files.json_document(document)
     if session.transcript:
         out[f"{at}/{_TRANSCRIPT}"] = session.transcript
@@ -447,10 +459,23 @@ def _with_more(document: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str
     return {**more, **document, **({_CELLS: {**own, **entries}} if own else {})}
 
 
-def _with_original_cell(cell: Mapping[str, Any], original: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the document of a cell with what the imported one says where nothing has changed since."""
+def _with_original_cell(
+    cell: Mapping[str, Any], original: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]
+) -> Mapping[str, Any]:  # fmt: skip
+    """Return the document of one of the cells with what the imported one says where nothing has changed since."""
     try:
         written = rlm_turns.step_document(rlm_turns.parse_step(original))
     except SessgitError:
         return cell
+    known = {one["cell_id"] for one in cells}  # a session has no dependency on a cell that it lacks
+    written["dependencies"] = [one for one in written["dependencies"] if one in known]
+    for path in _COMPUTED_IN_CELLS:
+        if values.value_at(original, path) is not None and not values.value_at(written, path):
+            part, _, key = path.rpartition(".")
+            inner: dict[str, Any] = written[part] if part else written
+            here = values.mapping(cell, part) if part else cell
+            if key in here:
+                inner[key] = here[key]
+            else:
+                inner.pop(key, None)
     return mapping.with_original(original, written, cell)

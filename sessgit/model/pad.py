@@ -161,11 +161,12 @@ def parse_entry(kind: str, line: bytes) -> Entry | None:
 
 
 def entry_with_line(entry: Entry) -> Entry:
-    """Return the entry with its line, and with an id if it has none: a function of what is said.
+    """Return the entry with its line, and with an id if it has none: a function of what is said, in whatever cycle.
 
     What its old line held besides is kept.
     """
-    content = (entry.kind, entry.session, entry.time, entry.text, entry.cycle, entry.value)
+    cycle = entry.cycle if entry.kind == "cycle" else 1
+    content = (entry.kind, entry.session, entry.time, entry.text, cycle, entry.value)
     entry = replace(entry, id=entry.id or hashlib.sha256(canonical.compact(content)).hexdigest()[:8])
     optional = {
         "turn": entry.turn, "source": entry.source or None, "between": list(entry.between) or None,

@@ -69,11 +69,13 @@ class ImportFailure:
 
 @dataclass(frozen=True, slots=True)
 class SkippedFiles:
-    """The numbers of links to transcripts or folders, of empty files, and of subagents' files without a transcript."""
+    """The numbers of links to transcripts or folders, of empty files, and of subagents' files without a transcript; and
+    the names of plans that no transcript names."""
 
     links: int = 0
     empty: int = 0
     subagents: int = 0
+    plans: tuple[str, ...] = ()
 
 
 # Folders

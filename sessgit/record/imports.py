@@ -135,7 +135,11 @@ def import_claude_folders(context: Context, paths: Sequence[Path], watch: Import
         for file in _examine_files(agent.home.transcripts(folder), seen.errors):
             if _is_self_contained(agent, folder, file, seen.errors):
                 seen.files.append(replace(file, folder=folder))
-    return _record_files(context, seen, watch)
+    result = _record_files(context, seen, watch)
+    plans = tuple(
+        name for folder in paths for name in agent.sidecars.unnamed_plans(folder, agent.home.transcripts(folder))
+    )
+    return replace(result, passed_over=replace(result.passed_over, plans=plans))
 
 
 Importer = Callable[[Context, Sequence[Path], ImportProgress], ImportResult]

@@ -120,34 +120,41 @@ class Chain:
         block = {"type": "text", "text": shown(reason)}
         return [*self.stand_in(at), self._assistant("reason", [block], at, mark=marks.of_reason(reason))]
 
-    def tool(self, call: ToolCall, model: str, at: float | None) -> list[bytes]:
+    def tool(
+        self, call: ToolCall, model: str, at: float | None, tokens: Mapping[str, int] | None = None
+    ) -> list[bytes]:  # fmt: skip
         """Return a call of a tool and its result, as the client writes them; without a model the program itself made
         it."""
         before = self.stand_in(at)
         key = call.id or f"toolu_{self.name(f'tool.{self.leaf}').replace('-', '')[:24]}"
         block = {"type": "tool_use", "id": key, "name": call.name, "input": dict(call.input)}
-        begun = self._assistant("call", [block], at, model, mark={} if model else {"words": True})
+        begun = self._assistant("call", [block], at, model, tokens, {} if model else {"words": True})
         return [*before, begun, self._result(key, call.output, at, is_error=call.is_error, mark={})]
 
-    def part(self, part: Part, model: str, at: float | None) -> list[bytes]:
-        """Return the lines of one part of a turn."""
+    def part(
+        self, part: Part, model: str, at: float | None, tokens: Mapping[str, int] | None = None
+    ) -> list[bytes]:  # fmt: skip
+        """Return the lines of one part of a turn: none of an empty text, which the model's API does not accept. A tool
+        call has the tokens."""
         match part:
             case Step(task, outcome):
                 begun = self.call(task, task.created if task.created is not None else at)
                 return begun if outcome is None else [*begun, *self.outcome(task.id, outcome, at)]
             case ToolCall():
-                return self.tool(part, model, at if part.time is None else part.time)
+                return self.tool(part, model, at if part.time is None else part.time, tokens)
             case Reason():
                 return self.reason(part, at if part.time is None else part.time)
             case Saying(text, said_by):
-                return self.words(text, at if part.time is None else part.time, said_by)
+                return self.words(text, at if part.time is None else part.time, said_by) if text.strip() else []
 
     def turn(self, turn: GivenTurn) -> list[bytes]:
-        """Return the lines of a turn that is given as a whole."""
+        """Return the lines of a turn that is given as a whole. Without an answer the last part has its tokens."""
         out = self.prompt(turn.prompt, turn.time, turn.key)
-        key = self.leaf
+        key, last = self.leaf, -1 if turn.answer.strip() else len(turn.parts) - 1
         for number, part in enumerate(turn.parts):
-            out += self.part(_identified(part, key, number), turn.model, turn.time)
+            out += self.part(
+                _identified(part, key, number), turn.model, turn.time, turn.tokens if number == last else None
+            )
         if turn.answer.strip():
             out += self.words(turn.answer, turn.ended, turn.model, turn.tokens)
         return out + self.stand_in(turn.ended)

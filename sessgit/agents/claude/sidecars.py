@@ -47,6 +47,7 @@ _END = 4
 _SETTLED = 2.0
 """Seconds after which nothing more can have the time of the last change."""
 T = TypeVar("T")
+_SLUG = re.compile(rb'"slug":"([^"\\]+)"')
 _PLAN = re.compile(r"[a-z]{1,30}-[a-z]{1,30}-[a-z]{1,30}")
 _WORDS = (
     "amber brisk candid dappled earnest fabled gilded humble inky jaunty keen lucid mellow nimble oaken plucky quaint"
@@ -224,6 +225,21 @@ def plan_name(name: str) -> str:
         number, at = divmod(number, len(choice))
         words.append(choice[at])
     return f"{'-'.join(words)}.md"
+
+
+def unnamed_plans(config: Path, transcripts: Iterable[Path]) -> list[str]:
+    """Return the file names of plans that are recorded with none of the transcripts: the last line with a slug names
+    the one that is."""
+    left = {path.name for path in _entries(config / "plans") if path.suffix == ".md"}
+    for path in transcripts:
+        if not left:
+            break
+        slug = ""
+        with suppress(OSError), path.open("rb") as file:
+            for found in (_SLUG.search(line) for line in file):
+                slug = found[1].decode("utf-8", "replace") if found else slug
+        left -= {f"{slug}.md", plan_name(slug)}
+    return sorted(left)
 
 
 def mentions(lines: Iterable[Line], name: str) -> bool:

@@ -66,6 +66,10 @@ def plan_name(name: str) -> str:
     return name
 
 
+def unnamed_plans(config: Path, transcripts: Iterable[Path]) -> list[str]:
+    return []
+
+
 def may_be_inline(version: str) -> bool:
     return False
 

@@ -214,10 +214,9 @@ def _check_pad(store: Store, commit: str, report: Report) -> None:
 
 
 def _is_canonical(entry: pads.Entry) -> bool:
-    """Return whether an entry is written in the standard form, with the id of its text, also with that of cycle 1, for
-    systems without cycles. The id of a redacted text cannot be checked."""
-    cycles = (entry.cycle, 1)
-    has_id = any(pads.entry_with_line(replace(entry, id="", cycle=cycle)).id == entry.id for cycle in cycles)
+    """Return whether an entry is written in the standard form, with the id of its text. That of a redacted text cannot
+    be checked."""
+    has_id = pads.entry_with_line(replace(entry, id="")).id == entry.id
     return (has_id or REDACTED in entry.line) and pads.entry_with_line(entry).line == entry.line
 
 

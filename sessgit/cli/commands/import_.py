@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sessgit.record.imports import ImportResult
 
 _NAMED_SESSIONS = 3
+_NAMED_PLANS = 10
 _SHORTEST_ID = 4
 
 
@@ -87,7 +88,7 @@ def run(
     document = {
         **frame.attributes(result, "sessions", "turns", "unchanged", "excluded", "archived"),
         "deleted": len(result.deleted),
-        **frame.attributes(result.passed_over, "links", "empty", "subagents"),
+        **frame.attributes(result.passed_over, "links", "empty", "subagents", "plans"),
         "errors": [frame.attributes(failure, "path", "reason") for failure in result.errors],
     }
     lines = (part for line in _page(here, result, has_paths=bool(paths)) for part in text.wrap(line, here.width))
@@ -179,6 +180,9 @@ def _page(here: Invocation, result: ImportResult, *, has_paths: bool) -> Iterato
         skipped = f"{text.counted(skips.subagents, 'subagent file')} skipped:"
         why = "the client keeps them in ID/subagents/ next to the transcript ID.jsonl"
         yield from text.fold([skipped, why], here.width, " ", "  ")
+    if skips.plans:
+        count = f"{text.counted(len(skips.plans), 'plan')} skipped, named in no conversation:"
+        yield from text.fold([count, *map(text.clean, text.some(skips.plans, _NAMED_PLANS))], here.width, " ", "  ")
 
 
 def _were(count: int) -> str:

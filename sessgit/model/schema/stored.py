@@ -143,7 +143,7 @@ class SourceSaid(TypedDict, total=False):
     unified: dict[str, Any]
     """The parts of session.json that programs set."""
     pad: dict[str, list[str]]
-    """For each list of the pad the first 12 hex digits of each line's SHA-256."""
+    """For each list of the pad the id of each entry, and four hex digits of a hash of the rest but its cycle."""
 
 
 class KeptSource(TypedDict):
