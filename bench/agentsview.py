@@ -100,14 +100,14 @@ class _Both:
         yield Table(found.title, (*found.figures, *parts, *objects, *disk), "memory is that of all processes at once")
 
     def _parts(self) -> dict[str, list[Took]]:
-        """What of the last import is git's packing, and what is the text index."""
+        """What git's packing of the last import takes, and the text index that follows it."""
         packing = self.own.run([*SESSGIT, "gc"], whole=True)
         StorePaths(self.store).text.unlink()
         indexing = self.own.run([*SESSGIT, "search", "nothing"], whole=True, good=1)
-        return {"of that, packing all once": [packing], "of that, indexing the words": [indexing]}
+        return {"of that, packing all once": [packing], "after that, indexing the words": [indexing]}
 
     def import_(self) -> Took:
-        """All of the client's transcripts into a new store, with the text index; files that are none are told."""
+        """All of the client's transcripts into a new store; the text index of many follows in the background."""
         shutil.rmtree(self.store, ignore_errors=True)
         took = self.own.run([*SESSGIT, "import"], whole=True, good=1 if self.real else 0)
         sizes = [_objects(self.store)]

@@ -20,10 +20,12 @@ from transcripts import OTHER, SESSION
 from waiting import PATIENCE, until
 
 from sessgit.check import gc
+from sessgit.history import search
 from sessgit.purge import denied_values, purge
 from sessgit.record import imports
 from sessgit.recorder import drain
 from sessgit.store import locks, log, maintenance, refs
+from sessgit.store.fulltext import TextIndex
 from sessgit.store.layout import StorePaths
 
 WORD = "word-that-goes-4711"
@@ -188,3 +190,14 @@ def test_after_a_full_packing_nothing_is_left_to_do(sessgit: Shell, monkeypatch:
     assert StorePaths(sessgit.store).repacking.exists()
     sessgit.out("gc")
     assert not StorePaths(sessgit.store).repacking.exists()
+
+
+def test_before_that_it_makes_the_import_searchable(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "update_fulltext", None)  # the command itself leaves that to the background
+    versions(sessgit)
+    sessgit.out("import")
+    until(lambda: is_done(sessgit.store))
+    text = TextIndex(sessgit.store)
+    assert text.level() == refs.refs_hash(sessgit.store)
+    text.close()
+    whole(sessgit.store)

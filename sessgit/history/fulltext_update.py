@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from sessgit import agents
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from sessgit.agents.base import Agent
     from sessgit.agents.values import Said
 
-_BATCH_SIZE = 48_000_000
-"""Characters after which the index is committed: a process that is killed loses no more."""
+_BATCH_SIZE = 8_000_000
+"""Characters after which the index is committed: a process that is killed loses no more, and a search waits no longer
+while another process adds turns."""
+_GAP_SECONDS = 0.15
+"""Seconds between two batches: SQLite lets a process that waits for the lock try ten times a second."""
 _BULK_TURNS = 100
 """From this number of branches on, the segments of the index are merged at the end."""
 _PARTS_BEFORE_MERGE = 12
@@ -60,6 +63,7 @@ def update_fulltext(
         text.set_bulk_mode(much=count >= _BULK_TURNS)
     while (pending or gone) and monotonic() - began < seconds:
         progress(count - len(pending), count)
+        sleep(_GAP_SECONDS if parts else 0)
         with text.writing():
             for branch in gone:
                 text.drop(branch)
@@ -70,11 +74,11 @@ def update_fulltext(
                     pending.pop()
     if pending:
         return False
-    if parts >= _PARTS_BEFORE_MERGE:
-        text.join()
     if text.level() != signature and all(text.tip(branch) == wanted[branch] for branch in changed):
         with text.writing():
             text.note_level(signature)
+    if parts >= _PARTS_BEFORE_MERGE:
+        text.join()
     return True
 
 

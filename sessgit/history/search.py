@@ -25,6 +25,8 @@ COLUMNS_BY_PLACE = {"prompts": ("asked",), "answers": ("answered",), "tools": ("
 """The columns of the full-text index for each place that can be searched."""
 METADATA_FIELDS = ("name", "title", "label", "description")
 """The fields of a conversation that are searched besides its turns, the most important first."""
+_LOCK_WAIT = 60.0
+"""Seconds to wait while another process adds a batch of turns to the full-text index."""
 _KINDS_BY_COLUMN = {"asked": ("prompt",), "answered": ("answer", "thinking"), "did": ("tool", "notice")}
 
 T = TypeVar("T")
@@ -156,7 +158,7 @@ def _query_fulltext(
 
 def _open_fulltext(index: Index) -> TextIndex:
     try:
-        return TextIndex(index.path)
+        return TextIndex(index.path, _LOCK_WAIT)
     except sqlite3.Error as error:
         raise StoreError(f"cannot create the full-text index: {error}", "It needs SQLite with FTS5.") from error
 

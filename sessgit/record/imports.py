@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,7 +11,6 @@ from sessgit.agents.base import Agent
 from sessgit.agents.reader import opened
 from sessgit.agents.values import PLAIN
 from sessgit.errors import AmbiguousError, NotFoundError, SessgitError, StoreError, UsageError
-from sessgit.history import search
 from sessgit.model import ids
 from sessgit.model.config import Privacy
 from sessgit.model.homes import Homes
@@ -170,9 +167,7 @@ def _record_files(context: Context, plan: _ImportPlan, watch: ImportProgress) ->
     moved = {ref for ref, _ in before.items() ^ refs.read_all(store.path, layout.HEADS).items()}
     # Two files of one session may have moved a branch there and back.
     changed = {layout.session_of_ref(ref) for ref in moved} & run.seen
-    unpacked = (
-        _pack_and_index(context, watch.packing, run.packs) if changed or maintenance.is_packing_due(store.path) else ""
-    )
+    unpacked = pack_import(store, run.packs, watch.packing) if changed or maintenance.is_packing_due(store.path) else ""
     deleted = tuple(sorted(session for session, why in run.skipped.items() if why == "deleted"))
     imported = {session for session in changed if session in run.grown or layout.head_ref(session) not in before}
     return ImportResult(
@@ -186,35 +181,6 @@ def _record_files(context: Context, plan: _ImportPlan, watch: ImportProgress) ->
         deleted,
         import_files.skipped_files(plan.folders, None if plan.is_own else plan.files),
     )
-
-
-def _pack_and_index(context: Context, progress: Progress, packs: Collection[str]) -> str:
-    """Pack the store as `pack_import` does, and update the full-text index meanwhile: git leaves much of a second core
-    idle. If the index cannot be updated, the next search tries again and reports why.
-    """
-    is_over = threading.Event()
-
-    def check(_done: int, _all: int) -> None:
-        if is_over.is_set():
-            raise _ImportDoneError
-
-    def follow() -> None:
-        with suppress(Exception):
-            search.update_fulltext(context.index, check)
-
-    indexing = threading.Thread(target=follow, daemon=True)
-    indexing.start()
-    try:
-        return pack_import(context.store, packs, progress)
-    except BaseException:
-        is_over.set()
-        raise
-    finally:
-        indexing.join()
-
-
-class _ImportDoneError(Exception):
-    """The import has ended, so the full-text index is left to the next search."""
 
 
 def pack_import(store: Store, packs: Collection[str] = (), progress: Progress = no_progress) -> str:

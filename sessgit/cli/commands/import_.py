@@ -120,14 +120,15 @@ def _import_system(here: Invocation, system: str, paths: list[Path], *, dry_run:
 
 
 def _index_and_pack(here: Invocation) -> None:
-    """Make the new turns searchable, say if some are not yet, and pack the store in the background."""
+    """Make the new turns searchable and pack the store again: in the background if there is much of it."""
     from sessgit.store import maintenance
 
+    if maintenance.start_repack(here.env.store, os.environ):
+        return
     with render.progress(here, "Indexing", unit="conversations") as progress:
         problem = search.update_fulltext(here.index, progress)
     if problem:
         render.tell(f"({problem})")
-    maintenance.start_repack(here.env.store, os.environ)
 
 
 @contextmanager
