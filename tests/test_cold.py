@@ -15,7 +15,7 @@ from shell import Shell
 from sessgit.store.layout import StorePaths
 from sessgit.store.spool import Claim
 
-LARGE = ("pygit2", "pydantic", "rich", "tomlkit")
+LARGE = ("pygit2", "pydantic", "rich", "tomlkit", "starlette", "uvicorn")
 
 _RUN = """
 import sys, runpy

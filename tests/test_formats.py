@@ -432,8 +432,8 @@ def test_the_json_has_a_line_for_each_turn() -> None:
 
 def test_the_page_asks_for_nothing() -> None:
     shown = page(story(), [told(1, Words("model", hostile.MARKDOWN))])
-    assert "url(" not in template.read_template_file("style.css")
-    assert "@import" not in template.read_template_file("style.css")
+    assert "url(" not in template.read_template_file("turn.css")
+    assert "@import" not in template.read_template_file("turn.css")
     policy = Elements(shown).all("meta")[1]["content"]
     assert re.fullmatch(
         r"default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='; base-uri 'none'; form-action 'none'", policy
@@ -443,7 +443,7 @@ def test_the_page_asks_for_nothing() -> None:
 
 def test_the_colours_can_be_read() -> None:
     """WCAG's contrast, 4.5 at least, in both schemes, of every colour of text on every ground that it stands on."""
-    light, dark = re.findall(r":root \{(.*?)\n *\}", template.read_template_file("style.css"), re.DOTALL)[:2]
+    light, dark = re.findall(r":root \{(.*?)\n *\}", template.read_template_file("turn.css"), re.DOTALL)[:2]
     grounds = {
         "text": ("page", "raised", "prompt", "mark"), "muted": ("page", "raised", "prompt"),
         "accent": ("page", "prompt"),

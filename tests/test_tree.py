@@ -366,7 +366,7 @@ def test_every_session_stands_once_whatever_the_store_says(made: list[Made], wid
             check_order(found)
         lines = list(page.full(here, folded, page.TreeOptions(everything=True)))
         assert all(line.isprintable() and text.width(line) <= width for line in lines)
-        json.dumps(page.as_json(here, everything, frozenset()))
+        json.dumps(tree.forest_json(everything, frozenset(), {}))
         here.index.close()
 
 

@@ -44,6 +44,7 @@ GROUPS = {
     },
     "Find and share": {
         "tree": "Draw conversations, their forks and merges",
+        "web": "Browse conversations in a web browser",
         "stats": "Show tokens, cost, model calls and tool calls",
         "watch": "Show changes as they happen, until Ctrl-C",
         "export": "Export a conversation as a document",

@@ -24,17 +24,29 @@ _LONGEST_ABOUT = 200
 
 def render(story: Story, turns: Iterable[StoryTurn], *, full: bool = False) -> Iterator[str]:
     """Yield the page piece by piece; without `full` long texts are cut in the middle, and say so."""
-    style = template.read_template_file("style.css")
+    style = template.read_template_file("turn.css") + template.read_template_file("page.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    values = phrases.page_values(story, turns)
+    filters = _turn_filters(story.state.project, full=full)
+    return template.render("page.html.j2", filters, **values, style=Markup(style), policy=policy, version=__version__)
+
+
+def render_turn(turn: StoryTurn, project: str, *, full: bool = False) -> str:
+    """Return one turn as the page has it; its style is the template file `turn.css`."""
+    return "".join(template.render("turn.html.j2", _turn_filters(project, full=full), told=turn))
+
+
+def _turn_filters(project: str, *, full: bool) -> dict[str, Callable[..., object]]:
     words, output = text_bounds(full=full)
-    filters: dict[str, Callable[..., object]] = {
+    return {
         **phrases.FILTERS,
         "heading": phrases.turn_heading,
         "groups": lambda pieces: groupby(pieces, _piece_kind),
         "markdown": lambda text: _paint(text, words, prose.markdown_html),
         "typed": lambda text: _paint(text, words, prose.plain_html),
         "line": lambda text: one_line(text, _LONGEST_ABOUT),
-        "place": lambda text: phrases.short_place(text, story.state.project),
+        "place": lambda text: phrases.short_place(text, project),
         "tool": phrases.tool_name,
         "outcome": phrases.call_outcome,
         "blocks": calls.call_blocks,
@@ -42,9 +54,6 @@ def render(story: Story, turns: Iterable[StoryTurn], *, full: bool = False) -> I
         "is_remark": phrases.is_remark,
         "images": phrases.images_note,
     }
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    values = phrases.page_values(story, turns)
-    return template.render("page.html.j2", filters, **values, style=Markup(style), policy=policy, version=__version__)
 
 
 def _piece_kind(piece: Piece) -> str:

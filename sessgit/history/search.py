@@ -6,12 +6,13 @@ import json
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sessgit import agents
 from sessgit.errors import SessgitError, StoreError
 from sessgit.history import fulltext_update
 from sessgit.history.fulltext_update import TurnTexts
+from sessgit.history.resolve import session_title
 from sessgit.model import canonical, ids
 from sessgit.model.conversation.turn import Cell
 from sessgit.model.progress import Progress, no_progress
@@ -114,6 +115,51 @@ def search(index: Index, text: str, where: SearchScope, limit: int, length: int,
     ]
     turns = [hit for hit in hits if hit]
     return SearchResults(turns, best.total, best.exact, behind, conversations, len(matching))
+
+
+def results_json(query: str, results: SearchResults) -> dict[str, Any]:
+    """Return what `search --json` prints."""
+    return {
+        "query": query,
+        "total": results.total,
+        "exact": results.exact and not results.behind,
+        "hits": [_turn_json(hit) for hit in results.turns],
+        "total_conversations": results.total_conversations,
+        "conversations": [_conversation_json(hit) for hit in results.conversations],
+    }
+
+
+def _conversation_json(hit: MetadataHit) -> dict[str, Any]:
+    state = hit.branch.state
+    return {
+        "id": hit.branch.name,
+        "updated": state.updated or None,
+        "project": state.project,
+        "title": session_title(state),
+        "matched": list(hit.matched),
+        **_snippet_json(hit.snippet),
+    }
+
+
+def _turn_json(hit: SearchHit) -> dict[str, Any]:
+    return {
+        "address": f"{hit.branch.name}@{hit.place}",
+        "session_id": layout.session_of(hit.branch.name),
+        "turn": hit.row.turn,
+        "cell": hit.cell or None,
+        "line": hit.line,
+        "time": canonical.rfc3339(hit.row.time),
+        "project": hit.branch.state.project,
+        "title": session_title(hit.branch.state),
+        "kind": hit.kind,
+        "tool": hit.tool or None,
+        "left_behind": hit.left_behind,
+        **_snippet_json(hit.snippet),
+    }
+
+
+def _snippet_json(snippet: Snippet) -> dict[str, Any]:
+    return {"snippet": snippet.text, "matches": [list(span) for span in snippet.matches]}
 
 
 def sessions_with(index: Index, text: str, progress: Progress = no_progress) -> tuple[list[str], str]:

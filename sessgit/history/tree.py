@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from sessgit.errors import SessgitError
 from sessgit.history import views
@@ -133,6 +133,40 @@ def build_forest(index: Index, choice: TreeFilter, prices: Prices, progress: Pro
     drawn = [reader.family(family, _foldable_forks(family, reader, choice) if choice.fold else {}) for family in shown]
     others = sum(not outline.archived and outline.name not in sessions for outline in outlines)
     return Forest(drawn, len(quiet), len(chosen), len(sessions), others)
+
+
+def forest_json(forest: Forest, live: frozenset[str], overrides: Prices) -> dict[str, Any]:
+    """Return what `tree --json` prints; `live` are the agent's ids of the sessions that are open in a client."""
+    families = [
+        {"root": family.root.branch.name, "nodes": [_node_json(node, live, overrides) for node in family.nodes]}
+        for family in forest.families
+    ]
+    return {"families": families}
+
+
+def _node_json(node: TreeNode, live: frozenset[str], overrides: Prices) -> dict[str, Any]:
+    state = node.branch.state
+    cost = views.session_cost(state, overrides)
+    left = bool(node.parent) or state.origin is not None
+    return {
+        "id": node.branch.name,
+        "parent": node.parent or None,
+        "fork_turn": node.turn if left else None,
+        "cell": node.cell or None,
+        "name": state.name,
+        "title": state.title,
+        "turns": state.turns,
+        "own_turns": node.own_turns,
+        "updated": state.updated or None,
+        "cost_usd": None if cost is None else round(cost, 6),
+        "own_cost_usd": None if node.own_cost is None else round(node.own_cost, 6),
+        "first_words": node.first_words,
+        "kind": node.kind,
+        "rewound_of": node.parent if node.kind == "rewound" else None,
+        "merged_into": [{"session_id": session, "turn": turn} for session, turn in node.merged],
+        "archived": node.branch.archived,
+        "live": node.kind == "session" and state.agent_id in live,
+    }
 
 
 def _matching_families(outlines: Sequence[Outline], choice: TreeFilter) -> Iterator[list[Outline]]:

@@ -142,6 +142,7 @@ class StorePaths:
     purging = _Path("state/purging")
     rewritten = _Path("state/rewritten")
     refs = _Path("state/refs")
+    web = _Path("state/web")
 
     def __init__(self, store: Path) -> None:
         self.store = store

@@ -73,7 +73,7 @@ COMMANDS = {
 }
 """Each command in the forms that write most."""
 _NAMES = [name for name in COMMANDS if name in app.COMMANDS]
-_WITHOUT_END = ("watch", "bridge", "bisect", "replay")
+_WITHOUT_END = ("watch", "bridge", "bisect", "replay", "web")
 """They wait for others, or run what one tells them to."""
 
 

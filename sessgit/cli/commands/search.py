@@ -63,7 +63,7 @@ def run(
     with render.progress(here, "Indexing", unit="conversations") as progress:
         results = search.search(here.index, query, scope, _MOST if limit is None else limit, length, progress)
     return Answer(
-        lambda: page.as_json(query, results),
+        lambda: search.results_json(query, results),
         () if results.is_empty else page.full(here, results),
         [f"({results.behind})"] if results.behind else [],
         int(results.is_empty),

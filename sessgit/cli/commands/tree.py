@@ -52,6 +52,6 @@ def run(
         forest = tree.build_forest(here.index, query, here.settings.prices, progress)
     options = page.TreeOptions(bool(address), everything, str(project or ""), limit is not None, live)
     return Answer(
-        lambda: page.as_json(here, forest, live) | {"at_op": at_operation.as_json(asof)},
+        lambda: tree.forest_json(forest, live, here.settings.prices) | {"at_op": at_operation.as_json(asof)},
         chain(at_operation.headline(here, asof), page.full(here, forest, options)),
     )

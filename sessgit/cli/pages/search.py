@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from sessgit.cli import blocks, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.invocation import Invocation
-from sessgit.history.resolve import session_title
 from sessgit.history.search import MetadataHit, SearchHit, SearchResults
-from sessgit.model import canonical
 from sessgit.model.search_query import Snippet
 from sessgit.store import layout
 
@@ -34,51 +31,6 @@ def full(here: Invocation, results: SearchResults) -> Iterator[str]:
         if not isinstance(hit, MetadataHit) or f"  {hit.snippet.text} " not in text.without_colours(line):
             yield from _snippet(here, hit.snippet)
     yield here.paint("dim", _footer(results))
-
-
-def as_json(query: str, results: SearchResults) -> dict[str, Any]:
-    """Return what `search --json` prints."""
-    return {
-        "query": query,
-        "total": results.total,
-        "exact": results.exact and not results.behind,
-        "hits": [_turn_json(hit) for hit in results.turns],
-        "total_conversations": results.total_conversations,
-        "conversations": [_conversation_json(hit) for hit in results.conversations],
-    }
-
-
-def _conversation_json(hit: MetadataHit) -> dict[str, Any]:
-    state = hit.branch.state
-    return {
-        "id": hit.branch.name,
-        "updated": state.updated or None,
-        "project": state.project,
-        "title": session_title(state),
-        "matched": list(hit.matched),
-        **_snippet_json(hit.snippet),
-    }
-
-
-def _turn_json(hit: SearchHit) -> dict[str, Any]:
-    return {
-        "address": f"{hit.branch.name}@{hit.place}",
-        "session_id": layout.session_of(hit.branch.name),
-        "turn": hit.row.turn,
-        "cell": hit.cell or None,
-        "line": hit.line,
-        "time": canonical.rfc3339(hit.row.time),
-        "project": hit.branch.state.project,
-        "title": session_title(hit.branch.state),
-        "kind": hit.kind,
-        "tool": hit.tool or None,
-        "left_behind": hit.left_behind,
-        **_snippet_json(hit.snippet),
-    }
-
-
-def _snippet_json(snippet: Snippet) -> dict[str, Any]:
-    return {"snippet": snippet.text, "matches": [list(span) for span in snippet.matches]}
 
 
 def _row(here: Invocation, hit: MetadataHit | SearchHit) -> tuple[str, ...]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sessgit.cli import blocks, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import ls
-from sessgit.history import views
 from sessgit.history.ls import count_hidden
 from sessgit.history.tree import FoldedForks, Forest, TreeFamily, TreeNode
 from sessgit.store import ancestry
@@ -86,40 +84,6 @@ def full(here: Invocation, forest: Forest, options: TreeOptions) -> Iterator[str
     if not options.address:
         for line in _footer(here, forest, options):
             yield from blocks.paragraph(here, line, "dim")
-
-
-def as_json(here: Invocation, forest: Forest, live: frozenset[str]) -> dict[str, Any]:
-    """Return what `tree --json` prints."""
-    families = [
-        {"root": family.root.branch.name, "nodes": [_node_json(here, node, live) for node in family.nodes]}
-        for family in forest.families
-    ]
-    return {"families": families}
-
-
-def _node_json(here: Invocation, node: TreeNode, live: frozenset[str]) -> dict[str, Any]:
-    state = node.branch.state
-    cost = views.session_cost(state, here.settings.prices)
-    left = bool(node.parent) or state.origin is not None
-    return {
-        "id": node.branch.name,
-        "parent": node.parent or None,
-        "fork_turn": node.turn if left else None,
-        "cell": node.cell or None,
-        "name": state.name,
-        "title": state.title,
-        "turns": state.turns,
-        "own_turns": node.own_turns,
-        "updated": state.updated or None,
-        "cost_usd": None if cost is None else round(cost, 6),
-        "own_cost_usd": None if node.own_cost is None else round(node.own_cost, 6),
-        "first_words": node.first_words,
-        "kind": node.kind,
-        "rewound_of": node.parent if node.kind == "rewound" else None,
-        "merged_into": [{"session_id": session, "turn": turn} for session, turn in node.merged],
-        "archived": node.branch.archived,
-        "live": node.kind == "session" and state.agent_id in live,
-    }
 
 
 def _rows(here: Invocation, family: TreeFamily, options: TreeOptions) -> Iterator[_Row]:

@@ -1,0 +1,57 @@
+"""`sessgit web`: the page."""
+
+from __future__ import annotations
+
+import os
+import webbrowser
+from pathlib import Path
+
+from sessgit.cli import frame, render
+from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import EVERYWHERE, PROJECT, at_least_0, option
+
+
+@frame.command("web", needs="conversations", reads=True, has_json=False)
+def run(
+    here: Invocation,
+    project: Path | None = PROJECT,
+    everything: bool = EVERYWHERE,
+    port: int = option("--port N", "The port (default: any free one).", callback=at_least_0),
+    no_open: bool = option("--no-open", "Print the address instead of opening it."),
+    read_only: bool = option("--read-only", "Serve nothing that changes the store."),
+    keep: bool = option("--keep", "Keep running when the last tab is closed."),
+) -> None:
+    """Browse conversations in a web browser.
+
+    Serves a page on this machine only and opens it. The address works once and in one browser; run the command again
+    for another one: it opens the page that is already being served. The server exits a minute after the last tab is
+    closed, or on Ctrl-C.
+    """
+    from sessgit.web import server
+    from sessgit.web.gate import Access
+    from sessgit.web.reads import Place
+
+    options = server.Options(read_only, keep)
+    link = server.running_link(here.env.store, options)
+    if link:
+        _open(link, no_open=no_open)
+        return
+    listening = server.listen(port)
+    access = Access(listening.getsockname()[1])
+    place = Place(here.env, os.environ, here.cwd, "" if everything else here.folder(project))
+    _open(access.link(), no_open=no_open)
+    if not no_open:
+        render.tell(f"Serving {access.address} until the last tab is closed; Ctrl-C ends.")
+    server.serve(place, listening, access, options)
+
+
+def _open(link: str, *, no_open: bool) -> None:
+    """Print the address, or open it by a file: other users can read the arguments of the browser's process."""
+    if no_open:
+        render.write(f"{link}\n")
+        return
+    from sessgit.web import server
+
+    if not webbrowser.open(server.redirecting_file(link).as_uri()):
+        render.tell("Cannot open a browser. Open this address:")
+        render.write(f"{link}\n")

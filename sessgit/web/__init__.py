@@ -1,0 +1,1 @@
+"""The web page of `sessgit web`: a server on the loopback interface, and the page that it serves."""

@@ -1,0 +1,152 @@
+"""The routes: static files, documents to read, events, and commands to run. No route takes a path of the disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from sessgit.errors import NotFoundError, SessgitError, UsageError
+from sessgit.formats import template
+from sessgit.web import commands, gate
+from sessgit.web.gate import Access, Gate
+from sessgit.web.live import HIDDEN_SECONDS, Live
+from sessgit.web.reads import Place, Reader
+
+STATIC = Path(__file__).parent / "static"
+_STATUS_BY_ERROR = {NotFoundError: 404, UsageError: 400}
+_MOST_OPERATIONS = 30
+
+
+class Site:
+    """A server's parts, and its routes; with `read_only` there are none that change anything."""
+
+    def __init__(self, place: Place, access: Access, *, read_only: bool = False) -> None:
+        self.access = access
+        self.place = place
+        self.read_only = read_only
+        self.reader = Reader(place)
+        self.live = Live(place.env.store)
+        self._writing = asyncio.Lock()
+
+    def app(self) -> Starlette:
+        """Return the application."""
+        reads: dict[str, Callable[[Request], Awaitable[Any]]] = {
+            "/api/forest": self._forest,
+            "/api/conversation": lambda request: self._read(request, self.reader.conversation, "address"),
+            "/api/turns": self._turns,
+            "/api/turn": self._turn,
+            "/api/diff": lambda request: self._read(request, self.reader.diff, "a", "b"),
+            "/api/search": lambda request: self._read(request, self.reader.search, "q", "project", "in"),
+            "/api/operations": self._operations,
+            "/api/here": self._here,
+        }
+        routes = [Route(path, _json_endpoint(read)) for path, read in reads.items()]
+        routes += [Route(path, _page) for path in ("/", "/search", "/s/{address}", "/d/{a}/{b}")]
+        routes.append(Route("/api/events", self._events))
+        if not self.read_only:
+            routes.append(Route("/api/run", _json_endpoint(self._run), methods=["POST"]))
+        static = [Route("/static/turn.css", _turn_style), Mount("/static", StaticFiles(directory=STATIC))]
+        return Starlette(
+            routes=[*routes, *static],
+            middleware=[Middleware(Gate, self.access)],
+            lifespan=self._lifespan,
+            max_body_size=gate.MOST_BYTES,
+        )
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        following = asyncio.create_task(self.live.follow())
+        yield
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
+        await self.reader.close()
+
+    async def _read(self, request: Request, question: Callable[..., Any], *names: str) -> Any:
+        return await self.reader.read(question, *(request.query_params.get(name, "") for name in names))
+
+    async def _forest(self, request: Request) -> Any:
+        return {**await self.reader.read(self.reader.forest), "read_only": self.read_only}
+
+    async def _turns(self, request: Request) -> Any:
+        first, last = _number(request, "first"), _number(request, "last")
+        return await self.reader.read(self.reader.turns, request.query_params.get("address", ""), first, last)
+
+    async def _turn(self, request: Request) -> Any:
+        address = request.query_params.get("address", "")
+        return await self.reader.read(self.reader.turn_html, address, _number(request, "turn"))
+
+    async def _operations(self, request: Request) -> Any:
+        return {"operations": await self.reader.read(self.reader.operations, _MOST_OPERATIONS)}
+
+    async def _here(self, request: Request) -> Any:
+        """Note that a hidden tab is still open."""
+        self.live.note_tab(HIDDEN_SECONDS)
+        return {}
+
+    async def _events(self, request: Request) -> Response:
+        last = request.headers.get("last-event-id", "")
+        stream = self.live.stream(int(last) if last.isascii() and last.isdecimal() and len(last) < 16 else None)
+        return StreamingResponse(stream, media_type="text/event-stream")
+
+    async def _run(self, request: Request) -> Any:
+        """Run a command, or its dry run, or with `show` only return its line."""
+        wanted = await request.json()
+        if not isinstance(wanted, dict) or not isinstance(wanted.get("values"), dict):
+            raise UsageError("a command has a name and values.", "")
+        values = await self.reader.read(self.reader.short_values, wanted["values"])
+        dry_run = wanted.get("mode") == "dry-run"
+        words = commands.arguments(str(wanted.get("command")), values, dry_run=dry_run)
+        shown = {"command": commands.command_line(words), "has_dry_run": words[0] in commands.DRY_RUNS}
+        if wanted.get("mode") == "show":
+            return shown
+        async with self._writing:
+            before = {one["id"] for one in await self.reader.read(self.reader.operations, _MOST_OPERATIONS)}
+            outcome = await commands.run(words, self.place.cwd)
+            after = await self.reader.read(self.reader.operations, _MOST_OPERATIONS)
+        made = [one["id"] for one in after if one["id"] not in before and one["command"] == words[0]]
+        return {
+            **shown,
+            "exit_code": outcome.exit_code,
+            "document": outcome.document,
+            "remarks": outcome.remarks,
+            "operation_id": made[0] if made else None,
+        }
+
+
+def _json_endpoint(answer: Callable[[Request], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            return JSONResponse(await answer(request))
+        except SessgitError as error:
+            status = _STATUS_BY_ERROR.get(type(error), 409)
+            return JSONResponse({"error": {"message": str(error), "hint": error.hint}}, status)
+        except ValueError:
+            return gate.refusal(400, "not a request of the page")
+
+    return endpoint
+
+
+async def _page(request: Request) -> Response:
+    return FileResponse(STATIC / "page.html")
+
+
+async def _turn_style(request: Request) -> Response:
+    return Response(template.read_template_file("turn.css"), media_type="text/css")
+
+
+def _number(request: Request, name: str) -> int:
+    text = request.query_params.get(name, "")
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise UsageError(f"“{text[:40]}” is not a turn", "A turn is a number.")
+    return int(text)

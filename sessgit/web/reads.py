@@ -1,0 +1,233 @@
+"""What the page reads: the documents of the commands, from one thread that has the index open."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+from sessgit import agents
+from sessgit.branch.fork import resume_command
+from sessgit.environment import Environment
+from sessgit.errors import NotFoundError, SessgitError
+from sessgit.formats import html
+from sessgit.history import client_files, diff, export, ls, resolve, search, tree, views
+from sessgit.history import log as logs
+from sessgit.history.code.difference import code_json, compare_code
+from sessgit.history.export import ExportChoice
+from sessgit.history.resolve import CallerContext, ResolvedTarget
+from sessgit.model import canonical, ids, prices
+from sessgit.model.address import parse_address
+from sessgit.model.config import Privacy
+from sessgit.model.conversation.message import parse_tools
+from sessgit.model.progress import no_progress
+from sessgit.store import layout, operations, settings
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Index
+from sessgit.store.layout import StorePaths
+from sessgit.store.store import Store
+
+T = TypeVar("T")
+Json = dict[str, Any]
+
+_MOST_TURNS = 200
+"""Turns that are read at once."""
+_MOST_HITS = 40
+_SNIPPET_LENGTH = 200
+_SHORT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the page was started: the environment, its variables for git, the working folder, and the project that the
+    page shows first, or ""."""
+
+    env: Environment
+    variables: Mapping[str, str]
+    cwd: str
+    project: str = ""
+
+
+class Reader:
+    """Answers the page's questions, one after another: SQLite's connection belongs to one thread.
+
+    Addresses are those of the commands; errors are those of sessgit.errors.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._thread = ThreadPoolExecutor(1, "reader")
+
+    async def read(self, question: Callable[..., T], *arguments: object) -> T:
+        """Return what a method of this reader returns."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, question, arguments)
+
+    def _answer(self, question: Callable[..., T], arguments: tuple[object, ...]) -> T:
+        self.context.index.sync()
+        return question(*arguments)
+
+    async def close(self) -> None:
+        """Close the index."""
+        if "context" in vars(self):
+            await asyncio.get_running_loop().run_in_executor(self._thread, self.context.index.close)
+        self._thread.shutdown()
+
+    @cached_property
+    def context(self) -> Context:
+        env, config = self.place.env, settings.load_settings(StorePaths(self.place.env.store))
+        index = Index(env.store, lambda: Store(env.store, fsync=config.record.fsync))
+        index.here = client_files.local_path_map(config.project.map, str(env.home))
+        privacy = Privacy(config.record, str(env.home), env.off)
+        return Context(index, env.homes, privacy, self.place.variables, prices=config.prices)
+
+    def forest(self) -> Json:
+        """Return what `ls --all --json` (with archived conversations) and `tree --all --json` print."""
+        index, overrides = self.context.index, self.context.prices
+        live = agents.open_sessions(self.place.env.homes)
+        sessions = [
+            views.session_json(entry.branch, overrides)
+            for archived in (False, True)
+            for entry in ls.list_sessions(
+                index, ls.SessionFilter(archived=archived, headless=True, empty=True), None, 0, overrides
+            ).entries
+        ]
+        choice = tree.TreeFilter(everything=True, live=live, fold=False)
+        forest = tree.forest_json(tree.build_forest(index, choice, overrides), live, overrides)
+        return {"sessions": sessions, **forest, "current": self._current(), "project": self.place.project}
+
+    def _current(self) -> str | None:
+        env = self.place.env
+        where = CallerContext(env.homes, self.place.cwd, os.getpid(), env.session)
+        with suppress(SessgitError):
+            name = resolve.current_branch(self.context.index, where)[0]
+            return name if self.context.index.branch(name) else None
+        return None
+
+    def conversation(self, address: str) -> Json:
+        """Return a conversation: the session as `log --json` prints it, and for each turn what the index knows, under
+        the keys of `log --json`; `turns` returns the rest."""
+        branch = self._target(address).branch
+        index, overrides = self.context.index, self.context.prices
+        log = logs.branch_log(index, branch)
+        gists = views.turn_gists(self.context, branch, log.rows)
+        turns = []
+        for row, gist in zip(log.rows, gists, strict=True):
+            price = prices.token_cost(gist.tokens, overrides)
+            turns.append(
+                {
+                    "turn": row.turn,
+                    "commit": row.commit,
+                    "event": row.trailer("Event"),
+                    "time": canonical.rfc3339(row.time),
+                    "title": index.title(row),
+                    "tools": dict(parse_tools(row.trailer("Tools"))),
+                    "files": len(gist.files),
+                    "tokens": row.tokens.as_json(),
+                    "cost_usd": None if price is None else round(price, 6),
+                    "compacted": row.compacted,
+                    "from": row.trailer("Origin") if row.trailer("Event") == "graft" else "",
+                }
+            )
+        return {
+            "session": views.session_json(branch, overrides),
+            "short": self._short(branch.name),
+            "resume": self._resume(branch),
+            "turns": turns,
+            "forks": {
+                turn: [{**self._title(fork.branch), "cell": fork.cell} for fork in forks]
+                for turn, forks in log.forks.items()
+            },
+            "left": {
+                turn: [{**self._title(side.branch), "rewound": side.rewound, "count": side.count} for side in sides]
+                for turn, sides in log.left.items()
+            },
+            "merged": {
+                turn: [self._title(found) for found in index.branches_named(names)]
+                for turn, names in log.merged.items()
+            },
+        }
+
+    def turns(self, address: str, first: int, last: int) -> Json:
+        """Return turns as `log --json` prints them, at most 200."""
+        branch = self._target(address).branch
+        rows = self.context.index.turns(branch.name, first, min(last, first + _MOST_TURNS - 1))
+        store, overrides = self.context.store, self.context.prices
+        return {"turns": [views.turn_json(row, views.read_turn(store, branch.tip, row), overrides) for row in rows]}
+
+    def turn_html(self, address: str, number: int) -> Json:
+        """Return a turn as an exported page has it."""
+        branch = self._target(address).branch
+        choice = ExportChoice(branch, turns=str(number))
+        rows = export.chosen_rows(self.context.index, choice)
+        (told,) = export.read_story_turns(self.context, choice, rows, self.context.prices, no_progress)
+        return {"html": html.render_turn(told, branch.state.project)}
+
+    def diff(self, a: str, b: str) -> Json:
+        """Return what `diff --code --json` prints, and what both conversations are called."""
+        left, right = self._target(a), self._target(b)
+        context = self.context
+        found = diff.diff_branches(context, (left.branch, left.turn), (right.branch, right.turn))
+        ends = [(one.branch, one.state.turns if one.turn is None else one.turn) for one in (left, right)]
+        document = diff.diff_json(context.store, found, context.prices)
+        document["code"] = code_json(compare_code(context, ends[0], ends[1], context.env))
+        return {**document, "titles": {"a": self._title(left.branch), "b": self._title(right.branch)}}
+
+    def search(self, query: str, project: str, place: str) -> Json:
+        """Return what `search --json` prints."""
+        where = search.SearchScope(folder=project, place=place if place in search.COLUMNS_BY_PLACE else "")
+        found = search.search(self.context.index, query, where, _MOST_HITS, _SNIPPET_LENGTH, no_progress)
+        return search.results_json(query, found)
+
+    def operations(self, limit: int) -> list[Json]:
+        """Return the last operations, the newest first."""
+        listed = operations.list_operations(self.context.store)[:limit]
+        return [
+            {
+                "id": each.operation.id,
+                "time": each.operation.time,
+                "command": each.operation.command,
+                "summary": each.operation.summary,
+                "standing": each.standing,
+                "undoes": each.operation.undoes or None,
+            }
+            for each in listed
+        ]
+
+    def short_values(self, values: Mapping[str, object]) -> Json:
+        """Return the values of a command with its addresses as short as they can be typed."""
+        return {key: self._short_address(value) for key, value in values.items()}
+
+    def _short_address(self, value: object) -> object:
+        name, at, turn = value.partition("@") if isinstance(value, str) else ("", "", "")
+        return f"{self._short(name)}{at}{turn}" if name and self.context.index.branch(name) else value
+
+    def _target(self, address: str) -> ResolvedTarget:
+        env = self.place.env
+        parsed = parse_address(address)
+        if not parsed.session:
+            raise NotFoundError("the address names no conversation.", "`sessgit ls --all` lists them.")
+        where = CallerContext(env.homes, self.place.cwd, os.getpid(), env.session)
+        return resolve.resolve_target(self.context.index, parsed, where)
+
+    def _title(self, branch: Branch) -> Json:
+        return {
+            "id": branch.name,
+            "short": self._short(branch.name),
+            "title": resolve.session_title(branch.state),
+            "turns": branch.state.turns,
+        }
+
+    def _short(self, branch: str) -> str:
+        session = layout.session_of(branch)
+        others = [name for name in self.context.index.sessions_beginning(session[:_SHORT]) if name != session]
+        return ids.shortest_unique(session, others, _SHORT) + branch[len(session) :]
+
+    def _resume(self, branch: Branch) -> str | None:
+        state = client_files.localize_state(branch.state, self.context.index.here)
+        gone = layout.is_side_branch(branch.name) or client_files.is_folder_gone(state.project)
+        return None if gone else resume_command(state, "")

@@ -1,0 +1,109 @@
+"""Runs the server: its socket, its state file, and when it exits."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import socket
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from sessgit.errors import StoreError
+from sessgit.store import private_files
+from sessgit.store.layout import StorePaths
+from sessgit.web.app import Site
+from sessgit.web.gate import Access
+from sessgit.web.reads import Place
+
+_LOOPBACK = "127.0.0.1"
+_PATIENCE = 2.0
+"""Seconds in which a running server answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`read_only` serves nothing that changes the store, `keep` keeps the server when the last tab is closed."""
+
+    read_only: bool = False
+    keep: bool = False
+
+
+def running_link(store: Path, options: Options) -> str:
+    """Return the address, with a new one-time code, of the page that another process serves with the same options;
+    or "" if there is none."""
+    try:
+        state = json.loads(StorePaths(store).web.read_bytes())
+        if state["read_only"] != options.read_only:
+            return ""
+        connection = http.client.HTTPConnection(_LOOPBACK, int(state["port"]), timeout=_PATIENCE)
+        connection.request("POST", "/code", headers={"Authorization": f"Bearer {state['key']}"})
+        answer = connection.getresponse()
+        link = json.loads(answer.read())["link"] if answer.status == http.client.OK else ""
+        connection.close()
+    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
+        return ""
+    return str(link)
+
+
+def listen(port: int) -> socket.socket:
+    """Return a listening socket of the loopback interface; port 0 is any. Raises StoreError if the port is taken."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((_LOOPBACK, port))
+    except (OSError, OverflowError) as error:
+        listening.close()
+        raise StoreError(f"cannot listen on port {port}: {error}", "Leave out --port: any free one is used.") from error
+    listening.listen(64)
+    return listening
+
+
+def redirecting_file(link: str) -> Path:
+    """Write a file that opens the link, which only the user can read: a browser's arguments are visible to all."""
+    handle, name = tempfile.mkstemp(prefix="sessgit-web-", suffix=".html")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(f'<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={link}">')
+    return Path(name)
+
+
+def serve(place: Place, listening: socket.socket, access: Access, options: Options) -> None:
+    """Serve the page until the last tab has been closed for a minute, or until Ctrl-C."""
+    file = StorePaths(place.env.store).web
+    state = {"port": access.port, "key": access.key, "pid": os.getpid(), "read_only": options.read_only}
+    private_files.make_folder(file.parent)
+    private_files.write_private(file, json.dumps(state).encode())
+    try:
+        asyncio.run(_serve(place, listening, access, options))
+    finally:
+        with suppress(OSError, ValueError, KeyError):
+            if json.loads(file.read_bytes())["key"] == access.key:
+                file.unlink()
+
+
+async def _serve(place: Place, listening: socket.socket, access: Access, options: Options) -> None:
+    site = Site(place, access, read_only=options.read_only)
+    config = uvicorn.Config(
+        site.app(),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="on",
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+    watching = asyncio.create_task(_exit_when_idle(server, site, keep=options.keep))
+    await server.serve(sockets=[listening])
+    watching.cancel()
+
+
+async def _exit_when_idle(server: uvicorn.Server, site: Site, *, keep: bool) -> None:
+    while not server.should_exit:
+        await asyncio.sleep(1)
+        server.should_exit = server.should_exit or (site.live.is_idle and not keep)

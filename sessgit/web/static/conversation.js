@@ -1,0 +1,146 @@
+// One conversation: a row for each turn, what left it and came back between the rows, and any turn in full.
+import { Family } from "/static/forest.js";
+import { act } from "/static/dialog.js";
+import {
+  ago, base, copy, count, firstLine, get, html, moment, money, newTokens, plural, sessionOf, useEffect, useLayoutEffect,
+  useLive, useLoaded, useMemo, useRef, useState,
+} from "/static/util.js";
+
+const BLOCK = 50;
+
+export function Conversation({ address, readOnly }) {
+  const [id, at] = address.split("@");
+  const { value, error, reload } = useLoaded(() => get("/api/conversation", { address: id }), id);
+  const forest = useLoaded(() => get("/api/forest"), "forest");
+  useLive(() => (reload(), forest.reload()));
+  const turn = at ? Number(at.split(".")[0]) : 0, cell = at?.split(".")[1];
+  const [open, setOpen] = useState(() => new Set(turn ? [turn] : []));
+  useEffect(() => setOpen((old) => (turn && !old.has(turn) ? new Set([...old, turn]) : old)), [turn]);
+  const seen = useMemo(() => Number(localStorage.getItem(`seen ${id}`) ?? Infinity), [id]);
+  useEffect(() => {
+    if (!value) return;
+    document.title = `${title(value.session)} · sessgit`;
+    localStorage.setItem(`seen ${value.session.id}`, value.turns.length);
+  }, [value]);
+  if (error && !value) return html`<p class="problem" role="alert">${error.message} ${error.hint}</p>`;
+  if (!value) return html`<p class="quiet">Loading…</p>`;
+  const { session, turns } = value;
+  const toggle = (number) => setOpen((old) => new Set(old.has(number) ? [...old].filter((n) => n !== number) : [...old, number]));
+  const blocks = Array.from({ length: Math.ceil(turns.length / BLOCK) }, (_, n) => turns.slice(n * BLOCK, (n + 1) * BLOCK));
+  const family = forest.value?.families.find((one) => one.nodes.some((node) => node.id === session.id));
+  const node = family?.nodes.find((one) => one.id === session.id);
+  const own = session.id === sessionOf(session.id);
+  return html`<header class="heading">
+      <h1 dir="auto">${title(session)}</h1>
+      <p class="facts"><code>${value.short}</code>${node?.live && html` · <b class="tag live">live</b>`} · <span title=${session.project}>${base(session.project)}</span>
+        ${session.git_branch && html` · ${session.git_branch}`} · ${plural(session.turns, "turn")} · ${count(newTokens(session.tokens))} tokens
+        ${session.cost_usd !== null && html` · ${money(session.cost_usd)}`} · <time datetime=${session.updated} title=${session.updated}>${ago(session.updated)}</time>
+        ${session.labels.map((label) => html` <span class="tag">${label}</span>`)}${session.archived && html` <span class="tag">archived</span>`}</p>
+      ${session.description && html`<p class="description" dir="auto">${session.description}</p>`}
+      <div class="actions">
+        ${value.resume && html`<button id="resume" data-text=${value.resume} title=${value.resume} onClick=${() => copy(value.resume)}>Copy resume command</button>`}
+        ${!readOnly && html`<button id="fork" onClick=${() => act("fork", { address: session.id })}>Fork…</button>
+          ${own && html`<button id="merge" onClick=${() => act("merge", { into: session.id })}>Merge…</button>
+          <button id="rename" onClick=${() => act("rename", { address: session.id, name: session.name })}>Rename…</button>
+          <button id="label" onClick=${() => act("edit", { address: session.id }, session.labels)}>Label…</button>
+          <button id="archive" onClick=${() => act(session.archived ? "unarchive" : "archive", { address: session.id })}>${session.archived ? "Unarchive…" : "Archive…"}</button>`}`}
+        ${session.parent && html`<a class="button" href=${`/d/${session.parent}/${session.id}`}>Compare with its origin</a>`}
+      </div>
+    </header>
+    ${family && family.nodes.length > 1 && html`<details class="relatives" open><summary>Family</summary>
+      <${Family} family=${family} here=${session.id} /></details>`}
+    <ol class="turns" aria-label="Turns">
+      <${Between} after=${0} value=${value} />
+      ${blocks.map((block) => html`<${Block} key=${block[0].turn} block=${block} value=${value} open=${open} toggle=${toggle}
+        seen=${seen} asked=${turn} cell=${cell} readOnly=${readOnly} />`)}
+    </ol>`;
+}
+
+const title = (session) => session.name || session.title || firstLine(session.first_prompt) || "(no prompt yet)";
+
+/** Fifty turns; what the index does not know of them is read once they are near the screen. */
+function Block({ block, value, open, toggle, seen, asked, cell, readOnly }) {
+  const place = useRef(), known = useRef(new Map());
+  const [near, setNear] = useState(false), [, drawn] = useState(0);
+  const id = value.session.id, commits = block.map((turn) => turn.commit).join();
+  useEffect(() => {
+    const observer = new IntersectionObserver(([entry]) => entry.isIntersecting && setNear(true), { rootMargin: "600px" });
+    observer.observe(place.current);
+    return () => observer.disconnect();
+  }, []);
+  useEffect(() => {
+    if (!near || block.every((turn) => known.current.has(turn.commit))) return;
+    get("/api/turns", { address: id, first: block[0].turn, last: block.at(-1).turn }).then((found) => {
+      for (const turn of found.turns) known.current.set(turn.commit, turn);
+      drawn((n) => n + 1);
+    }, () => {});
+  }, [near, commits]);
+  return html`<li class="block" ref=${place}><ol>
+    ${block.map((turn) => html`<${Turn} key=${turn.turn} turn=${turn} more=${known.current.get(turn.commit)} id=${id} isNew=${turn.turn > seen}
+        isOpen=${open.has(turn.turn)} toggle=${toggle} isAsked=${turn.turn === asked} cell=${cell} readOnly=${readOnly} />
+      <${Between} key=${`after ${turn.turn}`} after=${turn.turn} value=${value} />`)}
+  </ol></li>`;
+}
+
+function Turn({ turn, more, id, isNew, isOpen, toggle, isAsked, cell, readOnly }) {
+  const place = useRef();
+  useEffect(() => {
+    if (isAsked && !cell) place.current.scrollIntoView();
+  }, [isAsked]);
+  const tools = Object.entries(turn.tools).map(([name, number]) => `${name.split("__").pop()}${number > 1 ? ` ${number}` : ""}`);
+  const address = `${id}@${turn.turn}`;
+  return html`<li class=${`row ${isOpen ? "open" : ""} ${isNew ? "new" : ""}`} ref=${place} id=${`row-${turn.turn}`}>
+    ${turn.compacted && html`<p class="between">The conversation so far was compacted to a summary here.</p>`}
+    <button class="head" data-row data-turn=${turn.turn} aria-expanded=${isOpen} onClick=${() => toggle(turn.turn)}>
+      <span class="number">${turn.turn}</span>
+      <span class="what">
+        <bdi class="title">${turn.title || "(no text)"}</bdi>${isNew && html` <b class="tag live">new</b>`}
+        ${!isOpen && html`<bdi class="words">${firstLine(more?.answer)}</bdi>`}
+      </span>
+      <span class="meta"><span class="tools" title=${tools.join(", ")}>${tools.join(", ")}</span>
+        <span class="files">${turn.files > 0 && plural(turn.files, "file")}</span><span class="cost">${money(turn.cost_usd)}</span>
+        <time class="ago" datetime=${turn.time} title=${moment(turn.time)}>${ago(turn.time)}</time></span>
+    </button>
+    ${isOpen && html`<div class="full">
+      <div class="actions">
+        <button onClick=${() => copy(`${location.origin}/s/${address}`)}>Copy link</button>
+        ${!readOnly && html`<button data-fork onClick=${() => act("fork", { address: id, at: String(turn.turn) })}>Fork here…</button>
+          <button data-pick onClick=${() => act("pick", { address })}>Pick…</button>`}
+      </div>
+      <${Body} address=${id} turn=${turn} cell=${isAsked ? cell : null} />
+    </div>`}
+  </li>`;
+}
+
+/** A turn in full, as an exported page has it. What is unfolded stays so when the turn grows. */
+function Body({ address, turn, cell }) {
+  const place = useRef();
+  const { value, error } = useLoaded(() => get("/api/turn", { address, turn: turn.turn }), `${address} ${turn.turn} ${turn.commit}`);
+  const text = value?.html;
+  useLayoutEffect(() => {
+    if (text === undefined) return;
+    const open = [...place.current.querySelectorAll("details")].map((one) => one.open);
+    place.current.innerHTML = text;
+    place.current.querySelectorAll("details").forEach((one, number) => (one.open = open[number] || false));
+    const wanted = cell && document.getElementById(`turn-${turn.turn}.${cell}`);
+    if (wanted) {
+      wanted.open = true;
+      wanted.classList.add("asked");
+      wanted.scrollIntoView({ block: "center" });
+    }
+  }, [text]);
+  return html`${error && html`<p class="problem" role="alert">${error.message} ${error.hint}</p>`}<div class="body" ref=${place}></div>`;
+}
+
+/** What left the conversation, and what came back, after a turn. */
+function Between({ after, value }) {
+  const { forks, left, merged, session } = value;
+  const link = (one) => html`<a data-row href=${`/s/${one.id}`}><code>${one.short}</code> <bdi>${one.title}</bdi></a>`;
+  const compare = (one) => html` · <a href=${`/d/${session.id}/${one.id}`}>compare</a>`;
+  const lines = [
+    ...(merged[after] || []).map((one) => html`<span class="sign">⤶</span> ${link(one)} was merged here${compare(one)}`),
+    ...(forks[after] || []).map((one) => html`<span class="sign">↳</span> ${link(one)} was forked here${one.cell && ` at ${one.cell}`} · ${plural(one.turns, "turn")}${compare(one)}`),
+    ...(left[after] || []).map((one) => html`<span class="sign">↶</span> <a data-row href=${`/s/${one.id}@${after + 1}`}>${plural(one.count, "turn")}</a> ${one.rewound ? "left behind by a rewind" : "in another version"}${compare(one)}`),
+  ];
+  return lines.map((line) => html`<li class="between">${line}</li>`);
+}

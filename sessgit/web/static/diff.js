@@ -1,0 +1,37 @@
+// Two conversations side by side: what they share is one line, then the turns of each.
+import { count, firstLine, get, html, moment, money, newTokens, plural, useEffect, useLive, useLoaded } from "/static/util.js";
+
+export function Difference({ a, b }) {
+  const { value, error, reload } = useLoaded(() => get("/api/diff", { a, b }), `${a} ${b}`);
+  useLive((names) => (!names || names.some((name) => a.startsWith(name) || b.startsWith(name))) && reload());
+  useEffect(() => void (document.title = "Difference · sessgit"), []);
+  if (error) return html`<p class="problem" role="alert">${error.message} ${error.hint}</p>`;
+  if (!value) return html`<p class="quiet">Comparing…</p>`;
+  const { titles, base, code } = value;
+  return html`<h1>Two conversations</h1>
+    <p class="command"><code>sessgit diff ${titles.a.short}${a.includes("@") ? `@${a.split("@")[1]}` : ""} ${titles.b.short}${b.includes("@") ? `@${b.split("@")[1]}` : ""}</code></p>
+    <p class="shared">${value.shared_turns ? html`${plural(value.shared_turns, "shared turn")}${base && html`: <a href=${`/s/${value.a}@${base.turn}`}>the last is turn ${base.turn}</a>`}` : "No shared turns."}
+      ${value.partial && ` One side has only the beginning of turn ${value.partial.turn}.`}</p>
+    <div class="sides-of">${["a", "b"].map((side) => html`<${Side} key=${side} side=${side} value=${value} />`)}</div>
+    ${code && html`<section class="code"><h2>Code</h2><${Code} code=${code} /></section>`}`;
+}
+
+function Side({ side, value }) {
+  const turns = value[`only_${side}`], files = value.files[side], other = new Set(value.files[side === "a" ? "b" : "a"]);
+  const title = value.titles[side];
+  const costs = turns.map((turn) => turn.cost_usd);
+  return html`<section aria-labelledby=${`side-${side}`}>
+    <h2 id=${`side-${side}`}><a href=${`/s/${title.id}`} data-row><code>${title.short}</code> <bdi>${title.title}</bdi></a></h2>
+    <p class="facts">${plural(turns.length, "own turn")} · ${count(newTokens(value.tokens[side]))} tokens ${!costs.includes(null) && html`· ${money(costs.reduce((sum, one) => sum + one, 0))}`}</p>
+    <ol>${turns.map((turn) => html`<li><a data-row href=${`/s/${title.id}@${turn.turn}`}><span class="number">${turn.turn}</span>
+      <span class="what"><bdi class="title">${firstLine(turn.prompt) || "(no text)"}</bdi><bdi class="words">${firstLine(turn.answer)}</bdi></span>
+      <time class="ago" datetime=${turn.time}>${moment(turn.time)}</time></a></li>`)}</ol>
+    ${files.length > 0 && html`<details><summary>${plural(files.length, "file")}</summary><ul class="files">${files.map((file) => html`<li><code>${file}</code>${other.has(file) && html` <span class="quiet">both</span>`}</li>`)}</ul></details>`}
+    ${turns.length > 0 && html`<h3>Last words</h3><p class="last" dir="auto">${turns.at(-1).answer || "(no answer)"}</p>`}
+  </section>`;
+}
+
+function Code({ code }) {
+  if (code.reason || code.error) return html`<p class="quiet">${code.reason || code.error}</p>`;
+  return html`<details><summary>Commits and files of the project</summary><pre>${JSON.stringify(code, null, 2)}</pre></details>`;
+}

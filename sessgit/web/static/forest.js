@@ -1,0 +1,147 @@
+// The forest: a lane for each conversation, along which its turns go; forks and rewinds leave it, merges come back.
+import { ago, base, get, go, html, money, plural, useEffect, useLive, useLoaded, useMemo, useState } from "/static/util.js";
+
+const ROW = 40, DAY = 864e5;
+const TIMES = { "": "Any time", 1: "Today", 7: "7 days", 30: "30 days", 90: "90 days" };
+
+export function useNarrow() {
+  const query = matchMedia("(max-width: 48rem)");
+  const [narrow, set] = useState(query.matches);
+  useEffect(() => {
+    const listener = () => set(query.matches);
+    query.addEventListener("change", listener);
+    return () => query.removeEventListener("change", listener);
+  }, []);
+  return narrow;
+}
+
+export function Forest() {
+  const { value, error, reload } = useLoaded(() => get("/api/forest"), "forest");
+  useLive(reload);
+  const asked = new URLSearchParams(location.search);
+  const set = (name, text) => {
+    if (text || name === "project") asked.set(name, text);
+    else asked.delete(name);
+    go(`/?${asked}`, true);
+  };
+  const sessions = useMemo(() => new Map((value?.sessions || []).map((one) => [one.id, one])), [value]);
+  useEffect(() => void (document.title = "Conversations · sessgit"), []);
+  if (error) return html`<p class="problem" role="alert">${error.message} ${error.hint}</p>`;
+  if (!value) return html`<p class="quiet">Loading…</p>`;
+  const projects = [...new Set(value.sessions.map((one) => one.project))].filter(Boolean).sort();
+  const labels = [...new Set(value.sessions.flatMap((one) => one.labels))].sort();
+  const started = projects.includes(value.project) ? value.project : "";
+  const filter = {
+    text: (asked.get("q") || "").toLowerCase(),
+    project: asked.has("project") ? asked.get("project") : started,
+    label: asked.get("label") || "",
+    days: asked.get("time") || "",
+    show: asked.get("show") || "",
+  };
+  const families = value.families.filter((family) => family.nodes.some((node) => fits(node, sessions, filter)));
+  const groups = new Map();
+  for (const family of families) {
+    const project = sessions.get(family.root)?.project || "";
+    if (!groups.has(project)) groups.set(project, []);
+    groups.get(project).push(family);
+  }
+  const total = families.reduce((sum, family) => sum + family.nodes.filter((n) => n.kind === "session").length, 0);
+  return html`<h1 class="sr">Conversations</h1>
+    <form class="filters" role="search" aria-label="Filter" onSubmit=${(event) => event.preventDefault()}>
+      <input type="search" aria-label="Filter by title" placeholder="Filter by title, prompt or id" value=${asked.get("q") || ""}
+        onInput=${(event) => set("q", event.target.value)} />
+      <${Choice} label="Project" value=${filter.project} onChange=${(text) => set("project", text)}
+        options=${[["", "All projects"], ...projects.map((one) => [one, base(one)])]} />
+      ${labels.length > 0 && html`<${Choice} label="Label" value=${filter.label} onChange=${(text) => set("label", text)}
+        options=${[["", "Any label"], ...labels.map((one) => [one, one])]} />`}
+      <${Choice} label="Time" value=${filter.days} onChange=${(text) => set("time", text)} options=${Object.entries(TIMES)} />
+      <${Choice} label="Show" value=${filter.show} onChange=${(text) => set("show", text)}
+        options=${[["", "Without archived"], ["archived", "With archived"], ["all", "Everything"]]} />
+      <span class="quiet">${plural(total, "conversation")}</span>
+    </form>
+    ${!families.length && html`<p class="quiet">${value.sessions.length ? "No conversation fits." : "Nothing is recorded yet."}</p>`}
+    ${[...groups].map(([project, list]) => html`<section key=${project} aria-label=${project || "no project"}>
+      ${!filter.project && html`<h2 class="project"><bdi title=${project}>${project || "no project"}</bdi></h2>`}
+      ${list.map((family) => html`<${Family} key=${family.root} family=${family} sessions=${sessions} current=${value.current} />`)}
+    </section>`)}`;
+}
+
+function fits(node, sessions, filter) {
+  const session = sessions.get(node.id);
+  if (!session) return false;
+  const words = [node.name, node.title, node.first_words, node.id, ...session.labels].join("\n").toLowerCase();
+  return (
+    words.includes(filter.text) &&
+    (!filter.project || session.project === filter.project) &&
+    (!filter.label || session.labels.includes(filter.label)) &&
+    (!filter.days || Date.now() - new Date(node.updated) < filter.days * DAY) &&
+    (filter.show || !node.archived) &&
+    (filter.show === "all" || (!session.headless && node.turns > 0))
+  );
+}
+
+function Choice({ label, value, options, onChange }) {
+  return html`<select aria-label=${label} value=${value} onChange=${(event) => onChange(event.target.value)}>
+    ${options.map(([key, text]) => html`<option value=${key} selected=${key === value}>${text}</option>`)}
+  </select>`;
+}
+
+export function Family({ family, sessions, current, here }) {
+  const narrow = useNarrow();
+  const nodes = family.nodes;
+  return html`<div class="family">
+    <${Lanes} nodes=${nodes} width=${narrow ? 72 : 200} row=${narrow ? 56 : ROW} here=${here} />
+    <ol>${nodes.map((node) => html`<${Row} key=${node.id} node=${node} session=${sessions?.get(node.id)}
+      current=${node.id === current} here=${node.id === here} />`)}</ol>
+  </div>`;
+}
+
+function Row({ node, session, current, here }) {
+  const title = node.name || node.title;
+  const kind = { rewound: "left behind by a rewind", machine: "another version" }[node.kind];
+  const turns = node.parent && node.kind === "session" ? `${node.own_turns} of ${plural(node.turns, "turn")}` : plural(node.own_turns, "turn");
+  return html`<li class=${`node ${node.kind} ${node.archived ? "archived" : ""}`}>
+    <a data-row href=${`/s/${node.id}`} aria-current=${here ? "true" : null}>
+      <span class="what">
+        ${node.live && html`<b class="tag live">live</b> `}${current && html`<b class="tag">current</b> `}
+        <bdi class="title">${kind || title || node.first_words || "(no prompt yet)"}</bdi>
+        ${(title || kind) && node.first_words && node.first_words !== title && html` <bdi class="words">${node.first_words}</bdi>`}
+      </span>
+      <span class="meta">
+        ${session?.labels.map((label) => html`<span class="tag">${label}</span>`)}
+        ${node.archived && html`<span class="tag">archived</span>`}
+        <span class="count">${turns}</span><span class="cost">${money(node.own_cost_usd)}</span>
+        <span class="ago">${ago(node.updated)}</span>
+      </span>
+    </a>
+  </li>`;
+}
+
+/** Draw the lanes: a turn is as far to the right as its number's logarithm, so that 3 and 3,000 turns both show. */
+function Lanes({ nodes, width, row, here }) {
+  const end = (node) => (node.kind === "session" ? node.turns : node.fork_turn + node.own_turns);
+  const most = Math.max(8, ...nodes.map(end));
+  const x = (turn) => 8 + ((width - 24) * Math.log2(1 + turn)) / Math.log2(1 + most);
+  const place = new Map(nodes.map((node, number) => [node.id, number * row + row / 2]));
+  const known = new Map(nodes.map((node) => [node.id, node]));
+  // A fork leaves the lane that has its last shared turn: its parent's, or that of an ancestor.
+  const left = (node) => {
+    let from = known.get(node.parent);
+    while (from && known.has(from.parent) && from.fork_turn > node.fork_turn) from = known.get(from.parent);
+    return place.get(from?.id);
+  };
+  const shapes = nodes.map((node) => {
+    const y = place.get(node.id), from = left(node);
+    const start = x(from === undefined ? 0 : node.fork_turn || 0), stop = Math.max(x(end(node)), start + 14);
+    const path = from === undefined ? `M${start} ${y}H${stop}` : `M${start} ${from}V${y - 8}Q${start} ${y} ${start + 8} ${y}H${stop}`;
+    const merges = node.merged_into
+      .filter((merge) => place.has(merge.session_id))
+      .map((merge) => {
+        const to = x(merge.turn + 1), above = place.get(merge.session_id);
+        return html`<path class="merge" d=${`M${stop} ${y}C${Math.max(to, stop) + 14} ${y} ${Math.max(to, stop) + 14} ${above} ${to} ${above}`} />`;
+      });
+    return html`<g class=${`${node.kind} ${node.archived ? "archived" : ""} ${node.id === here ? "here" : ""}`}>
+      <path d=${path} />${merges}<circle cx=${stop} cy=${y} r=${node.kind === "session" ? 4 : 3} /></g>`;
+  });
+  return html`<svg class="lanes" width=${width} height=${nodes.length * row} aria-hidden="true">${shapes.reverse()}</svg>`;
+}

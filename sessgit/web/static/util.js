@@ -1,0 +1,86 @@
+// Requests, formats and hooks that all views share.
+export * from "/static/vendor/htm-preact.js";
+import { useEffect, useState } from "/static/vendor/htm-preact.js";
+
+/** Get a document. Rejects with an Error that has the command's message and hint. */
+export async function get(path, values = {}) {
+  return answer(await fetch(`${path}?${new URLSearchParams(values)}`));
+}
+
+/** Run a command: mode "show" only returns its line, "dry-run" changes nothing. */
+export async function run(command, values, mode = "run") {
+  const body = JSON.stringify({ command, values, mode });
+  const headers = { "Content-Type": "application/json", "X-Sessgit": "1" };
+  return answer(await fetch("/api/run", { method: "POST", headers, body }));
+}
+
+async function answer(response) {
+  const document = await response.json();
+  if (!response.ok) throw Object.assign(new Error(document.error.message), { hint: document.error.hint });
+  return document;
+}
+
+/** What a promise of `load` gives, loaded again when `key` changes or after `reload()`; the old value stays meanwhile. */
+export function useLoaded(load, key) {
+  const [state, set] = useState({ key, value: null, error: null });
+  const [count, again] = useState(0);
+  useEffect(() => {
+    let current = true;
+    load().then(
+      (value) => current && set({ key, value, error: null }),
+      (error) => current && set((old) => ({ key, value: old.key === key ? old.value : null, error })),
+    );
+    return () => (current = false);
+  }, [key, count]);
+  const own = state.key === key ? state : { value: null, error: null };
+  return { ...own, reload: () => again((n) => n + 1) };
+}
+
+export const live = new EventTarget();
+/** Call `back` with the names of changed branches, or with null if any may have changed. */
+export function useLive(back) {
+  useEffect(() => {
+    const listener = (event) => back(event.detail);
+    live.addEventListener("change", listener);
+    return () => live.removeEventListener("change", listener);
+  });
+}
+
+export const sessionOf = (branch) => branch.split(".r-")[0].split(".m-")[0];
+export const plural = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
+export const money = (n) => (n === null || n === undefined ? "" : n && n < 0.01 ? "<$0.01" : `$${n.toFixed(2)}`);
+export const newTokens = (t) => t.input + t.output + t.cache_write;
+export function count(n) {
+  return n < 1000 ? `${n}` : n < 1e6 ? `${(n / 1e3).toFixed(n < 1e4 ? 1 : 0)}k` : `${(n / 1e6).toFixed(1)}M`;
+}
+export function ago(text) {
+  if (!text) return "";
+  const then = new Date(text), minutes = (Date.now() - then) / 60000;
+  if (minutes < 1) return "now";
+  if (minutes < 60) return `${Math.floor(minutes)} min ago`;
+  if (minutes < 1440) return `${Math.floor(minutes / 60)} h ago`;
+  if (minutes < 10080) return `${Math.floor(minutes / 1440)} d ago`;
+  return then.toLocaleDateString("en", { day: "numeric", month: "short", year: "numeric" });
+}
+export const moment = (text) => (text ? text.slice(0, 16).replace("T", " ") : "");
+export const firstLine = (text) => (text || "").trim().split("\n", 1)[0].replace(/\*\*|^#+ /g, "");
+export const base = (path) => path.replace(/\/+$/, "").split("/").pop() || path || "no project";
+
+/** Go to an address of this page. */
+export function go(address, replace = false) {
+  history[replace ? "replaceState" : "pushState"](null, "", address);
+  dispatchEvent(new PopStateEvent("popstate"));
+}
+
+let saying;
+/** Say a sentence at the bottom of the page, also to screen readers. */
+export function say(text) {
+  const place = document.querySelector("#said");
+  place.textContent = text;
+  clearTimeout(saying);
+  saying = setTimeout(() => (place.textContent = ""), 4000);
+}
+export async function copy(text) {
+  await navigator.clipboard.writeText(text);
+  say(`Copied: ${text}`);
+}

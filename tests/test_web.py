@@ -1,0 +1,369 @@
+"""`sessgit web`: what the page may be asked, and by whom. A real server answers real requests."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import os
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import hostile
+import pytest
+import uvicorn
+from browser import Elements
+from shell import Shell
+from transcripts import SESSION
+from waiting import until
+
+from sessgit import environment
+from sessgit.store.layout import StorePaths
+from sessgit.web import server as servers
+from sessgit.web.app import STATIC, Site
+from sessgit.web.gate import Access
+from sessgit.web.reads import Place
+
+
+@dataclass
+class Answered:
+    status: int
+    headers: dict[str, str]
+    text: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+
+class Page:
+    """A running server, and requests to it as the page sends them; a header that is None is left out."""
+
+    def __init__(self, access: Access) -> None:
+        self.access, self.port = access, access.port
+        self.host = f"127.0.0.1:{self.port}"
+
+    def request(self, method: str, path: str, body: str | None = None, **changed: str | None) -> Answered:
+        own: dict[str, str | None] = {"Host": self.host, "Cookie": f"{self.access.cookie}={self.access.token}"}
+        if method != "GET":
+            own |= {"Origin": f"http://{self.host}", "Sec-Fetch-Site": "same-origin"}
+            own |= {"Content-Type": "application/json", "X-Sessgit": "1"}
+        own |= {name.replace("_", "-"): value for name, value in changed.items()}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+        for name, value in own.items():
+            if value is not None:
+                connection.putheader(name, value)
+        data = None if body is None else body.encode()
+        if data is not None:
+            connection.putheader("Content-Length", str(len(data)))
+        connection.endheaders(data)
+        answer = connection.getresponse()
+        done = Answered(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read().decode())
+        connection.close()
+        return done
+
+    def get(self, path: str, **changed: str | None) -> Answered:
+        return self.request("GET", path, **changed)
+
+    def run(self, command: str, how: str = "run", **values: object) -> Answered:
+        return self.request("POST", "/api/run", json.dumps({"command": command, "mode": how, "values": values}))
+
+
+@contextmanager
+def serving(sessgit: Shell, *, read_only: bool = False) -> Iterator[Page]:
+    listening = servers.listen(0)
+    access = Access(listening.getsockname()[1])
+    site = Site(Place(environment.read(os.environ), os.environ, str(sessgit.project)), access, read_only=read_only)
+    server = uvicorn.Server(
+        uvicorn.Config(site.app(), log_config=None, server_header=False, lifespan="on", timeout_graceful_shutdown=1)
+    )
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        until(lambda: server.started)
+        yield Page(access)
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+@pytest.fixture
+def told(sessgit: Shell) -> Shell:
+    sessgit.recorded(sessgit.talk().turns("first prompt", "second prompt", "third prompt"))
+    return sessgit
+
+
+@pytest.fixture
+def page(told: Shell) -> Iterator[Page]:
+    with serving(told) as running:
+        yield running
+
+
+EVERY_READ = ("/", "/search", f"/s/{SESSION}", "/api/forest", "/api/events", "/api/operations", "/api/here")
+
+
+def test_every_route_but_static_files_needs_the_token(page: Page) -> None:
+    for path in EVERY_READ:
+        assert page.get(path, Cookie=None).status == 401, path
+        assert page.get(path, Cookie=f"{page.access.cookie}=x{page.access.token[1:]}").status == 401, path
+        assert page.get(path, Cookie=f"sessgit={page.access.token}").status == 401, path
+    assert page.run("archive", address=SESSION).status == 200
+    for cookie in (None, f"{page.access.cookie}="):
+        assert page.request("POST", "/api/run", "{}", Cookie=cookie).status == 401
+    assert page.get("/static/app.js", Cookie=None).status == 200
+
+
+def test_the_code_is_good_for_one_browser(page: Page) -> None:
+    path = page.access.link().removeprefix(page.access.address)
+    entered = page.get(path, Cookie=None)
+    assert (entered.status, page.get(path, Cookie=None).status) == (200, 401)
+    assert 'http-equiv="refresh" content="0;url=/"' in entered.text
+    cookie, *attributes = entered.headers["set-cookie"].split("; ")
+    assert cookie == f"sessgit-{page.port}={page.access.token}"
+    assert {one.lower() for one in attributes} == {"httponly", "samesite=strict", "path=/"}
+    assert page.get("/api/forest", Cookie=cookie).status == 200
+    assert page.get("/open?code=", Cookie=None).status == 401
+
+
+def test_a_code_ends(page: Page) -> None:
+    access = Access(1, clock=iter([0.0, 601.0]).__next__)
+    assert not access.take_code(access.link().partition("=")[2])
+
+
+def test_the_host_is_this_server(page: Page) -> None:
+    for host in (f"localhost:{page.port}", f"[::1]:{page.port}", page.host):
+        assert page.get("/api/here", Host=host).status == 200
+    for host in (
+        "evil.example",
+        f"evil.example:{page.port}",
+        "127.0.0.1",
+        "127.0.0.1:9",
+        f"127.0.0.1:{page.port}0",
+        "",
+    ):
+        for path in ("/api/here", "/static/app.js", page.access.link().removeprefix(page.access.address)):
+            assert page.get(path, Host=host).status == 403, (host, path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        ({"Origin": None}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "http://127.0.0.1:9"}, 403),
+        ({"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"Sec_Fetch_Site": "same-site"}, 403),
+        ({"Content_Type": "text/plain"}, 415),
+        ({"Content_Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Content_Type": None}, 415),
+        ({"X_Sessgit": None}, 415),
+    ],
+)
+def test_only_the_page_itself_writes(told: Shell, page: Page, changed: dict[str, str | None], status: int) -> None:
+    body = json.dumps({"command": "archive", "mode": "run", "values": {"address": SESSION}})
+    answer = page.request("POST", "/api/run", body, **changed)
+    assert answer.status == status
+    assert not any(name.startswith("access-control") for name in answer.headers)
+    assert told.json("ls")["sessions"][0]["archived"] is False
+
+
+def test_nothing_else_changes_anything(told: Shell, page: Page) -> None:
+    before = told.out("ops", "--json"), told.out("log", "--json", SESSION)
+    for method in ("GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        answer = page.request(method, "/api/run")
+        assert answer.status in (404, 405), method
+    for path in EVERY_READ[:4] + EVERY_READ[5:]:
+        assert page.get(path).status == 200
+        assert page.request("POST", path, "{}").status == 405
+    assert (told.out("ops", "--json"), told.out("log", "--json", SESSION)) == before
+
+
+def test_read_only_has_no_way_to_write(told: Shell) -> None:
+    with serving(told, read_only=True) as page:
+        assert page.run("archive", address=SESSION).status == 404
+        assert page.run("archive", "show", address=SESSION).status == 404
+        assert page.get("/api/forest").json["read_only"] is True
+
+
+def test_every_response_says_what_a_browser_may_do(page: Page) -> None:
+    for path in (*EVERY_READ[:4], "/static/app.js", "/nowhere"):
+        for cookie in ({}, {"Cookie": None}):
+            headers = page.get(path, **cookie).headers
+            assert headers["content-security-policy"].startswith(
+                "default-src 'none'; script-src 'self'; style-src 'self'"
+            )
+            assert "unsafe" not in headers["content-security-policy"]
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["referrer-policy"] == "no-referrer"
+            assert headers["cross-origin-opener-policy"] == "same-origin"
+            assert headers["cross-origin-resource-policy"] == "same-origin"
+            assert headers["cache-control"] == "no-store"
+            assert "server" not in headers
+
+
+def test_no_route_leaves_the_static_folder(page: Page) -> None:
+    for path in (
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static//etc/passwd",
+        "/static/..%2fapp.py",
+        "/s/../etc",
+    ):
+        assert page.get(path).status in (400, 404), path
+
+
+def test_a_body_has_a_limit(page: Page) -> None:
+    assert page.run("rename", address=SESSION, name="n" * 100_000).status == 413
+
+
+def test_values_are_no_options(told: Shell, page: Page) -> None:
+    bad = [
+        ("delete", {"address": SESSION}),
+        ("purge", {"address": SESSION}),
+        ("fork", {"address": "--run"}),
+        ("fork", {"address": SESSION, "at": "1 --run"}),
+        ("fork", {"address": SESSION, "name": "two\nlines"}),
+        ("fork", {"address": [SESSION]}),
+        ("merge", {"theirs": SESSION, "into": "--with=sh"}),
+        ("merge", {"theirs": SESSION, "into": SESSION, "mode": "pick"}),
+        ("rename", {"address": SESSION, "name": "--clear"}),
+        ("edit", {"address": SESSION, "labels": "--description=x"}),
+        ("undo", {"operation": "--yes"}),
+        ("undo", {}),
+    ]
+    for command, values in bad:
+        assert page.run(command, **values).status == 400, (command, values)
+    for body in ("[]", "{}", "nonsense", '{"command": "archive", "values": []}'):
+        assert page.request("POST", "/api/run", body).status == 400, body
+    assert told.json("ops") == {"operations": []}
+
+
+def test_a_value_is_quoted_for_a_shell_and_passed_as_it_is(told: Shell, page: Page) -> None:
+    name = 'x\'; touch $(id) "&" --run'
+    done = page.run("fork", address=SESSION, at="2", name=name).json
+    assert done["command"] == """sessgit fork 5e551011 --at 2 '--name=x'"'"'; touch $(id) "&" --run'"""
+    assert (done["exit_code"], done["document"]["turn"]) == (0, 2)
+    assert told.json("ls")["sessions"][0]["name"] == name or told.json("ls")["sessions"][1]["name"] == name
+
+
+def test_the_page_forks_names_and_undoes(told: Shell, page: Page) -> None:
+    shown = page.run("fork", "show", address=SESSION, at="2").json
+    assert shown == {"command": "sessgit fork 5e551011 --at 2", "has_dry_run": False}
+    done = page.run("fork", address=SESSION, at="2").json
+    fork = done["document"]["id"]
+    assert done["document"]["resume"].endswith(f"claude --resume {fork}")
+    assert [one["id"] for one in page.get(f"/api/conversation?address={SESSION}").json["forks"]["2"]] == [fork]
+    assert page.run("rename", address=fork, name="other way").json["document"]["name"] == "other way"
+    assert page.run("edit", address=fork, labels="+review").json["document"]["labels"] == ["review"]
+    merging = page.run("merge", "dry-run", into=fork, theirs=SESSION).json
+    assert (merging["exit_code"], merging["operation_id"]) == (0, None)
+    assert {"base", "ours", "theirs", "decisions"} <= merging["document"].keys()
+    trial = page.run("undo", "dry-run", operation=done["operation_id"]).json
+    assert trial["exit_code"] == 3 and "error" in trial["document"]
+    archived = page.run("archive", address=SESSION).json
+    undone = page.run("undo", operation=archived["operation_id"]).json
+    assert undone["document"]["undone"] == archived["operation_id"]
+    assert all(not one["archived"] for one in page.get("/api/forest").json["sessions"])
+
+
+def test_what_the_page_reads_is_what_the_commands_say(told: Shell, page: Page) -> None:
+    told.json("fork", SESSION, "--at", "2")
+    forest = page.get("/api/forest").json
+    assert forest["families"] == told.json("tree", "--all")["families"]
+    listed = told.json("ls", "--all")["sessions"]
+    assert [{k: v for k, v in one.items() if k in forest["sessions"][0]} for one in listed] == forest["sessions"]
+    log = told.json("log", SESSION)
+    assert page.get(f"/api/turns?address={SESSION}&first=1&last=9").json["turns"] == log["turns"]
+    read = page.get(f"/api/conversation?address={SESSION}").json
+    assert read["session"] == log["session"]
+    same = ("turn", "commit", "event", "tokens", "cost_usd")
+    assert [[turn[key] for key in same] for turn in read["turns"]] == [
+        [turn[key] for key in same] for turn in log["turns"]
+    ]
+    found = page.get("/api/search?q=second").json
+    assert {"query": "second"} | found == told.json("search", "second") | {"hits": found["hits"]}
+    fork = forest["families"][0]["nodes"][1]["id"]
+    compared = page.get(f"/api/diff?a={SESSION}&b={fork}").json
+    assert compared.pop("titles").keys() == {"a", "b"}
+    assert compared == told.json("diff", SESSION, fork, "--code")
+    missing = page.get("/api/conversation?address=nope")
+    assert (missing.status, missing.json["error"]["message"]) == (404, "no conversation starts with “nope”")
+
+
+def test_a_hostile_turn_is_text(sessgit: Shell) -> None:
+    texts = (hostile.MARKDOWN, "<svg onload=alert(1)>", "\x1b[31mred\x1b[0m \u202eltr", "[x](javascript:alert(1))")
+    talk = sessgit.talk()
+    for text in texts:
+        talk.prompt(text).tool("Bash", {"command": text}, text).answer(text).stop_lines()
+    sessgit.recorded(talk)
+    with serving(sessgit) as page:
+        for number in range(1, len(texts) + 1):
+            shown = page.get(f"/api/turn?address={SESSION}&turn={number}").json["html"]
+            assert not re.search(r"<(script|svg|img|iframe|style|form|base|object|embed|link|meta)\b", shown, re.I)
+            assert not re.search(r"<[^>]*\s(on\w+|style|srcset?|formaction)\s*=", shown, re.I)
+            assert {link["href"][:4] for link in Elements(shown).all("a")} <= {"http", "mail", "#tur"}
+            assert "\x1b" not in shown and "\u202e" not in shown
+
+
+def test_a_change_of_another_process_is_told(told: Shell, page: Page) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", page.port)
+    cookie = f"{page.access.cookie}={page.access.token}"
+    connection.request("GET", "/api/events", headers={"Cookie": cookie})
+    stream = connection.getresponse()
+    assert stream.getheader("content-type", "").startswith("text/event-stream")
+    assert [stream.readline() for _ in range(4)] == [b"id: 0\n", b"event: ready\n", b"data: {}\n", b"\n"]
+    told.out("rename", SESSION, "another name")
+    event = [stream.readline() for _ in range(4)]
+    assert event == [b"id: 1\n", b"event: change\n", b'data: {"branches": ["%s"]}\n' % SESSION.encode(), b"\n"]
+    connection.close()
+    resumed = http.client.HTTPConnection("127.0.0.1", page.port)
+    resumed.request("GET", "/api/events", headers={"Cookie": cookie, "Last-Event-ID": "0"})
+    stream = resumed.getresponse()
+    assert [stream.readline() for _ in range(3)] == [b": resumed\n", b"\n", b"id: 1\n"]
+    resumed.close()
+
+
+def test_a_second_call_finds_the_first_server(told: Shell) -> None:
+    store = told.store
+    assert servers.running_link(store, servers.Options()) == ""
+    with serving(told) as page:
+        state = {"port": page.port, "key": page.access.key, "pid": 1, "read_only": False}
+        StorePaths(store).web.write_text(json.dumps(state))
+        link = servers.running_link(store, servers.Options())
+        assert page.get(link.removeprefix(page.access.address), Cookie=None).status == 200
+        assert servers.running_link(store, servers.Options(read_only=True)) == ""
+        for authorization in (None, "Bearer x", f"Bearer {page.access.token}", f"Basic {page.access.key}"):
+            assert page.request("POST", "/code", Authorization=authorization, Origin=None).status == 401
+        assert page.request("POST", "/code", Authorization=f"Bearer {page.access.key}").status == 401  # with an origin
+    assert servers.running_link(store, servers.Options()) == ""
+
+
+def test_what_opens_the_browser_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    file = servers.redirecting_file("http://127.0.0.1:1/open?code=x")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "url=http://127.0.0.1:1/open?code=x" in file.read_text()
+
+
+def test_vendored_files_are_what_they_were() -> None:
+    vendor = STATIC / "vendor"
+    known = dict(reversed(line.split("  ")) for line in (vendor / "SHA256SUMS").read_text().splitlines())
+    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in vendor.iterdir()}
+    found.pop("SHA256SUMS")
+    assert found == known
+
+
+def test_the_page_needs_nothing_from_elsewhere() -> None:
+    own = [path for path in STATIC.iterdir() if path.is_file()]
+    assert sum(path.stat().st_size for path in STATIC.rglob("*.*") if path.suffix in (".js", ".css")) < 150_000
+    for path in own:
+        text = path.read_text("utf-8")
+        assert not re.search(r"https?://|url\(|@import|innerHTML\s*\+?=(?! text;)|eval\(|dangerously", text), path.name
