@@ -25,7 +25,7 @@ help:
 	@echo "make test-oldest  make test with the oldest dependencies that pyproject.toml allows"
 	@echo "make test-newest  make test with the newest ones"
 	@echo "make lock         write dev.lock: the versions of dependencies that make installs"
-	@echo "make fuzz         100,000 hostile inputs, 200 random histories, and 2,000 examples of every law"
+	@echo "make fuzz         100,000 hostile inputs, 400 random histories, and 2,000 examples of every law"
 	@echo "make test-crash   thousands of kills, I/O faults and races (make test has a few of each)"
 	@echo "make check        ruff, mypy and the layers test"
 	@echo "make package      build the wheel and the sdist, and try each in a new environment"
@@ -83,6 +83,7 @@ fuzz: $(READY)
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m hypothesis -n auto --dist worksteal
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet atheris || true
 	$(BIN)/python tests/guided.py 30000
+	$(BIN)/python tests/blame_histories.py 200
 
 check: $(READY)
 	$(BIN)/ruff check .

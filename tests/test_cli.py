@@ -99,7 +99,7 @@ def test_the_version(sessgit: Shell) -> None:
     assert sessgit.out("--version") == f"sessgit {__version__}\n"
 
 
-@pytest.mark.parametrize("verb", ["add", "blame", "branch", "checkout", "cherry-pick", "clone", "commit", "rebase",
+@pytest.mark.parametrize("verb", ["add", "branch", "checkout", "cherry-pick", "clone", "commit", "rebase",
                                   "reset", "stash", "switch"])  # fmt: skip
 def test_verbs_of_git_name_the_one_to_use(sessgit: Shell, verb: str) -> None:
     done = sessgit(verb, "-b", "x")

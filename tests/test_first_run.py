@@ -22,6 +22,7 @@ SPEAKS_WITHOUT_A_SESSION = (
 NEEDED = {
     "archive": ("a41f",),
     "bisect": ("--run", "true"),
+    "blame": ("lexer.py",),
     "cell": ("@1.1",),
     "delete": ("a41f", "--yes"),
     "deps": ("@1.1",),

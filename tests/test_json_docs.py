@@ -49,6 +49,7 @@ CODED = "c0de0000-0000-4000-8000-00000000c0de"
 REPLAYED = "5e551011-0000-4000-8000-000000000007"
 LEFT, WATCHED, BROKEN = (f"5e551011-0000-4000-8000-00000000000{n}" for n in (5, 6, 8))
 PURGED = "5e551011-0000-4000-8000-000000000009"
+BLAMED = "5e551011-0000-4000-8000-00000000000b"
 SILENT = "5e551011-0000-4000-8000-00000000000a"
 LEXED = "5e551011-0000-4000-8000-000000000004"
 PRICE = "{input = 5, output = 25, cache_read = 0.5, cache_write = 6.25}"
@@ -382,6 +383,11 @@ def with_code(world: Printer, patch: pytest.MonkeyPatch) -> None:
     world("replay", REPLAYED, "--execute", code=6)
     sent = world("replay", REPLAYED, "--inputs", "--to", "cat", code=6)
     world("diff", REPLAYED, sent["kept"]["session_id"])
+    written = {"file_path": str(coded.project / "new.py"), "content": "first of all lines\nsecond of all lines\n"}
+    coded.record(coded.talk(BLAMED).prompt("write it").tool("Write", written).answer("Done."))
+    coded.write({"new.py": "first of all lines\nsecond of all lines\n\n"})
+    world("blame", "new.py")
+    world("blame", "moved.py", "HEAD")
 
 
 def left(world: Printer) -> None:

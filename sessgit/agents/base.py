@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # types alone: defining the classes of these modules would be
     from sessgit.agents.reader import Redact
     from sessgit.agents.values import (
         Document,
+        FileEdit,
         Installation,
         Mended,
         NewTurn,
@@ -287,6 +288,12 @@ class Tools(Protocol):
 
     def path(self, arguments: Mapping[str, Any]) -> str:
         """Return the file or folder that a call names, or ""."""
+
+    def edits(self, lines: Sequence[bytes]) -> Iterator[FileEdit]:
+        """Yield what the calls on these lines, a turn's or a subagent's, did to files, in the order of their results.
+
+        Calls that failed, were refused or have no result are left out.
+        """
 
     def was_refused(self, call: Call) -> bool:
         """Return whether the client did not let the call run."""

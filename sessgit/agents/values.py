@@ -77,6 +77,24 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
+class FileEdit:
+    """What a call that succeeded made of a file, by its absolute path: each text that it replaced and the new one.
+
+    The replaced text is None if it is unknown. Texts are whole lines if the agent tells enough for that. `call` is the
+    agent's id of the call, `line` the number of its line, from 1; `time` is that of the result, RFC 3339 or empty.
+    `is_whole` says that the last new text is the whole file.
+    """
+
+    call: str
+    file: str
+    line: int
+    time: str
+    git_branch: str
+    changes: tuple[tuple[str | None, str], ...]
+    is_whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """One text of a line. `kind` is prompt, answer, thinking, tool or notice; `call` the agent's id of a tool's call
     whose input or output it is, `tool` that tool's name where the line itself tells it."""

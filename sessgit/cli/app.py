@@ -62,6 +62,7 @@ GROUPS = {
         "ops": "List what commands did, newest first",
     },
     "Look inside turns": {
+        "blame": "Show which turn wrote each line of a file",
         "cells": "List the cells of a conversation, oldest first",
         "deps": "Show all cells that a cell depends on",
         "why": "Show which calls wrote a file, and why",
@@ -107,7 +108,6 @@ _SHORT_NAME, _SIMILARITY = 2, 0.75
 
 OTHER_WORDS = {
     "add": "Every turn is recorded automatically. `sessgit status` shows whether recording is on.",
-    "blame": "`sessgit why FILE` shows which calls wrote a file, and what they had read.",
     "branch": "`sessgit fork` branches a conversation, `sessgit ls` lists all of them.",
     "cat": "`sessgit show ADDRESS` shows a conversation, a turn or a cell; `sessgit log -p ADDRESS` the full text.",
     "checkout": "`sessgit resume` continues a conversation, `sessgit fork ID --at N` continues from turn N.",

@@ -65,8 +65,8 @@ class Outline(NamedTuple):
 _SQL_TYPES = {str: "TEXT", int: "INTEGER", bool: "INTEGER"}
 _OUTLINE_COLUMNS = ", ".join(f"{name} {_SQL_TYPES[kind]} NOT NULL" for name, kind in get_type_hints(Outline).items())
 SCHEMA = cache_file.Schema(
-    12,
-    ("branches", "turns", "merges", "gists", "touched", "cells"),
+    13,
+    ("branches", "turns", "merges", "gists", "touched", "cells", "edited", "edits"),
     (
         f"CREATE TABLE branches({_OUTLINE_COLUMNS}, state BLOB NOT NULL, PRIMARY KEY(name)) WITHOUT ROWID",
         """CREATE TABLE turns(
@@ -85,11 +85,19 @@ SCHEMA = cache_file.Schema(
         """CREATE TABLE cells(
             commit_id TEXT PRIMARY KEY, folder TEXT NOT NULL, cells TEXT NOT NULL, proof INTEGER NOT NULL
         )""",
+        "CREATE TABLE edited(commit_id TEXT PRIMARY KEY) WITHOUT ROWID",
+        """CREATE TABLE edits(
+            commit_id TEXT NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, path TEXT NOT NULL,
+            call TEXT NOT NULL, cell INTEGER NOT NULL, subagent TEXT NOT NULL, time REAL NOT NULL,
+            git_branch TEXT NOT NULL, texts BLOB NOT NULL, PRIMARY KEY(commit_id, number)
+        )""",
+        "CREATE INDEX edits_name ON edits(name)",
     ),
 )
 """`branches` has each branch with its state as of its tip, `turns` each turn of each branch, `merges` the sessions with
 a merge that added no turn, also an undone one. By a turn's last commit, `gists` has what it contains, `touched` the
-files that it read or changed, and `cells` its cells, with a checksum."""
+files that it read or changed, `cells` its cells, with a checksum, and `edits` what its calls wrote, once it is in
+`edited`."""
 
 _COLUMNS = "branch, turn, commits, prompt, time, message, compacted"
 _BRANCHES = "SELECT name, tip, state, archived FROM branches"
@@ -109,6 +117,23 @@ class CachedTurn(NamedTuple):
 
     folder: str
     cells: str
+
+
+class CachedEdit(NamedTuple):
+    """What a call of a turn wrote to a file: the turn's last commit, the number of the edit in the turn, the last part
+    of the path and the whole, the agent's id of the call, its cell or 0, the subagent that made it or ``""``, the time
+    in seconds since 1970, the project's git branch, and the texts in a form that the caller knows."""
+
+    commit: str
+    number: int
+    name: str
+    path: str
+    call: str
+    cell: int
+    subagent: str
+    time: float
+    git_branch: str
+    texts: bytes
 
 
 class Row(NamedTuple):
@@ -435,8 +460,28 @@ class Index:
 
     def without_gist(self, branch: str | None = None) -> list[Row]:
         """Return the turns without a stored gist, of one branch or of all; a shared one once."""
-        missing = "substr(commits, -40) NOT IN (SELECT commit_id FROM gists) GROUP BY substr(commits, -40)"
+        return self._missing("gists", branch)
+
+    def without_edits(self) -> list[Row]:
+        """Return the turns whose edits are not stored; a shared one once."""
+        return self._missing("edited", None)
+
+    def _missing(self, table: str, branch: str | None) -> list[Row]:
+        missing = f"substr(commits, -40) NOT IN (SELECT commit_id FROM {table}) GROUP BY substr(commits, -40)"
         return self._rows(f"WHERE (? IS NULL OR branch = ?) AND {missing} ORDER BY branch, turn", (branch, branch))
+
+    def store_edits(self, commits: Collection[str], edits: Sequence[CachedEdit]) -> None:
+        """Store all edits of turns by their last commits."""
+        values = [_sqlite_values(edit) for edit in edits]
+        with suppress(sqlite3.Error), self._db:  # a turn that is not stored is read again
+            self._db.executemany(f"INSERT OR REPLACE INTO edits VALUES ({','.join('?' * 10)})", values)
+            self._db.executemany("INSERT OR REPLACE INTO edited VALUES (?)", [(commit,) for commit in commits])
+
+    def edits_of(self, names: Collection[str]) -> list[CachedEdit]:
+        """Return the stored edits of files with these names, without their folders, that a turn still has."""
+        held = "EXISTS (SELECT 1 FROM turns WHERE substr(commits, -40) = commit_id)"
+        query = f"SELECT * FROM edits WHERE name IN (SELECT value FROM json_each(?)) AND {held} ORDER BY time, call"
+        return [CachedEdit._make(row) for row in self.query(query, (json.dumps(list(names)),))]
 
     def commits_touching(self, path: str) -> dict[str, bool]:
         """Return the last commits of the turns that read or changed a file, or one in a folder, and whether they
@@ -473,7 +518,7 @@ class Index:
         """
         try:
             with self._db:
-                for table in ("gists", "touched", "cells"):
+                for table in ("gists", "touched", "cells", "edited", "edits"):
                     unreachable = "commit_id NOT IN (SELECT substr(commits, -40) FROM turns)"
                     self._db.execute(f"DELETE FROM {table} WHERE {unreachable}")
             self._db.execute("VACUUM")

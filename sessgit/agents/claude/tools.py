@@ -6,11 +6,15 @@ import errno
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sessgit.agents.values import DeclinedError, ToolKind
+from sessgit.agents.claude.lines import make, tool_calls, tool_results
+from sessgit.agents.line import Line
+from sessgit.agents.values import DeclinedError, FileEdit, ToolKind
 from sessgit.model.conversation.content import Call
+from sessgit.model.conversation.turn import plausible_count
+from sessgit.model.stored_fields import string
 
 _TOOLS: Mapping[str, ToolKind] = {
     "Bash": "shell",
@@ -29,6 +33,9 @@ _NEVER_RAN = (
 """How results begin of calls that the client did not let run."""
 _MOST_LINES = 2000
 """Lines that the client reads of a file unless it is told otherwise."""
+
+_EDIT_CALL = re.compile(rb'"name": ?"(?:Edit|MultiEdit|Write|NotebookEdit)"')
+_RESULT = b'"tool_result"'
 
 # What the client adds to results
 _REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
@@ -53,6 +60,120 @@ def kind(tool: str) -> ToolKind | None:
 def path(arguments: Mapping[str, Any]) -> str:
     """Return the file or folder that a call names, or ""."""
     return next((arguments[key] for key in _PATHS if isinstance(arguments.get(key), str)), "")
+
+
+def edits(lines: Sequence[bytes]) -> Iterator[FileEdit]:
+    """Yield what the calls on these lines, a turn's or a subagent's, did to files, in the order of their results.
+
+    Calls that failed, were refused or have no result are left out.
+    """
+    pending: dict[str, tuple[int, Line, dict[str, Any]]] = {}
+    for number, raw in enumerate(lines, start=1):
+        if _EDIT_CALL.search(raw):
+            line = make(raw)
+            for block in tool_calls(line):
+                if kind(string(block, "name")) == "write":
+                    pending.setdefault(string(block, "id"), (number, line, block))
+        elif pending and _RESULT in raw:
+            line = make(raw)
+            answers = tool_results(line)
+            for answer in answers:
+                call = pending.pop(string(answer, "tool_use_id"), None)
+                if call is not None and answer.get("is_error") is not True:
+                    noted = line.data.get("toolUseResult") if line.data and len(answers) == 1 else None
+                    yield from _edit(*call, noted if isinstance(noted, dict) else {}, line.time)
+
+
+def _edit(number: int, line: Line, block: dict[str, Any], noted: Mapping[str, Any], time: str) -> Iterator[FileEdit]:
+    """Yield what a call did; `noted` is what the client noted of its result."""
+    tool, given = string(block, "name"), block.get("input")
+    file = path(given) if isinstance(given, dict) else ""
+    if not file or "\0" in file or not isinstance(given, dict):
+        return
+    if tool == "Write":
+        content = string(given, "content")
+        changes = [(_overwritten(content, noted), content)]
+    elif tool == "NotebookEdit":
+        changes = _cell_lines(string(given, "new_source")) if given.get("edit_mode") != "delete" else []
+    else:
+        many = given.get("edits") if tool == "MultiEdit" else [given]
+        original = noted.get("originalFile")
+        changes = _replaced(many if isinstance(many, list) else [], original if isinstance(original, str) else None)
+    if changes:
+        where = os.path.normpath(os.path.join(line.cwd, file))  # noqa: PTH118 - as the agent has it
+        own = string(block, "id")
+        yield FileEdit(own, where, number, time or line.time, line.git_branch, tuple(changes), tool == "Write")
+
+
+def _replaced(edits: Sequence[object], text: str | None) -> list[tuple[str | None, str]]:
+    """Return each text that the edits replace and the new one: as whole lines as long as the file's `text` is known."""
+    changes: list[tuple[str | None, str]] = []
+    for edit in (each for each in edits if isinstance(each, Mapping)):
+        old, new = edit.get("old_string"), edit.get("new_string")
+        if not isinstance(old, str) or not isinstance(new, str):
+            continue
+        if not old or text is None or old not in text:
+            changes.append((old, new))
+            text = None if old else new
+            continue
+        everywhere = edit.get("replace_all") is True
+        changes += _widened(text, old, new, everywhere=everywhere)
+        text = text.replace(old, new, -1 if everywhere else 1)
+    return changes
+
+
+def _widened(text: str, old: str, new: str, *, everywhere: bool) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a text in which `old` is replaced, and what they become."""
+    place = text.find(old)
+    while place >= 0:
+        first = text.rfind("\n", 0, place) + 1
+        end = text.find("\n", place + len(old))
+        lines = text[first : end if end >= 0 else len(text)]
+        if not everywhere:
+            yield lines, lines[: place - first] + new + lines[place - first + len(old) :]
+            return
+        yield lines, lines.replace(old, new)
+        place = text.find(old, first + len(lines))
+
+
+def _overwritten(content: str, noted: Mapping[str, Any]) -> str | None:
+    """Return what a file held that was written as a whole, or None if that is unknown.
+
+    From 2.1.205 on the client does not note the text of a large file; then its patch says which lines are new. That is
+    made to be shown, with two spaces for a tab, so the lines that went out are not exact.
+    """
+    if isinstance(noted.get("originalFile"), str):
+        return str(noted["originalFile"])
+    if noted.get("type") == "create":
+        return ""
+    hunks, lines = noted.get("structuredPatch"), content.split("\n")
+    if not isinstance(hunks, list) or not hunks:
+        return None
+    before, end = list[str](), 0
+    for hunk in hunks:
+        shown = hunk.get("lines") if isinstance(hunk, dict) else None
+        start = plausible_count(hunk.get("newStart")) - 1 if isinstance(hunk, dict) else -1
+        if not isinstance(shown, list) or not end <= start <= len(lines):
+            return None
+        before += lines[end:start]
+        end = start
+        for line in shown:
+            if str(line).startswith("-"):
+                before.append(str(line)[1:])
+            elif str(line).startswith("+"):
+                end += 1
+            elif str(line).startswith(" "):
+                before += lines[end : end + 1]
+                end += 1
+    return "\n".join(before + lines[end:])
+
+
+def _cell_lines(source: str) -> list[tuple[str | None, str]]:
+    """Return the lines of a notebook's file that hold a cell's source: as the client writes it, one string, the last
+    value of its cell or not; and as Jupyter does, a string for each line."""
+    whole = f'   "source": {json.dumps(source, ensure_ascii=False)}'
+    parts = [f"    {json.dumps(part, ensure_ascii=False)}" for part in source.splitlines(keepends=True)]
+    return [("", whole), ("", f"{whole},"), ("", ",\n".join(parts))] if source else []
 
 
 def was_refused(call: Call) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sessgit.agents.values import ToolKind
+from sessgit.agents.values import FileEdit, ToolKind
 from sessgit.model.conversation.content import Call
 
 
@@ -17,6 +17,11 @@ def kind(tool: str) -> ToolKind | None:
 def path(arguments: Mapping[str, Any]) -> str:
     """Return that no file is known to be named."""
     return ""
+
+
+def edits(lines: Sequence[bytes]) -> Iterator[FileEdit]:
+    """Yield nothing."""
+    yield from ()
 
 
 def was_refused(call: Call) -> bool:

@@ -15,6 +15,8 @@ EVENTS = (
     "turn", "cell", "start", "fork", "compact", "graft", "merge", "end", "edit", "repair",
 )  # fmt: skip
 SUBJECT_WIDTH = 72
+MOST_TOOLS = 12
+"""Tools that a message names at most."""
 FILE_HASH = "File-Hash"
 """The trailer with the hash of the agent's file from its beginning to the end of the commit's lines."""
 _TRAILER_LINE = re.compile(r"^([A-Z][A-Za-z0-9-]*): (.*)$", re.MULTILINE)
@@ -119,8 +121,8 @@ def trailer(text: str, key: str) -> str:
 
 
 def tools_value(tools: dict[str, int]) -> str:
-    """`Edit 2, Bash 1`: most used first, at most twelve."""
-    ranked = sorted(tools.items(), key=lambda item: (-item[1], item[0]))[:12]
+    """`Edit 2, Bash 1`: most used first, at most `MOST_TOOLS`."""
+    ranked = sorted(tools.items(), key=lambda item: (-item[1], item[0]))[:MOST_TOOLS]
     return ", ".join(f"{canonical.one_line(name, 60).replace(',', ' ')} {number}" for name, number in ranked)
 
 

@@ -1,0 +1,161 @@
+"""Who wrote each line of a file: a turn of a conversation, or else a commit of the project.
+
+git says which commit each line comes from and what the file was called, the index which calls edited it in any
+conversation, and `blame_anchors` which call wrote which line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from sessgit.errors import NotFoundError, UsageError
+from sessgit.history import blame_edits
+from sessgit.history.blame_anchors import EditedLine, edited_lines
+from sessgit.history.code import git, line_commits
+from sessgit.history.code.git import Env
+from sessgit.history.code.line_commits import FileCommits, FileLine
+from sessgit.model.progress import Progress, no_progress
+from sessgit.store import project
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Row
+
+
+@dataclass(frozen=True, slots=True)
+class BlamedFile:
+    """A file on this machine: the top of its worktree and its path in that; ``""`` and the whole path if it is in no
+    repository."""
+
+    top: str
+    path: str
+
+    @property
+    def whole(self) -> str:
+        """The absolute path."""
+        return os.path.join(self.top, self.path)  # noqa: PTH118 - as the agent has it
+
+
+@dataclass(frozen=True, slots=True)
+class BlamedLine:
+    """A line, its number in the file, and the edit that wrote it, if that is known."""
+
+    number: int
+    line: FileLine
+    edited: EditedLine
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """The turn with an edit, as a branch has it."""
+
+    branch: Branch
+    row: Row
+    prompt: str
+
+    @property
+    def model(self) -> str:
+        """The model, or ``""``."""
+        return self.row.trailer("Model")
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """The lines of a file with their authors, these by the turn's last commit. `revision` is a commit's id, or ``""``
+    for the working tree; `is_tracked` says whether git knows the file."""
+
+    file: BlamedFile
+    revision: str
+    lines: Sequence[BlamedLine]
+    authors: Mapping[str, Author]
+    is_tracked: bool
+
+    def author(self, line: BlamedLine) -> Author | None:
+        """Return the author of a line, or None if none is recorded."""
+        edit = line.edited.edit
+        return self.authors.get(edit.commit) if edit else None
+
+
+def blame(context: Context, path: str, revision: str, env: Env, progress: Progress = no_progress) -> Blame:
+    """Return who wrote each line of a file, given by its absolute path: as it is now, or at a revision.
+
+    `progress` counts the turns whose edits are not in the index yet. Raises NotFoundError, UsageError, SessgitError.
+    """
+    file = locate_file(os.path.realpath(path), env)
+    if revision and not file.top:
+        raise UsageError(f"{path} is not in a git repository, so it has no revisions", "Leave out REV.")
+    commit = line_commits.resolve_commit(file.top, revision, env) if revision else ""
+    lines, commits = _read_lines(file, commit, env)
+    is_tracked = bool(file.top) and (bool(commits.commits) or any(line.commit for line in lines))
+    blame_edits.update_edits(context, progress)
+    names = {line.path for line in lines if line.path} | {file.path}
+    edits = blame_edits.find_edits(context, names, _root_finder(context, file, names))
+    found = edited_lines(lines, commits, edits, context.now())
+    blamed = [BlamedLine(n, line, edited) for n, (line, edited) in enumerate(zip(lines, found, strict=True), start=1)]
+    authors = find_authors(context, {one.edit.commit for one in found if one.edit})
+    return Blame(file, commit, blamed, authors, is_tracked)
+
+
+def locate_file(path: str, env: Env) -> BlamedFile:
+    """Return where a file is; its folder must exist, the file need not."""
+    folder, name = os.path.split(path)
+    if not Path(folder).is_dir():
+        raise NotFoundError(f"there is no folder {folder}", "Name a file relative to this folder.")
+    if not project.is_repository(folder):
+        return BlamedFile("", path)
+    checkout = git.find_checkout(folder, env)
+    return BlamedFile(checkout.top, f"{checkout.inner}/{name}".lstrip("/"))
+
+
+def _read_lines(file: BlamedFile, commit: str, env: Env) -> tuple[list[FileLine], FileCommits]:
+    """Return the lines of a file, and the commits that changed it."""
+    if commit and not git.has_object(file.top, env, f"{commit}:{file.path}"):
+        raise NotFoundError(
+            f"{file.path} is not in commit {commit[:8]}",
+            f"`git log --follow -- {file.path}` lists the commits with it.",
+        )
+    if not commit:
+        lines = line_commits.untracked_lines(file.whole)
+        if not file.top or not git.has_object(file.top, env, f"HEAD:{file.path}"):
+            return lines, FileCommits()
+    lines = line_commits.blame_lines(file.top, file.path, env, commit)
+    paths = {line.path for line in lines} | {file.path}
+    return lines, line_commits.file_commits(file.top, sorted(paths), env, commit or "HEAD")
+
+
+def _root_finder(context: Context, file: BlamedFile, paths: Collection[str]) -> Callable[[str, str], str | None]:
+    """Return a function that says in which worktree of the file's repository an edit's path is one of these paths; for
+    a file in no repository, whether it is the file."""
+    if not file.top:
+        own = {file.path, os.path.realpath(file.path)}
+        return lambda path, commit: "/" if context.index.here(path) in own else None
+    key = project.project_key(file.top)
+    endings = sorted((f"/{path}" for path in paths), key=len, reverse=True)
+
+    @cache
+    def is_root(folder: str) -> bool:
+        if Path(folder).is_dir():
+            return (Path(folder) / ".git").exists() and project.project_key(folder) == key
+        return project.project_key(folder) == key
+
+    def root(path: str, commit: str) -> str | None:
+        here = context.index.here(path)
+        folders = (here.removesuffix(ending) for ending in endings if here.endswith(ending))
+        return next((folder for folder in folders if is_root(folder)), None)
+
+    return root
+
+
+def find_authors(context: Context, commits: Collection[str]) -> dict[str, Author]:
+    """Return the turns that end with these commits, by commit."""
+    index = context.index
+    places = index.turns_of_commits(sorted(commits))
+    branches = {branch.name: branch for branch in index.branches_named(sorted({name for name, _ in places.values()}))}
+    authors = {}
+    for commit, (name, turn) in places.items():
+        row = index.turn(name, turn)
+        if row is not None and name in branches:
+            authors[commit] = Author(branches[name], row, index.title(row))
+    return authors

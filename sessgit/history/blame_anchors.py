@@ -1,0 +1,249 @@
+"""Finds for each line of a file the recorded edit that last wrote it, from texts and commits alone.
+
+A line is an *anchor* if its text is distinctive and once in the file, and exactly one edit can have put it there: one
+that added it, before the line was committed and after the commit before that. From an anchor on, the edit's other lines
+are recognized as long as they follow without a gap. An anchor is certain, and so is what lies between two anchors of
+one edit; what lies beyond the last one is probable, since a line like `}` may be another's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from sessgit.history.blame_edits import RecordedEdit, is_redacted
+from sessgit.history.code.line_commits import FileCommits, FileLine, LineCommit
+
+Certainty = Literal["exact", "run"]
+Silence = Literal[
+    "no-edit", "short", "repeated", "several-edits", "later-edit", "commit-between", "removed", "elsewhere",
+    "overwritten",
+]  # fmt: skip
+"""Why no edit is named: none wrote such a line; the line is too short, or more than once in the file, to tell whose it
+is; several edits can have written it; those that wrote it came after its commit, or before an earlier one, a later edit
+took the line out, or they wrote it elsewhere in the file; or the whole file was overwritten, and it is not known with
+what in it before."""
+_CLOCK_SKEW = 120
+"""Seconds that an edit may seem later than the commit with its lines."""
+_WORD = re.compile(r"\w")
+_LEAST_WORD_CHARS = 8
+"""Letters, digits and underscores that a distinctive line has at least."""
+_LONG_WORD = re.compile(r"\w{3,}")
+_LEAST_WORDS = 3
+"""Words of a line that tells its edit without any other line."""
+_NEAR = 8
+"""Lines within which two distinctive lines of one edit confirm each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class EditedLine:
+    """The edit that wrote a line, and how certain that is; or None and the reason."""
+
+    edit: RecordedEdit | None
+    certainty: Certainty | None = None
+    silence: Silence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A line of an edit: the edit's number, its block, and the line in that."""
+
+    edit: int
+    block: int
+    line: int
+
+    def after(self, lines: int) -> _Place:
+        return _Place(self.edit, self.block, self.line + lines)
+
+
+def edited_lines(
+    lines: Sequence[FileLine], commits: FileCommits, edits: Sequence[RecordedEdit], now: float
+) -> list[EditedLine]:
+    """Return for each line of a file the edit that last wrote it, if that is known. The edits are in order of time."""
+    return _Matcher(lines, commits, edits, now).match()
+
+
+def is_distinctive(text: str) -> bool:
+    """Return whether a line has enough letters and digits not to be written twice by chance."""
+    return len(_WORD.findall(text)) >= _LEAST_WORD_CHARS
+
+
+class _Matcher:
+    def __init__(
+        self, lines: Sequence[FileLine], commits: FileCommits, edits: Sequence[RecordedEdit], now: float
+    ) -> None:
+        self.lines, self.commits, self.edits, self.now = lines, commits, edits, now
+        self.counts = Counter(line.text for line in lines)
+        self.places = self._find_places()
+        self.removals = self._find_removals()
+        self.lies_between = cache(self._lies_between)
+
+    def _find_places(self) -> Mapping[str, list[_Place]]:
+        """Return where edits wrote the texts that can be anchors. A file that was written as a whole may have had the
+        line before: if an earlier edit wrote it, that is the one."""
+        wanted = {text for text, count in self.counts.items() if count == 1 and is_distinctive(text)}
+        places: dict[str, list[_Place]] = {}
+        for number, edit in enumerate(self.edits):
+            for block_number, block in enumerate(edit.blocks):
+                for place, text in enumerate(block.lines):
+                    if text not in wanted or block.marks[place] == "-" or is_redacted(text):
+                        continue
+                    known = places.setdefault(text, [])
+                    if block.marks[place] == "+" or not known:
+                        known.append(_Place(number, block_number, place))
+        return places
+
+    def _find_removals(self) -> Mapping[str, list[RecordedEdit]]:
+        """Return the edits that took these texts out of the file."""
+        removals: dict[str, list[RecordedEdit]] = {}
+        for edit in self.edits:
+            for text in edit.removed(self.places.keys()):
+                removals.setdefault(text, []).append(edit)
+        return removals
+
+    def match(self) -> list[EditedLine]:
+        found = [self._anchor(line) for line in self.lines]
+        groups = self._grouped(found)
+        out = [EditedLine(None, None, None if isinstance(one, _Place) else one) for one in found]
+        start = 0
+        while start < len(found):
+            anchor = groups.get(start) or found[start]
+            if not isinstance(anchor, _Place):
+                start += 1
+                continue
+            last = end = start
+            while end < len(found) and self._continues(anchor, start, end):
+                other = groups.get(end) or found[end]
+                if isinstance(other, _Place):
+                    if other != anchor.after(end - start):
+                        break
+                    last = end
+                end += 1
+            support = "exact" if last > start or start in groups else self._support(anchor, start)
+            if support == "exact" and "?" in self.edits[anchor.edit].blocks[anchor.block].marks:
+                support = "run"
+            if support is not None:
+                self._name(out, anchor, (start, last), support)
+            else:
+                out[start] = EditedLine(None, None, "elsewhere")
+            start = last + 1
+        return out
+
+    def _support(self, anchor: _Place, at: int) -> Certainty | None:
+        """Return how certain an anchor is that has no other one next to it: it is none if the edit wrote it between
+        other lines than those next to it now, and probable if the edit wrote just this line."""
+        block = self.edits[anchor.edit].blocks[anchor.block]
+        sides = [side for side in (-1, 1) if 0 <= anchor.line + side < len(block.lines)]
+        if not sides:
+            return "run" if len(_LONG_WORD.findall(self.lines[at].text)) >= _LEAST_WORDS else None
+        for side in sides:
+            if 0 <= at + side < len(self.lines) and self.lines[at + side].text == block.lines[anchor.line + side]:
+                return "exact"
+        around = {line.text for line in self.lines[max(0, at - _NEAR) : at + _NEAR + 1] if is_distinctive(line.text)}
+        around.discard(self.lines[at].text)
+        return (
+            "run" if around.intersection(block.lines[max(0, anchor.line - _NEAR) : anchor.line + _NEAR + 1]) else None
+        )
+
+    def _name(self, out: list[EditedLine], anchor: _Place, span: tuple[int, int], certainty: Certainty) -> None:
+        """Name the edit of the lines from one anchor to another, and of those around them that it added too."""
+        edit, block = self.edits[anchor.edit], self.edits[anchor.edit].blocks[anchor.block]
+        first, last = span
+        before = {text for text, mark in zip(block.lines, block.marks, strict=True) if mark == "-"} | edit.gone
+        for line in range(first, last + 1):
+            out[line] = EditedLine(edit, certainty)
+        for beyond in (range(first - 1, -1, -1), range(last + 1, len(out))):
+            for line in beyond:
+                is_other = out[line].edit is not None or self.lines[line].text in before
+                if is_other or not self._continues(anchor, first, line):
+                    break
+                out[line] = EditedLine(edit, "run")
+
+    def _grouped(self, found: Sequence[_Place | Silence]) -> dict[int, _Place]:
+        """Return the lines that have others of the same edit near them, in its order and from the same commit. Against
+        such lines a commit in between does not speak: the edit was on another branch then, which was squashed."""
+        groups: dict[int, _Place] = {}
+        candidates = {
+            number: place
+            for number, one in enumerate(found)
+            if (isinstance(one, _Place) or one == "commit-between") and (place := self._only_place(self.lines[number]))
+        }
+        for number, place in candidates.items():
+            for distance in range(1, _NEAR):
+                other = candidates.get(number + distance)
+                if (
+                    other is not None
+                    and (other.edit, other.block) == (place.edit, place.block)
+                    and place.line < other.line <= place.line + 2 * _NEAR
+                    and self.lines[number].commit == self.lines[number + distance].commit
+                ):
+                    groups |= {number: place, number + distance: other}
+        return groups
+
+    def _only_place(self, line: FileLine) -> _Place | None:
+        places = self.places.get(line.text, ())
+        return places[0] if len(places) == 1 else None
+
+    def _continues(self, anchor: _Place, at: int, line: int) -> bool:
+        """Return whether the edit with an anchor at line `at` added another line too."""
+        block = self.edits[anchor.edit].blocks[anchor.block]
+        place = anchor.line + line - at
+        return (
+            0 <= place < len(block.lines)
+            and block.lines[place] == self.lines[line].text
+            and block.marks[place] != "-"
+            and self.lines[line].commit == self.lines[at].commit
+            and not is_redacted(block.lines[place])
+        )
+
+    def _anchor(self, line: FileLine) -> _Place | Silence:
+        """Return the line of an edit that alone can be this one, or why there is none."""
+        if not is_distinctive(line.text):
+            return "short"
+        if self.counts[line.text] > 1:
+            return "repeated"
+        silence: Silence = "no-edit"
+        possible = list[_Place]()
+        for place in self.places.get(line.text, ()):
+            obstacle = self._obstacle(place, line)
+            silence = obstacle or silence
+            possible += [place] if obstacle is None else []
+        if len(possible) > 1 or (possible and len(self.places[line.text]) > 1):
+            return "several-edits"
+        return possible[0] if possible else silence
+
+    def _obstacle(self, place: _Place, line: FileLine) -> Silence | None:
+        """Return why the edit cannot have put the line there, or None if it can."""
+        edit = self.edits[place.edit]
+        is_created = place.edit == 0 and not self.commits.ancestors(line.commit.id if line.commit else "")
+        if edit.blocks[place.block].marks[place.line] == "?" and not is_created:
+            return "overwritten"
+        latest = (line.commit.time if line.commit else self.now) + _CLOCK_SKEW
+        if edit.time > latest:
+            return "later-edit"
+        if self.lies_between(edit.time, line.commit):
+            return "commit-between"
+        for other in self.removals.get(line.text, ()):
+            if edit.time < other.time <= latest and _is_same_tree(edit, other):
+                return "removed"
+        return None
+
+    def _lies_between(self, time: float, commit: LineCommit | None) -> bool:
+        """Return whether a commit of the same author changed the file after a time and before the commit did; of any
+        author, if the line is not committed."""
+        for oid in self.commits.ancestors(commit.id if commit else ""):
+            other = self.commits.commits[oid]
+            if time < other.author_time and (
+                commit is None or (other.author_time < commit.author_time and other.email == commit.email)
+            ):
+                return True
+        return False
+
+
+def _is_same_tree(a: RecordedEdit, b: RecordedEdit) -> bool:
+    """Return whether two edits were made in one worktree, on one branch as far as that is known."""
+    return a.root == b.root and (a.git_branch == b.git_branch or not (a.git_branch and b.git_branch))
