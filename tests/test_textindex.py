@@ -15,7 +15,6 @@ from plain import Git, Keep
 from strategies import REDACTED, SECRET
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.cli.pages.search import as_json
 from sessgit.errors import StoreError
 from sessgit.history import fulltext_update, search
 from sessgit.history.search import SearchScope
@@ -229,7 +228,7 @@ def test_one_that_cannot_be_written_is_asked_as_it_is(
     results = search.search(index, "alpha", SearchScope(), 10, 160, lambda done, all_: None)
     assert results.total == 1
     assert results.behind == "cannot write the full-text index: the most recent turns are not searched"
-    assert as_json("alpha", results)["exact"] is False
+    assert search.results_json("alpha", results)["exact"] is False
     assert search.sessions_with(index, "beta") == ([], results.behind)
 
 
