@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 from sessgit.agents import facts
@@ -473,18 +473,18 @@ class FilePass:
         """Return the state with this session's id, authored fields, and what its lines say."""
         if self.known.state is not None:
             state = sessions.carry_over(self.known.state, state)
-        place = self.source.place
-        if place is None:
-            place = (
-                str(self.source.path)
-                if self.source.is_in_place
-                else self.known.state.transcript
-                if self.known.state
-                else ""
-            )
         return self.facts.apply(
-            state, id=self.session, agent_id=self.source.agent_id, transcript=place, rules=self.known.rules
+            state, id=self.session, agent_id=self.source.agent_id, transcript=self._place, rules=self.known.rules
         )
+
+    @cached_property
+    def _place(self) -> str:
+        """The path of the transcript, as the state names it."""
+        if self.source.place is not None:
+            return self.source.place
+        if self.source.is_in_place:
+            return str(self.source.path)
+        return self.known.state.transcript if self.known.state else ""
 
     # The first commit
 

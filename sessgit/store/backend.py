@@ -40,6 +40,7 @@ _BACKEND_PRIORITY = 2
 """The priority of our backends: libgit2 writes to the first that takes objects. Its own have 2 (packs) and 1."""
 _KINDS = {"commit": ObjectType.COMMIT, "tree": ObjectType.TREE, "blob": ObjectType.BLOB}
 _MOST_TREES = 256
+_MOST_COMMITS = 16
 _FSYNC_OPTION_LOCK = Lock()
 _READ_ERRORS = (KeyError, ValueError, pygit2.GitError)
 _MADE = (
@@ -171,6 +172,8 @@ class Repository:
         repo = pygit2.Repository(str(self.path))
         self._trees = dict[str, objects.Tree]()
         """The trees that were edited last: the next commit is made from them."""
+        self._commits = dict[str, Commit]()
+        """The commits that were written last."""
         self._read_packed: Callable[[str], tuple[int, bytes]]
         if self._pack is not None:
             # The only backend: libgit2 would look through the files of its own before each write.
@@ -286,7 +289,11 @@ class Repository:
             for oid in (tree, *parents):
                 self._check_written(oid)
             data = objects.encode_commit(tree, parents, AUTHOR, max(0, time), message)
-        return self._write_object("commit", data)
+        oid = self._write_object("commit", data)
+        self._commits[oid] = Commit(oid, tree, tuple(parents), message, int(canonical.nearest_time(time)))
+        if len(self._commits) > _MOST_COMMITS:
+            del self._commits[next(iter(self._commits))]
+        return oid
 
     def tree(self, oid: str) -> dict[str, Entry]:
         """Return the entries of a tree by name."""
@@ -311,6 +318,12 @@ class Repository:
 
     def entry(self, tree: str, path: str) -> Entry | None:
         """Return the entry at a path below a tree, or None."""
+        if tree in self._trees:
+            first, _, rest = path.partition("/")
+            mode, raw = self._trees[tree].get(first.encode(), (b"", b""))
+            if not mode or not rest:
+                return (raw.hex(), mode == objects.FOLDER_MODE) if mode else None
+            return self.entry(raw.hex(), rest)
         top = self._object(tree)
         if not isinstance(top, pygit2.Tree):
             return None
@@ -350,6 +363,8 @@ class Repository:
 
     def commit(self, oid: str) -> Commit:
         """Return a commit. Raises NotFoundError if the object is no commit, UnreadableError."""
+        if oid in self._commits:
+            return self._commits[oid]
         commit = self._object(oid)
         if not isinstance(commit, pygit2.Commit):
             raise NotFoundError(f"{oid} is not a commit")

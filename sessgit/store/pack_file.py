@@ -199,7 +199,11 @@ def _packed(kind: str, data: Bytes) -> Iterator[bytes]:
     # zlib allocates and clears 256 KB for a large window, which takes longer than compressing a small object.
     window = _SMALL_WINDOW if len(data) <= _SMALL_SIZE else _LARGE_WINDOW
     compressor = zlib.compressobj(_LEVELS[kind], zlib.DEFLATED, *window)
-    yield _entry_header(_KINDS[kind], len(data))
+    header = _entry_header(_KINDS[kind], len(data))
+    if len(data) <= _SMALL_SIZE:
+        yield b"".join((header, compressor.compress(bytes(data)), compressor.flush()))
+        return
+    yield header
     yield from map(compressor.compress, chunks(file_pieces(data)))
     yield compressor.flush()
 
