@@ -19,7 +19,7 @@ MAPS = (
 """The objects whose keys are data: paths, models, tools, ids."""
 ANY = (
     "args", "client_note", "decisions.ours", "decisions.theirs", "decisions.value", "cell.input", "pieces.input",
-    "memory", "settings.*.value",
+    "memory", "source.facts", "settings.*.value",
 )  # fmt: skip
 """What can be any JSON."""
 _NAMES = {

@@ -369,7 +369,7 @@ def test_a_layout_without_a_conversation_brings_back_what_it_has(sessgit: Shell,
 def _seen(sessgit: Shell, session: str) -> dict[str, Any]:
     """All of a session but its commits and the note of where it came from."""
     found = _session(sessgit, session)
-    del found["commit"], found["commits"], found["transcript"]
+    del found["commit"], found["commits"], found["transcript"], found["source"]
     tree = run_git(sessgit.store, "rev-parse", f"refs/heads/{session}:turns")
     files = {
         path: [

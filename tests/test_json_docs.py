@@ -356,6 +356,8 @@ def come_and_go(world: Printer, folder: Path) -> None:
     put(session / "metadata.json", "{")
     world("import", "--from", "io-log", str(there), code=1)
     world("show", agent_id("io-log", "DEV-1"))
+    world("show", agent_id("io-log", "DEV-1"), "--kept=")
+    world("show", agent_id("io-log", "DEV-1"), "--kept", "io-log/artifacts/a.md")
     sessgit.out("undo")
 
 

@@ -107,6 +107,7 @@ def test_what_is_found_is_bold_on_a_terminal(sessgit: Shell, monkeypatch: pytest
 def test_json(sessgit: Shell) -> None:
     assert sessgit.json("search", "recurses") == {
         "query": "recurses",
+        "searched": "recurses",
         "total": 1,
         "exact": True,
         "hits": [
@@ -136,7 +137,7 @@ def test_json(sessgit: Shell) -> None:
     [
         (["tokenizer"], ["a@1"]),
         (["TOKENIZER"], ["a@1"]),
-        (["token"], []),
+        (["token"], ["a@1"]),
         (["token*"], ["a@1"]),
         (["grammar"], ["a@2", "b@1"]),
         (["grammar", "flaky"], ["b@1"]),
@@ -222,8 +223,8 @@ def test_nothing_found(sessgit: Shell) -> None:
     done = sessgit("search", "nothingofthekind", "--json")
     assert (done.code, done.err) == (1, "")
     assert json.loads(done.out) == {
-        "schema": "sessgit.search/v1", "query": "nothingofthekind", "total": 0, "exact": True, "hits": [],
-        "total_conversations": 0, "conversations": [],
+        "schema": "sessgit.search/v1", "query": "nothingofthekind", "searched": "nothingofthekind",
+        "total": 0, "exact": True, "hits": [], "total_conversations": 0, "conversations": [],
     }  # fmt: skip
 
 

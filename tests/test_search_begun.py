@@ -1,4 +1,4 @@
-"""A search that finds nothing says so where words that begin so would be found."""
+"""A search that finds nothing looks for words that begin so."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "searched", "turns"),
     [
-        (("brainstorm",), "'brainstorm*' finds 1 turn"),
-        (("lexer",), "'lexer*' finds 2 turns"),
-        (("brain", "lex"), "'brain* lex*' finds 1 turn"),
-        (("brain", "OR", "token"), "'brain* OR token*' finds 2 turns"),
-        (("lexer -once",), "'lexer* -once' finds 1 turn"),
-        (("lexer", "--in", "prompts"), "'lexer*' finds 2 turns"),
+        (("brainstorm",), "brainstorm*", 1),
+        (("lexer",), "lexer*", 2),
+        (("brain", "lex"), "brain* lex*", 1),
+        (("brain", "OR", "token"), "brain* OR token*", 2),
+        (("lexer -once",), "lexer* -once", 1),
+        (("lexer", "--in", "prompts"), "lexer*", 2),
     ],
 )
-def test_words_that_begin_so_are_told_of(sessgit: Shell, asked: tuple[str, ...], told: str) -> None:
-    done = sessgit("search", *asked)
-    assert (done.code, done.out, done.err) == (1, "", f"Nothing found.\nWords match as a whole; {told}.\n")
+def test_words_that_begin_so_are_found(sessgit: Shell, asked: tuple[str, ...], searched: str, turns: int) -> None:
+    document = sessgit.json("search", *asked)
+    assert (document["searched"], document["total"]) == (searched, turns)
+    assert sessgit("search", *asked).err == f"No match for whole words; found with '{searched}':\n"
 
 
 @pytest.mark.parametrize("asked", ["nothingofthekind", "nothingofthe*", '"lexer"', "lexer --since 2099-01-01"])
@@ -34,6 +35,5 @@ def test_where_there_are_none_nothing_more_is_said(sessgit: Shell, asked: str) -
     assert sessgit("search", *asked.split()).err == "Nothing found.\n"
 
 
-def test_what_is_told_finds_that_many(sessgit: Shell) -> None:
-    assert sessgit.json("search", "lexer*")["total"] == 2
-    assert sessgit("search", "lexer", "--json").err == ""
+def test_whole_words_come_first(sessgit: Shell) -> None:
+    assert [sessgit.json("search", word)["searched"] for word in ("lexers", "lexer*")] == ["lexers", "lexer*"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from foreigners import log, went
 from shell import Shell
 
 PARSER, UPLOAD, LATER = (f"{c * 8}-0000-4000-8000-{c * 12}" for c in "abc")
@@ -58,7 +59,7 @@ def test_what_matched_is_named(sessgit: Shell, words: str, matched: str, snippet
 
 
 @pytest.mark.parametrize(
-    "words", ["pars", "parser -grammar", "parser walrus", '"rewrite élan"', '"one pratt"', "flaky vital"]
+    "words", ["arser", "parser -grammar", "parser walrus", '"rewrite élan"', '"one pratt"', "flaky vital"]
 )
 def test_what_no_conversation_is_called(sessgit: Shell, words: str) -> None:
     assert found(sessgit, words) == []
@@ -120,9 +121,26 @@ def test_an_index_without_descriptions_is_made_anew(sessgit: Shell) -> None:
     assert found(sessgit, "lexer") != []
 
 
-def test_the_beginning_of_a_word_is_hinted_at(sessgit: Shell) -> None:
+def test_the_beginning_of_a_word_finds_what_it_is_called(sessgit: Shell) -> None:
     done = sessgit("search", "gramm")
-    assert done.err == "Nothing found.\nWords match as a whole; 'gramm*' finds 1 conversation.\n"
+    assert (done.code, done.err) == (0, "No match for whole words; found with 'gramm*':\n")
+    assert found(sessgit, "gramm") == found(sessgit, "grammar")
+    assert [one["id"] for one in sessgit.json("ls", "--search", "gramm")["sessions"]] == [PARSER]
+
+
+def test_entries_of_the_scratchpad_and_ids_of_other_systems_are_found(sessgit: Shell, tmp_path: Path) -> None:
+    sessgit.out("pad", "claim", "Tries save memory.", "--into", PARSER)
+    assert found(sessgit, "tries memory") == [("a", "pad", "Tries save memory.")]
+    (entry,) = sessgit.json("pad", PARSER)["entries"]
+    sessgit.out("pad", "drop", entry["id"], "--into", PARSER)
+    assert found(sessgit, "tries") == []
+    log(tmp_path, "ARCH-001", went("in", "design it"), went("out", "done"))
+    sessgit.out("import", "--from", "io-log", str(tmp_path))
+    (one,) = sessgit.json("search", "ARCH-001")["conversations"]
+    assert "source" in one["matched"]
+    assert sessgit.json("log", "ARCH-001@1")["turns"][0]["prompt"] == "design it"
+    assert sessgit.json("fork", "ARCH-001@1", "--name", "again")["id"] != one["id"]
+    assert sessgit.json("log", "ARCH-001")["session"]["id"] == one["id"]  # the fork has another id there
 
 
 def test_hostile_words_are_harmless(sessgit: Shell) -> None:

@@ -395,6 +395,7 @@ def test_nothing_recorded(sessgit: Shell) -> None:
         "by": "model",
         "rows": [],
         "total": sessgit.json("stats")["total"],
+        "imported": {"sessions": 0, "tokens": 0, "cost_usd": 0},
     }
 
 

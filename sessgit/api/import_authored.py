@@ -78,6 +78,8 @@ def commit_authored(
         changes |= {f"{layout.KEPT}/{path}": None for path in session_files.kept_files(store, tip) if path not in kept}
     source = {"session": before.id, "system": system, "id": session.id, "version": 1, "turns": turns}
     source["said"] = {**fields, "pad": marks}
+    if session.facts:
+        source["facts"] = json.loads(clean_line(canonical.compact(dict(session.facts)))[0])
     for path, data in {**kept, SOURCE: canonical.dumps(source)}.items():
         place, entry = f"{layout.KEPT}/{path}", (store.repo.write_blob(data), False)
         if store.repo.entry(tree, place) != entry:

@@ -105,7 +105,7 @@ def read(folder: Path) -> ForeignFolder:
             kept[KEPT_PATH] = files.json_document(_rest(file, session, messages, entries.get(file.id, {})))
         if active == file.id:
             session, kept[KEPT_ACTIVE] = replace(session, state="active"), reference
-        sessions[file.id], parsed[file.id] = replace(session, kept=kept), messages
+        sessions[file.id], parsed[file.id] = replace(session, kept=kept, facts=_facts(file.document)), messages
         odd = sum(not isinstance(message, dict) for message in file.document["messages"])
         objects = "is not an object" if odd == 1 else "are not objects"
         source.note(
@@ -118,6 +118,14 @@ def read(folder: Path) -> ForeignFolder:
         why += [f"not imported, because they belong to no session: {', '.join(more)}"] if more else []
         source.note(base + INDEX, "imported", "; ".join(why))
     return ForeignFolder(tuple(sessions.values()), source.files())
+
+
+def _facts(document: Mapping[str, Any]) -> dict[str, Any]:
+    tokens = sum(values.count(document, f"state.totalTokens.{kind}") for kind in ("input", "output"))
+    cost = values.to_number(values.value_at(document, "state.totalCost"))
+    more = ("state.currentTaskId", "state.tasksCreated", "state.tasksCompleted", "state.lastGitBranch")
+    totals = {"tokens": tokens, "cost_usd": cost}
+    return {key: value for key, value in totals.items() if value} | mapping.facts_at(document, *more)
 
 
 def _session_files(source: Folder, base: str) -> list[SessionFile]:

@@ -161,7 +161,9 @@ def _read_session(source: Folder, file: SessionFile, project: Path | None) -> Fo
     session = _with_document(ForeignSession(file.id, project=str(project or "")), document)
     turns = tuple(_make_turns(session, document, parsed.frame))
     session = mapping.with_own_values(session, {**values.mapping(document, OWN_KEY), "pad": {}})
-    session = replace(session, turns=turns, pad=parsed.pad, kept=kept)
+    facts = {"cycle_insights": ", ".join(map(str, values.items(document, "cycle_insights")))}
+    facts = {key: value for key, value in facts.items() if value} | mapping.facts_at(document, "thesis.confidence")
+    session = replace(session, turns=turns, pad=parsed.pad, kept=kept, facts=facts)
     # A parent is only in the document, because sessions share no passes.
     export = None if session.parent else _as_export(session, document, f"{FOLDER}/{file.id}/")
     original = files.json_document({"id": file.id, "place": place, "session": document})

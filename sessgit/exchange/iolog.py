@@ -123,7 +123,8 @@ def _read_session(source: Folder, at: str, name: str, project: str) -> ForeignSe
         if (note := source.noted.get(f"{at}/{file}")) and note.outcome == "damaged":
             source.keep(f"{at}/{file}", f"{SYSTEM}/damaged/{file}", own, kept)
     source.keep_below(f"{at}/kept", "", own, kept)
-    return replace(session, kept=kept)
+    facts = mapping.facts_at(metadata or {}, "role", "status", "pid", "exit_code", "artifacts_produced")
+    return replace(session, kept=kept, facts=facts)
 
 
 def _with_metadata(session: ForeignSession, metadata: Mapping[str, Any]) -> ForeignSession:

@@ -23,7 +23,7 @@ OWN_KEY = "sessgit"
 LONGEST_TITLE = 200
 _READ_BACK = "instead_of"
 """Under `sessgit`: what the document said in its own keys when it was written."""
-_NEVER_OWN = ("id", "turns", "kept", "transcript")
+_NEVER_OWN = ("id", "turns", "kept", "transcript", "facts")
 _MERGED = ("pad", "unified")
 """Attributes of which a document has one part, and `sessgit` the rest."""
 _MOST_TURNS = 1 << 20
@@ -180,6 +180,17 @@ def kept_object(session: ForeignSession, path: str) -> dict[str, Any]:
     except DamagedFileError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def facts_at(document: Mapping[str, Any], *paths: str) -> dict[str, Any]:
+    """Return by their keys the numbers, texts and lists of texts at some paths of a document that are not empty."""
+    found = {path.rpartition(".")[2]: values.value_at(document, path) for path in paths}
+    return {
+        key: value
+        for key, value in found.items()
+        if value not in (None, "", [])
+        and (isinstance(value, str | int | float) or (isinstance(value, list) and value == [*values.to_texts(value)]))
+    }
 
 
 def to_line(value: object, longest: int = LONGEST_TITLE) -> str:

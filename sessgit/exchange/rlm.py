@@ -245,8 +245,17 @@ def with_state(session: ForeignSession, document: Mapping[str, Any]) -> ForeignS
     created, updated, ended = (
         values.to_time(values.value_at(document, f"metadata.{key}_at")) for key in ("created", "updated", "ended")
     )
+    budget = values.mapping(document, "budget")
+    used: dict[str, Any] = {
+        "tokens": values.count(budget, "total_tokens_used"),
+        "cost_usd": values.to_number(budget.get("cost_usd")),
+        "events_count": values.count(document, "trajectory.events_count"),
+        "files": list(values.mapping(document, "context.files")),
+        "tool_outputs": len(values.items(document, "context.tool_outputs")),
+    }
     return replace(
         session,
+        facts={key: value for key, value in used.items() if value},
         project=values.text(document, "metadata.cwd"),
         created=created,
         updated=updated,

@@ -161,7 +161,8 @@ def resolve_address(index: Index, text: str, at: str | None = None) -> Address:
 
 
 def branches_by_name(index: Index, text: str, where: CallerContext) -> list[str]:
-    """Return the branches that a word names by an id, a name or a title."""
+    """Return the branches that a word names by an id, here or in the system that they were imported from, by a name or
+    by a title."""
     if index.branch(text) is not None:
         return [text]
     every = index.branch_outlines()
@@ -174,6 +175,9 @@ def branches_by_name(index: Index, text: str, where: CallerContext) -> list[str]
     named = [head for head in named if project.project_key(head.project) == here] or named
     if named:
         return [head.name for head in named]
+    imported = index.sessions_from(text)
+    if imported:
+        return imported
     titled = [head.name for head in heads if head.title == text]
     if titled:
         return titled

@@ -1,11 +1,11 @@
-"""Searches the texts of all conversations, and their names, titles, labels and descriptions."""
+"""Searches the texts of all conversations, and their names, titles, labels, descriptions, ids and scratchpads."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from sessgit import agents
@@ -16,7 +16,7 @@ from sessgit.history.resolve import session_title
 from sessgit.model import canonical, ids
 from sessgit.model.conversation.turn import Cell
 from sessgit.model.progress import Progress, no_progress
-from sessgit.model.search_query import Query, Snippet, make_snippet, parse_query
+from sessgit.model.search_query import Query, Snippet, as_beginnings, make_snippet, parse_query
 from sessgit.store import cache_file, fulltext_search, layout, project
 from sessgit.store.fulltext import TextIndex
 from sessgit.store.fulltext_search import Hit, TextQuery
@@ -24,7 +24,7 @@ from sessgit.store.index import Branch, Index, Outline, Row
 
 COLUMNS_BY_PLACE = {"prompts": ("asked",), "answers": ("answered",), "tools": ("did",)}
 """The columns of the full-text index for each place that can be searched."""
-METADATA_FIELDS = ("name", "title", "label", "description")
+METADATA_FIELDS = ("name", "title", "label", "description", "source", "pad")
 """The fields of a conversation that are searched besides its turns, the most important first."""
 _LOCK_WAIT = 60.0
 """Seconds to wait while another process adds a batch of turns to the full-text index."""
@@ -55,7 +55,8 @@ class SearchHit:
 
 @dataclass(frozen=True, slots=True)
 class MetadataHit:
-    """A conversation whose name, title, labels and description match.
+    """A conversation whose name, title, labels, description, id in the system that it was imported from, and scratchpad
+    match.
 
     `matched` are the fields that match any part of the query, the best first; `snippet` is a part of that one.
     """
@@ -68,7 +69,8 @@ class MetadataHit:
 @dataclass(frozen=True, slots=True)
 class SearchResults:
     """The best turns; `total` is the number of turns that match, a minimum if not `exact`. `behind` says why recent
-    turns are missing, if they are. `conversations` are the newest of the `total_conversations` whose metadata match."""
+    turns are missing, if they are. `searched` is the query that found them, if it is not the one asked
+    for. `conversations` are the newest of the `total_conversations` whose metadata match."""
 
     turns: list[SearchHit]
     total: int
@@ -76,6 +78,7 @@ class SearchResults:
     behind: str
     conversations: list[MetadataHit]
     total_conversations: int
+    searched: str = ""
 
     @property
     def is_empty(self) -> bool:
@@ -96,21 +99,32 @@ class SearchScope:
 
 
 def search(index: Index, text: str, where: SearchScope, limit: int, length: int, progress: Progress) -> SearchResults:
-    """Return what matches, the best first, with snippets of about `length` characters. The index must be up to date."""
+    """Return what matches, the best first, with snippets of about `length` characters; if nothing does, what has words
+    that begin like those of the query. The index must be up to date."""
+    results = _search_words(index, text, where, limit, length, progress)
+    if not results.is_empty or not (beginnings := as_beginnings(text)):
+        return results
+    wider = _search_words(index, beginnings, where, limit, length, progress)
+    return results if wider.is_empty else replace(wider, searched=beginnings)
+
+
+def _search_words(
+    index: Index, text: str, where: SearchScope, limit: int, length: int, progress: Progress
+) -> SearchResults:  # fmt: skip
     query = parse_query(text)
     columns = COLUMNS_BY_PLACE.get(where.place, ("did",) if where.tool else fulltext_search.COLUMNS)
     wanted = TextQuery(query, columns, where.tool, _branches_to_search(index, where), where.since)
     best, behind = _query_fulltext(index, lambda words: fulltext_search.find_turns(words, wanted, limit), progress)
     matching = [] if where.place or where.tool else _metadata_matches(index, query, wanted.branches, where.since)
     newest = matching[:limit]
-    names = [*(hit.branch for hit in best.hits), *(titles.session for titles in newest)]
+    names = [*(hit.branch for hit in best.hits), *(titles.session for titles, _ in newest)]
     branches = {branch.name: branch for branch in index.branches_named(names)}
     hits = (
         _search_hit(index, branches[hit.branch], hit, wanted, length) for hit in best.hits if hit.branch in branches
     )
     conversations = [
-        _metadata_hit(branches[titles.session], titles, query, length)
-        for titles in newest
+        _metadata_hit(branches[titles.session], texts, query, length)
+        for titles, texts in newest
         if titles.session in branches
     ]
     turns = [hit for hit in hits if hit]
@@ -121,6 +135,7 @@ def results_json(query: str, results: SearchResults) -> dict[str, Any]:
     """Return what `search --json` prints."""
     return {
         "query": query,
+        "searched": results.searched or query,
         "total": results.total,
         "exact": results.exact and not results.behind,
         "hits": [_turn_json(hit) for hit in results.turns],
@@ -164,11 +179,13 @@ def _snippet_json(snippet: Snippet) -> dict[str, Any]:
 
 def sessions_with(index: Index, text: str, progress: Progress = no_progress) -> tuple[list[str], str]:
     """Return the sessions with a turn that matches, rewound or not, that with the newest turn first, then those whose
-    metadata match; and why recent turns are missing, or ``""``."""
+    metadata match; and why recent turns are missing, or ``""``. If there are none, words may begin like those."""
     wanted = TextQuery(parse_query(text))
     branches, behind = _query_fulltext(index, lambda words: fulltext_search.find_branches(words, wanted), progress)
-    sessions = [*map(layout.session_of, branches), *(one.session for one in _metadata_matches(index, wanted.query))]
-    return list(dict.fromkeys(sessions)), behind
+    sessions = [*map(layout.session_of, branches)]
+    sessions += [titles.session for titles, _ in _metadata_matches(index, wanted.query)]
+    beginnings = as_beginnings(text)
+    return sessions_with(index, beginnings) if beginnings and not sessions else (list(dict.fromkeys(sessions)), behind)
 
 
 def update_fulltext(
@@ -242,21 +259,22 @@ def _branches_to_search(index: Index, where: SearchScope) -> list[str] | None:
 
 def _metadata_matches(
     index: Index, query: Query, branches: Collection[str] | None = None, since: float | None = None
-) -> list[Outline]:
-    """Return the sessions whose name, title, labels and description together match, the newest first."""
+) -> list[tuple[Outline, Sequence[str]]]:
+    """Return the sessions whose metadata together match, the newest first, each with these texts, in the order of
+    `METADATA_FIELDS`."""
+    noted = index.noted()
     moment = "" if since is None else canonical.rfc3339(since)
     among = None if branches is None else set(branches)
-    return [
-        one
-        for one in index.outlines()
-        if (among is None or one.name in among)
-        and one.updated >= moment
-        and query.fits((one.authored_name, one.title, *json.loads(one.labels), one.description))
-    ]
+    sessions = [one for one in index.outlines() if (among is None or one.name in among) and one.updated >= moment]
+    texts = (
+        (one.authored_name, one.title, ", ".join(json.loads(one.labels)), one.description,
+         *noted.get(one.name, ("", "")))
+        for one in sessions
+    )  # fmt: skip
+    return [(one, each) for one, each in zip(sessions, texts, strict=True) if query.fits(each)]
 
 
-def _metadata_hit(branch: Branch, outline: Outline, query: Query, length: int) -> MetadataHit:
-    texts = (outline.authored_name, outline.title, ", ".join(json.loads(outline.labels)), outline.description)
+def _metadata_hit(branch: Branch, texts: Sequence[str], query: Query, length: int) -> MetadataHit:
     held = {kind: count for kind, text in zip(METADATA_FIELDS, texts, strict=True) if (count := query.held(text))}
     matched = tuple(sorted(held, key=lambda kind: -held[kind]))
     return MetadataHit(branch, matched, make_snippet(texts[METADATA_FIELDS.index(matched[0])], query, length))

@@ -55,6 +55,8 @@ class SessionCard:
     read: list[str]
     last: Turn | None
     only_here: bool
+    source: Mapping[str, Any] = field(default_factory=dict)
+    """The note of the system that it was imported from: `system`, `id` and `facts`."""
     subagents: Mapping[str, Tokens] = field(default_factory=dict)
     """What its subagents used, by model, as far as the index knows: the state does not count it."""
 
@@ -148,6 +150,7 @@ def session_card(context: Context, branch: Branch, progress: Progress = no_progr
         [name for name in read if name not in changed],
         read_pieces(context.store, branch, rows[-1])[0] if rows else None,
         not is_other and lost_sessions.is_lost(branch.state, context.homes, context.store.paths),
+        session_files.source_note(context.store, branch.tip, branch.state.id),
         used,
     )
 
@@ -253,6 +256,7 @@ def session_document(
         "files": {path: _file_json(file) for path, file in totals.files.items()},
         "family": _family_json(state, logs.branch_log(context.index, branch)),
         "program": _program_json(state),
+        "source": _source_json(context.store, branch),
         "kept_files": [
             {"path": path, "bytes": size} for path, size in session_files.file_sizes(context.store, branch.tip).items()
         ],
@@ -464,6 +468,12 @@ def _program_json(state: Session) -> dict[str, Any]:
         "memory": canonical.bounded(dict(own.working_memory)),
         "export_path": own.trajectory.export_path or None,
     }
+
+
+def _source_json(store: Store, branch: Branch) -> dict[str, Any] | None:
+    note = session_files.source_note(store, branch.tip, branch.state.id)
+    facts = canonical.bounded(note.get("facts") or {})
+    return {"system": note["system"], "id": note["id"], "facts": facts} if {"system", "id"} <= note.keys() else None
 
 
 def _family_json(state: Session, log: BranchLog) -> dict[str, Any]:

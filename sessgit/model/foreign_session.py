@@ -38,7 +38,8 @@ class ForeignSession:
     session.json (`activation`, `context`, `budget`, `trajectory`). `kept` are files of the session as a whole, which
     come back byte for byte, by their paths. `transcript` are lines in the client's own form where the system keeps
     such: they are the conversation then, and `turns` are empty. `agent` is the id that the session had here
-    when it was exported, where that does not follow from `id`.
+    when it was exported, where that does not follow from `id`. `facts` are what a person looks for that a session here
+    has no place for, as totals and exit codes: `tokens` and `cost_usd` as numbers, the others by the system's keys.
     """
 
     id: str
@@ -62,6 +63,7 @@ class ForeignSession:
     kept: Mapping[str, bytes] = field(default_factory=dict)
     transcript: bytes = b""
     agent: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,13 @@ def parse_query(text: str) -> Query:
     return Query(tuple(map(tuple, groups)), tuple(without))
 
 
+def as_beginnings(text: str) -> str:
+    """Return the query with each word as the beginning of one, ``""`` if it is so already or has a phrase."""
+    words = text.split()
+    out = " ".join(word if word in ("OR", "AND") or word.startswith("-") else f"{word.rstrip('*')}*" for word in words)
+    return "" if '"' in out or out == " ".join(words) else out
+
+
 def space_single_char_words(text: str) -> str:
     """Return the text with spaces around each character that is a word of its own."""
     return text if text.isascii() else _single_char_pattern().sub(r" \g<0> ", text)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 from zlib import crc32
 
 from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreError
+from sessgit.model import pad as pads
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
@@ -65,10 +66,13 @@ class Outline(NamedTuple):
 _SQL_TYPES = {str: "TEXT", int: "INTEGER", bool: "INTEGER"}
 _OUTLINE_COLUMNS = ", ".join(f"{name} {_SQL_TYPES[kind]} NOT NULL" for name, kind in get_type_hints(Outline).items())
 SCHEMA = cache_file.Schema(
-    13,
-    ("branches", "turns", "merges", "gists", "touched", "cells", "edited", "edits"),
+    14,
+    ("branches", "noted", "turns", "merges", "gists", "touched", "cells", "edited", "edits"),
     (
         f"CREATE TABLE branches({_OUTLINE_COLUMNS}, state BLOB NOT NULL, PRIMARY KEY(name)) WITHOUT ROWID",
+        """CREATE TABLE noted(
+            name TEXT PRIMARY KEY, source TEXT NOT NULL, facts TEXT NOT NULL, pad TEXT NOT NULL
+        ) WITHOUT ROWID""",
         """CREATE TABLE turns(
             branch TEXT NOT NULL, turn INTEGER NOT NULL, commits TEXT NOT NULL, prompt TEXT NOT NULL,
             time INTEGER NOT NULL, message TEXT NOT NULL, compacted INTEGER NOT NULL, bytes INTEGER NOT NULL,
@@ -94,10 +98,10 @@ SCHEMA = cache_file.Schema(
         "CREATE INDEX edits_name ON edits(name)",
     ),
 )
-"""`branches` has each branch with its state as of its tip, `turns` each turn of each branch, `merges` the sessions with
-a merge that added no turn, also an undone one. By a turn's last commit, `gists` has what it contains, `touched` the
-files that it read or changed, `cells` its cells, with a checksum, and `edits` what its calls wrote, once it is in
-`edited`."""
+"""`branches` has each branch with its state as of its tip, `noted` what other systems say of sessions, and the texts of
+scratchpads, `turns` each turn of each branch, `merges` the sessions with a merge that added no turn, also an undone
+one. By a turn's last commit, `gists` has what it contains, `touched` the files that it read or changed, `cells` its
+cells, with a checksum, and `edits` what its calls wrote, once it is in `edited`."""
 
 _COLUMNS = "branch, turn, commits, prompt, time, message, compacted"
 _BRANCHES = "SELECT name, tip, state, archived FROM branches"
@@ -237,6 +241,7 @@ class Index:
 
     def _drop(self, branch: str) -> None:
         self._db.execute("DELETE FROM branches WHERE name = ?", (branch,))
+        self._db.execute("DELETE FROM noted WHERE name = ?", (branch,))
         self._db.execute("DELETE FROM turns WHERE branch = ?", (branch,))
 
     def _update(self, store: Store, branch: str, tip: str, archived: bool) -> None:
@@ -244,6 +249,9 @@ class Index:
         rows, (holder, last) = self._new_rows(store, branch, tip)
         values = _sqlite_values((*_outline(branch, tip, state, archived=archived), sessions.dumps(state)))
         self._db.execute(f"INSERT OR REPLACE INTO branches VALUES ({','.join('?' * len(values))})", values)
+        self._db.execute("DELETE FROM noted WHERE name = ?", (branch,))
+        if any(noted := _noted(store, branch, tip)):
+            self._db.execute("INSERT INTO noted VALUES (?,?,?,?)", _sqlite_values((branch, *noted)))
         kept = last if holder == branch else 0
         self._db.execute("DELETE FROM turns WHERE branch = ? AND turn > ?", (branch, kept))
         if holder not in ("", branch):
@@ -331,6 +339,19 @@ class Index:
         return [
             each if (here := self.here(each.project)) == each.project else each._replace(project=here) for each in every
         ]
+
+    def noted(self) -> dict[str, tuple[str, str]]:
+        """Return for each session that has one the id in the system from which it was imported, and the texts of its
+        scratchpad, one per line."""
+        return {name: (source, pad) for name, source, pad in self.query("SELECT name, source, pad FROM noted")}
+
+    def imported_facts(self) -> dict[str, dict[str, Any]]:
+        """Return for each imported session what its system says that a session has no place for."""
+        return {name: json.loads(facts) for name, facts in self.query("SELECT name, facts FROM noted WHERE facts > ''")}
+
+    def sessions_from(self, source: str) -> list[str]:
+        """Return the sessions with that id in the system from which they were imported."""
+        return [row[0] for row in self.query("SELECT name FROM noted WHERE source = ? ORDER BY name", (source,))]
 
     def sessions_beginning(self, start: str) -> list[str]:
         """Return the sessions whose id begins with `start`."""
@@ -611,6 +632,26 @@ def _outline(branch: str, tip: str, state: Session, *, archived: bool) -> Outlin
         "" if state.state == "active" else state.ended, state.turns, state.is_headless, state.state, state.stage,
         layout.session_of(state.origin.session) if state.origin else "",
     )  # fmt: skip
+
+
+def _noted(store: Store, branch: str, tip: str) -> tuple[str, str, str]:
+    """Return the source's id of a session, its facts as JSON, and the texts of its scratchpad; all are empty for a side
+    branch."""
+    tree, source, facts, lists = store.tree(tip), "", "", dict[str, bytes]()
+    if layout.is_side_branch(branch):
+        return "", "", ""
+    if note := store.repo.entry(tree, f"{layout.KEPT}/source.json"):
+        with suppress(ValueError, RecursionError, StoreError):
+            said = json.loads(store.repo.blob(note[0]))
+            if isinstance(said, dict) and said.get("session") == branch:
+                source = str(said.get("id") or "")
+                facts = json.dumps(known) if isinstance(known := said.get("facts"), dict) and known else ""
+    if folder := store.repo.entry(tree, layout.PAD):
+        with suppress(StoreError):
+            files = store.repo.files(folder[0]) if folder[1] else {}
+            lists = {name.removesuffix(".jsonl"): store.repo.blob(oid) for name, (oid, _) in files.items()}
+    entries = pads.read_pad(lists).entries if lists else ()
+    return source, facts, "\n".join(" ".join(f"{entry.text} {entry.answer}".split()) for entry in entries if entry.text)
 
 
 def _rows_by_name(index: Index, table: str, key: str) -> dict[str, set[tuple[object, ...]]]:

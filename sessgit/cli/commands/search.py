@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from sessgit.cli import frame, render, text
+from sessgit.cli import frame, render
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import LIMIT, PROJECT, SINCE, argument, option, parse_time
 from sessgit.cli.pages import search as page
 from sessgit.errors import UsageError
 from sessgit.history import search
-from sessgit.history.search import SearchScope
-from sessgit.model import humanize
-from sessgit.model.progress import no_progress
+from sessgit.model.humanize import quote_for_shell
 
 _MOST = 20
 _SNIPPET_LENGTH = 160
 """Characters of a snippet in JSON."""
-_JOINS = ("OR", "AND")
 
 
 @frame.command("search", needs="conversations", reads=True, excludes={"--all": "--project --session"})
@@ -38,9 +34,10 @@ def run(
 ) -> Answer:
     """Search what was said and done.
 
-    All words must occur in the same turn, or in a conversation's name, title, labels and description. Words match as a
-    whole, in upper or lower case. begin* finds words with that prefix, '"a phrase"' a phrase, this OR that one of two
-    words, and 'words -without' excludes a word. Prints the best 20 turns, or N, with their best line; `sessgit show
+    All words must occur in the same turn, or in a conversation's name, title, labels, description, scratchpad and id in
+    the system that it was imported from. Words match as a whole, in upper or lower case; if nothing matches, also words
+    that begin so. begin* finds words with that prefix, '"a phrase"' a phrase, this OR that one of two words, and
+    'words -without' excludes a word. Prints the best 20 turns, or N, with their best line; `sessgit show
     ADDRESS` shows one. Exit code 1 if nothing is found.
     """
     if tool and place not in (None, "tools"):
@@ -62,24 +59,16 @@ def run(
     length = _SNIPPET_LENGTH if here.json else page.snippet_length(here)
     with render.progress(here, "Indexing", unit="conversations") as progress:
         results = search.search(here.index, query, scope, _MOST if limit is None else limit, length, progress)
+    if results.is_empty:
+        notes = ["Nothing found."]
+    else:
+        notes = (
+            [f"No match for whole words; found with {quote_for_shell(results.searched)}:"] if results.searched else []
+        )
     return Answer(
         lambda: search.results_json(query, results),
         () if results.is_empty else page.full(here, results),
         [f"({results.behind})"] if results.behind else [],
         int(results.is_empty),
-        _nothing_found(here, query, scope) if results.is_empty else (),
+        notes,
     )
-
-
-def _nothing_found(here: Invocation, query: str, scope: SearchScope) -> Iterator[str]:
-    """Say so, and how many turns have words that begin like those of the query, if any has."""
-    yield "Nothing found."
-    words = query.split()
-    prefixes = " ".join(word if word in _JOINS or word.startswith("-") else f"{word.rstrip('*')}*" for word in words)
-    if '"' in prefixes or prefixes == " ".join(words):
-        return
-    results = search.search(here.index, prefixes, scope, 1, _SNIPPET_LENGTH, no_progress)
-    if not results.is_empty:
-        turns = f"{'' if results.exact else 'more than '}{text.counted(results.total, 'turn')}"
-        count = turns if results.total else text.counted(results.total_conversations, "conversation")
-        yield f"Words match as a whole; {humanize.quote_for_shell(prefixes)} finds {count}."

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import Any
 
 from sessgit import agents
 from sessgit.cli import blocks, text
@@ -138,6 +139,8 @@ def card(here: Invocation, shown: SessionCard, options: ShowOptions) -> Iterator
         keys = [text.clean(key, 30) or "(no name)" for key in sorted(memory)]
         yield from _field(here, "Memory", [size, *text.some(keys, _KEYS)], between="  ")
     yield from _field(here, "Exported", [text.clean(here.short(state.unified.trajectory.export_path or ""), 300)])
+    for number, parts in enumerate(_source(shown.source)):
+        yield from _field(here, "" if number else "Imported", parts)
     label = "Files"
     for verb, paths in (("changed", shown.changed), ("read", shown.read)):
         if paths:
@@ -209,6 +212,22 @@ def _program_facts(here: Invocation, shown: SessionCard) -> Iterator[tuple[str, 
     version = text.clean(own.metadata.rlm_version or "", 40)
     yield "Program", [version, f"{active} {mode}".strip(), complexity, depth, calls, cost]
     yield "", [text.clean(activation.activation_reason or "", 200)]
+
+
+def _source(note: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Yield from which system it was imported, then what that says of it."""
+    if not note.get("system"):
+        return
+    yield [f"from {text.clean(str(note['system']), 20)}, there {text.clean(str(note.get('id', '')), 100)}"]
+    facts, out = dict(note.get("facts") or {}), list[str]()
+    if tokens := facts.pop("tokens", 0):
+        out.append(f"{text.tokens(int(tokens))} tokens")
+    if cost := facts.pop("cost_usd", 0):
+        out.append(text.money(float(cost)))
+    for key, value in facts.items():
+        words = text.some([text.clean(str(one), _PATH) for one in value], _KEYS) if isinstance(value, list) else [value]
+        out.append(f"{text.clean(key, 30).replace('_', ' ')} {', '.join(text.clean(str(one), 100) for one in words)}")
+    yield out
 
 
 def _family(here: Invocation, shown: SessionCard) -> Iterator[str]:

@@ -62,6 +62,10 @@ def full(here: Invocation, shares: list[TurnShare], options: StatsOptions) -> It
         yield from page.summary(options)
     else:
         yield from page.table(options.by, options.limit)
+    if (imported := _imported(here, shares))["sessions"]:
+        count = text.counted(imported["sessions"], "imported conversation")
+        used = f"{text.tokens(imported['tokens'])} tokens, {text.money(imported['cost_usd']) or '$0'}"
+        yield here.paint("dim", text.cut(f"According to their systems, {count} used {used}.", here.width))
 
 
 def as_json(here: Invocation, shares: list[TurnShare], options: StatsOptions) -> dict[str, Any]:
@@ -80,6 +84,19 @@ def as_json(here: Invocation, shares: list[TurnShare], options: StatsOptions) ->
         "by": options.by,
         "rows": rows,
         "total": _tally_json(here, None, stats.tally_shares(shares)),
+        "imported": _imported(here, shares),
+    }
+
+
+def _imported(here: Invocation, shares: list[TurnShare]) -> dict[str, Any]:
+    """Return what other systems say that their sessions used, which no line says."""
+    facts, own = here.index.imported_facts(), {share.session for share in shares}
+    known = [each for name, each in facts.items() if name in own and each.keys() & {"tokens", "cost_usd"}]
+    cost = sum(float(each.get("cost_usd", 0)) for each in known)
+    return {
+        "sessions": len(known),
+        "tokens": sum(int(each.get("tokens", 0)) for each in known),
+        "cost_usd": round(cost, 6),
     }
 
 

@@ -160,6 +160,9 @@ class KeptSource(TypedDict):
     turns: NotRequired[Count]
     """The number of turns there, which what kept/rlm/session.json says of files, outputs and tokens is about."""
     said: SourceSaid
+    facts: NotRequired[dict[str, Any]]
+    """What the system says that a session has no place for, as totals and exit codes: `tokens`, `cost_usd`, and its own
+    keys."""
 
 
 class PurgedForm(TypedDict):
