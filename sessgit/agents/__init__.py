@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sessgit.store.index import Row
     from sessgit.store.store import Store
 
-PACKAGES = {"claude": "sessgit.agents.claude"}
+PACKAGES = {"codex": "sessgit.agents.codex", "claude": "sessgit.agents.claude"}
 """The package of each agent by the name that the state of a session has; each is loaded when it is asked for."""
 
 

@@ -70,10 +70,19 @@ class Agent:
     repair: Repair
 
     def __init__(
-        self, name: str, title: str, protected_keys: frozenset[str], *, lacks: Collection[str] = (), package: str = ""
+        self,
+        name: str,
+        title: str,
+        protected_keys: frozenset[str],
+        *,
+        tested: tuple[str, str] = ("0", "0"),
+        lacks: Collection[str] = (),
+        package: str = "",
     ) -> None:
         assert OPTIONAL.issuperset(lacks)
         self.name, self.title, self.protected_keys = name, title, protected_keys
+        self.tested = tested
+        """The oldest and the newest version of the client with which all of this was tried."""
         self._package, self._lacks = package or f"sessgit.agents.{name}", frozenset(lacks)
 
     def __getattr__(self, part: str) -> Any:
@@ -94,7 +103,8 @@ class Agent:
     def is_titles(self, data: bytes, agent_id: str) -> bool:
         """Return whether the bytes are lines with titles of the session and nothing else."""
         *lines, rest = data.split(b"\n")
-        return not rest and all(line == self.writer.title_line(self.writer.title_of(line), agent_id) for line in lines)
+        titles = (self.writer.title_line(self.writer.title_of(line), agent_id) for line in lines)
+        return not rest and all(line and line == title for line, title in zip(lines, titles, strict=True))
 
     def tokens(self, body: Sequence[Line], cell: Cell) -> Tokens | None:
         """Return what a message of the model used; None for a tool call."""
@@ -451,7 +461,8 @@ class Writer(Protocol):
         """Return the text of the last summary that a compaction left in these lines, or ""."""
 
     def title_line(self, title: str, agent_id: str) -> bytes:
-        """Return the line by which the client knows a session's title, without its newline."""
+        """Return the line by which the client knows a session's title, without its newline; b"" if it reads titles
+        elsewhere."""
 
     def title_of(self, data: bytes) -> str:
         """Return the last title that a transcript gives by such a line, or ""."""

@@ -136,6 +136,9 @@ class Cutter:
         if anchor.known:
             return anchor
         here = self.current if self.current is not None and self.is_open(self.current) else self.head
+        for waiting in self.pending:
+            for _ in range(min(waiting.turns_rolled_back, here.number if here is not None else 0)):
+                here = here.parent if here is not None else None
         return _Anchor(here, copied=anchor.copied)
 
     def _move_head(self, node: Node, parent: Node | None) -> None:

@@ -165,6 +165,12 @@ class Line(ABC):
         return False
 
     @property
+    def turns_rolled_back(self) -> int:
+        """Return how many of the last turns the next prompt leaves behind, for an agent whose lines are in the order of
+        the file and say so."""
+        return 0
+
+    @property
     def is_sidechain(self) -> bool:
         """Return whether the line is a subagent's and not the conversation's own."""
         return False

@@ -218,7 +218,8 @@ def _name_line(state: Session, file: LineFile) -> bytes:
         return b""
     if next(filter(None, map(agents.of(state).writer.title_of, reversed(file.lines))), "") == state.name:
         return b""
-    return agents.of(state).writer.title_line(state.name, state.agent_id) + b"\n"
+    line = agents.of(state).writer.title_line(state.name, state.agent_id)
+    return line + b"\n" if line else b""
 
 
 def _map_project(store: Store, folder: str, project: str) -> str:

@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from sessgit import agents
+from sessgit.agents.base import Agent
 from sessgit.check import status
 from sessgit.check.doctoring.context import DoctorContext
 from sessgit.errors import SessgitError
@@ -21,7 +23,6 @@ _INSTALL = "Install git 2.30 or later."
 _MOST_SESSIONS = 40
 """Sessions whose client's version is looked at."""
 _NAMED = 3
-_TESTED = (1, 0), (2, 1)
 _LITTLE = 1 << 30
 _AHEAD = 86_400.0
 _VERSION = re.compile(r"(\d+)\.(\d+)(\.\d+)?")
@@ -53,12 +54,17 @@ def git_version(context: DoctorContext) -> str:
 
 
 def client_versions(context: DoctorContext) -> list[str]:
-    """Return the versions of the client that wrote the latest sessions, the newest first."""
+    """Return the versions of the clients that wrote the latest sessions, the newest first."""
+    return sorted({version for _, version in _clients_seen(context)}, key=_order, reverse=True)
+
+
+def _clients_seen(context: DoctorContext) -> set[tuple[Agent, str]]:
+    """Return the agents of the latest sessions, each with the versions of its client that wrote them."""
     if context.index is None:
-        return []
+        return set()
     names = [outline.name for outline in context.index.outlines()[:_MOST_SESSIONS]]
-    versions = {branch.state.agent_version for branch in context.index.branches_named(names)} - {""}
-    return sorted((canonical.one_line(version, 40) for version in versions), key=_order, reverse=True)
+    states = [branch.state for branch in context.index.branches_named(names)]
+    return {(agents.of(one), canonical.one_line(one.agent_version, 40)) for one in states if one.agent_version}
 
 
 def _git(context: DoctorContext) -> Iterator[Finding]:
@@ -116,11 +122,16 @@ def _disk(context: DoctorContext) -> Iterator[Finding]:
 
 
 def _clients(context: DoctorContext) -> Iterator[Finding]:
-    unknown = [one for one in client_versions(context) if not _TESTED[0] <= _order(one)[:2] <= _TESTED[1]]
-    if unknown:
-        more = f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
-        what = f"clients of version {', '.join(unknown[:_NAMED])}{more}: sessgit was tested with 1.0 to 2.1"
-        yield Finding("note", "client", "clients", what, "`sessgit verify` checks what was recorded.")
+    seen = _clients_seen(context)
+    for agent in sorted({agent for agent, _ in seen}, key=lambda agent: agent.name):
+        oldest, newest = agent.tested
+        versions = sorted((version for other, version in seen if other is agent), key=_order, reverse=True)
+        unknown = [one for one in versions if not _order(oldest)[:2] <= _order(one)[:2] <= _order(newest)[:2]]
+        if unknown:
+            more = f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
+            which = f"clients of version {', '.join(unknown[:_NAMED])}{more}"
+            what = f"{which}: sessgit was tested with {oldest} to {newest} of {agent.title}"
+            yield Finding("note", "client", "clients", what, "`sessgit verify` checks what was recorded.")
 
 
 def _clock(context: DoctorContext) -> Iterator[Finding]:

@@ -1,0 +1,275 @@
+"""What the lines of one turn of Codex say: cells, tools, files, tokens, prompt and answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sessgit.agents.codex.lines import CALLS, CONTEXT, EVENT, ITEM, USAGE, CodexLine, content_text, make, prompt_text
+from sessgit.agents.line import Line
+from sessgit.agents.values import Use
+from sessgit.model import ids
+from sessgit.model.conversation.message import Extent
+from sessgit.model.conversation.turn import NO_TOKENS, Cell, Tokens, Turn, plausible_count
+from sessgit.model.stored_fields import string
+
+PATCH = "apply_patch"
+FILE_TOOLS = (PATCH,)
+"""The tools of which it is known what they do to the files that they name."""
+SUBAGENT_TOOLS = ("spawn_agent",)
+SHELLS = ("exec_command", "shell", "shell_command", "local_shell_call", "container.exec")
+_EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
+_PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\*\*\* (Move to): (.+)$", re.MULTILINE)
+_HEREDOC = re.compile(r"^\s*apply_patch\s+<<-?\s*(['\"]?)(\w+)\1\n(.*?)\n\2\s*$", re.DOTALL)
+"""How a model runs `apply_patch` by a shell."""
+
+
+@dataclass
+class _Unit:
+    id: str
+    type: str
+    operation: str
+    depends: tuple[str, ...]
+    lines: list[int]
+    ok: bool | None = None
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(self.id, self.type, self.operation, tuple(self.lines), self.depends, self.ok)
+
+
+@dataclass
+class _Reader:
+    """Takes the lines of a turn. What the model says between two results of tools is one cell, as it is one response
+    of the service."""
+
+    key: str
+    model: str = ""
+    answer: str = ""
+    prompt: str = ""
+    messages: int = 0
+    order: list[_Unit] = field(default_factory=list)
+    calls: dict[str, _Unit] = field(default_factory=dict)
+    results: list[str] = field(default_factory=list)
+    changed: dict[str, None] = field(default_factory=dict)
+    responses: list[Tokens] = field(default_factory=list)
+    by_total: dict[Tokens, Tokens] = field(default_factory=dict)
+    """What each response used, by the sum of the session behind it: the client says the same one again."""
+    message: _Unit | None = None
+    """The response that goes on."""
+
+    def take(self, number: int, line: CodexLine) -> None:
+        if line.type == CONTEXT:
+            self.model = string(line.payload, "model") or self.model
+        elif line.type == USAGE:
+            self.responses.append(tokens_of(line.payload.get("usage")))
+        elif line.type == EVENT:
+            self._event(line)
+        elif line.type == ITEM:
+            self._item(number, line)
+
+    def _event(self, line: CodexLine) -> None:
+        if line.is_spoken_prompt:
+            self.messages += 1
+            self.prompt = self.prompt or prompt_text(line)
+        info = line.payload.get("info") if line.kind == "token_count" else None
+        if isinstance(info, dict):
+            total, last = (tokens_of(info.get(name)) for name in ("total_token_usage", "last_token_usage"))
+            self.by_total.setdefault(total, last if self.order else NO_TOKENS)  # of an earlier turn
+
+    def _item(self, number: int, line: CodexLine) -> None:
+        if line.is_result:
+            self._result(number, line)
+        elif line.is_work:
+            self._response(number, line)
+
+    def _response(self, number: int, line: CodexLine) -> None:
+        if self.message is None:
+            self.messages += 1
+            cell, model = ids.cell_id(self.key, f"response {number}"), self.model or "message"
+            self.message = _Unit(cell, "llm_call", model, tuple(self.results), [], ok=True)
+            self.results = []
+            self.order.append(self.message)
+        self.message.lines.append(number)
+        if line.is_answer:
+            self.answer = content_text(line.payload.get("content")) or self.answer
+        if line.kind in CALLS:
+            self._call(number, line, self.message.id)
+
+    def _call(self, number: int, line: CodexLine, message: str) -> None:
+        key = call_id(line)
+        if key in self.calls:
+            return
+        unit = _Unit(ids.cell_id(self.key, key), "tool", tool(line), (message,), [number])
+        self.calls[key] = unit
+        self.order.append(unit)
+        for path, _ in patched_files(arguments(line)):
+            self.changed[path] = None
+
+    def _result(self, number: int, line: CodexLine) -> None:
+        self.message = None
+        self.messages += 1
+        call = self.calls.get(call_id(line))
+        if call is None or call.ok is not None:
+            return
+        call.lines.append(number)
+        call.ok = (exit_code(output(line)) or 0) == 0
+        self.results.append(call.id)
+
+
+def describe(body: Sequence[Line]) -> Turn:
+    """Return the turn that a body says; the first line opens it."""
+    reader = _Reader(replace(body[0], extent=Extent(0, 0)).prompt_id)
+    for number, line in enumerate(body, start=1):
+        if isinstance(line, CodexLine) and line.data is not None:
+            reader.take(number, line)
+    return _turn(reader, body)
+
+
+def _turn(reader: _Reader, body: Sequence[Line]) -> Turn:
+    tools = dict[str, int]()
+    for call in reader.calls.values():
+        tools[call.operation] = tools.get(call.operation, 0) + 1
+    used = reader.responses or [used for used in reader.by_total.values() if used.total]
+    model = reader.model if used or reader.order else ""
+    return Turn(
+        prompt_uuid=reader.key,
+        prompt=reader.prompt,
+        answer=reader.answer,
+        time=body[0].time,
+        ended=max((line.time for line in body), default=""),
+        model=model,
+        cells=tuple(unit.cell for unit in reader.order),
+        tools=tools,
+        files_changed=tuple(reader.changed),
+        tokens={model: sum(used, NO_TOKENS)} if model and used else {},
+        calls={model: len(used)} if model and used else {},
+        messages=reader.messages,
+        interrupted=_is_interrupted(body) or any(call.ok is None for call in reader.calls.values()),
+    )
+
+
+def _is_interrupted(body: Sequence[Line]) -> bool:
+    return any(isinstance(line, CodexLine) and line.is_end and line.kind == "turn_aborted" for line in body)
+
+
+def label(lines: Sequence[Line]) -> list[tuple[str, str]]:
+    """Return for each line the tool, else the line's kind, and the path of the file that it is about, or ``""``."""
+    calls: dict[str, tuple[str, str]] = {}
+    out = []
+    for line in lines:
+        name, path = "line", ""
+        if isinstance(line, CodexLine) and line.type:
+            name = line.kind or line.type
+            if line.type == ITEM and line.kind in CALLS:
+                files = [path for path, _ in patched_files(arguments(line))]
+                name, path = calls[call_id(line)] = tool(line), files[0] if files else ""
+            elif line.is_result:
+                name, path = calls.get(call_id(line), (name, path))
+        out.append((name, path))
+    return out
+
+
+def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str, folder: str) -> dict[int, Use]:
+    """Return by the ordinals of cells what they are about: a patch's first file, or a command."""
+    found = dict[int, Use]()
+    for ordinal, cell in enumerate(cells, start=1):
+        if cell.type == "tool" and cell.lines and 0 < cell.lines[0] <= len(body):
+            given = arguments(make(body[cell.lines[0] - 1]))
+            files = list(patched_files(given))
+            command = command_of(given)
+            if files:
+                found[ordinal] = Use(place(folder, files[0][0]), reads=files[0][1] == "Update", writes=True)
+            elif command:
+                found[ordinal] = Use(command=command)
+    return found
+
+
+def place(folder: str, path: str) -> str:
+    """Return a path as the agent names it, absolute."""
+    return os.path.normpath(os.path.join(folder, path))  # noqa: PTH118 - as the agent has it
+
+
+def tool(line: CodexLine) -> str:
+    """Return the name of the tool that a call is for."""
+    return string(line.payload, "name") or line.kind
+
+
+def call_id(line: CodexLine) -> str:
+    """Return the client's id for a call, on the line of the call or of its result."""
+    return string(line.payload, "call_id")
+
+
+def arguments(line: CodexLine) -> dict[str, Any]:
+    """Return the arguments of a call; those of a custom tool are one text, `input`."""
+    action = line.payload.get("action")
+    if isinstance(action, dict):
+        return action
+    if line.kind == "custom_tool_call":
+        return {"input": string(line.payload, "input")}
+    try:
+        value = json.loads(string(line.payload, "arguments") or "{}")
+    except (ValueError, RecursionError):
+        return {"arguments": string(line.payload, "arguments")}
+    return value if isinstance(value, dict) else {"arguments": value}
+
+
+def command_of(given: Mapping[str, Any]) -> str:
+    """Return the shell command that a call runs, or ""."""
+    command = given.get("cmd", given.get("command"))
+    if isinstance(command, list):
+        words = [word for word in command if isinstance(word, str)]
+        return words[-1] if words[:2] and words[0].endswith("sh") else " ".join(words)
+    return command if isinstance(command, str) else ""
+
+
+def patch_of(given: Mapping[str, Any]) -> str:
+    """Return the patch that a call applies, by the tool for it or by a shell command, or ""."""
+    text = given.get("input")
+    if isinstance(text, str) and text.startswith("*** Begin Patch"):
+        return text
+    heredoc = _HEREDOC.match(command_of(given))
+    return heredoc[3] if heredoc else ""
+
+
+def patched_files(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the path of each file that a call patches, and Add, Update, Delete or Move to."""
+    for match in _PATCHED.finditer(patch_of(given)):
+        yield (match[2] or match[4]).strip(), match[1] or match[3]
+
+
+def output(line: CodexLine) -> str:
+    """Return what a tool said to the model; where the client wrapped it as JSON, what is in that."""
+    value = line.payload.get("output")
+    if isinstance(value, dict):
+        value = value.get("content")
+    if not isinstance(value, str):
+        return content_text(value)
+    if value.startswith('{"output":'):
+        try:
+            inner = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+        if isinstance(inner, dict):
+            code = inner.get("metadata", {}).get("exit_code") if isinstance(inner.get("metadata"), dict) else None
+            said = f"Exit code: {code}\n" if isinstance(code, int) else ""
+            return said + string(inner, "output")
+    return value
+
+
+def exit_code(text: str) -> int | None:
+    """Return the exit code that the output of a tool says, or None."""
+    match = _EXIT_CODE.search(text)
+    return int(match[1]) if match else None
+
+
+def tokens_of(usage: object) -> Tokens:
+    """Return the counts of a response: those of the input that came from a cache are counted apart."""
+    counts = usage if isinstance(usage, dict) else {}
+    names = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_input_tokens")
+    given, out, cached, written = (plausible_count(counts.get(name)) for name in names)
+    return Tokens(max(0, given - cached - written), out, cached, written)

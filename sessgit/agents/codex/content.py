@@ -1,0 +1,166 @@
+"""A turn of Codex as what was said and done, for people and for exports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sessgit.agents.codex.cells import (
+    arguments,
+    call_id,
+    command_of,
+    describe,
+    exit_code,
+    output,
+    patch_of,
+    patched_files,
+    tool,
+)
+from sessgit.agents.codex.lines import CALLS, COMPACTED, ITEM, CodexLine, content_text, prompt_text
+from sessgit.agents.line import Line
+from sessgit.agents.values import Relation, Said
+from sessgit.model import canonical, ids
+from sessgit.model.conversation.content import Call, Change, Piece, Words
+from sessgit.model.conversation.turn import Cell, Turn
+from sessgit.model.stored_fields import string
+
+
+def told(body: Sequence[Line]) -> tuple[Turn, list[Piece]]:
+    """Return the turn that a body says, and its pieces in order; a body has one line at least."""
+    turn = describe(body)
+    cells = {cell.id: (ordinal, cell) for ordinal, cell in enumerate(turn.cells, start=1)}
+    of_line = {
+        number: ordinal for ordinal, cell in enumerate(turn.cells, 1) if cell.type != "tool" for number in cell.lines
+    }
+    pieces = list[Piece]()
+    for number, line in enumerate(body, start=1):
+        if not isinstance(line, CodexLine) or line.data is None:
+            continue
+        if line.is_spoken_prompt and prompt_text(line).strip():
+            pieces.append(Words("person", prompt_text(line), line.time, line=number, images=_images(line)))
+        elif line.type == COMPACTED and (summary := string(line.payload, "message")):
+            pieces.append(Words("client", summary, line.time, line=number))
+        elif line.type == ITEM and line.kind in CALLS:
+            ordinal, cell = cells.get(ids.cell_id(turn.prompt_uuid, call_id(line)), (0, None))
+            if cell is not None and cell.lines[0] == number:
+                pieces.append(_call(body, line, ordinal, cell))
+        elif line.is_work and (text := _words(line)):
+            pieces.append(Words("model", text, line.time, line.kind == "reasoning", of_line.get(number, 0), number))
+    return turn, pieces
+
+
+def _words(line: CodexLine) -> str:
+    """Return what the model says on a line, or thinks: of that only a summary is there."""
+    return content_text(line.payload.get("summary" if line.kind == "reasoning" else "content")).strip()
+
+
+def _images(line: CodexLine) -> int:
+    return sum(len(images) for key in ("images", "local_images") if isinstance(images := line.payload.get(key), list))
+
+
+def _call(body: Sequence[Line], line: CodexLine, ordinal: int, cell: Cell) -> Call:
+    given = arguments(line)
+    files = [path for path, _ in patched_files(given)]
+    number, *results = cell.lines
+    call = Call(
+        cell, ordinal, given, file=files[0] if files else "", about=_about(given, files), time=line.time, line=number
+    )
+    if not results or not isinstance(answer := body[results[0] - 1], CodexLine):
+        return call
+    text = output(answer)
+    changes = tuple(_changes(patch_of(given))) if cell.ok else ()
+    return replace(
+        call, output=text, changes=changes, in_changes=("input",) if changes else (), exit_code=exit_code(text),
+        ended=answer.time, result_line=results[0],
+    )  # fmt: skip
+
+
+def _about(given: Mapping[str, Any], files: Sequence[str]) -> str:
+    """Return what a call is about, on one line: the files of a patch, a command, else its arguments."""
+    return " ".join(
+        (
+            ", ".join(files) or command_of(given) or json.dumps(canonical.bounded(dict(given)), ensure_ascii=False)
+        ).split()
+    )
+
+
+def _changes(patch: str) -> Iterator[Change]:
+    """Yield what a patch did to each of its files."""
+    path, lines = "", list[str]()
+    for line in [*patch.split("\n"), "*** End Patch"]:
+        if line.startswith("*** "):
+            if lines:
+                yield Change(path, tuple(lines))
+                lines = []
+            words = line.removeprefix("*** ").partition(" File: ")
+            path = words[2] or path
+        elif line[:1] in ("+", "-", " ", "@"):
+            lines.append(line)
+
+
+def texts(line: Line, number: int) -> Iterator[Said]:
+    """Yield the texts of the `number`th line of a turn's body, from 1, in their order."""
+    if not isinstance(line, CodexLine) or line.data is None:
+        return
+    if line.is_spoken_prompt:
+        yield Said("prompt", prompt_text(line))
+    elif line.type == COMPACTED:
+        yield Said("notice", string(line.payload, "message"))
+    elif line.is_result:
+        yield Said("tool", canonical.without_sequences(output(line)), call_id(line))
+    elif line.type == ITEM and line.kind in CALLS:
+        given = arguments(line)
+        yield Said("tool", patch_of(given) or command_of(given) or json.dumps(given), call_id(line), tool(line))
+    elif line.is_work and (text := _words(line)):
+        yield Said("thinking" if line.kind == "reasoning" else "answer", text)
+
+
+def content_after(call: Call, before: str | None) -> str | None:
+    """Return the whole text of a file after a patch that adds it, the same text after any other call but a patch, and
+    None where the patch changes it: a patch names no line numbers."""
+    patch = patch_of(call.input)
+    if not patch or not call.cell.ok:
+        return before
+    if [kind for _, kind in patched_files(call.input)] != ["Add"]:
+        return None
+    return "".join(f"{line[1:]}\n" for change in call.changes for line in change.diff if line.startswith("+"))
+
+
+def left_by(call: Call) -> tuple[str | None, list[str]]:
+    """Return the whole text of the call's file after the call, where its own lines tell it, and the lines that went
+    out and came in."""
+    return content_after(call, None), [line for change in call.changes for line in change.diff if line[:1] in "+-"]
+
+
+def relation(a: Sequence[Line], b: Sequence[Line]) -> Relation:
+    """Return how the bodies of two turns with the same id are related; a copy that the client makes has other times."""
+    left, right = ([_without_time(line) for line in body] for body in (a, b))
+    shorter = min(len(left), len(right))
+    return "same" if left == right else "part" if left[:shorter] == right[:shorter] else "different"
+
+
+def _without_time(line: Line) -> object:
+    return (
+        {key: value for key, value in line.data.items() if key not in ("timestamp", "ordinal")}
+        if line.data
+        else line.raw
+    )
+
+
+def differences(a: Sequence[Line], b: Sequence[Line]) -> tuple[str, ...]:
+    """Return which of `prompt`, `answer` and `calls` differ, whatever the ids and times of the lines."""
+    left, right = (_said_and_done(body) for body in (a, b))
+    return tuple(name for name in left if left[name] != right[name])
+
+
+def _said_and_done(body: Sequence[Line]) -> Mapping[str, object]:
+    turn, pieces = told(body)
+    calls = [(piece.tool, dict(piece.input), _stable(piece.output)) for piece in pieces if isinstance(piece, Call)]
+    return {"prompt": turn.prompt, "answer": turn.answer, "calls": calls}
+
+
+def _stable(text: str) -> str:
+    """Return the output of a tool without what differs each time: the client's own ids and times."""
+    return "\n".join(line for line in text.split("\n") if not line.startswith(("Chunk ID: ", "Wall time: ")))

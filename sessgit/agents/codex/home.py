@@ -1,0 +1,168 @@
+"""Where Codex keeps its rollouts: `sessions/YYYY/MM/DD/rollout-TIME-ID.jsonl`, and flat in `archived_sessions/`."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sessgit.agents.processes import LiveClient
+from sessgit.model.conversation.session import Session
+
+SESSIONS, ARCHIVED = "sessions", "archived_sessions"
+_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_ID = re.compile(_UUID)
+_NAME = re.compile(rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_UUID})(?:_({_UUID}))?\.jsonl")
+"""With the id of the thread and, behind a rewind since 0.169, with that of the segment in which it goes on."""
+_DAY = re.compile(r"\d{4}/\d\d/\d\d")
+
+
+def config_folder(env: Mapping[str, str], home: Path) -> Path:
+    """Return the client's own folder, as the environment of a process names it."""
+    return Path(env.get("CODEX_HOME") or home / ".codex").absolute()
+
+
+def current_session(env: Mapping[str, str]) -> str:
+    """Return "": the client names no session in the environment."""
+    return ""
+
+
+def resume(state: Session) -> list[str]:
+    """Return the program and the arguments that continue a session: of a segment, its thread."""
+    match = _NAME.fullmatch(Path(state.transcript).name)
+    return ["codex", "resume", match[1] if match and match[2] == state.agent_id else state.agent_id]
+
+
+def is_home(folder: Path) -> bool:
+    """Return whether the client keeps its files in the folder."""
+    return any((folder / top).is_dir() and (folder / "config.toml").exists() for top in (SESSIONS, ARCHIVED))
+
+
+def agent_id(path: Path) -> str:
+    """Return the id of the session by the name of its rollout, or "" if that is the name of none.
+
+    A segment is a session of its own: its first line names the rollout, and the line in it, from which it goes on.
+    """
+    return _id_of(path)
+
+
+def is_cut(name: str, other: str) -> bool:
+    """Return False: no name is made of a working folder."""
+    return False
+
+
+def new_place(config: Path, agent_id: str, cwd: str, beside: Path | None = None) -> Path:
+    """Return where to write the rollout of a new session: in the folder of today, whatever the working folder."""
+    now = datetime.now(UTC)
+    return config / SESSIONS / f"{now:%Y/%m/%d}" / f"rollout-{now:%Y-%m-%dT%H-%M-%S}-{agent_id}.jsonl"
+
+
+def copies(config: Path, agent_id: str) -> list[Path]:
+    """Return all rollouts of a session in the folders of the client, links too."""
+    if not _ID.fullmatch(agent_id):
+        return []
+    name = f"rollout-*{agent_id}.jsonl"
+    found = [*(config / SESSIONS).glob(f"*/*/*/{name}"), *(config / ARCHIVED).glob(name)]
+    return sorted(path for path in found if _id_of(path) == agent_id and path.is_file())
+
+
+def transcript_folders(config: Path) -> list[Path]:
+    """Return the folder of each day, the folders of these, and that of archived sessions; links are not followed."""
+    folders = [folder for folder in (config / SESSIONS, config / ARCHIVED) if _is_folder(folder)]
+    level = folders[:1] if folders and folders[0].name == SESSIONS else []
+    for _ in range(3):
+        level = [inner for folder in level for inner in _inside(folder) if _is_folder(inner)]
+        folders += level
+    return folders
+
+
+def transcripts(config: Path) -> Iterator[Path]:
+    """Yield every session's rollout, archived ones too; no link is followed."""
+    for folder in transcript_folders(config):
+        yield from transcripts_in(folder)
+
+
+def transcripts_in(folder: Path) -> Iterator[Path]:
+    """Yield the sessions' rollouts that lie in one folder."""
+    for path in sorted(folder.glob("rollout-*.jsonl")):
+        if agent_id(path) and _holds_bytes(path):
+            yield path
+
+
+def transcript_place(config: Path, recorded: str, agent_id: str, cwd: str) -> Path | None:
+    """Return where the rollout of a session belongs, from what its state says; None if it says nothing.
+
+    What a state says counts only where it is a rollout of the session's id, directly in a folder of rollouts. Else it
+    is where the client has one, or would write a new one.
+    """
+    if not _ID.fullmatch(agent_id):
+        return None
+    path = Path(recorded)
+    if _id_of(path) == agent_id and _is_rollout_folder(config, path.parent):
+        return path
+    there = copies(config, agent_id)
+    return there[0] if there else new_place(config, agent_id, cwd) if cwd else None
+
+
+def link_above(path: Path) -> Path | None:
+    """Return the link among the folders of days that lead to a rollout, if there is one."""
+    if not agent_id(path):
+        return None
+    inside: list[Path] = []
+    for folder in list(path.parents)[:4]:
+        if folder.name in (SESSIONS, ARCHIVED):
+            return next((one for one in inside if one.is_symlink()), None)
+        inside.append(folder)
+    return None
+
+
+def is_transcript(config: Path, path: Path) -> bool:
+    """Return whether a path that someone else names lies where rollouts lie, links resolved."""
+    try:
+        real, top = path.resolve(strict=True), config.resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):
+        return False
+    is_named = bool(agent_id(real)) and real.is_file() and not path.is_symlink()
+    return is_named and _is_rollout_folder(top, real.parent)
+
+
+def live_clients(config: Path) -> list[LiveClient]:
+    """Return no client: what holds a lock in `thread-writer-locks` cannot be told from what held it."""
+    return []
+
+
+def _id_of(path: Path) -> str:
+    match = _NAME.fullmatch(path.name)
+    return match[2] or match[1] if match else ""
+
+
+def _is_rollout_folder(config: Path, folder: Path) -> bool:
+    if folder == config / ARCHIVED:
+        return True
+    return folder.is_relative_to(config / SESSIONS) and bool(
+        _DAY.fullmatch(folder.relative_to(config / SESSIONS).as_posix())
+    )
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return not path.is_symlink() and path.is_dir()
+    except OSError:
+        return False
+
+
+def _inside(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _holds_bytes(path: Path) -> bool:
+    try:
+        info = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(info.st_mode) and info.st_size > 0

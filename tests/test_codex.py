@@ -1,0 +1,273 @@
+"""Codex: its rollouts are recorded, read, restored, forked and merged beside Claude Code's conversations."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pictures import conversation
+from rollouts import THREAD, Rollout
+from shell import Shell
+from transcripts import SESSION
+
+from sessgit.record.recording import record
+from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.store import layout, recorder_state
+from sessgit.store import store as stores
+from sessgit.store.context import Context
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+FORMS = pytest.mark.parametrize("paginated", [False, True], ids=["older", "paginated"])
+OTHER = "01a20000-0000-7000-8000-000000000002"
+
+
+def rollout(sessgit: Shell, thread: str = THREAD, *, paginated: bool = False) -> Rollout:
+    return Rollout(thread, cwd=str(sessgit.project), paginated=paginated)
+
+
+def keep(sessgit: Shell, made: Rollout) -> Path:
+    return made.save(sessgit.home / ".codex")
+
+
+def imported(sessgit: Shell, made: Rollout) -> Path:
+    path = keep(sessgit, made)
+    assert sessgit("import").code == 0
+    return path
+
+
+def worked(sessgit: Shell, *, paginated: bool) -> Rollout:
+    made = rollout(sessgit, paginated=paginated).turns("write the parser")
+    made.start("run it").think("I run it.").call("python parser.py", "ok\n").call("false", "", 1).end("it runs")
+    return made.start("add a page").patch("page.md", "# Page", "text").end("added").turns("thanks")
+
+
+def sound(sessgit: Shell) -> None:
+    done = sessgit("verify", "--deep")
+    assert (done.code, "no damage" in done.out) == (0, True), done
+
+
+@FORMS
+def test_a_conversation_is_read(sessgit: Shell, *, paginated: bool) -> None:
+    sessgit.keep(sessgit.talk().turns("mend the roof"))
+    imported(sessgit, worked(sessgit, paginated=paginated))
+    rows = {row["id"]: row for row in sessgit.json("ls")["sessions"]}
+    row = rows[THREAD]
+    assert {rows[SESSION]["agent"], row["agent"]} == {"claude", "codex"}
+    assert (row["turns"], row["git_branch"], row["headless"]) == (4, "main", False)
+    assert row["tokens"] == {"input": 630, "output": 35, "cache_read": 70, "cache_write": 0}
+    turns = sessgit.json("log", THREAD)["turns"]
+    assert [turn["prompt"] for turn in turns] == ["write the parser", "run it", "add a page", "thanks"]
+    assert [turn["model"] for turn in turns] == ["gpt-5.1-codex"] * 4
+    assert turns[2]["files"] == ["page.md"]
+    shown = sessgit.out("show", f"{THREAD}@2")
+    assert "thinking: I run it." in shown
+    assert "exec_command  python parser.py" in shown
+    cells = sessgit.json("cells", f"{THREAD}@2")["cells"]
+    assert [(cell["operation"], cell["ok"]) for cell in cells if cell["type"] == "tool"] == [
+        ("exec_command", True),
+        ("exec_command", False),
+    ]
+    assert [hit["address"] for hit in sessgit.json("search", "parser.py")["hits"]] == [f"{THREAD}@2.2"]
+    assert "+# Page" in sessgit.out("show", f"{THREAD}@3")
+    sound(sessgit)
+
+
+@FORMS
+def test_it_is_restored_byte_for_byte(sessgit: Shell, *, paginated: bool) -> None:
+    path = imported(sessgit, worked(sessgit, paginated=paginated))
+    data = path.read_bytes()
+    path.unlink()
+    assert "byte for byte" in sessgit.out("restore", THREAD)
+    assert path.read_bytes() == data
+
+
+@FORMS
+def test_a_fork_is_the_beginning_under_a_new_id(sessgit: Shell, *, paginated: bool) -> None:
+    made = worked(sessgit, paginated=paginated)
+    imported(sessgit, made)
+    done = sessgit("fork", THREAD, "--at", "2")
+    (path,) = (sessgit.home / ".codex").glob("sessions/*/*/*/rollout-*-f0*.jsonl")
+    fork = path.stem[-36:]
+    assert f"codex resume {fork}" in done.out
+    first, *others = made.lines[: made.ends[1]]
+    assert path.read_bytes().splitlines() == [first.replace(THREAD.encode(), fork.encode()), *others]
+    more = Rollout(fork, cwd=str(sessgit.project), paginated=paginated)
+    more.lines, more.ends = path.read_bytes().splitlines(), [0, 0]
+    path.write_bytes(more.turns("in the fork").data)
+    assert [turn["prompt"] for turn in sessgit.json("log", fork)["turns"]][1:] == ["run it", "in the fork"]
+    assert {row["id"]: row["parent"] for row in sessgit.json("ls")["sessions"]} == {THREAD: None, fork: THREAD}
+    sound(sessgit)
+
+
+@FORMS
+@pytest.mark.parametrize("mode", ["summary", "graft"])
+def test_a_fork_is_merged_back(sessgit: Shell, mode: str, *, paginated: bool) -> None:
+    made = worked(sessgit, paginated=paginated)
+    path = imported(sessgit, made)
+    sessgit("fork", THREAD, "--at", "2")
+    (forked,) = (sessgit.home / ".codex").glob("sessions/*/*/*/rollout-*-f0*.jsonl")
+    more = Rollout(forked.stem[-36:], cwd=str(sessgit.project), paginated=paginated)
+    more.lines, more.ends = forked.read_bytes().splitlines(), [0] * 7
+    forked.write_bytes(more.start("in the fork").call("ls", "page.md\n").end("seen").data)
+    done = sessgit("merge", forked.stem[-36:], "--into", THREAD, "--mode", mode)
+    assert done.code == 0, done
+    assert path.read_bytes().startswith(made.data)
+    added = [json.loads(line) for line in path.read_bytes().removeprefix(made.data).splitlines()]
+    assert "in the fork" in json.dumps(added)
+    assert added[-1]["payload"]["type"] == "task_complete"
+    if paginated:  # the client refuses a rollout whose last line has none
+        assert [line["ordinal"] for line in added] == list(range(len(made.lines), len(made.lines) + len(added)))
+    assert sessgit.json("log", THREAD)["turns"][-1]["turn"] == 5
+    sound(sessgit)
+    assert sessgit("undo").code == 0
+    assert path.read_bytes() == made.data
+
+
+def test_a_rollback_leaves_turns_behind(sessgit: Shell) -> None:
+    made = rollout(sessgit).turns("one", "two", "three").roll_back(2).turns("otherwise")
+    path = imported(sessgit, made)
+    assert [turn["prompt"] for turn in sessgit.json("log", THREAD)["turns"]] == ["one", "otherwise"]
+    assert "2 turns left behind by a rewind" in sessgit.out("log", THREAD)
+    sessgit("fork", THREAD)
+    (forked,) = (sessgit.home / ".codex").glob("sessions/*/*/*/rollout-*-f0*.jsonl")
+    for word, is_there in ((b"answer to one", True), (b"answer to three", False), (b"rolled_back", False)):
+        assert (word in forked.read_bytes()) == is_there
+    path.unlink()
+    sessgit("restore", THREAD)
+    assert path.read_bytes() == made.data
+    sound(sessgit)
+
+
+def test_all_turns_are_rolled_back(sessgit: Shell) -> None:
+    imported(sessgit, rollout(sessgit).turns("one", "two").roll_back(9).turns("anew"))
+    assert [turn["prompt"] for turn in sessgit.json("log", THREAD)["turns"]] == ["anew"]
+    sound(sessgit)
+
+
+def test_a_copy_that_the_client_made_is_a_fork(sessgit: Shell) -> None:
+    keep(sessgit, made := rollout(sessgit).turns("one", "two"))
+    copy = rollout(sessgit, OTHER)
+    meta = json.loads(copy.lines[0])
+    meta["payload"]["forked_from_id"] = THREAD
+    copy.lines = [json.dumps(meta).encode(), *(line.replace(b"T10:", b"T11:") for line in made.lines)]
+    copy.ends = [0] * 8
+    imported(sessgit, copy.turns("in the copy"))
+    row = next(row for row in sessgit.json("ls")["sessions"] if row["id"] == OTHER)
+    assert (row["parent"], row["fork_turn"], row["turns"]) == (THREAD, 2, 3)
+    sound(sessgit)
+
+
+def test_what_only_the_service_reads_is_not_redacted(sessgit: Shell) -> None:
+    made = rollout(sessgit).start("my key is AKIAIOSFODNN7EXAMPLQ").think("secret").end("ok")
+    path = imported(sessgit, made)
+    path.unlink()
+    sessgit("restore", THREAD)
+    redacted = made.data.replace(b"AKIAIOSFODNN7EXAMPLQ", b"[redacted:aws-access-key]")
+    assert path.read_bytes() == redacted
+    assert redacted != made.data
+
+
+def test_a_segment_belongs_to_its_thread(sessgit: Shell) -> None:
+    made = rollout(sessgit, OTHER, paginated=True).turns("otherwise")
+    meta = json.loads(made.lines[0])
+    meta["payload"] |= {"id": THREAD, "history_base": {"thread_id": THREAD, "end_ordinal_exclusive": 9}}
+    made.lines[0] = json.dumps(meta).encode()
+    path = keep(sessgit, made)
+    segment = path.rename(path.with_name(f"rollout-2026-03-01T11-00-00-{THREAD}_{OTHER}.jsonl"))
+    sessgit("import")
+    data = segment.read_bytes()
+    segment.unlink()
+    assert f"codex resume {THREAD}" in sessgit.out("restore", OTHER, "--json") + sessgit.out("resume", OTHER, "--print")
+    assert segment.read_bytes() == data
+
+
+@settings(max_examples=10)
+@given(st.data())
+def test_however_it_is_recorded_it_ends_the_same(data: st.DataObject) -> None:
+    """In steps, cut anywhere, with the cursor lost in between, or all at once: every branch has the same turns."""
+    made = Rollout(cwd="/home/ada/shop", paginated=data.draw(st.booleans()))
+    for number, step in enumerate(data.draw(st.lists(st.sampled_from(STEPS), min_size=1, max_size=8))):
+        if step == "roll back":
+            made.roll_back(data.draw(st.integers(1, 3)))
+        elif step == "stop":
+            made.start(f"prompt {number}").put("event_msg", {"type": "turn_aborted", "turn_id": made.turn})
+        elif step == "compact":
+            made.put("compacted", {"message": "so far", "replacement_history": []})
+        else:
+            made.start(f"prompt {number}").call("ls", "a\n").end()
+    places = sorted(data.draw(st.lists(st.integers(0, len(made.data)), max_size=4)))
+    lost = data.draw(st.booleans())
+    with tempfile.TemporaryDirectory() as folder:
+        tips = [
+            _recorded(Path(folder) / "once", made.data, []),
+            _recorded(Path(folder) / "steps", made.data, places, lost),
+        ]
+    assert tips[0] == tips[1]
+
+
+STEPS = ("turn", "turn", "turn", "roll back", "stop", "compact")
+
+
+def _recorded(folder: Path, data: bytes, places: Sequence[int], lost: bool = False) -> object:
+    """Return the turns of each branch of a store that saw the rollout grow to these lengths, and then as a whole."""
+    path = Rollout(cwd="/home/ada/shop").save(folder / "codex")
+    path.write_bytes(b"")
+    stores.create_store(folder / "store")
+    store = Store(folder / "store")
+    index = Index(store.path, lambda: store)
+    for place in (*places, len(data)):
+        with path.open("ab") as file:
+            file.write(data[file.tell() : place])
+        source = TranscriptSource(path, THREAD, folder / "codex", client="codex", final=place == len(data))
+        record(Context(index), source, RecordRules())
+        if lost:
+            recorder_state.delete_cursor(store.paths, THREAD)
+    index.close()
+    return conversation(store)
+
+
+@pytest.mark.parametrize("size", [1, 40, 900, 2_000])
+def test_a_torn_rollout_is_restored(sessgit: Shell, size: int) -> None:
+    path = keep(sessgit, worked(sessgit, paginated=True))
+    data = path.read_bytes()[:-size]
+    path.write_bytes(data)
+    assert sessgit("import").code == 0
+    path.unlink()
+    sessgit("restore", THREAD)
+    assert path.read_bytes() == data
+    sound(sessgit)
+
+
+def test_lines_that_are_not_as_expected(sessgit: Shell) -> None:
+    """Two first lines, none of an event's fields, ordinals that are doubled and out of order, other programs' lines."""
+    made = rollout(sessgit, paginated=True).turns("one")
+    made.lines.insert(1, made.lines[0])
+    made.lines[3:3] = [b'{"type":"event_msg","payload":null}', b'{"type":7}', b"[]", b"no JSON", b"{}", b""]
+    made.put("event_msg", {"type": "thread_rolled_back", "num_turns": "many"})
+    made.put("event_msg", {"type": "token_count", "info": {"total_token_usage": 7}})
+    made.put("response_item", {"type": "function_call", "arguments": "{", "call_id": 5})
+    made.put("response_item", {"type": "function_call_output", "output": [1]})
+    made.turns("two")
+    path = imported(sessgit, made)
+    assert [turn["prompt"] for turn in sessgit.json("log", THREAD)["turns"]] == ["one", "two"]
+    assert sessgit("show", f"{THREAD}@1", "--full").code == 0
+    path.unlink()
+    sessgit("restore", THREAD)
+    assert path.read_bytes() == made.data
+    sound(sessgit)
+
+
+def test_the_home_is_named_by_the_environment(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(sessgit.home / "elsewhere"))
+    rollout(sessgit).turns("one").save(sessgit.home / "elsewhere")
+    assert sessgit.out("import") == "1 conversation, 1 turn imported\n"
+    store = Store(sessgit.store)
+    state = store.state(store.ref(layout.head_ref(THREAD)) or "")
+    assert state.transcript.startswith(f"{sessgit.home}{os.sep}elsewhere")
