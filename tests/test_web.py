@@ -7,6 +7,9 @@ import http.client
 import json
 import os
 import re
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -344,6 +347,20 @@ def test_a_second_call_finds_the_first_server(told: Shell) -> None:
             assert page.request("POST", "/code", Authorization=authorization, Origin=None).status == 401
         assert page.request("POST", "/code", Authorization=f"Bearer {page.access.key}").status == 401  # with an origin
     assert servers.running_link(store, servers.Options()) == ""
+
+
+def test_the_command_serves_until_it_is_interrupted(told: Shell) -> None:
+    command = [sys.executable, "-m", "sessgit", "web", "--no-open", "--all"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        address, _, path = first.stdout.readline().strip().partition("/open?")
+        state = StorePaths(told.store).web
+        until(state.exists)
+        assert state.stat().st_mode & 0o777 == 0o600
+        second = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert second.stdout.startswith(f"{address}/open?code=") and path not in second.stdout
+        first.send_signal(signal.SIGINT)
+    assert not state.exists()
 
 
 def test_what_opens_the_browser_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

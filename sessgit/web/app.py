@@ -65,6 +65,7 @@ class Site:
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        await self.live.look()
         following = asyncio.create_task(self.live.follow())
         yield
         following.cancel()

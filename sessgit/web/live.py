@@ -7,6 +7,7 @@ import json
 import time
 from collections import deque
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 from sessgit.history.watch import RefPoller, RefState, read_ref_state
@@ -31,6 +32,8 @@ class Live:
         self.alive_until = time.monotonic() + 10 * GRACE_SECONDS
         self._changes: deque[tuple[int, list[str]]] = deque(maxlen=_MOST_REMEMBERED)
         self._changed = asyncio.Condition()
+        self._poller = RefPoller(store)
+        self._known: RefState | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -42,20 +45,18 @@ class Live:
         self.alive_until = time.monotonic() + seconds
 
     async def follow(self) -> None:
-        """Notice changes of the refs, without end. A store that cannot be read for a moment is read again."""
-        poller = RefPoller(self.store)
-        known: RefState | None = None
+        """Look at the refs without end. A store that cannot be read for a moment is read again."""
         while True:
-            try:
-                known = await self._look(poller, known)
-            except OSError:
-                poller = RefPoller(self.store)
             await asyncio.sleep(_LOOK_SECONDS if self.streams else 1.0)
+            with suppress(OSError):
+                await self.look()
 
-    async def _look(self, poller: RefPoller, known: RefState | None) -> RefState | None:
-        if known is not None and not await asyncio.to_thread(poller.may_have_moved):
-            return known
-        new = await asyncio.to_thread(read_ref_state, self.store)
+    async def look(self) -> None:
+        """Notice changes of the refs since the last look; the first one only remembers them."""
+        if not await asyncio.to_thread(self._poller.may_have_moved):
+            return
+        known, new = self._known, await asyncio.to_thread(read_ref_state, self.store)
+        self._known = new
         if known is not None and new != known:
             before, after = known.branches, new.branches
             names = {name for name in {*before, *after} if before.get(name) != after.get(name)}
@@ -63,7 +64,6 @@ class Live:
                 self.count += 1
                 self._changes.append((self.count, sorted(names)))
                 self._changed.notify_all()
-        return new
 
     async def stream(self, last: int | None) -> AsyncIterator[str]:
         """Yield server-sent events: the number of each change and the names of the changed branches."""

@@ -16,7 +16,7 @@ export function Conversation({ address, readOnly }) {
   const turn = at ? Number(at.split(".")[0]) : 0, cell = at?.split(".")[1];
   const [open, setOpen] = useState(() => new Set(turn ? [turn] : []));
   useEffect(() => setOpen((old) => (turn && !old.has(turn) ? new Set([...old, turn]) : old)), [turn]);
-  const seen = useMemo(() => Number(localStorage.getItem(`seen ${id}`) ?? Infinity), [id]);
+  const seen = useMemo(() => (value ? Number(localStorage.getItem(`seen ${value.session.id}`) ?? value.turns.length) : Infinity), [id, !value]);
   useEffect(() => {
     if (!value) return;
     document.title = `${title(value.session)} · sessgit`;

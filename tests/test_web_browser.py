@@ -1,0 +1,156 @@
+"""`sessgit web` in a real browser: what a person does with the page, and what a transcript cannot do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import browser as chromium
+import hostile
+import pytest
+from shell import Shell
+from test_web import Page, serving
+from transcripts import SESSION, Talk
+from waiting import PATIENCE
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: install the group dev")
+
+pytestmark = [*chromium.needed, pytest.mark.xdist_group("web")]
+
+
+@pytest.fixture(scope="module")
+def program() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium.program(), args=["--no-sandbox", "--disable-gpu"])
+        yield started
+        started.close()
+
+
+class Tab:
+    """A tab that has entered the page: what it says on the console, and the hosts that it asks."""
+
+    def __init__(self, program: Any, server: Page, **features: Any) -> None:
+        self.context = program.new_context(**features)
+        self.context.set_default_timeout(PATIENCE * 1000)
+        self.page = self.context.new_page()
+        self.said: list[str] = []
+        self.asked: set[str] = set()
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.add(request.url.split("/")[2]))
+        self.address = server.access.address
+        self.page.goto(server.access.link())
+        self.page.wait_for_selector("main .node")
+
+    def goto(self, path: str) -> None:
+        self.page.goto(self.address + path)
+
+    def count(self, selector: str) -> int:
+        return int(self.page.locator(selector).count())
+
+
+def told(sessgit: Shell) -> Talk:
+    talk = sessgit.talk().prompt("first prompt").tool("Bash", {"command": "ls -l"}, "a listing").answer("done")
+    return talk.stop_lines().turns("second prompt", "third prompt")
+
+
+@pytest.fixture
+def server(sessgit: Shell) -> Iterator[Page]:
+    sessgit.recorded(told(sessgit))
+    with serving(sessgit) as running:
+        yield running
+
+
+@pytest.fixture
+def tab(program: Any, server: Page) -> Iterator[Tab]:
+    entered = Tab(program, server)
+    yield entered
+    entered.context.close()
+    assert entered.said == []
+    assert entered.asked == {f"127.0.0.1:{server.port}"}
+
+
+def test_from_the_forest_to_a_turn_by_keys(tab: Tab) -> None:
+    assert tab.page.url == f"{tab.address}/"
+    tab.page.keyboard.press("j")
+    tab.page.keyboard.press("Enter")
+    tab.page.wait_for_selector("#row-3")
+    tab.page.keyboard.press("j")
+    tab.page.keyboard.press("Enter")
+    tab.page.wait_for_selector("#row-1 .turn")
+    assert tab.page.locator("#row-1 .prompt").inner_text().strip() == "first prompt"
+    tab.page.keyboard.press("?")
+    assert "copy the resume command" in tab.page.locator("dialog[open]").inner_text()
+    tab.page.keyboard.press("Escape")
+    tab.page.wait_for_selector("dialog", state="detached")
+    tab.page.keyboard.press("/")
+    tab.page.locator("main input[type=search]").fill("listing")
+    tab.page.locator(".hits a mark").wait_for()
+    tab.page.keyboard.press("Enter")
+    tab.page.keyboard.press("Enter")
+    tab.page.wait_for_selector(".call.asked[open]")
+    assert tab.page.url == f"{tab.address}/s/{SESSION}@1.2"
+
+
+def test_a_change_elsewhere_shows_and_folds_nothing(tab: Tab, sessgit: Shell) -> None:
+    tab.goto(f"/s/{SESSION}@1")
+    tab.page.locator("#row-1 .call > summary").click()
+    tab.page.locator("#row-2 .head").focus()
+    sessgit.out("rename", SESSION, "a new name")
+    tab.page.locator("h1", has_text="a new name").wait_for()
+    sessgit.recorded(told(sessgit).turns("fourth prompt"))
+    tab.page.wait_for_selector("#row-4.new")
+    assert tab.count("#row-1 .call[open]") == 1
+    assert tab.page.evaluate("document.activeElement.dataset.turn") == "2"
+
+
+def test_a_fork_by_the_page_and_its_undo(tab: Tab, sessgit: Shell) -> None:
+    tab.goto(f"/s/{SESSION}@2")
+    tab.page.locator("#row-2 [data-fork]").click()
+    assert tab.page.locator("dialog .command code").inner_text() == "sessgit fork 5e551011 --at 2"
+    tab.page.locator("dialog .primary").click()
+    tab.page.locator("dialog .outcome-of a").wait_for()
+    assert "claude --resume" in tab.page.locator("dialog .outcome-of .command").inner_text()
+    assert [one["turns"] for one in sessgit.json("ls")["sessions"]] == [3, 2]
+    tab.page.locator("dialog button", has_text="Undo").click()
+    tab.page.locator("dialog .outcome-of b", has_text="Nothing is changed yet.").wait_for()
+    tab.page.locator("dialog .primary", has_text="Undo").click()
+    tab.page.locator("dialog .outcome-of b", has_text="Done.").wait_for()
+    assert [one["turns"] for one in sessgit.json("ls")["sessions"]] == [3]
+    tab.page.keyboard.press("Escape")
+    tab.page.wait_for_selector("dialog", state="detached")
+
+
+def test_it_fits_a_phone(program: Any, server: Page, sessgit: Shell) -> None:
+    fork = sessgit.json("fork", SESSION, "--at", "2", "--name", "n" * 80)["id"]
+    tab = Tab(program, server, viewport={"width": 420, "height": 800})
+    views = {
+        "/": ".node",
+        f"/s/{SESSION}@1": "#row-1 .turn",
+        f"/d/{SESSION}/{fork}": ".sides-of",
+        "/search?q=prompt": ".hits",
+    }
+    for path, part in views.items():
+        tab.goto(path)
+        tab.page.wait_for_selector(part)
+        assert tab.page.evaluate("document.documentElement.scrollWidth") <= 420, path
+    tab.context.close()
+
+
+def test_a_hostile_transcript_runs_nothing(program: Any, sessgit: Shell) -> None:
+    talk = sessgit.talk().title("<img src=x onerror=alert(1)>")
+    for text in (hostile.MARKDOWN, "<script>document.title='ran'</script><svg onload=alert(1)>"):
+        talk.prompt(text).tool("Bash", {"command": text}, text).answer(text).stop_lines()
+    sessgit.recorded(talk)
+    with serving(sessgit) as server:
+        tab = Tab(program, server)
+        tab.page.on("dialog", lambda dialog: tab.said.append("a dialog"))
+        for number in (1, 2):
+            tab.goto(f"/s/{SESSION}@{number}")
+            tab.page.wait_for_selector(f"#row-{number} .turn")
+            assert tab.page.title() == "<img src=x onerror=alert(1)> · sessgit"
+            assert tab.count("main :is(script, img, iframe, object, embed, form, style, [onload], [onerror])") == 0
+            assert tab.count("main a:not([href^='/'], [href^='#'], [href^='http'], [href^='mailto'])") == 0
+        assert tab.said == []
+        assert tab.asked == {f"127.0.0.1:{server.port}"}
+        tab.context.close()
