@@ -322,7 +322,6 @@ def test_who_writes_a_session_meanwhile_is_not_disturbed(
         (("--from", "io-log", "nowhere"), "there is no folder"),
         (("--from", "rlm", "."), "there are no RLM sessions in"),
         (("--from", "io-log", "."), "there are no sessions in"),
-        (("--dry-run",), "--dry-run works only with another system's files."),
     ],
 )
 def test_words_that_do_not_fit_together(sessgit: Shell, arguments: tuple[str, ...], said: str) -> None:

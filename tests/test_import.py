@@ -23,7 +23,7 @@ def test_all_of_the_clients_and_again(sessgit: Shell) -> None:
     assert run_git(sessgit.store, "for-each-ref") == refs
     assert sessgit.json("import") == {
         "sessions": 0, "turns": 0, "unchanged": 2, "excluded": 0, "archived": 0, "deleted": 0, "links": 0,
-        "empty": 0, "subagents": 0, "plans": [], "errors": [],
+        "empty": 0, "subagents": 0, "plans": [], "dry_run": False, "errors": [],
     }  # fmt: skip
 
 
@@ -204,3 +204,18 @@ def test_files_of_subagents_that_lie_elsewhere_are_counted(sessgit: Shell, tmp_p
         "  the client keeps them in ID/subagents/ next to the transcript ID.jsonl\n"
     )
     assert sessgit.json("import", str(tmp_path))["subagents"] == 2
+
+
+@pytest.mark.parametrize("arguments", [(), ("--from", "claude")])
+def test_a_dry_run_says_the_same_and_writes_nothing(sessgit: Shell, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    sessgit.keep(sessgit.talk().turns("one", "two"))
+    words = [*arguments, str(sessgit.config)] if arguments else []
+    planned = sessgit.json("import", *words, "--dry-run")
+    assert (planned.pop("dry_run"), sessgit.store.exists()) == (True, False)
+    assert sessgit.out("import", *words, "--dry-run") == "1 conversation, 2 turns would be imported\n"
+    done = sessgit.json("import", *words)
+    assert (done.pop("dry_run"), done) == (False, planned)
+    sessgit.keep(sessgit.talk(OTHER).turns("three"))
+    before = run_git(sessgit.store, "for-each-ref")
+    assert sessgit.json("import", *words, "--dry-run")["sessions"] == 1
+    assert run_git(sessgit.store, "for-each-ref") == before

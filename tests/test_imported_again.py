@@ -92,3 +92,9 @@ def test_what_was_settled_there_is_settled_here(sessgit: Shell, source: Path) ->
     assert again(sessgit, source) == [""]
     (found,) = [one for one in sessgit.json("pad", own(sessgit))["entries"] if one["kind"] == "tension"]
     assert found["answer"] == "In turn."
+
+
+def test_a_brief_names_the_claims_of_a_tension_and_sources(sessgit: Shell, source: Path) -> None:
+    brief = sessgit.out("pad", "brief", own(sessgit))
+    assert "Claims:\n- Demand does.\n- Supply does. [chips.md]\n" in brief
+    assert "Open tensions:\n- Both cannot lead.\n  - Demand does.\n  - Supply does.\n" in brief

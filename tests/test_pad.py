@@ -139,7 +139,7 @@ Claims:
 - A trie is faster
 
 Evidence:
-- 41 tests pass
+- 41 tests pass [tests/test_lexer.py]
 
 Insights:
 - the grammar is ambiguous in one place only, where a minus follows a newline and nothing else does
@@ -149,6 +149,8 @@ Risks:
 
 Open tensions:
 - Speed stands against clear errors
+  - A hand-written lexer is enough
+  - A trie is faster
 
 Open questions:
 - What about Windows?

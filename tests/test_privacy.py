@@ -296,7 +296,7 @@ def test_the_project_stands_behind_a_prompt_of_megabytes(sessgit: Shell) -> None
     sessgit.keep(sessgit.talk().turns("zebra " + "x" * (3 << 20)))
     assert sessgit.json("import") == {
         "sessions": 0, "turns": 0, "unchanged": 0, "excluded": 1, "archived": 0, "deleted": 0, "links": 0,
-        "empty": 0, "subagents": 0, "plans": [], "errors": [],
+        "empty": 0, "subagents": 0, "plans": [], "dry_run": False, "errors": [],
     }  # fmt: skip
 
 

@@ -135,7 +135,7 @@ def test_what_a_program_reads_of_a_turn(sessgit: Shell, watching: Starts) -> Non
     assert first == {
         "event": "turn", "time": "2026-03-01T10:00:09.000Z", "id": SESSION, "turn": 3,
         "commit": refs.read(sessgit.store, f"refs/heads/{SESSION}"), "text": "three", "from": None, "new": True,
-        "model": "claude-test-1", "tools": {}, "title": "one", "project": str(sessgit.project),
+        "model": "claude-test-1", "tools": {}, "title": "one", "project": str(sessgit.project), "entries": [],
         "tokens": {"input": 100, "output": 10, "cache_read": 1000, "cache_write": 50},
     }  # fmt: skip
     hooked(sessgit, talk.tool("Bash", {}, "ok").stop_lines())

@@ -5,6 +5,7 @@ A line of the log has a `direction`: `in` opens a turn, `out` is text of the age
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -129,6 +130,8 @@ def _read_session(source: Folder, at: str, name: str, project: str) -> ForeignSe
 
 def _with_metadata(session: ForeignSession, metadata: Mapping[str, Any]) -> ForeignSession:
     session = replace(session, **mapping.read_fields(FIELDS, metadata))
+    if session.state == "active" and _is_gone(metadata.get("pid")):
+        session = replace(session, state="interrupted")
     times = [time for turn in session.turns for time in (turn.time, turn.ended) if time is not None]
     created = session.created or (canonical.rfc3339(times[0]) if times else "")
     session = replace(
@@ -148,6 +151,19 @@ def _with_metadata(session: ForeignSession, metadata: Mapping[str, Any]) -> Fore
     known = session.pad.get("files", b"")
     return replace(session, pad={**session.pad, "files": known + pads.join_list(entry.line for entry in entries)}
                    if entries else session.pad)  # fmt: skip
+
+
+def _is_gone(pid: object) -> bool:
+    """Return whether no process on this machine has the id; False for what is no id."""
+    if type(pid) is not int or not 0 < pid < 1 << 31:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False  # it is another user's
+    return False
 
 
 def _metadata_notes(metadata: Mapping[str, Any]) -> Iterator[str]:

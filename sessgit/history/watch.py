@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 
 from sessgit import agents
 from sessgit.errors import SessgitError, StoreError
-from sessgit.history import resolve
+from sessgit.history import pad_lists, resolve
 from sessgit.history.client_files import LocalPath
 from sessgit.model import canonical
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message, parse_tools
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens
+from sessgit.model.pad import Entry
 from sessgit.store import journal, layout, project, refs
 from sessgit.store.index import Row
 from sessgit.store.journal import Operation
@@ -61,7 +62,8 @@ class WatchEvent:
     lists them.
 
     `time` is RFC 3339, or empty if unknown; `origin` the address that a fork left or a merge brought turns from;
-    `grown` says that the turn was there before and has more now.
+    `grown` says that the turn was there before and has more now; `entries` are those of a scratchpad that were added or
+    changed.
     """
 
     event: str
@@ -77,6 +79,7 @@ class WatchEvent:
     tokens: Tokens | None = None
     title: str = ""
     project: str = ""
+    entries: tuple[Entry, ...] = ()
 
     @property
     def session(self) -> str:
@@ -330,7 +333,7 @@ class _StateComparison:
             state,
         )
         if event not in _TURN_EVENTS or turn is None:
-            return change
+            return replace(change, entries=self._new_entries(commit)) if event == "edit" else change
         row = Row(name, turn, (commit.id,), message.get("Prompt"), commit.time, commit.message)
         before = self.store.message(commit.parents[0]) if commit.parents else None
         grown = before is not None and before.get("Prompt") == row.prompt != ""
@@ -343,6 +346,13 @@ class _StateComparison:
             tools=parse_tools(message.get("Tools")),
             tokens=row.tokens,
         )
+
+    def _new_entries(self, commit: Commit) -> tuple[Entry, ...]:
+        """Return the entries of the scratchpad that a commit has and its parent lacks, or has otherwise."""
+        if not commit.parents:
+            return ()
+        before = {entry.line for entry in pad_lists.read_pad(self.store, commit.parents[0]).entries}
+        return tuple(one for one in pad_lists.read_pad(self.store, commit.id).entries if one.line not in before)
 
     def _prompt(self, commit: str, turn: int) -> str:
         """Return the first line of a turn's prompt, which the commit of a cell does not have in its subject."""

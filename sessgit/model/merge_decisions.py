@@ -6,7 +6,7 @@ conflict, and with the sides swapped the same conflicts come out swapped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
@@ -22,6 +22,8 @@ Side = Literal["", "ours", "theirs"]
 
 SCALARS = ("description", "stage", "confidence")
 """What a person sets and only one value of can stay. The name is not among them: it stays ours."""
+PROGRESS = ("stage", "confidence")
+"""How far each side has come: a new session of both begins where ours is."""
 _PROGRAM_PATHS = frozenset({*unified_state.SCALARS, *unified_state.COUNTERS, unified_state.MEMORY})
 
 
@@ -46,10 +48,11 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a person says of conflicts: a side for all of them, and values for some scalars."""
+    """What a person says of conflicts: a side for all of them, values for some scalars, and scalars that stay ours."""
 
     side: Side = ""
     values: Mapping[str, Any] = field(default_factory=dict)
+    ours: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +124,9 @@ def _decide_scalar(path: str, base: Base, ours: Session, theirs: Session, choice
         return None
     if o == began:
         return Decision(path, "theirs", o, t, t)
-    if choice.side:
-        return Decision(path, choice.side, o, t, o if choice.side == "ours" else t)
+    side: Side = choice.side or ("ours" if path in choice.ours else "")
+    if side:
+        return Decision(path, side, o, t, o if side == "ours" else t)
     return Decision(path, "conflict", o, t)
 
 

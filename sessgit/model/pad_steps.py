@@ -20,7 +20,7 @@ _LISTS = (
 )  # fmt: skip
 _INERT_AT_SIGN = "@ "
 """The sign with which the client's prompts name a file to be read, and a space: what cannot be seen it takes out."""
-_LONGEST_PART = 2_000
+_LONGEST_PART, _LONGEST_SOURCE = 2_000, 200
 _MOST_LISTED = 30
 
 
@@ -113,7 +113,7 @@ def pad_brief(pad: Pad, session: str, title: str, stage: str, confidence: float 
             for one in pad.of("thesis")
         ),
         *(part for kind, called in _LISTS for part in _list_sections(called, pad.of(kind), session)),
-        *_list_sections("Open tensions", [one for one in pad.of("tension") if one.is_open], session),
+        *_list_sections("Open tensions", [one for one in pad.of("tension") if one.is_open], session, pad.of("claim")),
         *_list_sections("Open questions", [one for one in pad.of("question") if one.is_open], session),
         *_list_sections("Files to look at", pad.of("file"), session),
         f"Suggested next: {step.what}.",
@@ -133,13 +133,17 @@ def _status_line(pad: Pad, session: str, stage: str, confidence: float | None) -
     return f"Current state: {line}." if line else ""
 
 
-def _list_sections(called: str, entries: Sequence[Entry], session: str) -> Iterator[str]:
+def _list_sections(
+    called: str, entries: Sequence[Entry], session: str, claims: Sequence[Entry] = ()
+) -> Iterator[str]:  # fmt: skip
+    """Yield the section of a list, if it has entries; a tension is followed by those of the claims that it is about."""
     if not entries:
         return
-    lines = [
-        f"- {_indented_text(one.text, _LONGEST_PART, '  ')}{_origin_note(one, session)}"
-        for one in entries[-_MOST_LISTED:]
-    ]
+    lines = list[str]()
+    for entry in entries[-_MOST_LISTED:]:
+        source = f" [{canonical.one_line(entry.source, _LONGEST_SOURCE)}]" if entry.source else ""
+        lines.append(f"- {_indented_text(entry.text, _LONGEST_PART, '  ')}{source}{_origin_note(entry, session)}")
+        lines += [f"  - {canonical.one_line(one.text, _LONGEST_SOURCE)}" for one in claims if one.id in entry.between]
     more = [f"- ({len(entries) - _MOST_LISTED} earlier ones: sessgit pad)"] if len(entries) > _MOST_LISTED else []
     yield "\n".join([f"{called}:", *more, *lines])
 

@@ -20,7 +20,7 @@ from sessgit.errors import ConflictError, NotFoundError
 from sessgit.history import fork_point
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.history.views import Prices
-from sessgit.model import canonical, humanize, ids, unified_state
+from sessgit.model import canonical, humanize, ids, merge_decisions, unified_state
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
 from sessgit.store import layout, operations, recorder_state, refs
@@ -85,6 +85,8 @@ def merge_sessions(
 
     Raises ConflictError, with nothing changed, if both sides changed the same or ours' file cannot be written.
     """
+    if new is not None:
+        request = replace(request, choice=replace(request.choice, ours=merge_decisions.PROGRESS))
     with context.store.still_there():
         first = plan_merge(context, ours, theirs, request)
         if first.is_open:

@@ -95,8 +95,11 @@ def _archived(
     elif not result.already:
         yield "Nothing to archive."
     if skipped:
-        reasons = sorted(Counter(skipped.values()).items())
-        yield from text.fold([f"Skipped: {', '.join(f'{count:,} {why}' for why, count in reasons)}"], here.width, "")
+        yield from text.fold([_skipped(skipped)], here.width, "")
+
+
+def _skipped(skipped: Mapping[str, str]) -> str:
+    return f"Skipped: {', '.join(f'{count:,} {why}' for why, count in sorted(Counter(skipped.values()).items()))}"
 
 
 def _moved(here: Invocation, sessions: Sequence[str], result: ArchiveResult, note: str) -> Iterator[str]:
@@ -119,17 +122,45 @@ def unarchive(here: Invocation, addresses: list[str] = ADDRESSES) -> Answer:
     return Answer(document, lines)
 
 
-@frame.command("delete", needs="conversations")
-def delete(here: Invocation, addresses: list[str] = ADDRESSES, yes: bool = YES) -> Answer:
+@frame.command("delete", needs="conversations", excludes={_OLD: "ADDRESS"}, requires={"--state": _OLD, "--all": _OLD})
+def delete(
+    here: Invocation,
+    addresses: list[str] = ADDRESSES,
+    older_than: str = option("--older-than WHEN", "Delete those last used before: 30d, 12w, 2026-03-01."),
+    state: Literal["active", "ended", "interrupted"] | None = option(
+        "--state", "With --older-than: only in this state."
+    ),
+    everything: bool = option("--all", "With --older-than: all projects, with headless and empty ones."),
+    dry_run: bool = DRY_RUN,
+    yes: bool = YES,
+) -> Answer:
     """Delete conversations.
 
     Also deletes their tags, the turns left behind by rewinds, and other versions. Forks keep the turns they share. The
     client's own files stay, but are not recorded again unless `sessgit import --id` names them. `sessgit undo` brings
-    the conversations back until `sessgit gc --prune` makes the deletion final.
+    the conversations back until `sessgit gc --prune` makes the deletion final. --older-than deletes the old ones of
+    this project, except those that are open, labelled keep, or manage others.
     """
-    if not addresses:
-        raise _none_selected("`sessgit delete ADDRESS`.")
-    sessions = _recorded(here, addresses)
+    if addresses:
+        sessions, skipped = _recorded(here, addresses), dict[str, str]()
+    elif older_than:
+        query = ls.SessionFilter(
+            folder=None if everything else here.folder(None),
+            state=state,
+            before=parse_time(older_than, here.now),
+            headless=everything,
+            empty=everything,
+        )
+        chosen = archives.old_sessions(here.index, query, here.env.homes)
+        sessions, skipped = list(chosen.sessions), dict(chosen.passed_over)
+    else:
+        raise _none_selected("`sessgit delete ADDRESS`, or `sessgit delete --older-than 90d`.")
+    notes = [_skipped(skipped)] if skipped else []
+    if dry_run or not sessions:
+        plans = deletes.plan_deletion(here.index, sessions, here.env.homes) if sessions else []
+        planned = {"deleted": [_json(plan) for plan in plans], "operation_id": None, "dry_run": dry_run}
+        count = f"{text.counted(len(plans), 'conversation')} would be deleted." if plans else "Nothing to delete."
+        return Answer(planned, [*_before_deletion(here, plans), count], notes=notes)
     if not yes:
         render.check_can_ask(here, "Pass --yes.")
     plans = deletes.plan_deletion(here.index, sessions, here.env.homes)
@@ -137,7 +168,8 @@ def delete(here: Invocation, addresses: list[str] = ADDRESSES, yes: bool = YES) 
         question = "Delete?" if len(plans) == 1 else f"Delete all {len(plans)}?"
         frame.confirm(_before_deletion(here, plans), question, "Nothing was deleted.")
     operation = deletes.delete_sessions(here.context, plans)
-    return Answer({"deleted": [_json(plan) for plan in plans], "operation_id": operation.id}, _deleted(here, plans))
+    document = {"deleted": [_json(plan) for plan in plans], "operation_id": operation.id, "dry_run": False}
+    return Answer(document, _deleted(here, plans), notes=notes)
 
 
 def _before_deletion(here: Invocation, plans: Sequence[DeletionPlan]) -> Iterator[str]:

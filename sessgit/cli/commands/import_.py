@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import search
 from sessgit.record import privacy
 from sessgit.store import layout, refs
+from sessgit.store.context import Context
 
 if TYPE_CHECKING:
     from sessgit.record.imports import ImportResult
@@ -34,7 +35,7 @@ def run(
         "--from SYSTEM", "The files' origin: claude (a whole folder), rlm, dialectic, apex or io-log."
     ),
     ident: str = option("--id ID", "Only this conversation, even if it was deleted here."),
-    dry_run: bool = option("--dry-run", "Show what would be imported from another system."),
+    dry_run: bool = option("--dry-run", "Show what would be imported, change nothing."),
 ) -> Answer:
     """Import older conversations.
 
@@ -55,9 +56,6 @@ def run(
         )
     if source in systems.MODULES:
         return _import_system(here, source, paths, dry_run=dry_run)
-    if dry_run:
-        hint = f"Use it with --from {', '.join(sorted(systems.MODULES))}."
-        raise UsageError("--dry-run works only with another system's files.", hint)
     if source and source not in imports.SOURCES:
         known = sorted({*imports.SOURCES, *systems.MODULES})
         raise UsageError(f"cannot import from “{source}”", f"SYSTEM is one of {', '.join(known)}.")
@@ -70,18 +68,16 @@ def run(
                 f"there is nothing to import: the client has no conversations in {folders}",
                 "`sessgit install` starts recording, `sessgit import PATH` imports other transcripts.",
             )
-        here.create_store()
+        if not dry_run:
+            here.create_store()
     with (
-        _count_if_interrupted(here),
+        _scratch_context(here) if dry_run else _count_if_interrupted(here) as context,
         render.progress(here, "Importing") as reading,
         render.progress(here, "Packing", unit="objects") as packing,
     ):
         progress = imports.ImportProgress(reading, packing)
-        if ident:
-            result = imports.import_one(here.context, ident, paths, progress)
-        else:
-            result = import_all(here.context, paths, progress)
-    if result.turns:
+        result = imports.import_one(context, ident, paths, progress) if ident else import_all(context, paths, progress)
+    if result.turns and not dry_run:
         _index_and_pack(here)
     if result.unpacked:
         render.tell(f"Cannot pack the store: {result.unpacked}")
@@ -89,9 +85,11 @@ def run(
         **frame.attributes(result, "sessions", "turns", "unchanged", "excluded", "archived"),
         "deleted": len(result.deleted),
         **frame.attributes(result.passed_over, "links", "empty", "subagents", "plans"),
+        "dry_run": dry_run,
         "errors": [frame.attributes(failure, "path", "reason") for failure in result.errors],
     }
-    lines = (part for line in _page(here, result, has_paths=bool(paths)) for part in text.wrap(line, here.width))
+    page = _page(here, result, has_paths=bool(paths), dry_run=dry_run)
+    lines = (part for line in page for part in text.wrap(line, here.width))
     return Answer(document, lines, _failures(here, result), int(bool(result.errors)))
 
 
@@ -132,10 +130,21 @@ def _index_and_pack(here: Invocation) -> None:
 
 
 @contextmanager
-def _count_if_interrupted(here: Invocation) -> Iterator[None]:
+def _scratch_context(here: Invocation) -> Iterator[Context]:
+    """Yield a context with a scratch store that has what the store has, if there is one."""
+    from sessgit.record import scratch_store
+    from sessgit.store.index import Index
+
+    other = here.env.store if here.has_store else None
+    with scratch_store.scratch_store(other) as scratch, closing(Index(scratch.path, lambda: scratch)) as index:
+        yield Context(index, here.env.homes, here.privacy, os.environ, lambda: here.now, here.settings.prices)
+
+
+@contextmanager
+def _count_if_interrupted(here: Invocation) -> Iterator[Context]:
     before = refs.read_all(here.env.store, layout.HEADS)
     try:
-        yield
+        yield here.context
     except KeyboardInterrupt:
         after = refs.read_all(here.env.store, layout.HEADS)
         names = {layout.session_of(ref.removeprefix(layout.HEADS)) for ref in after if after[ref] != before.get(ref)}
@@ -154,8 +163,9 @@ def _failures(here: Invocation, result: ImportResult) -> Iterator[str]:
             yield from (f"  {line}" for line in text.wrapped(reason, here.width - 2))
 
 
-def _page(here: Invocation, result: ImportResult, *, has_paths: bool) -> Iterator[str]:
-    counts = [f"{text.counted(result.sessions, 'conversation')}, {text.counted(result.turns, 'turn')} imported"]
+def _page(here: Invocation, result: ImportResult, *, has_paths: bool, dry_run: bool) -> Iterator[str]:
+    imported = "would be imported" if dry_run else "imported"
+    counts = [f"{text.counted(result.sessions, 'conversation')}, {text.counted(result.turns, 'turn')} {imported}"]
     if result.unchanged:
         counts.append(f"{result.unchanged:,} {_were(result.unchanged)} already imported")
     if result.errors:

@@ -66,6 +66,10 @@ def as_json(event: WatchEvent) -> str:
         "tokens": event.tokens.as_json() if event.tokens else None,
         "title": event.title,
         "project": event.project,
+        "entries": [
+            {"id": entry.id, "kind": entry.kind, "text": entry.text, "resolved": entry.resolved or None}
+            for entry in event.entries
+        ],
     }
     return json.dumps({"schema": "sessgit.watch/v1", **value})
 

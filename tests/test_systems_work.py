@@ -1,0 +1,73 @@
+"""What the systems that sessgit replaces did: cleaning up, merging into a new session, following a scratchpad."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from foreigners import log, put, went
+from shell import Shell
+from test_migrating import dialectic
+
+from sessgit.history import watch
+from sessgit.store.store import Store
+
+
+def states(sessgit: Shell) -> dict[str, str]:
+    return {row["title"]: row["state"] for row in sessgit.json("ls", "--all")["sessions"]}
+
+
+def test_an_active_session_whose_process_is_gone_is_interrupted(sessgit: Shell, tmp_path: Path) -> None:
+    log(tmp_path, "GONE-1", went("in", "one"), status="active", pid=2**31 - 1)
+    log(tmp_path, "HERE-2", went("in", "two"), status="active", pid=os.getpid())
+    sessgit.out("import", "--from", "io-log", str(tmp_path))
+    assert states(sessgit) == {"the task of GONE-1": "interrupted", "the task of HERE-2": "active"}
+
+
+def test_old_sessions_in_a_state_are_deleted_but_for_managers(sessgit: Shell, tmp_path: Path) -> None:
+    for name, more in (
+        ("DEV-1", {"status": "failed"}), ("DEV-2", {}), ("MAN-3", {"status": "failed", "role": "MANAGER"}),
+    ):  # fmt: skip
+        log(tmp_path, name, went("in", name), **more)
+    sessgit.out("import", "--from", "io-log", str(tmp_path))
+    words = ("delete", "--older-than", "30d", "--state", "interrupted", "--all")
+    planned = sessgit("delete", "--json", *words[1:], "--dry-run")
+    assert (planned.code, len(states(sessgit))) == (0, 3)
+    done = sessgit(*words, "--yes")
+    assert (done.code, done.err) == (0, "Skipped: 1 a manager\n")
+    assert set(states(sessgit)) == {"the task of DEV-2", "the task of MAN-3"}
+    assert sessgit.out("delete", "--older-than", "30d", "--state", "active", "--all") == "Nothing to delete.\n"
+    sessgit.out("undo")
+    assert len(states(sessgit)) == 3
+
+
+def test_two_sessions_merge_into_a_new_one_whatever_their_stages(sessgit: Shell, tmp_path: Path) -> None:
+    for name, stage, confidence in (("sess_1", "shaping", 0.4), ("sess_2", "critiquing", 0.7)):
+        passes = [{"type": "expansion", "content": f"A look at {name}."}]
+        document = {"id": name, "title": name, "status": stage, "current_confidence": confidence, "passes": passes}
+        put(tmp_path / ".dialectic" / name / "session.json", document)
+    sessgit.out("import", "--from", "dialectic", str(tmp_path))
+    sessgit.out("merge", "sess_2", "--into", "sess_1", "--new", "both")
+    state = sessgit.json("show", "both")["session"]
+    assert (state["stage"], state["confidence"]) == ("shaping", 0.4)
+    assert sessgit("merge", "sess_2", "--into", "sess_1").code == 3
+
+
+def watched(sessgit: Shell, act: Any) -> list[Any]:
+    """The events of what `act` does."""
+    before = watch.read_ref_state(sessgit.store)
+    act()
+    events, problems = watch.changes_between(Store(sessgit.store), before, watch.read_ref_state(sessgit.store), ())
+    assert problems == []
+    return events
+
+
+def test_an_event_of_the_scratchpad_has_the_entry(sessgit: Shell, tmp_path: Path) -> None:
+    sessgit.out("import", "--from", "dialectic", str(dialectic(tmp_path)))
+    address = "sess_1762164000"
+    (event,) = watched(sessgit, lambda: sessgit.out("pad", "claim", "Both do.", "--into", address))
+    assert [(one.kind, one.text, one.resolved) for one in event.entries] == [("claim", "Both do.", "")]
+    (tension,) = [one["id"] for one in sessgit.json("pad", address)["entries"] if one["kind"] == "tension"]
+    (event,) = watched(sessgit, lambda: sessgit.out("pad", "resolve", tension, "--into", address))
+    assert [(one.kind, bool(one.resolved)) for one in event.entries] == [("tension", True)]
