@@ -149,8 +149,8 @@ def test_a_session_says_how_far_it_has_come(tmp_path: Path) -> None:
     text = pad_steps.pad_brief(known, HERE, found.title, found.stage, found.confidence)
     for words in (
         "We continue “Who leads in chips?”.", "Current state: stage critiquing, cycle 2, confidence 0.6.",
-        "Thesis:\nInstitutions lead.", "- Debt comes in cycles\n", "Open tensions:\n- Debt against engineers\n  - ",
-        "engineers lead\n\nOpen questions:", "- And ASML?", "- dalio.md",
+        "Thesis:\nInstitutions lead.", "- Debt comes in cycles [dalio.md]\n", "- And ASML?",
+        "Open tensions:\n- Debt against engineers\n  - Debt comes in cycles\n  - Engineers lead\n\n", "- dalio.md",
     ):  # fmt: skip
         assert words in text
 
