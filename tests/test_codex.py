@@ -271,3 +271,24 @@ def test_the_home_is_named_by_the_environment(sessgit: Shell, monkeypatch: pytes
     store = Store(sessgit.store)
     state = store.state(store.ref(layout.head_ref(THREAD)) or "")
     assert state.transcript.startswith(f"{sessgit.home}{os.sep}elsewhere")
+
+
+@pytest.mark.parametrize("into_codex", [False, True])
+def test_a_summary_goes_from_one_client_to_the_other(sessgit: Shell, *, into_codex: bool) -> None:
+    claude = sessgit.keep(sessgit.talk().turns("mend the roof"))
+    codex = imported(sessgit, rollout(sessgit, paginated=True).turns("write the parser"))
+    theirs, ours, path = (SESSION, THREAD, codex) if into_codex else (THREAD, SESSION, claude)
+    before = path.read_bytes()
+    done = sessgit("merge", theirs, "--into", ours)
+    assert done.code == 0, done
+    asked = "mend the roof" if into_codex else "write the parser"
+    assert path.read_bytes().startswith(before)
+    assert asked.encode() in path.read_bytes().removeprefix(before)
+    sound(sessgit)
+    assert sessgit("undo").code == 0
+    assert path.read_bytes() == before
+    grafted = sessgit("merge", theirs, "--into", ours, "--mode", "graft")
+    assert (grafted.code, path.read_bytes()) == (3, before), grafted
+    assert f"A summary can be merged: `sessgit merge {theirs} --into {ours}`." in grafted.err
+    picked = sessgit("pick", f"{theirs}@1", "--into", ours)
+    assert (picked.code, path.read_bytes()) == (3, before), picked

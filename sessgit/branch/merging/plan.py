@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from sessgit import agents
 from sessgit.branch.edit import MOST_LABELS
 from sessgit.branch.merging import pads
 from sessgit.branch.merging import sides as parted
@@ -110,12 +111,20 @@ def picked_turn(index: Index, one: ResolvedTarget) -> Row:
     return row
 
 
+def _check_agent(ours: Branch, theirs: Session) -> None:
+    """Raise ConflictError if the turns of another client's session would be appended: ours could not read them."""
+    if theirs.agent != ours.state.agent:
+        what = f"the turns are of {agents.of(theirs).title}, and {agents.of(ours.state).title} could not read them"
+        raise ConflictError(what, f"A summary can be merged: `sessgit merge {theirs.id} --into {ours.name}`.")
+
+
 def check_picks(context: Context, ours: Branch, rows: Sequence[Row]) -> None:
-    """Raise UsageError if a turn is named twice or is in ours already."""
+    """Raise UsageError if a turn is named twice or is in ours already, ConflictError if it is of another client."""
     turns = context.index.turns(ours.name)
     brought, held = {row.trailer("Origin") for row in turns}, {row.prompt: row for row in turns}
     seen = dict[str, Row]()
     for row in rows:
+        _check_agent(ours, context.store.state(row.commit))
         if row.prompt in seen and is_same_turn(context.store, seen[row.prompt], row):
             raise UsageError(
                 f"turn {row.turn} of {layout.short_name(row.branch)} is named twice", "Name each turn once."
@@ -148,7 +157,8 @@ def plan_pick(context: Context, ours: Branch, rows: Sequence[Row]) -> PickPlan:
 def plan_merge(context: Context, ours: Branch, theirs: Branch, turn: int | None, request: MergeRequest) -> MergePlan:
     """Decide a merge of theirs, up to a turn if one is given, into ours.
 
-    Raises UsageError if turns cannot be picked, ConflictError if there would be too many labels.
+    Raises UsageError if turns cannot be picked, ConflictError if there would be too many labels, or if turns are of
+    another client than ours.
     """
     store = context.store
     sides = parted.merge_sides(context, ours, theirs, turn)
@@ -156,6 +166,8 @@ def plan_merge(context: Context, ours: Branch, theirs: Branch, turn: int | None,
     rows: tuple[Row, ...] = (
         () if sides.merged else _picked_rows(sides, request.turns) if mode == "pick" else _rows_to_bring(sides, mode)
     )
+    if mode in ("graft", "pick"):
+        _check_agent(ours, theirs.state)
     standing = _merge_state(store, sides, mode, rows)
     if standing == "nothing" and _has_authored_changes(store, sides):
         standing = "open"
