@@ -125,7 +125,6 @@ def test_a_merge_into_a_new_session_says_what_its_sides_said(anew: Recorded) -> 
 
     for harm in (
         lambda: stated([]),
-        lambda: stated(["fast"]),  # as of the fork point, before ours had a label of its own
         lambda: stated(["ours"]),
         lambda: stated(["fast", "nobody's"]),
         lambda: anew.remade(files={"pad/claims.jsonl": None}, branch=made),

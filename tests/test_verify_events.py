@@ -171,7 +171,7 @@ def test_a_fork_of_the_agents(kept: Recorded) -> None:
         "a name": (of(lambda k: k.state("authored", name="x")), ("wrong", "state", f"{OTHER}@1")),
         "secrets": (of(lambda k: k.state("rules", redacted=1)), ("wrong", "counts", f"{OTHER}@1")),
         "other ids": (of(lambda k: k.state("origin", replaced=["x"])), ("wrong", "fork", f"{OTHER}@1")),
-        "a folder of its own": (of(lambda k: k.put(cells, b"{}\n")), ("wrong", "cells", f"{OTHER}@1")),
+        "a folder of its own": (of(lambda k: k.put(cells, b"{}\n")), ("wrong", "closed", f"{OTHER}@1")),
         "of nothing": (of(lambda k: k.state("origin", commit="here")), ("wrong", "state", f"{OTHER}@1")),
         "of another commit": (
             of(lambda k: k.state("origin", commit=k.store.commit(k.parents[0]).parents[0])),

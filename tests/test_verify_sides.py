@@ -67,12 +67,12 @@ def test_a_join_is_a_function_of_its_sides(kept: Recorded) -> None:
     joined(kept)
     assert kept.found() == []
     assert json.loads(kept.file("session.json"))["authored"]["stage"] == "shaping"
-    wrong = ("wrong", "join", "@3")
+    wrong, tree = ("wrong", "state", "@3"), ("wrong", "tree", "@3")
     assert missed(kept, {
         "a label lost": (lambda k: state(k, authored={"labels": []}), wrong),
         "a name that nobody gave": (lambda k: state(k, authored={"name": "x"}), wrong),
-        "a file of the pad lost": (lambda k: k.remade(files={"pad/y.md": None}), wrong),
-        "a file kept by nobody": (lambda k: k.remade(files={"kept/a": b"a"}), wrong),
+        "a file of the pad lost": (lambda k: k.remade(files={"pad/y.md": None}), tree),
+        "a file kept by nobody": (lambda k: k.remade(files={"kept/a": b"a"}), tree),
         "another date": (lambda k: k.remade(later=7), ("wrong", "date", "@3")),
         "turns left out": (leaves_turns_out, ("damage", "join", "@2")),
     }) == {}  # fmt: skip
@@ -83,7 +83,7 @@ def test_which_of_two_of_one_time_is_later_nobody_knows(kept: Recorded) -> None:
     joined(kept, later=0)
     assert kept.found() == []
     state(kept, authored={"labels": []})
-    assert kept.found() == [("note", "join", "@3")]
+    assert kept.found() == [("note", "state", "@3")]
 
 
 # Merges

@@ -181,7 +181,7 @@ def _keep_intact_commit(store: Store, session: str, tip: str) -> None:
     object."""
     kept = [name for name, oid in refs.read_all(store.path, layout.KEEP).items() if oid == tip]
     for commit in store.repo.first_parents(tip) if kept else ():
-        findings = commits.check_branch(store, session, commit.id, commits.Cache()) if commit.id != tip else []
+        findings = commits.check_branch(store, session, commit.id, commits.Cache(store)) if commit.id != tip else []
         if commit.id != tip and not any(finding.severity == "damage" for finding in findings):
             for name in kept:
                 store.repo.move(name, tip, commit.id)

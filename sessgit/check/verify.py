@@ -73,7 +73,7 @@ class _Result:
 def verify_session(store: Store, session: str, *, deep: bool = False) -> Verified:
     """Check a session with all of its branches."""
     tips = {branch: tip for branch, (tip, _) in refs.branches(store.path, session).items()}
-    return _total([_check_session(store, session, tips, Cache(), deep=deep)], [], deep=deep)
+    return _total([_check_session(store, session, tips, Cache(store), deep=deep)], [], deep=deep)
 
 
 def verify_store(
@@ -191,7 +191,7 @@ def _check_group_at(path: Path, group: Sequence[_Task], *, deep: bool) -> list[_
 
 
 def _check_group(store: Store, group: Sequence[_Task], *, deep: bool) -> list[_Result]:
-    cache = Cache()
+    cache = Cache(store)
     results = [_check_session(store, task.session, task.tips, cache, deep=deep) for task in group if task.tips]
     kept = [finding for task in group for finding in _check_kept(store, task.session, task.kept, cache)]
     return [*results, _Result("", tuple(kept))] if kept else results

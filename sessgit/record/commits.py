@@ -25,6 +25,7 @@ from sessgit.store.objects import object_id
 from sessgit.store.store import Store, lines_hash, with_newlines
 
 Changes = Mapping[str, tuple[str, bool] | None]
+Trailers = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,10 @@ class TurnContent:
     event: str
     origin: str
     """The address from which a merge brought the turn."""
-    file: int
-    """In which of the session's files the lines stand where they say."""
+    stood: Trailers
+    """Where the lines stood, from `provenance_trailers`."""
     rules: Mapping[str, int]
     """The versions of the rules by which the session is recorded, as its state names them."""
-    file_hash: str = ""
-    """That of the file up to the end of the body, if it is known."""
 
     @cached_property
     def turn(self) -> Turn:
@@ -75,7 +74,7 @@ def commit_turn(store: Store, on: str, node: Node, content: TurnContent, state: 
     # A file that the agent has deleted since it was recorded stays.
     kept = store.side_files(node.commit, node.number) if node.commit else {}
     tree = store.write_folder({**content.stored, **content.side.agents}, {**kept, **content.side.results})
-    message = _turn_message(store, node, turn, content, state.id)
+    message = _turn_message(node, turn, content, state.id)
     time = _seconds(turn.time) or store.commit(on).time
     every = {**changes, layout.turn_folder(node.number): (tree, True), layout.TAIL: None}
     return store.write_commit(on, every, state, message, [on], time)
@@ -97,22 +96,19 @@ def commit_start(store: Store, state: Session) -> str:
     return store.write_commit(None, {}, state, message, [], _seconds(state.created))
 
 
-def commit_compaction(store: Store, on: str, lines: Sequence[Line], state: Session, file: int) -> str:
+def commit_compaction(store: Store, on: str, lines: Sequence[Line], state: Session, stood: Trailers) -> str:
     """A commit of its own for a compaction that stands before a prompt, so that the history shows it; `state` is that
     of the commit `on`, as this session's."""
-    boundary = next(line for line in lines if line.is_boundary)
-    message = Message(
-        "compact: the conversation so far into a summary",
-        (("Session", state.id), ("Event", "compact"), *_provenance_trailers(store, lines, file)),
-    )
-    time = _seconds(boundary.text("timestamp")) or store.commit(on).time
+    moment = next((line.text("timestamp") for line in lines if line.is_boundary), "")
+    trailers = (("Session", state.id), ("Event", "compact"), *stood)
+    message = Message("compact: the conversation so far into a summary", trailers)
+    time = _seconds(moment) or store.commit(on).time
     return store.write_commit(on, _tail_changes(store, lines), state, message, [on], time)
 
 
-def commit_end(store: Store, on: str, lines: Sequence[Line], state: Session, file: int, file_hash: str = "") -> str:
+def commit_end(store: Store, on: str, lines: Sequence[Line], state: Session, stood: Trailers) -> str:
     """The commit that the session ends with: the lines behind the last turn's body, and the state."""
     turns = f"{state.turns} turn{'' if state.turns == 1 else 's'}"
-    stood = _provenance_trailers(store, lines, file, file_hash)
     message = Message(f"end: {turns}", (("Session", state.id), ("Event", "end"), *stood))
     time = _seconds(state.ended) or store.commit(on).time
     return store.write_commit(on, _tail_changes(store, lines), state, message, [on], time)
@@ -134,12 +130,12 @@ def _tail_changes(store: Store, lines: Sequence[Line]) -> Changes:
     return {layout.TAIL: (store.repo.write_blob(data), False) if data else None}
 
 
-def _turn_message(store: Store, node: Node, turn: Turn, content: TurnContent, session: str) -> Message:
+def _turn_message(node: Node, turn: Turn, content: TurnContent, session: str) -> Message:
     subject = f"turn {node.number}: {canonical.one_line(turn.prompt, 200) or '(no text)'}"
     cell = None
     if not content.complete:
         ordinal, cell = _finished_cell(content)
-        subject = f"cell {node.number}.{ordinal}: {cell.operation}"
+        subject = f"cell {node.number}.{ordinal}: {cell.operation if cell else ''}"
     head = content.project_head
     trailers = (
         ("Session", session),
@@ -150,7 +146,7 @@ def _turn_message(store: Store, node: Node, turn: Turn, content: TurnContent, se
         ("Origin", content.origin),
         *usage_trailers(turn),
         ("Project-Head", head if isinstance(head, str) else head()),
-        *_provenance_trailers(store, [*content.before[node.copied :], *content.body], content.file, content.file_hash),
+        *content.stood,
     )
     return Message(subject, trailers)
 
@@ -168,10 +164,10 @@ def usage_trailers(turn: Turn) -> list[tuple[str, str]]:
     ]
 
 
-def _finished_cell(content: TurnContent) -> tuple[int, Cell]:
-    """The ordinal of the cell whose result is the body's last line, and the cell."""
-    last = len(content.body)
-    return max((n, cell) for n, cell in enumerate(content.turn.cells, start=1) if result_line(cell) == last)
+def _finished_cell(content: TurnContent) -> tuple[int, Cell | None]:
+    """The ordinal of the cell whose result is the body's last line, and the cell; 0 and None if it is no result."""
+    last, cells = len(content.body), enumerate(content.turn.cells, start=1)
+    return max(((n, cell) for n, cell in cells if result_line(cell) == last), default=(0, None), key=lambda one: one[0])
 
 
 def commit_points(agent: Agent, body: Sequence[Line], recorded: int) -> list[tuple[int, bool]]:
@@ -192,7 +188,7 @@ def result_line(cell: Cell) -> int:
     return cell.lines[-1] if has_result and cell.ok is not None else 0
 
 
-def _provenance_trailers(store: Store, lines: Sequence[Line], file: int, file_hash: str = "") -> list[tuple[str, str]]:
+def provenance_trailers(store: Store, lines: Sequence[Line], file: int, file_hash: str = "") -> Trailers:
     """Where the lines stood, in which file, the hash of what is stored, and a proof of the original bytes where they
     differ.
 

@@ -7,7 +7,7 @@ last line, at the end for those that are still open, and then moves the refs: re
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal
@@ -352,14 +352,16 @@ class FilePass:
         on = self.written.tops[node.key] if node.key in self.written.tops else self._base(node.parent)
         if not node.commit and any(line.is_boundary for line in before[node.copied :]):
             own = state if state.id == self.session else self._identified(state)
-            on = commits.commit_compaction(self.store, on, before[node.copied :], own, self.file.number)
+            lines = before[node.copied :]
+            on = commits.commit_compaction(self.store, on, lines, own, self._stood(lines))
         for length, complete in self._commit_points(node, body):
             side = self._turn_sidecars(cutter, node, [*before, *body]) if length == len(body) else TurnSidecars()
             file_hash = self.file.hash.at(body[length - 1])
             event, origin = self.source.origins.get(node.key, ("turn", ""))
+            stood = self._stood([*before[node.copied :], *body[:length]], file_hash)
             content = TurnContent(
-                self.agent, before, body[:length], side, complete, self.source.head, event, origin,
-                self.file.number, self.known.rules, file_hash,
+                self.agent, before, body[:length], side, complete, self.source.head, event, origin, stood,
+                self.known.rules,
             )  # fmt: skip
             is_last = self.source.at_rest and is_open and node is cutter.head
             on = self._commit(node, on, content, state, live=self.source.live or is_last)
@@ -521,7 +523,10 @@ class FilePass:
         for line in torn:
             self.file.hash.add(line)
         file_hash = self.file.hash.at(lines[-1]) if lines else ""
-        return commits.commit_end(self.store, top, lines, state, self.file.number, file_hash)
+        return commits.commit_end(self.store, top, lines, state, self._stood(lines, file_hash))
+
+    def _stood(self, lines: Sequence[Line], file_hash: str = "") -> commits.Trailers:
+        return commits.provenance_trailers(self.store, lines, self.file.number, file_hash)
 
     def _last_end_commit(self, head: str) -> str:
         """Return the commit that ended the file as it is, if the head comes from elsewhere since then, else ``""``.

@@ -87,7 +87,7 @@ def is_trusted(path: Path) -> bool:
 class _PackBackend(pygit2.OdbBackend):
     """libgit2's view of the objects of a pack that is being written."""
 
-    def __init__(self, pack: Pack) -> None:
+    def __init__(self, pack: Pack | Overlay) -> None:
         super().__init__()
         self._pack = pack
 
@@ -114,14 +114,41 @@ class _PackBackend(pygit2.OdbBackend):
         """Do nothing: only this process writes the pack."""
 
 
+class Overlay:
+    """The objects of a repository, and those that are added, which only this process has, in memory."""
+
+    def __init__(self, below: Repository) -> None:
+        self._below = below
+        self._added = dict[str, tuple[str, bytes]]()
+
+    def __contains__(self, oid: str) -> bool:
+        return oid in self._added or self._below.has(oid)
+
+    def add(self, kind: str, data: Bytes) -> str:
+        """Add an object, unless the repository has it; return its id."""
+        oid = objects.object_id(kind, data)
+        if oid not in self:
+            self._added[oid] = kind, bytes(data)
+        return oid
+
+    def read(self, oid: str) -> tuple[str, bytes]:
+        """Return the kind and the content of an object."""
+        return self._added.get(oid) or self._below.read(oid)
+
+    def header(self, oid: str) -> tuple[str, int]:
+        """Return the kind and the size of an object."""
+        kind, data = self.read(oid)
+        return kind, len(data)
+
+
 class Repository:
     """One open repository, not to be shared between threads.
 
     With `fsync`, each ref that it moves is on the disk with all objects that were written before. With `pack`, all
-    objects of a new repository go into that pack, which the caller finishes.
+    objects of a new repository go into that pack, which the caller finishes, or into an overlay of another one.
     """
 
-    def __init__(self, path: Path, *, fsync: bool = False, pack: Pack | None = None) -> None:
+    def __init__(self, path: Path, *, fsync: bool = False, pack: Pack | Overlay | None = None) -> None:
         self.path = path
         self._paths = StorePaths(path)
         self._pack = pack
@@ -239,7 +266,8 @@ class Repository:
 
         Raises StoreError for an entry whose object is missing, or whose name git refuses.
         """
-        self.begin_write()
+        if self._pack is None:
+            self.begin_write()
         with _translate_errors("cannot write to the store", ROOM):
             entries = dict(self._tree_entries(base)) if base else {}
             nested: dict[bytes, dict[str, Entry | None]] = {}
@@ -370,10 +398,10 @@ class Repository:
             raise NotFoundError(f"{oid} is not a commit")
         return _commit_from_pygit2(commit)
 
-    def signatures(self, oid: str) -> list[bytes]:
-        """Return the author and the committer of a commit, with their times, as git stores them."""
-        header = self._repo.read(oid)[1].partition(b"\n\n")[0].split(b"\n")
-        return [line.partition(b" ")[2] for line in header if line.startswith((b"author ", b"committer "))]
+    def read(self, oid: str) -> tuple[str, bytes]:
+        """Return the kind and the content of an object. Raises KeyError, ValueError or GitError."""
+        kind, data = self._repo.read(oid)
+        return next(name for name, number in _KINDS.items() if number == kind), data
 
     def peel(self, oid: str) -> str | None:
         """Return the commit that an object is, or that an annotated tag leads to, or None."""

@@ -1,43 +1,27 @@
-"""The files of a commit's tree: whether they can be read, and whether those of a turn follow from its lines."""
+"""The files of a commit's tree: whether they can be read, and those that no line tells of."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
-from sessgit.agents import turn_folder
 from sessgit.agents.base import Agent
-from sessgit.agents.line import Line
 from sessgit.agents.values import PLAIN
 from sessgit.check.verifying.report import Report
-from sessgit.errors import StoreError
+from sessgit.errors import DamageError, StoreError
 from sessgit.history import pad_lists, session_files
-from sessgit.model import canonical, long_strings
+from sessgit.model import canonical
 from sessgit.model import pad as pads
-from sessgit.model.conversation.turn import Turn
-from sessgit.model.line_list import split_lines
 from sessgit.store import layout
-from sessgit.store.store import Store
+from sessgit.store.backend import Repository
+from sessgit.store.objects import Commit
+from sessgit.store.store import Store, TurnLines
 
-_LINE_FILES = (layout.BEFORE, layout.BODY, layout.CELLS)
 _LIVE_FOLDERS = ("todos", "tasks", "plans")
 _SOURCE_KEYS = ("session", "system", "id")
 REDACTED = b"[redacted:"
 """The beginning of a placeholder for a secret."""
-
-
-@dataclass
-class TurnFolder:
-    """The lines of a turn, and what they say; None if they cannot be read."""
-
-    before: list[Line] = field(default_factory=list)
-    body: list[Line] = field(default_factory=list)
-    turn: Turn | None = None
-
-    @property
-    def raw(self) -> list[bytes]:
-        return [line.raw for line in (*self.before, *self.body)]
 
 
 # Trees
@@ -75,104 +59,38 @@ def _label(path: str) -> str:
     return path or "its tree"
 
 
-def turn_numbers(store: Store, commit: str, report: Report) -> list[int]:
-    """Return the numbers of the turns in a commit's tree; report entries that are not the folder of a turn."""
-    top, numbers = store.repo.entry(store.tree(commit), layout.TURNS), list[int]()
-    for name, (oid, is_tree) in (store.repo.tree(top[0]) if top else {}).items():
-        if not is_tree:
-            report.wrong("tree", f"{layout.TURNS}/{canonical.one_line(name, 40)} is not a folder")
-        for turn, (_, is_folder) in (store.repo.tree(oid) if is_tree else {}).items():
-            is_number = is_folder and turn.isascii() and turn.isdigit()
-            if is_number and f"{layout.TURNS}/{name}/{turn}" == layout.turn_folder(int(turn)):
-                numbers.append(int(turn))
-            else:
-                path = f"{layout.TURNS}/{name}/{canonical.one_line(turn, 40)}"
-                report.wrong("tree", f"{path} is not the folder of a turn")
-    return sorted(numbers)
-
-
-def changed_turns(store: Store, before: str | None, tree: str) -> set[int]:
-    """Return the numbers of the turns whose folders differ between a tree and that of the commit before."""
-    old, new = (_folders_by_hundred(store, one) for one in (store.tree(before) if before else None, tree))
-    changed = set[int]()
-    for name in (name for name in old.keys() | new.keys() if old.get(name) != new.get(name)):
-        a, b = (store.repo.tree(folders[name]) if name in folders else {} for folders in (old, new))
-        changed |= {int(turn) for turn in a.keys() | b.keys() if a.get(turn) != b.get(turn) and turn.isdigit()}
-    return changed
-
-
-def _folders_by_hundred(store: Store, tree: str | None) -> dict[str, str]:
-    entry = store.repo.entry(tree, layout.TURNS) if tree else None
-    return {name: oid for name, (oid, _) in store.repo.tree(entry[0]).items()} if entry else {}
+def differing_paths(repo: Repository, one: str, other: str, above: str = "") -> Iterator[str]:
+    """Yield the paths of the entries in which two trees differ."""
+    entries, others = repo.tree(one), repo.tree(other)
+    for name in sorted(entries.keys() | others.keys()):
+        (left, is_tree), (right, is_folder) = entries.get(name, ("", False)), others.get(name, ("", False))
+        if is_tree and is_folder and left != right:
+            yield from differing_paths(repo, left, right, f"{above}{name}/")
+        elif (left, is_tree) != (right, is_folder):
+            yield f"{above}{name}"
 
 
 # A turn
 
 
-def check_turn(agent: Agent, store: Store, oid: str, report: Report, *, cut: int) -> TurnFolder:
-    """Return the lines of a turn's folder and report what is wrong with it. The files are made again from the lines by
-    the rules of version `cut`, unless that is 0. Raises StoreError if an object cannot be read."""
-    entries = store.repo.tree(oid)
-    for name in sorted(entries.keys() - {*_LINE_FILES, layout.TEXTS, layout.SUBAGENTS, layout.FILES}):
-        report.wrong("file", f"a turn's folder has no file {canonical.one_line(name, 60)}")
-    if layout.BODY not in entries:
-        report.add("damage", "tree", f"it has no {layout.BODY}")
-        return TurnFolder()
-    files = {name: store.repo.lines(entries[name][0]) for name in _LINE_FILES if name in entries}
-    texts = store.repo.tree(entries[layout.TEXTS][0]) if layout.TEXTS in entries else {}
-    long = {name: store.repo.blob(text) for name, (text, is_tree) in texts.items() if not is_tree}
-    if len(long) < len(texts):
-        report.wrong("tree", f"{layout.TEXTS} holds a folder")
-    for name in (layout.SUBAGENTS, layout.FILES):
-        if name in entries:
-            _check_client_files(agent, store, name, entries[name][0], report)
-    unended = [name for name, lines in files.items() if lines[-1]]
-    for name in unended:
-        report.add("damage", "tree", f"{name} does not end with a newline")
-    if unended:
-        return TurnFolder()
-    before, body = (files.get(name, [])[:-1] for name in (layout.BEFORE, layout.BODY))
-    if long:
-        before, body = long_strings.fill_long_strings(before, long), long_strings.fill_long_strings(body, long)
-    folder = TurnFolder(agent.parsed(before), agent.parsed(body))
-    if not folder.body:
-        report.add("damage", "tree", f"{layout.BODY} is empty")
-        return TurnFolder()
-    folder.turn = agent.cells.describe(folder.body)
-    if cut:
-        expected = turn_folder.files(agent, folder.before, folder.body, folder.turn, cut)
-        _compare_files({name: split_lines(data) if name in _LINE_FILES else data for name, data in expected.items()},
-            files, long, report)  # fmt: skip
-    return folder
-
-
-def _check_client_files(agent: Agent, store: Store, name: str, oid: str, report: Report) -> None:
-    for path in store.repo.files(oid, name):
-        folder, _, last = path.rpartition("/")
-        fits = agent.sidecars.is_subagent(last) if folder == layout.SUBAGENTS else bool(PLAIN.fullmatch(last))
-        if folder not in (layout.SUBAGENTS, f"{layout.FILES}/tool-results") or not fits:
-            report.wrong("tree", f"{canonical.one_line(path, 80)} is not a file of the client")
-
-
-def _compare_files(
-    expected: Mapping[str, object], files: Mapping[str, list[bytes]], long: Mapping[str, bytes], report: Report
-) -> None:
-    stored = {**files, **{f"{layout.TEXTS}/{name}": data for name, data in long.items()}}
-    wrong = sorted(name for name in expected.keys() | stored.keys() if expected.get(name) != stored.get(name))
-    if layout.CELLS in wrong:
-        wrong.remove(layout.CELLS)
-        report.wrong("cells", f"{layout.CELLS} does not follow from the lines")
-    if not wrong:
-        return
-    # The lines are complete if each marker in them has its text.
-    lines = [line for name in (layout.BEFORE, layout.BODY) for line in files.get(name, ())]
-    referenced = set(long_strings.referenced_names(lines))
-    if lost := sorted(referenced - long.keys()):
-        report.add("damage", "text", f"{layout.TEXTS}/{lost[0]} is missing, but the lines name it")
-    elif long.keys() - referenced:
-        report.wrong("text", f"{wrong[0]} does not follow from the lines")
-    else:
-        report.at(report.branch, None).add("note", "text", "its texts are cut by other rules than it says")
+def turn_lines(store: Store, commit: Commit, number: int, agent: Agent, report: Report) -> TurnLines:
+    """Return the lines of a turn as of a commit, and report files of the client that it cannot have. Raises DamageError
+    for lines that are not whole, and StoreError if an object cannot be read."""
+    entry = store.repo.entry(commit.tree, layout.turn_folder(number))
+    entries = store.repo.tree(entry[0]) if entry else {}
+    for name in (layout.BEFORE, layout.BODY):
+        if name in entries and store.repo.lines(entries[name][0])[-1]:
+            raise DamageError(f"{name} does not end with a newline")
+    for top in (layout.SUBAGENTS, layout.FILES):
+        for path in store.repo.files(entries[top][0], top) if top in entries else ():
+            folder, _, last = path.rpartition("/")
+            fits = agent.sidecars.is_subagent(last) if folder == layout.SUBAGENTS else bool(PLAIN.fullmatch(last))
+            if folder not in (layout.SUBAGENTS, f"{layout.FILES}/tool-results") or not fits:
+                report.wrong("tree", f"{canonical.one_line(path, 80)} is not a file of the client")
+    lines = store.lines(commit.id, number) if entry else None
+    if lines is None or not lines.body:
+        raise DamageError(f"the turn has no {layout.BODY if entry else 'folder'}")
+    return lines
 
 
 # Other folders

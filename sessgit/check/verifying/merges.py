@@ -1,8 +1,8 @@
-"""Commits with two parents, made again from both: a join follows from them, a merge up to what the user decided."""
+"""Merges, against both sides: of what people and programs set, each value is that of a decision between the two."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -10,56 +10,30 @@ from sessgit.branch.merging import pads
 from sessgit.branch.merging.sides import MergeSides, base_state
 from sessgit.check.verifying import ref_checks
 from sessgit.check.verifying.report import Report
-from sessgit.errors import SessgitError, StoreError
+from sessgit.errors import SessgitError
 from sessgit.history import shared_turns
-from sessgit.model import canonical, ids, merge_decisions, unified_state
+from sessgit.model import ids, merge_decisions, unified_state
 from sessgit.model.conversation.message import Message
-from sessgit.model.conversation.session import Origin, Session
+from sessgit.model.conversation.session import Session
 from sessgit.model.merge_decisions import Base, Choice
-from sessgit.record import scratch_store, tip_join
-from sessgit.store import journal, layout, refs
+from sessgit.store import layout, refs
 from sessgit.store.index import Branch
-from sessgit.store.objects import Commit, Entry
+from sessgit.store.objects import Commit
 from sessgit.store.store import Store
 
 _TURN_EVENTS = ("turn", "cell", "graft", "compact")
 _OTHER_EVENTS = ("end", "edit", "merge")
 """The events of commits that belong to no turn."""
 _SIDES = Choice("ours"), Choice("theirs")
-_NAMES = {layout.STATE: "state", layout.PAD: "pad", layout.KEPT: "kept files"}
+_NAMES = {layout.PAD: "pad", layout.KEPT: "kept files"}
 _PROGRAM_VALUES = (*unified_state.SCALARS, *unified_state.COUNTERS)
 
 
-def check(store: Store, commit: Commit, message: Message, state: Session, report: Report) -> None:
-    """Report what of a commit with two parents does not follow from them. Unreadable parents are reported on their
-    own."""
+def check(scratch: Store, commit: Commit, message: Message, state: Session, report: Report) -> None:
+    """Report what of a merge does not follow from its sides. Unreadable parents are reported on their own; `scratch`
+    writes in memory."""
     with suppress(SessgitError):
-        if message.get("Event") == "edit":
-            _check_join(store, commit, report)
-        else:
-            _MergeCheck(store, commit, message, state, report).run()
-
-
-def _check_join(store: Store, commit: Commit, report: Report) -> None:
-    main, other = commit.parents
-    if tip_join.has_own_turns(store, other, main):
-        report.add("damage", "join", "it leaves out turns of the side that it joins")
-        return
-    with scratch_store.scratch_store(store.path) as scratch:
-        expected = scratch.commit(tip_join.joined_commit(scratch, main, other))
-        wrong = _differing(scratch.repo.tree(expected.tree), store.repo.tree(commit.tree))
-    if commit.time != expected.time:
-        report.wrong("date", "its date is not the later one of its parents'")
-    if wrong:
-        # If both are of one second, the greater id counts as the later one; a purge changes ids.
-        is_certain = store.commit(main).time != store.commit(other).time
-        what = f"its {' and '.join(wrong)} is not the merge of its two sides"
-        report.add("wrong" if is_certain else "note", "join", what)
-
-
-def _differing(one: Mapping[str, Entry], other: Mapping[str, Entry]) -> list[str]:
-    names = {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
-    return sorted(_NAMES.get(name, name) for name in names)
+        _MergeCheck(scratch, commit, message, state, report).run()
 
 
 class _MergeCheck:
@@ -79,21 +53,18 @@ class _MergeCheck:
         ends = [(one.state, max(top.updated, one.ended) if one.ended else "") for _, one in before]
         if (state.state, state.ended) not in ends:
             wrong("merge", "it changes whether, or when, the session ended")
-        if self.commit.time != max(store.commit(tip).time for tip in self.commit.parents):
-            wrong("date", "its date is not the later one of its parents'")
         if not self._has_origin():
             wrong("merge", "its Origin names a session that does not contain its second parent")
-        others, first = self._states_of_theirs(), before[-1][0]
-        differing = min((self._differing(self.ours, top, other) for other in others), key=len, default=[])
-        if differing and store.message(first).get("Event") != "fork":
-            wrong("merge", f"its {' and '.join(differing)} is not the merge of its two sides")
-        elif store.message(first).get("Event") == "fork" and (differing or self._made_session()):
-            # Decided as of the session that the new one was forked from; edits of it may have been undone since.
-            tips = list(self._tips_of_origin(store.state(first).origin, store.commit(first).time))
-            pairs = ((tip, store.state(tip), other) for tip in tips for other in others)
-            if differing := min((self._differing(*pair) for pair in pairs), key=len, default=[]):
-                what = f"its {' and '.join(differing)} is not the merge of its two sides"
-                self.report.add("note", "merge", f"{what}, nor of the session that it began with")
+        first = before[-1][0]
+        ours, theirs, origin = [self.ours], [self.theirs], store.state(first).origin
+        if is_new := store.message(first).get("Event") == "fork" and origin is not None:
+            ours += self._with_edits(origin.commit if origin else "")  # the new session began as one of these
+        if store.message(self.theirs).get("Event") not in _OTHER_EVENTS:
+            theirs = self._with_edits(self.theirs)
+        pairs = ((tip, store.state(tip), other) for tip in ours for other in self._states_of_theirs(theirs))
+        if differing := min((self._differing(*pair) for pair in pairs), key=len, default=[]):
+            what = f"its {' and '.join(differing)} is not the merge of its two sides"
+            self.report.add("note" if is_new else "wrong", "merge", what)
 
     def _commits_before(self) -> Iterator[tuple[str, Session]]:
         """Yield the first parent and its state; then each commit before it after which only merged turns follow."""
@@ -105,14 +76,6 @@ class _MergeCheck:
             if message.get("Session") != self.state.id or not is_merged:
                 return
 
-    def _made_session(self) -> bool:
-        """Return whether the journal says that a merge created the session."""
-        ref = layout.head_ref(self.state.id)
-        with suppress(StoreError):
-            merges = [one for one in journal.read(self.store.paths) if one.command == "merge"]
-            return any(move.ref == ref and move.old is None for one in merges for move in one.moves)
-        return False
-
     def _has_origin(self) -> bool:
         """Return whether the second parent is a commit of the session that Origin names, if that session is here."""
         session = layout.session_of(self.message.get("Origin").partition("@")[0])
@@ -121,47 +84,23 @@ class _MergeCheck:
         tips = [tip for tip, _ in refs.branches(self.store.path, session).values()] if ids.is_branch(session) else []
         return not tips or any(one.id == self.theirs for tip in tips for one in self.store.repo.first_parents(tip))
 
-    def _states_of_theirs(self) -> list[Session]:
-        """Return the states that the second side may have had during the merge: that of its commit, and if this is a
-        turn's, with the authored fields of any later commit."""
-        store, state = self.store, self.store.state(self.theirs)
-        if store.message(self.theirs).get("Event") in _OTHER_EVENTS:
-            return [state]
-        tips = [tip for tip in self._all_tips(state.id) if store.repo.is_ancestor(self.theirs, tip)]
-        later = [commit.id for commit in store.repo.since(tips, [self.theirs])]
-        others = [store.state(commit) for commit in later if store.message(commit).get("Session") == state.id]
-        states = [state, *(replace(state, labels=other.labels, unified=other.unified) for other in others)]
-        return list({(one.labels, canonical.compact(unified_state.state_document(one.unified))): one
-            for one in states}.values())  # fmt: skip
-
-    def _all_tips(self, session: str) -> list[str]:
-        """Return the tips of a session's branches, and its commits that undo or a tag keeps."""
+    def _with_edits(self, commit: str) -> list[str]:
+        """Return a commit, and those of its session after it that belong to no turn, on branches or kept by undo or a
+        tag: the merge saw one of them."""
+        repo, session = self.store.repo, self.store.message(commit).get("Session")
         tips = [tip for tip, _ in refs.branches(self.store.path, session).values()]
-        return [*tips, *ref_checks.kept_tips(self.store).get(session, {}).values()]
+        tips += ref_checks.kept_tips(self.store).get(session, {}).values()
+        later = repo.since([tip for tip in tips if repo.is_ancestor(commit, tip)], [commit])
+        messages = ((one.id, self.store.message(one.id)) for one in later)
+        return [commit, *(oid for oid, one in messages
+            if one.get("Session") == session and one.get("Event") in _OTHER_EVENTS)]  # fmt: skip
 
-    def _tips_of_origin(self, origin: Origin | None, time: int) -> Iterator[str]:
-        """Yield the commits that may have been the tip of the session from which a new one was forked at a time: the
-        fork point or the last edit after it. There are several if edits are of the same second, or were undone."""
-        session = layout.session_of(origin.session) if origin else ""
-        branches = refs.branches(self.store.path, session) if session else {}
-        if origin is None or session not in branches:
-            return
-        repo, point = self.store.repo, origin.commit
-        current = {commit.id for commit in repo.since([tip for tip, _ in branches.values()], [point])}
-        children = dict[str, list[Commit]]()
-        for commit in repo.since(self._all_tips(session), [point]):
-            children.setdefault(commit.parents[0] if commit.parents else "", []).append(commit)
-        tips, waiting = {point}, [point]
-        until = max(time, self.store.commit(point).time)
-        while waiting:
-            parent = waiting.pop()
-            for commit in children.get(parent, ()):
-                if commit.time <= until and self.store.message(commit.id).get("Event") in _OTHER_EVENTS:
-                    waiting.append(commit.id)
-                    tips.add(commit.id)
-                    if commit.time < time and commit.id in current:
-                        tips.discard(parent)
-        yield from tips
+    def _states_of_theirs(self, commits: Sequence[str]) -> Iterator[Session]:
+        """Yield the states that the second side may have had: its turns', with what one of the commits sets."""
+        state = self.store.state(self.theirs)
+        for commit in commits:
+            other = self.store.state(commit)
+            yield replace(state, labels=other.labels, unified=other.unified)
 
     def _differing(self, tip: str, ours: Session, theirs: Session) -> list[str]:
         """Return what of the merge no decision between two states could give; nothing if the two have turns, but no
@@ -200,10 +139,10 @@ class _MergeCheck:
             Branch(ours.id, tip, ours), Branch(theirs.id, self.theirs, theirs), self.theirs, base, 0, (), (), None,
             False, (),
         )  # fmt: skip
-        stored, tree = self.store.repo.tree(self.commit.tree), self.store.commit(self.ours).tree
-        with scratch_store.scratch_store(self.store.path) as scratch:
-            merged = [pads.merge_pads(scratch, sides, choice).changes(scratch) for choice in _SIDES]
-            results = [scratch.repo.tree(scratch.repo.edit_tree(tree, changes)) for changes in merged]
+        repo, tree = self.store.repo, self.store.commit(self.ours).tree
+        stored = repo.tree(self.commit.tree)
+        merged = [pads.merge_pads(self.store, sides, choice).changes(self.store) for choice in _SIDES]
+        results = [repo.tree(repo.edit_tree(tree, changes)) for changes in merged]
         for name in layout.CARRIED:
             if stored.get(name) not in [result.get(name) for result in results]:
                 yield _NAMES[name]
