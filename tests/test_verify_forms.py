@@ -146,7 +146,7 @@ COMMITS: dict[str, tuple[Callable[[Recorded], object], tuple[str, str, str]]] = 
         lambda k: (
             extent(k, lambda a, n, m: f"Extent: {a + 7}+{n}/{m}"), said(k, "Prompt: a0000003", "Prompt: a0000009")
         ),
-        ("wrong", "cut", "@3"),
+        ("wrong", "trailer", "@3"),
     ),
     "one kept for no operation": (
         lambda k: run_git(k.store.path, "update-ref", "refs/keep/0123abcd-1", k.tip()),

@@ -118,7 +118,7 @@ class Overlay:
     """The objects of a repository, and those that are added, which only this process has, in memory."""
 
     def __init__(self, below: Repository) -> None:
-        self._below = below
+        self._below = weakref.proxy(below)  # libgit2 keeps the overlay, and would keep the packs of the repository open
         self._added = dict[str, tuple[str, bytes]]()
 
     def __contains__(self, oid: str) -> bool:

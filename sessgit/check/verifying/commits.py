@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 from sessgit import agents
@@ -30,7 +29,7 @@ from sessgit.model.finding import Finding
 from sessgit.record import commits, edit_commit, tip_join
 from sessgit.record.commits import Changes, TurnContent, TurnSidecars
 from sessgit.store import backend, layout
-from sessgit.store.objects import Commit
+from sessgit.store.objects import Commit, Entry
 from sessgit.store.store import Store, lines_hash
 
 _TURNS = ("turn", "cell", "graft")
@@ -155,6 +154,7 @@ class _CommitCheck:
         at = self.number or (before.number if before else None) or None
         self.report = Report(branch if is_own else self.session or branch, at)
         self.has_before = before is not None
+        self.entries: Mapping[str, Entry] = {}
         self.before = before or Checked("", self.session)
 
     def run(self) -> Checked:
@@ -169,9 +169,10 @@ class _CommitCheck:
         except (DamageError, StoreError) as error:
             self.report.add("damage", "state", str(error))
             return replace(result, state=None, authored=None, is_damaged=True)
-        self.agent, self.entries = agents.of(self.state), self.store.repo.tree(self.commit.tree)
-        self._check_event()
+        self.agent = agents.of(self.state)
         try:
+            self.entries = self.store.repo.tree(self.commit.tree)
+            self._check_event()
             self._check_folders()
             if self.has_before or self.event == "start":
                 self._compare(self._made_again())
@@ -345,8 +346,6 @@ class _CommitCheck:
         count = sum(extent.lines for extent in extents)
         if count > len(own):
             self.report.add("damage", "extent", f"there are {len(own)} lines, but the extents cover {count}")
-        if any(one.end > other.offset for one, other in pairwise(sorted(extents))):
-            self.report.wrong("extent", "two of its extents overlap")
         own = own[max(len(own) - count, 0) :]
         if not count or count > len(own):
             return []

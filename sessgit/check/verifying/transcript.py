@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents.base import Agent
 from sessgit.agents.cutter import Cutter
 from sessgit.agents.facts import begin as begin_facts
 from sessgit.agents.line import Line
@@ -21,20 +20,21 @@ from sessgit.check.verifying.report import Report
 from sessgit.errors import DamageError, NewerStoreError, NotFoundError, SessgitError, StoreError
 from sessgit.history import reassemble
 from sessgit.history.reassemble import LaidOutFile, Piece, Pieces, own_commits, was_continued_without_newline
-from sessgit.model import humanize
+from sessgit.model import canonical, humanize
 from sessgit.model.conversation.message import FILE_HASH, Extent, Message
 from sessgit.model.conversation.session import Session
 from sessgit.record import fork_detection
 from sessgit.record.file_hash import INITIAL_HASH, next_hash
 from sessgit.record.recorded_turns import RecordedTurns, matches_cursor
-from sessgit.store import layout, recorder_state, secret_filter
+from sessgit.store import recorder_state, secret_filter
 from sessgit.store.store import Store, lines_hash, with_newlines
 
 _FACTS = {
     "title": "title", "agent_version": "version", "git_branch": "git_branch", "project": "project", "created": "born",
+    "headless": "headless",
 }  # fmt: skip
 """The attribute of a state, and that of the facts that lines give."""
-_FACTS_OF_SEVERAL_FILES = ("title", "agent_version", "git_branch")
+_FACTS_OF_SEVERAL_FILES = ("title", "agent_version", "git_branch", "headless")
 """Those compared for a session with several files: the others come from the first file, which is gone."""
 _EDITS = ("edit", "merge", "fork", "repair")
 
@@ -52,7 +52,7 @@ def check(store: Store, session: str, tips: Mapping[str, str], *, deep: bool) ->
         if pieces.rewritten:
             report.add("note", "prefix", "rebuilding the beginning of the fork gives different bytes")
         if deep:
-            _CutCheck(store, tips, laid, report).run()
+            _CutCheck(store, tips, laid, report).run(pieces.hashes)
             with suppress(SessgitError):  # unreadable objects are reported with their commits
                 _check_proofs(store, tips, report)
             is_cut = True
@@ -133,186 +133,90 @@ class _SharedTurns(fork_detection.EmptyHistory):
         return bool(shared) and line.uuid not in (shared or ())
 
 
-@dataclass
-class _LineFacts:
-    """What the lines of a session's files say about the session as a whole, such as its title."""
-
-    agent: Agent
-    values: dict[str, set[object]] = field(default_factory=lambda: {name: set() for name in _FACTS})
-    """By attribute of a state, each value that it had after any of the lines."""
-    people: set[int] = field(default_factory=set)
-    programs: set[int] = field(default_factory=set)
-    """The files in which a line says that a person, or a program, holds the session."""
-
-    def __post_init__(self) -> None:
-        self.facts = begin_facts()
-
-    def note(self, line: Line, file: int) -> None:
-        alone = begin_facts()
-        for facts in (self.facts, alone):
-            facts.note(line)
-        if alone.headless or alone.held:
-            (self.programs if alone.headless else self.people).add(file)
-        self.values["title"].add(alone.title)
-        for name, fact in _FACTS.items():
-            self.values[name].add(getattr(self.facts, fact))
-
-    def allow_headless(self, value: bool, last: int) -> bool:
-        """Return whether lines give the state's `headless` this value; those of the `last` file count most."""
-        if value:
-            return bool(self.programs) and last not in self.people
-        return last not in self.programs or bool(self.people)
-
-
 class _CutCheck:
-    """Compares the turns of a file that is cut again with the recorded ones.
-
-    A file does not tell everything: bytes may be missing, it may have been cut back into a turn, or be one of several,
-    where the place of a turn is unknown; and a fork may have left out lines of a turn.
-    """
+    """Compares the turns and the facts of a file that is cut again with the recorded ones."""
 
     def __init__(self, store: Store, tips: Mapping[str, str], laid: LaidOutFile, report: Report) -> None:
         self.store, self.session, self.tips, self.laid, self.report = store, report.branch, tips, laid, report
         self.state = store.state(tips[self.session])
-        self.agent, origin = agents.of(self.state), self.state.origin
-        fork_point = origin.turn if origin and origin.prefix else 0
+        self.agent, self.origin = agents.of(self.state), self.state.origin
+        fork_point = self.origin.turn if self.origin and self.origin.prefix else 0
         self.recorded = RecordedTurns(store, dict(tips), self.agent, fork_point=fork_point)
-        self.apart = self._uuids_of_replaced_bodies()
-        self.is_whole = not laid.missing and laid.file == 1 and not self.apart and not laid.glued
+        self.values: dict[str, set[object]] = {name: set() for name in _FACTS}
+        """By attribute of a state, each value that it had after any of the lines."""
 
-    def run(self) -> None:
-        facts = _LineFacts(self.agent)
-        head, nodes = self._cut(facts)
+    def run(self, hashes: Sequence[tuple[int, int, str]]) -> None:
+        nodes = self._cut()
         with suppress(SessgitError):  # unreadable objects are reported with their commits
-            self._check_facts(facts)
-        if self.is_whole:
-            self._check_head(head)
-            self._check_file_hashes()
-        by_key = {node.key: node for node in nodes}
-        # Redaction changes places, and with them the keys made of places.
-        by_prompt = {node.body[0].raw: node for node in nodes if node.body and not node.body[0].uuid}
-        origin = self.state.origin
-        shared = origin.turn if origin else 0
-        partial = shared + 1 if origin and origin.cell else 0
-        checked: set[Node] = set()
-        for branch, tip in self.tips.items():
-            for node in line_of(self.recorded.node_at(tip)):
-                if node in checked:
-                    continue
-                checked.add(node)
-                report = self.report.at(branch, node.number)
-                again = by_key.get(node.key) or by_prompt.get(self._prompt(node))
-                if again is None:
-                    if node.key not in self.laid.glued:
-                        report.wrong("cut", "cut again, its file has no such turn")
-                    continue
-                if self.is_whole and (node.number != again.number or not _same_turn(node.parent, again.parent)):
-                    report.wrong("cut", f"cut again, it is turn {again.number}, or follows another turn")
-                if node.number > shared:
-                    with suppress(SessgitError):  # unreadable lines are reported with their commits
-                        self._compare_lines(node, again, report, is_whole=self.is_whole and node.number != partial)
+            self._check_facts()
+        # A file does not tell everything if bytes of it are missing, it was cut back into a turn, or is one of several.
+        recorded = {(node.key, node.commit): (branch, node) for branch, tip in self.tips.items()
+            for node in line_of(self.recorded.node_at(tip))}  # fmt: skip
+        is_whole = not self.laid.missing and self.laid.file == 1 and not self.laid.glued
+        if not is_whole or len({key for key, _ in recorded}) < len(recorded):
+            return
+        self._check_file_hashes(hashes)
+        shared, is_cut = (self.origin.turn, bool(self.origin.cell)) if self.origin else (0, False)
+        for branch, node in recorded.values():
+            again = nodes.get(node.key)
+            with suppress(SessgitError):  # unreadable lines are reported with their commits
+                before, body = self.recorded.lines(node)
+                if node.number <= shared + is_cut or not body[0].uuid:
+                    continue  # a fork may have left out lines of it, or redaction changed the place that is its key
+                if again is None or node.number != again.number or _raw(before, body) != _raw(again.before, again.body):
+                    what = "cut again, its file has no such turn, or one with other lines"
+                    self.report.at(branch, node.number).wrong("cut", what)
 
-    def _cut(self, facts: _LineFacts) -> tuple[Node | None, list[Node]]:
-        """Return the last turn of the file, and all of its turns."""
+    def _cut(self) -> dict[str, Node]:
+        """Return the turns of the file by their keys, and note the values that its lines give to the state."""
         cutter = Cutter(_SharedTurns(self.recorded, self.tips.values()), session=self.session)
-        prefix = self.state.origin.prefix if self.state.origin else 0
+        prefix, last = self.origin.prefix if self.origin else 0, 1
+        self.facts = begin_facts()
         for piece in self.laid.pieces:
             at = piece.extent.offset
             is_prefix = piece.file == 1 and at < prefix
+            if piece.file != last:
+                self.facts, last = begin_facts(self.facts.apply(Session("", ""))), piece.file
             for raw, end in piece.ended:
                 line = self.agent.lines.make(raw, Extent(at, len(raw) + len(end)), no_redaction)
                 at = line.extent.end
                 if line.is_unended and line.data is None:
                     continue
-                facts.note(line, piece.file)
+                self.facts.note(line)
+                for name, fact in _FACTS.items():
+                    self.values[name].add(getattr(self.facts, fact))
+                self.values["title"] |= {canonical.one_line(line.title[0], 200)} if line.title else set()
                 if line.uuid or not is_prefix:
                     cutter.feed(line)
-        return cutter.head, [node for tip in (cutter.head, *cutter.rewound.values()) for node in line_of(tip)]
+        return {node.key: node for tip in (cutter.head, *cutter.rewound.values()) for node in line_of(tip)}
 
-    def _prompt(self, node: Node) -> bytes:
-        try:
-            return self.recorded.lines(node)[1][0].raw
-        except (SessgitError, IndexError):
-            return b""  # reported with its commit
-
-    def _uuids_of_replaced_bodies(self) -> set[str]:
-        """Return the uuids of the lines of turns whose bodies differ between branches: the file was cut back into such
-        a turn, and never had all of these lines."""
-        bodies: dict[str, dict[str, tuple[str, int]]] = {}
-        for tip in self.tips.values() if len(self.tips) > 1 else ():
-            keys = set[str]()
-            for commit, message in own_commits(self.store, self.session, tip):
-                number, key = message.number("Turn"), message.get("Prompt")
-                if number and key and key not in keys:
-                    keys.add(key)
-                    with suppress(SessgitError, KeyError):  # reported with its commit
-                        body, _ = self.store.folder(commit, number)[layout.BODY]
-                        bodies.setdefault(key, {}).setdefault(body, (commit, number))
-        places = [place for several in bodies.values() if len(several) > 1 for place in several.values()]
-        return {
-            line.uuid for commit, number in places for line in self.agent.parsed(self.store.lines(commit, number).body)
-        } - {""}
-
-    def _check_head(self, last: Node | None) -> None:
-        head = self.recorded.node_at(self.tips[self.session])
-        if (head.number if head else 0) != (last.number if last else 0) or not _same_turn(head, last):
-            key = last.key if last else "none"
-            self.report.add("note", "cut", f"its file ends at another turn than its head: {key}")
-
-    def _compare_lines(self, node: Node, again: Node, report: Report, *, is_whole: bool) -> None:
-        """Compare the lines of a turn; those of a turn of which not all is known are among the recorded ones."""
-        before, body = self.recorded.lines(node)
-        if not is_whole:
-            recorded = iter([line.uuid for line in body if line.uuid])
-            if not all(line.uuid in recorded for line in again.body if line.uuid and line.uuid not in self.apart):
-                report.wrong("cut", "cut again, its body has lines that are not recorded with it")
-            return
-        if [line.raw for line in before] != [line.raw for line in again.before]:
-            report.wrong("cut", "cut again, other lines come before its prompt")
-        if [line.raw for line in body] != [line.raw for line in again.body]:
-            report.wrong("cut", "cut again, its body has other lines")
-
-    # Hashes of the file
-
-    def _check_file_hashes(self) -> None:
-        """Report each File-Hash that is wrong, up to the first turn without one: a purge replaced lines there, and what
-        other branches hold of the file's later hashes counts the former lines."""
-        hashes = _hashes_by_end(self.laid)
-        commits = [
-            (max(extent.end for extent in message.extents), branch, message)
-            for branch, tip in self.tips.items()
-            for _, message in own_commits(self.store, self.session, tip)
-            if message.extents
-        ]
-        purged = min((end for end, _, message in commits if not message.get(FILE_HASH)), default=None)
-        for end, branch, message in commits:
-            stored = message.get(FILE_HASH)
-            if stored and stored != hashes.get(end, stored) and (purged is None or end < purged):
-                what = f"{FILE_HASH} is not the hash of the file up to its lines"
-                self.report.at(branch, message.number("Turn")).wrong("hash", what)
+    def _check_file_hashes(self, hashes: Sequence[tuple[int, int, str]]) -> None:
+        """Report a wrong File-Hash, up to the first turn without one: a purge replaced lines there, and what other
+        branches hold of the file's later hashes counts the former lines."""
+        by_end = _hashes_by_end(self.laid)
+        purged = min((end for _, end, stored in hashes if not stored), default=inf)
+        if any(stored and stored != by_end.get(end, stored) and end < purged for _, end, stored in hashes):
+            self.report.wrong("hash", f"a {FILE_HASH} is not the hash of the file up to its lines")
 
     # What lines say about the session
 
-    def _check_facts(self, facts: _LineFacts) -> None:
+    def _check_facts(self) -> None:
         """Report values of the head's state that neither a line nor an edit gave, if all lines that were read for it
         are recorded."""
         if self.laid.missing or not self._is_up_to_date():
             return
         head, edited = self.state, list(self._edited_states())
-        commits = list(own_commits(self.store, self.session, self.tips[self.session]))
-        first = self.store.state(commits[-1][0])
-        facts.values["title"] |= {state.name for state in edited}
-        facts.values["created"].add(first.created)  # a program may have made it earlier
+        *_, (first, _) = own_commits(self.store, self.session, self.tips[self.session])
+        self.values["title"] |= {state.name for state in edited}
+        self.values["created"].add(self.store.state(first).created)  # a program may have made it earlier
+        self.values["headless"] = {self.facts.headless}
         is_one_file = self.laid.file == 1
         wrong = [
             name
-            for name in (_FACTS if is_one_file else _FACTS_OF_SEVERAL_FILES)
-            if getattr(head, name) not in facts.values[name] | {getattr(state, name) for state in edited}
-            and (is_one_file or getattr(head, name))
+            for name in (self.values if is_one_file else _FACTS_OF_SEVERAL_FILES)
+            if getattr(head, name) not in self.values[name] | {getattr(state, name) for state in edited}
+            and (is_one_file or name == "headless" or getattr(head, name))
         ]
-        is_edited = head.headless in [state.headless for state in edited]
-        if not facts.allow_headless(head.headless, self.laid.file) and not is_edited:
-            wrong.append("headless")
         if wrong:
             what = f"its {', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} not what its lines say"
             self.report.add("wrong" if is_one_file else "note", "state", what)
@@ -338,11 +242,8 @@ class _CutCheck:
         return matches_cursor(self.store, self.session, self.tips, cursor)
 
 
-def _same_turn(one: Node | None, other: Node | None) -> bool:
-    """Return whether two nodes are the same turn; a key that was made of a place is not compared."""
-    if one is None or other is None:
-        return one is other
-    return one.key == other.key or (bool(other.body) and not other.body[0].uuid)
+def _raw(*parts: Sequence[Line]) -> list[list[bytes]]:
+    return [[line.raw for line in lines] for lines in parts]
 
 
 def _hashes_by_end(laid: LaidOutFile) -> dict[int, str]:
