@@ -122,7 +122,7 @@ class Overlay:
         self._added = dict[str, tuple[str, bytes]]()
 
     def __contains__(self, oid: str) -> bool:
-        return oid in self._added or self._below.has(oid)
+        return oid in self._added or not self._below.read_problem(oid)
 
     def add(self, kind: str, data: Bytes) -> str:
         """Add an object, unless the repository has it; return its id."""
