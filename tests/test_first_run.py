@@ -15,7 +15,7 @@ SPEAKS_WITHOUT_A_STORE = ("install", "uninstall", "status", "doctor", "off", "co
 """The commands that have something to say where there is no store; all others say what to do first."""
 
 SPEAKS_WITHOUT_A_SESSION = (
-    *SPEAKS_WITHOUT_A_STORE, "on", "import", "gc", "remote", "purge", "verify", "recover",
+    *SPEAKS_WITHOUT_A_STORE, "on", "import", "gc", "remote", "purge", "verify", "recover", "new",
 )  # fmt: skip
 """The commands that have work to do in an empty store; `watch` waits there for the first conversation."""
 

@@ -174,6 +174,10 @@ def look(world: Printer) -> None:
     by_turn = world("fork", SESSION, "--at", "2", "--name", "by hand ☃")["id"]
     by_cell = world("fork", SESSION, "--at", "2.3", "--no-restore")["id"]
     world("fork", OTHER)
+    manager = world("new", "--title", "a plan", "--role", "manager")["id"]
+    world("new", "--parent", manager)
+    world("ls", "--children", manager)
+    world("show", manager)
     paths = StorePaths(sessgit.store)
     log.write(paths.log, sessgit.now, "something went wrong")
     with paths.log.open("a") as file:

@@ -198,6 +198,8 @@ def test_for_programs(sessgit: Shell) -> None:
         "archived": False,
         "parent": PARSER,
         "fork_turn": 2,
+        "child_of": None,
+        "role": None,
         "tokens": {"input": 300, "output": 30, "cache_read": 3000, "cache_write": 150},
         "cost_usd": None,
         "merged_into": [],

@@ -105,6 +105,8 @@ def test_for_programs(family: Shell) -> None:
     assert found["nodes"][3] == {
         "id": LEXER,
         "parent": PARSER,
+        "child_of": None,
+        "role": None,
         "fork_turn": 2,
         "cell": None,
         "name": "",

@@ -17,7 +17,7 @@ from sessgit.store.store import Store
 NOW = 1_800_000_000.0
 
 EVERYTHING: dict[str, Any] = {
-    "metadata": {"rlm_version": "2.1"},
+    "metadata": {"rlm_version": "2.1", "role": "manager", "parent": "a0000000-0000-4000-8000-000000000001"},
     "activation": {
         "rlm_active": True, "activation_mode": "complexity", "activation_reason": "three modules",
         "complexity_score": 0.75, "current_depth": 1, "max_depth": 3,

@@ -33,7 +33,7 @@ from sessgit.store.secret_filter import Cleaner
 _LONGEST_TITLE, _LONGEST_SHOWN = 200, 60
 _PLAIN_FIELDS = ("name", "title", "description", "stage", "confidence")
 _EMPTY: dict[str, Any] = {
-    "name": "", "title": "", "description": "", "labels": [], "stage": "", "confidence": None, "state": "", "role": "",
+    "name": "", "title": "", "description": "", "labels": [], "stage": "", "confidence": None, "state": "",
     "unified": {}, "created": "", "updated": "", "ended": "",
 }  # fmt: skip
 """The fields of a source that says nothing."""
@@ -95,8 +95,7 @@ def commit_authored(
 
 def _fields(session: ForeignSession, state: unified_state.Unified, clean: Cleaner) -> dict[str, Any]:
     """Return what the source says in the form that a session here can have, with secrets redacted."""
-    name, metadata = _name(session.name), session.unified.get("metadata")
-    role = metadata.get("role") if isinstance(metadata, dict) else ""
+    name = _name(session.name)
     fields: dict[str, Any] = {
         "name": name,
         "title": canonical.one_line(session.title or ("" if name else session.name), _LONGEST_TITLE),
@@ -105,7 +104,6 @@ def _fields(session: ForeignSession, state: unified_state.Unified, clean: Cleane
         "stage": session.stage if session.stage in STAGES else "",
         "confidence": session.confidence,
         "state": "interrupted" if session.state == "interrupted" else "",
-        "role": canonical.one_line(role, edit.LONGEST_LABEL) if isinstance(role, str) else "",
         "unified": unified_state.state_document(state),
     }
     for key in ("created", "updated", "ended"):
@@ -127,9 +125,7 @@ def _apply_fields(
 ) -> Session:
     """Return the state with the fields that the source says otherwise than before."""
     new = {key: fields[key] for key, empty in _EMPTY.items() if fields[key] != known.get(key, empty)}
-    metadata = before.extra.get("metadata") or {}
-    here = {key: getattr(before, key) for key in _PLAIN_FIELDS} | {"role": metadata.get("role", "")}
-    for key, value in here.items():
+    for key, value in ((key, getattr(before, key)) for key in _PLAIN_FIELDS):
         if known and value not in (fields[key], known.get(key, _EMPTY[key])):
             new.pop(key, None)
             notes.append(f"{key} is {_shown(value)} here and {_shown(fields[key])} there: kept as it is here")
@@ -152,8 +148,6 @@ def _apply_fields(
         values["updated"] = new["updated"]
     if new.get("ended") and before.state != "active":
         values["ended"] = new["ended"]
-    if "role" in new:
-        values["extra"] = {**before.extra, "metadata": {**metadata, "role": new["role"]}}
     return replace(before, **values)
 
 

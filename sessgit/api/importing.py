@@ -24,7 +24,7 @@ from sessgit.history.reassemble import turn_lines
 from sessgit.model import ids
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.session import Session
-from sessgit.model.foreign_session import ForeignSession
+from sessgit.model.foreign_session import ForeignSession, agent_id
 from sessgit.model.humanize import format_count
 from sessgit.model.progress import Progress
 from sessgit.record import commits, fork_detection, scratch_store
@@ -173,11 +173,22 @@ class _Importer:
         """Record everything but the turns, and return the tip, and the result with what did not fit."""
         own = result.id
         tip, turns = self._head(own), len(self._keys(transcript))
+        if parent := self._parent_without_turns(session, tip):
+            metadata = {**(session.unified.get("metadata") or {}), "parent": parent}
+            session = replace(session, unified={**session.unified, "metadata": metadata})
         commit, notes = import_authored.commit_authored(self.context, tip, self.system, session, turns, is_new=is_new)
         if commit != tip:
             self.store.repo.move(layout.head_ref(own), tip, commit)
         self.index.sync(own)
         return commit, replace(result, notes=tuple(notes))
+
+    def _parent_without_turns(self, session: ForeignSession, tip: str) -> str:
+        """Return the id of a session's parent if they share no turns, and it is here, else ``""``."""
+        if not session.parent or self.store.state(tip).origin is not None:
+            return ""
+        known = self.transcripts.get(session.parent)
+        parent = ids.session_id(known.agent_id if known else agent_id(self.system, session.parent))
+        return parent if self.index.branch(parent) is not None else ""
 
     def _data_to_record(self, session: ForeignSession, transcript: GivenTranscript, known: Branch) -> bytes | None:
         """Return the transcript to record, ``b""`` if all of it is recorded, None if the session here is another."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from sessgit import agents
 from sessgit.branch import edit as edits
 from sessgit.branch.edit import EditChanges
 from sessgit.errors import ConflictError, UsageError
-from sessgit.model import canonical, ids
+from sessgit.history import pad_lists
+from sessgit.model import canonical, ids, unified_state
 from sessgit.model.conversation.session import Session
 from sessgit.record import commits
 from sessgit.record import privacy as private
@@ -20,6 +21,8 @@ from sessgit.store import layout, locks, refs
 from sessgit.store.context import Context
 from sessgit.store.private_files import path_exists
 
+_LONGEST_TITLE = 200
+
 
 def authored_changes(name: str, description: str, labels: Collection[str]) -> EditChanges:
     """Return the authored fields of a new session; raises UsageError if one is invalid."""
@@ -27,10 +30,25 @@ def authored_changes(name: str, description: str, labels: Collection[str]) -> Ed
     return EditChanges(name or None, edits.parse_description(description) or None, added)
 
 
-def create_session(context: Context, id: str, folder: str, changes: EditChanges) -> None:
-    """Create the session's branch. Raises ConflictError if the id or name is used, or the project is off, UsageError if
-    the folder does not exist or the id is not one."""
-    project = _resolve_folder(folder)
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """A session to create: its id, a folder of its project, its title, the session whose child it is, or ``""``, its
+    role, whether it takes over the parent's thesis, claims and open tensions, and what its user gives it."""
+
+    id: str
+    folder: str
+    title: str = ""
+    parent: str = ""
+    role: str = ""
+    inherits: bool = False
+    changes: EditChanges = field(default_factory=EditChanges)
+
+
+def create_session(context: Context, new: NewSession) -> Session:
+    """Create the session's branch, and return its state. Raises ConflictError if the id or name is used, or the project
+    is off, UsageError if the folder does not exist, the id is not one, or title or role are invalid."""
+    id = new.id
+    project = _resolve_folder(new.folder)
     agent = agents.of_programs()
     place = agent.home.transcript_place(context.homes.folders[agent.name], "", id, project)
     if place is None or ids.session_id(id) != id:
@@ -40,7 +58,13 @@ def create_session(context: Context, id: str, folder: str, changes: EditChanges)
     blank = Session(
         id, id, project=project, transcript=str(place), rules=rules_from_settings(context.privacy.rules).stored
     )
-    state = replace(edits.changed_state(context.store, blank, changes).after, created=time, updated=time)
+    state = replace(edits.changed_state(context.store, blank, new.changes).after, created=time, updated=time)
+    role = _checked_line(context, "role", new.role, unified_state.LONGEST_ROLE, state)
+    own = unified_state.with_values(state.unified, {"metadata.role": role, "metadata.parent": new.parent})
+    title = _checked_line(context, "title", new.title, _LONGEST_TITLE, state)
+    state = replace(state, unified=unified_state.NO_STATE if own == unified_state.NO_STATE else own, title=title)
+    inherits = new.parent and new.inherits
+    pad = pad_lists.inherited_changes(context.store, context.branch(new.parent).tip) if inherits else {}
     with (
         locks.names_lock(context.store.paths, edits.LOCK_TIMEOUT),
         locks.session_lock(context.store.paths, id, edits.LOCK_TIMEOUT),
@@ -51,8 +75,19 @@ def create_session(context: Context, id: str, folder: str, changes: EditChanges)
         if state.name:
             context.index.sync()
             edits.check_name_free(context.index, state.name, "", project)
-        context.store.repo.move(layout.head_ref(id), None, commits.commit_start(context.store, state))
+        context.store.repo.move(layout.head_ref(id), None, commits.commit_start(context.store, state, pad))
     context.index.sync(id)
+    return state
+
+
+def _checked_line(context: Context, what: str, words: str, most: int, state: Session) -> str:
+    """Return the words as they are stored; raises UsageError if they are not one line of at most so many characters."""
+    if len(words) > most or not canonical.is_printable(words):
+        raise UsageError(
+            f"“{canonical.one_line(words, 60)}” cannot be a {what}",
+            f"A {what} is one line of at most {most} characters.",
+        )
+    return edits.without_secrets(context.store, words.strip(), state)[0]
 
 
 def _resolve_folder(folder: str) -> str:

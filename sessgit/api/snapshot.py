@@ -41,17 +41,19 @@ def session_snapshot(context: Context, branch: Branch, system: str, progress: Pr
     parent = context.index.branch(layout.session_of(origin.session)) if origin else None
     own = _source_id(context, branch, system)
     unified: dict[str, Any] = dict(unified_state.state_document(state.unified))
-    metadata = state.extra.get("metadata")
-    role = metadata.get("role") if isinstance(metadata, dict) else None
-    if isinstance(role, str) and role:
-        unified["metadata"] = {**unified.get("metadata", {}), "role": role}
+    manager = context.index.branch(state.unified.metadata.parent or "")
+    if "parent" in (metadata := dict(unified.get("metadata", {}))):  # it is a field of the session
+        del metadata["parent"]
+        unified = {key: value for key, value in unified.items() if key != "metadata"}
+        unified |= {"metadata": metadata} if metadata else {}
+    above = parent or manager
     return ForeignSession(
         id=own,
         agent="" if agent_id(system, own) == state.agent_id else state.agent_id,
         **{name: getattr(state, name) for name in _SAME_FIELDS},
         state=state.state if state.state in ("active", "interrupted") else "ended",
         archived=branch.archived,
-        parent=_source_id(context, parent, system) if parent else origin.session if origin else "",
+        parent=_source_id(context, above, system) if above else origin.session if origin else "",
         branch=origin.turn if origin else None,
         turns=tuple(turns),
         pad={name: data for name, data in sorted(pad_lists.read_lists(store, branch.tip).items()) if data},

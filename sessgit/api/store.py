@@ -54,14 +54,20 @@ class Store(OpenStore):
 
     # Sessions
 
-    def create_session(
+    def create_session(  # noqa: PLR0913 - what a session is given
         self, cwd: str | os.PathLike[str] | None = None, name: str = "", *, id: str = "", description: str = "",
-        labels: Collection[str] = (),
+        labels: Collection[str] = (), title: str = "", parent: Session | str = "", role: str = "",
+        inherit: bool = False,
     ) -> Session:  # fmt: skip
         """Create a session of the project at `cwd`, by default the working folder, with its first commit.
 
         `name` is unique in a project. `id` is a uuid, by default a new one: the client finds sessions only by uuid.
-        Raises ConflictError if id or name are used or the project is off, UsageError if the folder does not exist.
+        With `parent` it is a child of that session: they share no turns, but belong together; with `inherit` it takes
+        over the parent's thesis, claims and open tensions. A session with children, or with the role `manager`, is
+        never archived because of its age.
+
+        Raises ConflictError if id or name are used or the project is off, UsageError if the folder does not exist,
+        NotFoundError if there is no such parent.
         """
         from sessgit.api import new_session
 
@@ -71,8 +77,10 @@ class Store(OpenStore):
             raise UsageError("the working folder is gone", "Pass cwd, the project folder of the session.") from error
         own = id or str(uuid.uuid4())
         changes = new_session.authored_changes(name, description, check_several("labels", labels))
+        above = self.target(str(parent)).session if parent else ""
         with self.lock:
-            new_session.create_session(self.context, own, folder, changes)
+            made = new_session.NewSession(own, folder, title, above, role, inherit, changes)
+            new_session.create_session(self.context, made)
         return self._session(own)
 
     def load_session(self, address: str) -> Session:

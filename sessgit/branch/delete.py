@@ -41,6 +41,7 @@ class DeletionPlan:
     elsewhere: int
     tags: tuple[str, ...]
     forks: tuple[str, ...]
+    children: tuple[str, ...]
     merged: tuple[tuple[str, int], ...]
     transcript: Path | None
     is_lost: bool
@@ -74,6 +75,7 @@ def plan_deletion(index: Index, sessions: Sequence[str], homes: Homes) -> list[D
                 sum(map(layout.is_other_version, sides)),
                 tuple(one.name for one in own if one not in shared),
                 tuple(fork.name for fork in index.forks_of(session) if fork.name not in sessions),
+                tuple(child.name for child in index.children_of(session) if child.name not in sessions),
                 _merged_into(returned, session, sessions),
                 next((Path(place) for place in own_file if place and path_exists(place)), None),
                 lost_sessions.is_lost(branch.state, homes, layout.StorePaths(index.path)),

@@ -51,6 +51,7 @@ GROUPS = {
         "id": "Print the full id of a session",
     },
     "Branch and organize": {
+        "new": "Start a conversation without turns",
         "pick": "Copy turns of other conversations into this one",
         "rename": "Give a conversation a name",
         "edit": "Edit a conversation's description and labels",
@@ -197,8 +198,8 @@ class _Commands(Light, TyperGroup):
             import difflib
 
             longer = [command for command in COMMANDS if len(command) > _SHORT_NAME]
-            near = difflib.get_close_matches(name, longer, n=1) or difflib.get_close_matches(
-                name, COMMANDS, n=1, cutoff=_SIMILARITY
+            near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=_SIMILARITY) or difflib.get_close_matches(
+                name, longer, n=1
             )
             raise UsageError(
                 f"sessgit has no command “{name}”.",

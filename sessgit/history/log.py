@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from sessgit.errors import SessgitError
@@ -178,21 +179,30 @@ def _merged_branch(store: Store, merge: Message, parent: str) -> str:
 
 def forks_by_parent(outlines: Iterable[Outline]) -> dict[str, list[Outline]]:
     """Return the sessions that left each session, in their order."""
-    forks: dict[str, list[Outline]] = {}
+    return _grouped(outlines, attrgetter("parent"))
+
+
+def children_by_parent(outlines: Iterable[Outline]) -> dict[str, list[Outline]]:
+    """Return the children of each session, in their order."""
+    return _grouped(outlines, attrgetter("child_of"))
+
+
+def _grouped(outlines: Iterable[Outline], above: Callable[[Outline], str]) -> dict[str, list[Outline]]:
+    groups: dict[str, list[Outline]] = {}
     for outline in outlines:
-        if outline.parent and outline.parent != outline.name:
-            forks.setdefault(outline.parent, []).append(outline)
-    return forks
+        if above(outline) and above(outline) != outline.name:
+            groups.setdefault(above(outline), []).append(outline)
+    return groups
 
 
 def families(outlines: Iterable[Outline]) -> list[list[tuple[Outline, int]]]:
     """Return the families of the sessions, each as its sessions and their depth, every session before its forks and
-    older forks first. A session whose parent is not among them is the first of a family.
+    children and older ones first. A session whose parent is not among them is the first of a family.
 
     If sessions name each other as parents, as only in a damaged store, the first by name is the first of the family.
     """
     known = {outline.name: outline for outline in outlines}
-    forks = forks_by_parent(known.values())
+    forks = _grouped(known.values(), attrgetter("above"))
     for members in forks.values():
         members.sort(key=lambda fork: (fork.created, fork.name), reverse=True)
     found = []
@@ -216,7 +226,7 @@ def session_family(index: Index, branch: Branch) -> list[tuple[Branch, int]]:
 
 def _family_roots(known: Mapping[str, Outline]) -> dict[str, str]:
     """Return the first session of each session's family, in the order of the sessions."""
-    parents = {o.name: o.parent for o in known.values() if o.parent in known and o.parent != o.name}
+    parents = {o.name: o.above for o in known.values() if o.above in known and o.above != o.name}
     roots: dict[str, str] = {}
     for start in known:
         path: dict[str, int] = {}

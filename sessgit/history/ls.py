@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Literal
 
 from sessgit.history import views
-from sessgit.history.log import families, forks_by_parent, side_branches
+from sessgit.history.log import children_by_parent, families, forks_by_parent, side_branches
 from sessgit.history.resolve import outlines_in_project, session_title
 from sessgit.history.views import Prices
 from sessgit.model import canonical
@@ -27,7 +27,8 @@ class SessionFilter:
 
     `folder` is a folder of the project, `since` and `before` are seconds since 1970, `live` the agent's ids of the
     sessions that are open in a client, `among` sets of sessions from other queries, `forks_of` a session whose
-    descendants are listed. Headless and empty sessions are listed only on request, archived ones alone.
+    descendants are listed, `children_of` one whose children are listed, and theirs. Headless and empty sessions are
+    listed only on request, archived ones alone.
     """
 
     folder: str | None = None
@@ -38,6 +39,7 @@ class SessionFilter:
     before: float | None = None
     among: tuple[Collection[str], ...] = ()
     forks_of: str = ""
+    children_of: str = ""
     archived: bool = False
     headless: bool = False
     empty: bool = False
@@ -48,12 +50,13 @@ class SessionFilter:
     @property
     def narrowed(self) -> bool:
         """Whether it selects by anything but the project."""
-        return bool(self.labels or self.state or self.stage or self.since is not None or self.among or self.forks_of)
+        related = self.forks_of or self.children_of
+        return bool(self.labels or self.state or self.stage or self.since is not None or self.among or related)
 
 
 @dataclass(frozen=True, slots=True)
 class ListEntry:
-    """A session, its depth below the first of its family, and the number of its forks.
+    """A session, its depth below the first of its family, and the numbers of its forks and of its children.
 
     `left` is where it left another session, `merged` are the sessions that have all its own turns by a merge;
     `elsewhere` is the number of turns that other machines added and it lacks.
@@ -62,6 +65,7 @@ class ListEntry:
     branch: Branch
     depth: int
     forks: int
+    children: int = 0
     left: ForkPlace | None = None
     merged: tuple[str, ...] = ()
     elsewhere: int = 0
@@ -100,7 +104,7 @@ def count_hidden(index: Index, folder: str, *, archived: bool = False) -> Hidden
     outlines = [outline for outline in index.outlines() if outline.archived == archived]
     near = outlines_in_project(outlines, folder)
     headless = sum(outline.headless for outline in near)
-    empty = sum(not outline.headless and not outline.turns for outline in near)
+    empty = sum(not outline.headless and not is_begun(outline) for outline in near)
     return HiddenCounts(headless, empty, len(outlines) - len(near))
 
 
@@ -114,7 +118,7 @@ def list_sessions(index: Index, query: SessionFilter, limit: int | None, offset:
     """Return the sessions that fit, at most `limit` of them; only their states are read."""
     outlines = [outline for outline in index.outlines() if outline.archived == query.archived]
     matching = _matching_outlines(index, outlines, query)
-    forks = forks_by_parent(outlines)
+    forks, children = forks_by_parent(outlines), children_by_parent(outlines)
     if query.order is None:
         newest_first = sorted(families(matching), key=lambda family: max(o.updated for o, _ in family), reverse=True)
         places = [(outline.name, depth) for family in newest_first for outline, depth in family]
@@ -131,6 +135,7 @@ def list_sessions(index: Index, query: SessionFilter, limit: int | None, offset:
             branches[name],
             depth,
             len(forks.get(name, ())),
+            len(children.get(name, ())),
             left.get(name),
             tuple(_fully_merged_into(branches[name], left.get(name), merged.get(name, {}))),
             sum(side.open for side in side_branches(index, branches[name]) if not side.rewound)
@@ -152,6 +157,11 @@ def _fully_merged_into(branch: Branch, left: ForkPlace | None, back: Mapping[str
             yield into
 
 
+def is_begun(outline: Outline) -> bool:
+    """Return whether a session has turns, or somebody gave it a name, a title or a parent."""
+    return bool(outline.turns or outline.authored_name or outline.title or outline.child_of)
+
+
 def covers_range(parts: Sequence[range], whole: range) -> bool:
     """Return whether each number of a range is in one of the others."""
     reached = whole.start
@@ -166,7 +176,10 @@ def _matching_outlines(index: Index, outlines: Sequence[Outline], query: Session
     """Return the sessions that fit, in their order."""
     if query.folder is not None:
         outlines = outlines_in_project(outlines, query.folder)
-    below = _descendants(index, query.forks_of) if query.forks_of else None
+    below = _descendants(forks_by_parent(index.outlines()), query.forks_of) if query.forks_of else None
+    if query.children_of:
+        children = _descendants(children_by_parent(index.outlines()), query.children_of)
+        below = children if below is None else below & children
     since = "" if query.since is None else canonical.rfc3339(query.since)
     before = None if query.before is None else canonical.rfc3339(query.before)
     labels = set(query.labels)
@@ -175,7 +188,7 @@ def _matching_outlines(index: Index, outlines: Sequence[Outline], query: Session
         for outline in outlines
         if (below is None or outline.name in below)
         and (query.headless or not outline.headless)
-        and (query.empty or outline.turns > 0)
+        and (query.empty or is_begun(outline))
         and (not labels or labels <= set(json.loads(outline.labels)))
         and _has_state(outline, query)
         and query.stage in ("", outline.stage)
@@ -191,9 +204,8 @@ def _has_state(outline: Outline, query: SessionFilter) -> bool:
     return query.state in (None, outline.status)
 
 
-def _descendants(index: Index, session: str) -> set[str]:
-    """Return the forks of a session, and the forks of those."""
-    forks = forks_by_parent(index.outlines())
+def _descendants(forks: Mapping[str, Sequence[Outline]], session: str) -> set[str]:
+    """Return the forks or children of a session, and those of each."""
     found, waiting = set[str](), [session]
     while waiting:
         new = [fork.name for fork in forks.get(waiting.pop(), ()) if fork.name not in found]

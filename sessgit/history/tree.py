@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from sessgit.errors import SessgitError
 from sessgit.history import views
-from sessgit.history.log import families, forks_by_parent, list_merges
+from sessgit.history.log import children_by_parent, families, forks_by_parent, list_merges
+from sessgit.history.ls import is_begun
 from sessgit.history.resolve import outlines_in_project
 from sessgit.history.views import Prices
 from sessgit.model import prices as price_list
@@ -49,9 +50,9 @@ class TreeNode:
     """A session or a side branch, and its own turns.
 
     `parent` is the branch above it, ``""`` for the first of a family; it left that after turn `turn`, or at `cell` of
-    the next. A turn that was cut for a fork at a cell is not its own. `own_cost` leaves out turns that were merged
-    from another session; it is None if a price is unknown or a turn cannot be read. `first_words` is the first line of
-    its first own prompt.
+    the next, or is its child (`turn` 0). A turn that was cut for a fork at a cell is not its own. `own_cost` leaves out
+    turns that were merged from another session; it is None if a price is unknown or a turn cannot be read.
+    `first_words` is the first line of its first own prompt.
     """
 
     branch: Branch
@@ -63,6 +64,11 @@ class TreeNode:
     first_words: str = ""
     merged: tuple[tuple[str, int], ...] = ()
     """The sessions that it was merged into, each with the turn after which it was."""
+
+    @property
+    def is_child(self) -> bool:
+        """Whether it is drawn below its parent, of which it is no fork."""
+        return bool(self.parent) and self.kind == "session" and self.branch.state.origin is None
 
     @property
     def kind(self) -> Kind:
@@ -147,10 +153,12 @@ def forest_json(forest: Forest, live: frozenset[str], overrides: Prices) -> dict
 def _node_json(node: TreeNode, live: frozenset[str], overrides: Prices) -> dict[str, Any]:
     state = node.branch.state
     cost = views.session_cost(state, overrides)
-    left = bool(node.parent) or state.origin is not None
+    left = (bool(node.parent) and not node.is_child) or state.origin is not None
     return {
         "id": node.branch.name,
         "parent": node.parent or None,
+        "child_of": state.unified.metadata.parent,
+        "role": state.unified.metadata.role,
         "fork_turn": node.turn if left else None,
         "cell": node.cell or None,
         "name": state.name,
@@ -180,7 +188,7 @@ def _matching_families(outlines: Sequence[Outline], choice: TreeFilter) -> Itera
 
 
 def _is_listed(outline: Outline, choice: TreeFilter) -> bool:
-    return not outline.archived and (choice.everything or (not outline.headless and outline.turns > 0))
+    return not outline.archived and (choice.everything or (not outline.headless and is_begun(outline)))
 
 
 def _is_plain(outline: Outline, choice: TreeFilter) -> bool:
@@ -196,12 +204,12 @@ def _names_to_fold(quiet: Sequence[Outline], drawn: int = _NEWEST_SINGLE) -> set
 
 def _foldable_forks(family: Sequence[Outline], reader: _NodeReader, choice: TreeFilter) -> dict[str, set[str]]:
     """Return for each session the quiet forks of it that are not drawn."""
-    forks = forks_by_parent(family[1:])
+    forks, parents = forks_by_parent(family[1:]), children_by_parent(family)
 
     def is_quiet(fork: Outline) -> bool:
         left = reader.fork_places.get(fork.name)
         own = fork.turns - _count_shared_turns(left) if left else fork.turns
-        kept = fork.name in forks or fork.name in reader.merged or fork.name == choice.session
+        kept = fork.name in forks or fork.name in parents or fork.name in reader.merged or fork.name == choice.session
         return not kept and own <= _FEW_TURNS and _is_plain(fork, choice)
 
     folds = {parent: _names_to_fold([f for f in forks[parent] if is_quiet(f)], _NEWEST_FORKS) for parent in forks}
@@ -243,7 +251,7 @@ class _NodeReader:
         first = _count_shared_turns(left) + 1 if left else 1
         yield TreeNode(
             branch,
-            "" if branch.name == root else left.branch if left else layout.session_of(branch.name),
+            "" if branch.name == root else left.branch if left else branch.state.unified.metadata.parent or "",
             left.turn if left else 0,
             left.cell if left else "",
             max(0, branch.state.turns - first + 1),

@@ -149,6 +149,8 @@ def session_json(branch: Branch, overrides: Prices) -> dict[str, Any]:
         "archived": branch.archived,
         "parent": state.origin.session if state.origin else None,
         "fork_turn": state.origin.turn if state.origin else None,
+        "child_of": state.unified.metadata.parent,
+        "role": state.unified.metadata.role,
         "tokens": total_tokens(state).as_json(),
         "cost_usd": None if price is None else round(price, 6),
     }

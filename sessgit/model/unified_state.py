@@ -20,6 +20,7 @@ DEEPEST_MEMORY = 100
 LONGEST_TEXT = 2_000
 LONGEST_PATH = 4_096
 LONGEST_VERSION = 200
+LONGEST_ROLE = 50
 MEMORY = "context.working_memory"
 Reason = Annotated[str, Rule(max_length=LONGEST_TEXT)]
 
@@ -60,6 +61,10 @@ class Metadata:
 
     rlm_version: Annotated[str, Rule(max_length=LONGEST_VERSION)] | None = None
     """The version of the program."""
+    role: Annotated[str, Rule(max_length=LONGEST_ROLE)] | None = None
+    """The role of the session among others, such as manager."""
+    parent: Annotated[str, Rule({"pattern": "^[a-z0-9][a-z0-9-]{0,63}$"}, max_length=64)] | None = None
+    """The id of the session that began this one as its child. It is no fork: they share no turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,7 @@ SCALARS = (*(f"activation.{key}" for key in KEYS["activation"]), "budget.max_rec
 """What only one value of can stay where two sessions are merged."""
 COUNTERS = ("budget.total_recursive_calls", "budget.cost_usd")
 """What grows on each side."""
-OWN = ("trajectory.export_path", "metadata.rlm_version")
+OWN = ("trajectory.export_path", "metadata.rlm_version", "metadata.role", "metadata.parent")
 """What belongs to one session and its program."""
 
 
@@ -155,8 +160,9 @@ def _is_empty(value: object) -> bool:
 
 
 def inherited_state(own: Unified) -> Unified:
-    """Return what a session takes over from the one that it left: all but where that one was written to."""
-    return replace(own, trajectory=Trajectory())
+    """Return what a session takes over from the one that it left: all but where that one was written to, and its role
+    and parent."""
+    return replace(own, trajectory=Trajectory(), metadata=replace(own.metadata, role=None, parent=None))
 
 
 def decided_state(own: Unified, decided: Unified) -> Unified:

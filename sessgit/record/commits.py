@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 
 from sessgit.agents import turn_folder
 from sessgit.agents.base import Agent
@@ -89,11 +90,11 @@ def turn_gist(content: TurnContent, *, whole: bool) -> Gist:
     return replace(content.turn.gist, subagents=content.agent.sidecars.gist(content.body, files))
 
 
-def commit_start(store: Store, state: Session) -> str:
-    """The first commit of a session that comes from no other: no turn yet."""
+def commit_start(store: Store, state: Session, files: Changes = MappingProxyType({})) -> str:
+    """The first commit of a session that comes from no other: no turn yet. `files` are what its parent leaves it."""
     where = state.project or state.agent_id
     message = Message(f"start: {where}", (("Session", state.id), ("Event", "start")))
-    return store.write_commit(None, {}, state, message, [], _seconds(state.created))
+    return store.write_commit(None, files, state, message, [], _seconds(state.created))
 
 
 def commit_compaction(store: Store, on: str, lines: Sequence[Line], state: Session, stood: Trailers) -> str:

@@ -151,9 +151,10 @@ def has_silent_merges(index: Index, branch: str) -> bool:
 
 
 def managing_sessions(index: Index) -> set[str]:
-    """Return the sessions whose state says that they manage others."""
+    """Return the sessions that manage others: those with the role manager, and those with children."""
     role = "json_extract(CAST(state AS TEXT), '$.metadata.role')"
-    return {name for (name,) in index.query(f"SELECT name FROM branches WHERE name = session AND {role} = 'manager'")}
+    query = f"SELECT name FROM branches WHERE name = session AND {role} = 'manager'"
+    return {name for (name,) in index.query(f"{query} UNION SELECT child_of FROM branches WHERE child_of > ''")}
 
 
 def session_transcripts(index: Index, sessions: Collection[str]) -> dict[str, str]:

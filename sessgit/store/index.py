@@ -39,7 +39,7 @@ class Outline(NamedTuple):
 
     Times are RFC 3339 or empty, `ended` only if the session is not active; `labels` is JSON. `authored_name`, `labels`
     and `description` come from the session's user, `title` from the client. `parent` is the session that this one was
-    forked from, or empty. Halves of characters are replaced.
+    forked from, `child_of` the one that began it as its child, or empty. Halves of characters are replaced.
     """
 
     name: str
@@ -61,12 +61,18 @@ class Outline(NamedTuple):
     status: str
     stage: str
     parent: str
+    child_of: str
+
+    @property
+    def above(self) -> str:
+        """The session that it was forked from, or whose child it is, or empty."""
+        return self.parent or self.child_of
 
 
 _SQL_TYPES = {str: "TEXT", int: "INTEGER", bool: "INTEGER"}
 _OUTLINE_COLUMNS = ", ".join(f"{name} {_SQL_TYPES[kind]} NOT NULL" for name, kind in get_type_hints(Outline).items())
 SCHEMA = cache_file.Schema(
-    14,
+    15,
     ("branches", "noted", "turns", "merges", "gists", "touched", "cells", "edited", "edits"),
     (
         f"CREATE TABLE branches({_OUTLINE_COLUMNS}, state BLOB NOT NULL, PRIMARY KEY(name)) WITHOUT ROWID",
@@ -325,6 +331,10 @@ class Index:
     def forks_of(self, session: str) -> list[Branch]:
         """Return the sessions that were forked from this one or one of its side branches, by name."""
         return self._branches("WHERE parent = ? AND name = session ORDER BY name", (session,))
+
+    def children_of(self, session: str) -> list[Branch]:
+        """Return the sessions that are children of this one, by name."""
+        return self._branches("WHERE child_of = ? AND name = session ORDER BY name", (session,))
 
     def outlines(self) -> list[Outline]:
         """Return the outline of every session, the most recently updated first."""
@@ -631,6 +641,7 @@ def _outline(branch: str, tip: str, state: Session, *, archived: bool) -> Outlin
         state.description, state.first_prompt, json.dumps(state.labels), state.created, state.updated,
         "" if state.state == "active" else state.ended, state.turns, state.is_headless, state.state, state.stage,
         layout.session_of(state.origin.session) if state.origin else "",
+        state.unified.metadata.parent or "",
     )  # fmt: skip
 
 

@@ -193,6 +193,10 @@ def _consequences(here: Invocation, plan: DeletionPlan) -> Iterator[str]:
         yield "only this store has it: the client deleted its transcript"
     if plan.forks:
         yield f"forks that keep the shared turns: {', '.join(map(here.ident, plan.forks))}"
+    if plan.children:
+        yield f"it manages others, which lose their parent: {', '.join(map(here.ident, plan.children))}"
+    elif plan.branch.state.unified.metadata.role == "manager":
+        yield "it is a manager"
     for into, turns in plan.merged:
         were, stay = ("was", "stays") if turns == 1 else ("were", "stay")
         yield f"{text.counted(turns, 'turn')} of it {were} merged into {here.ident(into)} and {stay} there"
@@ -212,7 +216,7 @@ def _json(plan: DeletionPlan) -> dict[str, object]:
         "id": plan.session,
         "turns": plan.branch.state.turns,
         "other_versions": plan.elsewhere,
-        **frame.attributes(plan, "rewound", "tags", "forks"),
+        **frame.attributes(plan, "rewound", "tags", "forks", "children"),
         "merged": [{"session_id": into, "turns": turns} for into, turns in plan.merged],
         "transcript": str(plan.transcript) if plan.transcript else None,
     }

@@ -33,6 +33,7 @@ def run(
     ),
     since: str = SINCE,
     forks_of: str = option("--forks-of ADDRESS", "Only forks of this conversation, and forks of those."),
+    children: str = option("--children ADDRESS", "Only children of this conversation, and theirs."),
     search: str = option("--search TEXT", "Only those that contain TEXT."),
     archived: bool = option("--archived", "List archived conversations."),
     headless: bool = option("--headless", "Also list headless conversations, run by programs."),
@@ -45,8 +46,9 @@ def run(
 ) -> Answer:
     """List the conversations of this project.
 
-    Forks are listed under the conversation they were forked from; ● marks conversations that are open in a client. With
-    -- PATH, only conversations in which a tool read or changed PATH: a file, a folder or a glob.
+    Forks are listed under the conversation they were forked from, children under their parent; ● marks conversations
+    that are open in a client. With -- PATH, only conversations in which a tool read or changed PATH: a file, a folder
+    or a glob.
     """
     from sessgit.cli import session_argument
 
@@ -58,9 +60,10 @@ def run(
         since=parse_time(since, here.now),
         among=tuple(_among(here, search, paths)),
         forks_of=session_argument.target(here, forks_of).session if forks_of else "",
+        children_of=session_argument.target(here, children).session if children else "",
         archived=archived,
         headless=headless or everything,
-        empty=everything,
+        empty=everything or bool(children),
         live=agents.open_sessions(here.env.homes),
         order=order,
         reverse=reverse,

@@ -108,12 +108,18 @@ def _notes(here: Invocation, entry: ListEntry) -> Iterator[str]:
         at = text.clean(entry.left.at)
         is_below_parent = entry.depth and not layout.is_side_branch(entry.left.branch)
         yield f"from turn {at}" if is_below_parent else f"from {text.clean(here.ident(entry.left.branch), 80)}@{at}"
+    elif above := entry.branch.state.unified.metadata.parent:
+        yield "child" if entry.depth else f"child of {text.clean(here.ident(above), 80)}"
+    if role := entry.branch.state.unified.metadata.role:
+        yield text.clean(role)
     if entry.merged:
         yield "merged"
     if entry.elsewhere:
         yield text.counted(entry.elsewhere, "unmerged turn")
     if entry.forks:
         yield f"forked {text.times(entry.forks)}"
+    if entry.children:
+        yield text.counted(entry.children, "child", "children")
     yield from map(text.clean, entry.branch.state.labels)
 
 

@@ -148,7 +148,8 @@ def card(here: Invocation, shown: SessionCard, options: ShowOptions) -> Iterator
             names = names if options.full else text.some(names, _FILES)
             yield from _field(here, label, [f"{len(paths)} {verb}:", *names], between="  ")
             label = ""
-    for number, relative in enumerate(_family(here, shown)):
+    yield from _field(here, "Role", [text.clean(state.unified.metadata.role or "")])
+    for number, relative in enumerate((*_family(here, shown), *_relatives(here, shown))):
         yield from _field(here, "" if number else "Family", [relative])
     yield from _field(here, "Redacted", [text.counted(state.redacted, "secret")] if state.redacted else [])
     if shown.only_here:
@@ -157,6 +158,14 @@ def card(here: Invocation, shown: SessionCard, options: ShowOptions) -> Iterator
     version = text.clean(state.agent_version, 40)
     yield from _field(here, "Client", [f"Claude Code {version}" if version and state.agent == "claude" else version])
     yield from _last_turn(here, shown, options)
+
+
+def _relatives(here: Invocation, shown: SessionCard) -> Iterator[str]:
+    """Yield the parent of a child, and the children of a parent."""
+    if parent := shown.state.unified.metadata.parent:
+        yield f"child of {here.ident(parent)}"
+    for child in here.index.children_of(shown.branch.name):
+        yield f"child {here.ident(child.name)}  {blocks.title(child.state, 60)}"
 
 
 def _session_facts(here: Invocation, shown: SessionCard) -> Iterator[tuple[str, list[str]]]:

@@ -117,12 +117,14 @@ def _shortened(here: Invocation, rail: str) -> str:
 
 def _line(here: Invocation, node: TreeNode, live: frozenset[str], rails: tuple[str, str]) -> _Line:
     state = node.branch.state
-    at = f"  @{text.clean(node.cell, 20) or node.turn}" if node.parent else ""
+    at = f"  @{text.clean(node.cell, 20) or node.turn}" if node.parent and not node.is_child else ""
+    role = state.unified.metadata.role
     title, turns, note = text.clean(state.name or state.title, 200), "", ""
     if node.kind == "session":
         turns = text.counted(state.turns, "turn")
         turns = f"{node.own_turns} of {turns}" if node.turn or node.cell else turns
         note = "● live" if state.agent_id in live else "archived" if node.branch.archived else ""
+        note = note or text.clean(role or "") or ("child" if node.is_child else "")
         if not title and not node.first_words:
             title = "nothing new yet" if node.parent else blocks.title(state)
     else:

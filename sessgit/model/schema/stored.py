@@ -136,7 +136,6 @@ class SourceSaid(TypedDict, total=False):
     stage: str
     confidence: float | None
     state: str
-    role: str
     created: str
     updated: str
     ended: str

@@ -1,0 +1,51 @@
+"""`sessgit new`: a conversation without turns, which a person or a program fills."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+from sessgit.api import new_session
+from sessgit.api.new_session import NewSession
+from sessgit.cli import frame, session_argument, text
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import option
+from sessgit.errors import UsageError
+
+
+@frame.command("new", requires={"--inherit": "--parent"})
+def run(
+    here: Invocation,
+    title: str = option("--title TEXT", "Its title."),
+    parent: str = option("--parent ADDRESS", "Make it a child of this conversation."),
+    role: str = option("--role ROLE", "Its role, such as manager."),
+    inherit: bool = option("--inherit", "Take over the parent's thesis, claims and tensions."),
+    project: Path | None = option("--project DIR", "The project (default: this folder)."),
+) -> Answer:
+    """Start a conversation without turns.
+
+    Fill it with `sessgit pad`, `sessgit merge --into`, a program, or the client. A child shares no turns with its
+    parent, but `sessgit tree` and `sessgit ls` draw it there. A manager, which is a conversation with that role or with
+    children, is never archived because of its age.
+    """
+    above = session_argument.target(here, parent, changes=True) if parent else None
+    if above is not None and above.turn is not None:
+        raise UsageError("a child has a conversation as its parent, not a turn.", "Leave out @ and what follows.")
+    made = NewSession(str(uuid.uuid4()), here.folder(project), title, above.session if above else "", role, inherit)
+    state = new_session.create_session(here.context, made)
+    ident = here.ident(state.id)
+    child = f"  child of {here.ident(above.session)}" if above else ""
+    lines = [
+        f"{here.paint('yellow', ident)}  {text.clean(state.title, 100) or '(no title)'}{child}",
+        f"Its scratchpad: sessgit pad --into {ident}"
+        if False
+        else f"Add to its scratchpad: sessgit pad claim TEXT --into {ident}",
+    ]
+    document = {
+        "id": state.id,
+        "title": state.title,
+        "child_of": above.session if above else None,
+        "role": role or None,
+    }
+    return Answer(document, lines)
