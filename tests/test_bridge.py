@@ -69,6 +69,29 @@ def test_the_session(lexer: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
+def test_peek_and_search(lexer: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    (whole,) = answers(lexer, monkeypatch, question("peek", end=10**6))
+    assert whole["content"].startswith("user: ") and whole["length"] == len(whole["content"]) == whole["end"]
+    part, files, matches, none = answers(
+        lexer, monkeypatch, question("peek", start=6, end=20), question("peek", of="files"),
+        question("search", query="DEF LEX", of="tool_outputs"), question("search", query="nowhere"),
+    )  # fmt: skip
+    assert part["content"] == whole["content"][6:20]
+    assert "lexer.py" in files["content"]
+    assert matches["count"] == len(matches["matches"]) > 0
+    assert all("def lex" in one["text"] and one["of"] == "tool_outputs" for one in matches["matches"])
+    assert none == {"matches": [], "count": 0}
+    wrong = question("peek", of="x"), question("peek", start=-1), question("search"), question("search", query=3)
+    assert [list(answer) for answer in answers(lexer, monkeypatch, *wrong)] == [["error"]] * 4
+
+
+def test_without_a_store_answers_are_json_too(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert answers(sessgit, monkeypatch, question("session"), b"{") == [
+        {"error": "No active session"}, {"error": answers(sessgit, monkeypatch, b"{")[0]["error"]},
+    ]  # fmt: skip
+    assert not sessgit.store.exists()
+
+
 def test_the_cells(lexer: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     index = json.loads(lexer.out("cells", SESSION, "--index"))
     every, tools, none, whole = answers(
@@ -196,7 +219,7 @@ def test_the_cells_of_a_program(sessgit: Shell, monkeypatch: pytest.MonkeyPatch)
         (question("cell", cell_id="cell_00000000"), "Cell not found: cell_00000000"),
         (question("dependency_chain", cell_id="cell_00000000"), "Cell not found: cell_00000000"),
         (question("cell", cell_id=["x"]), 'Cell not found: ["x"]'),
-        (question("peek"), "unknown operation: peek"),
+        (question("summarize"), "unknown operation: summarize"),
         ({"args": {}}, "unknown operation: null"),
         ({"op": ["cells"]}, 'unknown operation: ["cells"]'),
         ({"op": "cells", "args": ["type"]}, "args must be an object"),

@@ -91,7 +91,7 @@ def complaint(sessgit: Shell, name: str) -> tuple[int, list[str]]:
     return done.code, done.err.splitlines()
 
 
-@pytest.mark.parametrize("name", [name for name in app.COMMANDS if name not in SPEAKS_WITHOUT_A_STORE])
+@pytest.mark.parametrize("name", [name for name in app.COMMANDS if name not in (*SPEAKS_WITHOUT_A_STORE, "bridge")])
 def test_without_a_store_two_lines_say_what_to_do(sessgit: Shell, name: str) -> None:
     code, lines = complaint(sessgit, name)
     assert (code, [line.partition(" ")[0] for line in lines]) == (4, ["Error:", "Hint:"])

@@ -110,6 +110,7 @@ def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
                 time.tzset()
                 record(world)
                 look(world)
+                _begin_family(world)
                 say(world)
                 go_on(world, tmp_path)
                 with_code(world, elsewhere)
@@ -165,6 +166,13 @@ def record(world: Printer) -> None:
     world("on")
 
 
+def _begin_family(world: Printer) -> None:
+    manager = world("new", "--title", "a plan", "--role", "manager")["id"]
+    world("new", "--parent", manager)
+    world("ls", "--children", manager)
+    world("show", manager)
+
+
 def look(world: Printer) -> None:
     sessgit = world.sessgit
     store = Store(sessgit.store)
@@ -174,10 +182,6 @@ def look(world: Printer) -> None:
     by_turn = world("fork", SESSION, "--at", "2", "--name", "by hand ☃")["id"]
     by_cell = world("fork", SESSION, "--at", "2.3", "--no-restore")["id"]
     world("fork", OTHER)
-    manager = world("new", "--title", "a plan", "--role", "manager")["id"]
-    world("new", "--parent", manager)
-    world("ls", "--children", manager)
-    world("show", manager)
     paths = StorePaths(sessgit.store)
     log.write(paths.log, sessgit.now, "something went wrong")
     with paths.log.open("a") as file:

@@ -29,7 +29,11 @@ def test_a_family_of_conversations(sessgit: Shell) -> None:
         "  5e551011  What now?           1 turn    2h ago\n"
         "4 conversations.\n"
     )
-    assert sessgit.out("tree", "f0000001") == ("● f0000001  The plan\n")
+    assert sessgit.out("tree", "f0000001") == (
+        "● f0000001  The plan          0 turns  just now  manager\n"
+        "└─ f0000002  nothing new yet  0 turns  just now  developer\n"
+        "  └─ f0000003  Parser         0 turns  just now  child\n"
+    )
     listed = sessgit.json("ls", "--children", "f0000001")["sessions"]
     assert {one["id"]: (one["child_of"], one["role"]) for one in listed} == {
         FIRST: (MANAGER, "developer"), SECOND: (FIRST, None),

@@ -41,6 +41,9 @@ from sessgit.store.store import Store
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
+INHERITED = {k: part for k, part in EVERYTHING.items() if k != "trajectory"} | {"metadata": {"rlm_version": "2.1"}}
+"""What a fork takes over."""
+
 
 def head(index: Index, session: str = SESSION) -> Branch:
     index.sync()
@@ -144,7 +147,8 @@ def test_secrets_are_replaced_where_the_session_is_redacted(store: Store, index:
     [
         (StateRequest({"mood": {}}), "a program sets no “mood” of a state", "It sets metadata, activation, context"),
         (StateRequest({"authored": {"name": "x"}}), "a program sets no “authored” of a state", "It sets metadata"),
-        (StateRequest({"metadata": {"title": "x"}}), "a program sets no “title” in metadata", "It sets rlm_version."),
+        (StateRequest({"metadata": {"title": "x"}}), "a program sets no “title” in metadata",
+         "It sets rlm_version, role, parent."),
         (StateRequest({"context": {"files": {}}}), "a program sets no “files” in context", "It sets working_memory."),
         (StateRequest({"trajectory": {"turns": 9}}), "a program sets no “turns” in trajectory", "It sets export_path."),
         (StateRequest({"activation": True}), "activation of a state is an object", "Its keys are rlm_active"),
@@ -263,7 +267,7 @@ def test_a_fork_takes_it_as_of_its_turn(store: Store, index: Index, keep: Keep) 
     keep(talk.turns("two"))
     change(store, index, SESSION, {"activation": {"current_depth": 2}}, remember={"plan": "later"})
     first = _forked(store, index, 1, "f1").unified
-    assert unified_state.state_document(first) == {key: part for key, part in EVERYTHING.items() if key != "trajectory"}
+    assert unified_state.state_document(first) == INHERITED
     second = _forked(store, index, 2, "f2").unified
     assert (second.activation.current_depth, second.working_memory["plan"]) == (2, "later")
     keep(talk.turns("three"))
@@ -278,9 +282,7 @@ def test_a_copy_that_the_client_made_takes_it_as_of_its_turn(store: Store, index
     copy = talk.fork_session()
     change(store, index, SESSION, remember={"plan": "later"})
     keep(copy.turns("theirs"))
-    assert unified_state.state_document(own(index, OTHER)) == {
-        k: part for k, part in EVERYTHING.items() if k != "trajectory"
-    }
+    assert unified_state.state_document(own(index, OTHER)) == INHERITED
 
 
 # Two machines
@@ -433,6 +435,8 @@ def test_the_card_of_a_session_tells_it(sessgit: Shell) -> None:
         "Memory      11 keys, 697 B:  a key  [31m0  a key  [31m1  a key  [31m2",
         "            a key  [31m3  a key  [31m4  a key  [31m5  and 5 more",
         "Exported    /home/ada/out.json",
+        "Role        manager",
+        "Family      child of a0000000",
     ]
     _set(sessgit, SESSION, dict.fromkeys(EVERYTHING))
     _set(sessgit, SESSION, {"activation": {"rlm_active": False, "max_depth": 2}})

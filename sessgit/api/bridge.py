@@ -17,7 +17,7 @@ from sessgit.api import documents
 from sessgit.errors import SessgitError
 from sessgit.history import cell_graph
 from sessgit.history.cell_graph import Graph
-from sessgit.history.views import total_tokens
+from sessgit.history.views import read_turn, total_tokens
 from sessgit.model import canonical
 from sessgit.store import layout
 from sessgit.store.context import Context
@@ -27,6 +27,9 @@ LONGEST_REQUEST = 1 << 20
 """Bytes of a question."""
 NO_SESSION_ERROR = "No active session"
 _SHOWN_LENGTH = 200
+_PEEK_LENGTH = 1_000
+_MOST_MATCHES = 50
+_CONTEXT_PARTS = ("files", "tool_outputs", "working_memory")
 
 Answer = dict[str, Any]
 
@@ -48,6 +51,16 @@ class BranchView:
         return cell_graph.index_document(layout.session_of(self.branch.name), self.graph)
 
     @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """What a program can peek into and search, by name: the conversation, and the parts of the context as JSON."""
+        store, branch = self.context.store, self.branch
+        context = documents.state_document(self.context, branch, self.context.prices)["context"]
+        turns = [read_turn(store, branch.tip, row) for row in self.context.index.turns(branch.name)]
+        said = (pair for turn in turns for pair in (("user", turn.prompt), ("assistant", turn.answer)))
+        parts = {name: json.dumps(context[name], ensure_ascii=False, indent=1) for name in _CONTEXT_PARTS}
+        return {"conversation": "\n\n".join(f"{role}: {words}" for role, words in said if words), **parts}
+
+    @cached_property
     def addresses(self) -> Mapping[str, str]:
         """The address of each cell by its id; of several cells with one id, of the first."""
         return {node.cell.id: address for address, node in reversed([*self.graph.nodes.items()])}
@@ -57,7 +70,7 @@ class Bridge:
     """Answers questions about the branch that `find` returns, None if there is none; keeps what it has read until the
     branch changes."""
 
-    def __init__(self, context: Context, find: Callable[[], Branch | None]) -> None:
+    def __init__(self, context: Context | None, find: Callable[[], Branch | None]) -> None:
         self._context, self._find = context, find
         self._view: BranchView | None = None
 
@@ -85,7 +98,7 @@ class Bridge:
             return {"error": "cell_id required"}
         try:
             branch = self._find()
-            if branch is None:
+            if branch is None or self._context is None:
                 self._view = None
                 return {"error": NO_SESSION_ERROR}
             if self._view is None or self._view.branch != branch:
@@ -138,6 +151,41 @@ def answer_dependency_chain(view: BranchView, args: Mapping[str, Any]) -> Answer
     return {"chain": chain, "depth": len(chain)}
 
 
+def answer_peek(view: BranchView, args: Mapping[str, Any]) -> Answer:
+    """Return a part of the conversation, or of the files, tool outputs or memory as JSON: the characters from `start`
+    to `end`, by default the first 1,000."""
+    name, start = args.get("of", "conversation"), args.get("start", 0)
+    end = args.get("end", start + _PEEK_LENGTH if _is_place(start) else 0)
+    if name not in view.texts:
+        return {"error": f"of must be one of {', '.join(view.texts)}"}
+    if not _is_place(start) or not _is_place(end):
+        return {"error": "start and end must be numbers of characters"}
+    text = view.texts[name]
+    return {"content": text[start:end], "start": start, "end": min(end, len(text)), "length": len(text)}
+
+
+def answer_search(view: BranchView, args: Mapping[str, Any]) -> Answer:
+    """Return the lines that contain a text, whatever its case, of everything that `peek` shows, or of one part, with
+    the places where they begin; at most 50, and the count of all."""
+    query, name = args.get("query"), args.get("of")
+    if not isinstance(query, str) or not query:
+        return {"error": "query required"}
+    if name is not None and name not in view.texts:
+        return {"error": f"of must be one of {', '.join(view.texts)}"}
+    matches = []
+    for part, text in view.texts.items():
+        start = 0
+        for line in text.split("\n") if name in (None, part) else ():
+            if query.casefold() in line.casefold():
+                matches.append({"of": part, "start": start, "text": line[:_PEEK_LENGTH]})
+            start += len(line) + 1
+    return {"matches": matches[:_MOST_MATCHES], "count": len(matches)}
+
+
+def _is_place(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 def _no_cell_answer(args: Mapping[str, Any]) -> Answer:
     return {"error": f"Cell not found: {_shown(args['cell_id'])}"[: 5 * _SHOWN_LENGTH]}
 
@@ -151,5 +199,7 @@ _OPERATIONS: Mapping[str, Callable[[BranchView, Mapping[str, Any]], Answer]] = {
     "cells": answer_cells,
     "cell": answer_cell,
     "dependency_chain": answer_dependency_chain,
+    "peek": answer_peek,
+    "search": answer_search,
 }
 _CELL_OPERATIONS = (answer_cell, answer_dependency_chain)

@@ -18,7 +18,7 @@ from sessgit.errors import NotFoundError, UsageError
 from sessgit.store.index import Branch
 
 
-@frame.command("bridge", needs="store", reads=True, has_json=False, requires={"--args": "--op"})
+@frame.command("bridge", reads=True, has_json=False, requires={"--args": "--op"})
 def run(
     here: Invocation,
     session: str = argument("SESSION", "The session (default: the current one).", complete=completion.addresses),
@@ -28,9 +28,10 @@ def run(
     """Answer a program's questions about a session.
 
     Reads one JSON object per line from standard input, such as {"op": "cells", "args": {"type": "tool"}}, and prints
-    one line per answer. The operations are session, cells, cell and dependency_chain; the last two need {"cell_id": …}.
-    If a question has an id, its answer repeats it. If something is wrong, the answer is {"error": …}, and the next
-    question is read.
+    one line per answer. The operations are session, cells, cell and dependency_chain, of which the last two need
+    {"cell_id": …}; peek, with {"of": "conversation", "start": 0, "end": 1000}; and search, with {"query": …}. If a
+    question has an id, its answer repeats it. If something is wrong, the answer is {"error": …}, and the next question
+    is read.
 
     New lines of the session's transcript are recorded before each answer.
     """
@@ -38,8 +39,7 @@ def run(
         arguments = json.loads(args) if args else None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"--args is not JSON: {error}", 'Pass an object, such as \'{"type": "tool"}\'.') from error
-    subject = _Subject(here, session)
-    bridge = Bridge(here.context, subject.find)
+    bridge = _bridge(here, session)
     if operation:
         answer = bridge.ask(operation, arguments)
         _print(answer)
@@ -49,6 +49,13 @@ def run(
     for line in _lines():
         too_long: Answer = {"error": f"a question can have at most {LONGEST_REQUEST} bytes"}
         _print(too_long if line is None else bridge.answer(line))
+
+
+def _bridge(here: Invocation, session: str) -> Bridge:
+    """Return a bridge to the session, or one that has no session if there is no store: a program reads JSON only."""
+    if not here.has_store:
+        return Bridge(None, lambda: None)
+    return Bridge(here.context, _Subject(here, session).find)
 
 
 def _print(answer: Answer) -> None:
