@@ -138,7 +138,7 @@ def test_the_lines_are_those_of_the_client(place: Place) -> None:
             "sessgit": {"outcome": {"json": True}},
         },
         {
-            **common, "type": "assistant",
+            **common, "type": "assistant", "requestId": f"req_{uuids[3].replace('-', '')}",
             "message": {**said, "model": "small-1", "content": [{"type": "text", "text": "Seen."}],
                         "stop_reason": "end_turn", "usage": answer},
         },
@@ -327,7 +327,8 @@ def test_todos_and_plans_are_the_clients_own(place: Place) -> None:
     files = place.git("ls-tree", "-r", "--name-only", session.id, "live/")
     assert files.splitlines() == [f"live/plans/{name}", f"live/todos/{session.id}-agent-{session.id}.json"]
     session.write_todos([{"content": "rest", "activeForm": "Resting", "status": "in_progress"}])
-    assert session.turns()[2].prompt == "todos"
+    assert [turn.prompt for turn in session.turns()] == ["plan it", "repl: outside of turns"]
+    assert [cell.operation for cell in session.cells(turn=2)] == ["outside of turns", "TodoWrite", "TodoWrite"]
     plan.unlink()
     todos.unlink()
     place.transcript(session).unlink()

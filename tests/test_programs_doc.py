@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from sessgit import errors
 from sessgit.api.pad import Pad
 from sessgit.api.session import OpenCell, OpenTurn
 
-PAGE = (Path(__file__).parents[1] / "docs" / "programs.md").read_text("utf-8")
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = (DOCS / "programs.md").read_text("utf-8")
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -35,6 +37,30 @@ def test_the_page_is_true(seal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             exec(compile(code, "docs/programs.md", "exec"), space)
         assert printed.getvalue() == shown
     space["store"].close()
+
+
+def test_the_page_about_fixtures_is_true(seal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (seal / "calc").mkdir()
+    monkeypatch.chdir(seal)
+    (_, code), (_, shown) = BLOCK.findall((DOCS / "fixtures.md").read_text("utf-8"))
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "docs/fixtures.md", "exec"), {})
+    assert printed.getvalue() == shown
+    assert not (seal / ".claude").exists()
+
+
+def test_lines_name_the_branch_that_is_checked_out(seal: Path) -> None:
+    (seal / "calc" / ".git").mkdir(parents=True)
+    head = seal / "calc" / ".git" / "HEAD"
+    with sessgit.Store.temporary() as store:
+        session = store.create_session(seal / "calc")
+        for text in ("ref: refs/heads/main\n", "ref: refs/heads/fix/lexer\n", "0" * 40):
+            head.write_text(text)
+            session.record_turn("one")
+        lines = [json.loads(line) for line in session.transcript().splitlines()]
+        assert [line.get("gitBranch") for line in lines] == ["main", "fix/lexer", None]
+        assert session.state.git_branch == "fix/lexer"
 
 
 def public(kind: type) -> set[str]:

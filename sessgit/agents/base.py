@@ -520,6 +520,9 @@ class Chain(Protocol):
     def say_plan(self, name: str) -> None:
         """Make every line from here on say that the session has a plan of that name."""
 
+    def say_branch(self, name: str) -> None:
+        """Make every line from here on name the branch that is checked out in the project, if there is one."""
+
     def follow(self, lines: Iterable[bytes]) -> None:
         """Continue behind lines that it did not write."""
 

@@ -30,6 +30,8 @@ class OpenStore:
     ) -> None:
         self.path, self.homes, self.home, self.now = path, homes, home, now
         self._off = off
+        self.keeps_index = False
+        """Whether the client's index of each project's sessions is kept up to date, as some clients do."""
         self._lock = threading.RLock()
         self._opened: Context | None = None
         self._settings_version: tuple[int, ...] = ()

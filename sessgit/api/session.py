@@ -518,6 +518,7 @@ class Session:
             if self._cached_writer is None or self._pid != os.getpid():
                 self._cached_writer = Writer(self.store.context, self._branch(), self.store.lock)
                 self._pid = os.getpid()
+            self._cached_writer.keeps_index = self.store.keeps_index
             self._cached_writer.context = self.store.context  # the settings may have changed, or the store was reopened
             return self._cached_writer
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import uuid
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
@@ -51,6 +53,26 @@ class Store(OpenStore):
         if not is_there:
             stores.create_store(place)
         return cls(place, homes, env.home, off=env.off)
+
+    @classmethod
+    @contextmanager
+    def temporary(cls) -> Iterator[Self]:
+        """Open a new store with a client's folder of its own, for a `with` block, which deletes both at its end.
+
+        For tests of tools around the client: nothing in the user's home is read or written. `config` of the store is
+        the client's folder, as `CLAUDE_CONFIG_DIR` names it to the tools.
+        """
+        with tempfile.TemporaryDirectory(prefix="sessgit-fixture-") as folder:
+            config = Path(folder).resolve() / ".claude"
+            (config / "projects").mkdir(mode=0o700, parents=True)
+            with cls.open(config / "session-store", config=config) as store:
+                store.home, store.keeps_index = config.parent, True
+                yield store
+
+    @property
+    def config(self) -> Path:
+        """The folder of the client, in which it keeps its transcripts."""
+        return agents.client(self.homes).folder
 
     # Sessions
 

@@ -56,7 +56,7 @@ class Transcript:
 
     `end` is the known end of the file, `beside` that of the lines that wait to be recorded beside it.
     `sidecars_changed` is set when plans or todos were written since the last recording, `wrote` when anything was
-    appended.
+    appended. With `keeps_index` each recording updates the client's index of the project's sessions.
     """
 
     def __init__(self, context: Context, branch: Branch) -> None:
@@ -72,6 +72,7 @@ class Transcript:
         self.beside = self.agent.programs.beside(context.store.paths.waiting_cells(self.id), branch.state)
         self.sidecars_changed = False
         self.wrote = False
+        self.keeps_index = False
 
     def append_beside(self, write: Callable[[Chain], Sequence[bytes]]) -> None:
         """Add the lines that `write` makes beside the transcript of a session that a client has open. They are recorded
@@ -99,6 +100,7 @@ class Transcript:
                         f"{self.id[:8]} continued without this turn", "Nothing more can be added to it."
                     )
                 try:
+                    self.end.chain.say_branch(project.checked_out_branch(self.project))
                     lines = write(self.end.chain)
                 except BaseException:
                     self.end.forget()  # the chain has advanced already
@@ -131,6 +133,10 @@ class Transcript:
             self.sidecars_changed = False
         if recording.skipped:
             raise skipped_error(self.id, recording.skipped)
+        if self.keeps_index:
+            path = self.end.path.parent / self.agent.sidecars.INDEX
+            known = path.read_bytes() if path.exists() else None
+            write_private(path, self.agent.sidecars.merged(known, {self.end.path: self.branch().state}, path))
         return next((row.turn for row in self.context.index.with_prompt(self.end.key) if row.branch == self.id), 0)
 
     def record_end(self) -> None:
@@ -500,8 +506,17 @@ class Writer(Transcript):
         return [*(task for task in recorded if task.id not in waiting), *waiting.values()]
 
     def _note_sidecar(self, prompt: str, call: ToolCall) -> None:
+        """Add the call to the open turn, else to the last one; without any it is a turn."""
         self.sidecars_changed = True
-        self.note(GivenTurn(prompt, (call,)))
+        with self._lock:
+            is_between_turns = self._turn is None and not self.is_live() and self.end.read() and bool(self.end.key)
+        if not is_between_turns:
+            self.note(GivenTurn(prompt, (call,)))
+            return
+        with self._writing(LOCK_TIMEOUT):
+            now = self.context.now()
+            self.append(lambda chain: [*self._abandoned(chain), *chain.part(call, "", now)])
+            self.record()
 
     # Private: cells
 

@@ -59,6 +59,18 @@ def linked_worktree(folder: str) -> str:
     return str(top) if own is not None and own.parent == common / "worktrees" else ""
 
 
+def checked_out_branch(folder: str) -> str:
+    """Return the branch that is checked out in the worktree of a folder, or ``""`` if there is none."""
+    repository = _repository(folder)
+    try:
+        dot_git = repository[0] / ".git" if repository else None
+        own = _own_folder(dot_git) if dot_git is not None and dot_git.is_file() else dot_git
+        head = (own / "HEAD").read_text("utf-8", "replace").strip() if own is not None else ""
+    except (OSError, ValueError, RuntimeError):
+        return ""
+    return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else ""
+
+
 def _repository(folder: str) -> tuple[Path, Path] | None:
     """Return the worktree that a folder is in, and the folder of its repository."""
     if len(folder) > _LONGEST_PATH:

@@ -167,6 +167,11 @@ class Chain:
         """Make every line from here on say that the session has a plan of that name."""
         self.common = {**self.common, "slug": name}
 
+    def say_branch(self, name: str) -> None:
+        """Make every line from here on name the branch that is checked out in the project, if there is one."""
+        self.common = {**{key: value for key, value in self.common.items() if key != "gitBranch"},
+                       **({"gitBranch": name} if name else {})}  # fmt: skip
+
     def follow(self, lines: Iterable[bytes]) -> None:
         """Continue behind lines that it did not write."""
         for line in parsed(lines):
@@ -193,7 +198,8 @@ class Chain:
             "content": content, "stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None,
             "usage": usage,
         }  # fmt: skip
-        return self._line(word, {"type": "assistant", "message": body, **_marked(mark)}, at, key)
+        request = {"requestId": f"req_{key.replace('-', '')}"} if model else {}
+        return self._line(word, {"type": "assistant", "message": body, **request, **_marked(mark)}, at, key)
 
     def _result(self, call: str, text: str, at: float | None, *, is_error: bool, mark: Mapping[str, Any]) -> bytes:
         block: dict[str, Any] = {"tool_use_id": call, "type": "tool_result", "content": text}
