@@ -320,7 +320,7 @@ def _branch_values(
     """Return the parent and the message of the branch, if they are not those of the original document."""
     before = values.text(was, "parentSessionId")
     is_known = bool(before) and agent_id(SYSTEM, before) == agent_id(SYSTEM, session.parent)
-    if is_same and (not session.parent or (is_known and session.branch == rest.get("branch"))):
+    if is_same and (not session.parent or (is_known and (session.branch or 0) == (rest.get("branch") or 0))):
         return {}
     shared = session.turns[: session.branch or 0] if session.parent else ()
     point = len(apex_messages.format_messages(shared, values.mapping(rest, "messages"))) - 1
