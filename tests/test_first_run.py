@@ -120,7 +120,7 @@ def test_nothing_to_bring_in(sessgit: Shell) -> None:
     assert (done.code, done.out, done.err) == (
         4,
         "",
-        "Error: there is nothing to import: the client has no conversations in ~/.claude.\n"
+        "Error: there is nothing to import: no conversations in ~/.claude or ~/.codex.\n"
         "Hint: `sessgit install` starts recording, `sessgit import PATH` imports other transcripts.\n",
     )
 

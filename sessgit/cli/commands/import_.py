@@ -63,9 +63,9 @@ def run(
     if not here.has_store:
         privacy.check_on(off=here.env.off)
         if not paths and next(agents.transcripts(here.env.homes), None) is None:
-            folders = ", ".join(map(here.short, here.env.homes.folders.values()))
+            folders = " or ".join(sorted(map(here.short, here.env.homes.folders.values())))
             raise NotFoundError(
-                f"there is nothing to import: the client has no conversations in {folders}",
+                f"there is nothing to import: no conversations in {folders}",
                 "`sessgit install` starts recording, `sessgit import PATH` imports other transcripts.",
             )
         if not dry_run:
