@@ -95,13 +95,13 @@ def test_the_status_and_the_installation_say_it(sessgit: Shell, monkeypatch: pyt
     installed, on = sessgit.out("install"), sessgit.out("on")
     (sessgit.store / "objects").chmod(0o700)
     why = f"no permission to read and write in the store: chmod -R u+rwX {sessgit.store}"
-    assert recording == {"on": False, "reason": why}
+    assert recording == {"on": False, "reason": why, "plugin": None}
     assert status.startswith("Recording   off\n            no permission to read and write in the store:")
     assert installed == (
         f"Nothing can be recorded: {why}\nThere are 6 hooks in ~/.claude/settings.json (undo: sessgit uninstall)\n"
     )
     assert on.endswith(f"But nothing is recorded: {why}\n")
-    assert sessgit.json("status")["recording"] == {"on": True, "reason": None}
+    assert sessgit.json("status")["recording"] == {"on": True, "reason": None, "plugin": None}
 
 
 def test_a_lock_that_may_not_be_made_names_its_folder(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
