@@ -2,6 +2,7 @@
 
 import gc
 import signal
+import sys
 from typing import NoReturn
 
 
@@ -10,9 +11,13 @@ def main() -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # A command loads and makes many values, and few cycles: to look for those would be a fifth of what `ls` takes.
     gc.set_threshold(50_000)
-    from sessgit.cli import app
-
     try:
+        if sys.argv[1:2] == ["--brief"]:
+            from sessgit.cli import captured
+
+            captured.brief(sys.argv[2:])
+        from sessgit.cli import app
+
         app.main()
     finally:
         gc.freeze()  # nor are they looked for at the end: all goes with the process

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from shell import Shell
 
 from sessgit import __version__
 from sessgit.agents.claude import hooks as hook_settings
+from sessgit.cli import app, captured
 from sessgit.record.install import install, prepare, uninstall
 
 HOOKS = Path(__file__).parents[1] / "hooks"
@@ -122,6 +124,70 @@ def test_commands_of_an_old_client_are_told_their_session(home: Path) -> None:
         done = subprocess.run(command, env={"HOME": str(home), "PATH": os.defpath}, capture_output=True, check=True)
         assert (done.stdout.decode(), done.stderr) == (text, b"")
         (config / "session-env" / "sessgit" / str(os.getpid())).unlink(missing_ok=True)
+
+
+def test_session_names_of_clients_that_ended_are_removed(home: Path) -> None:
+    names = home / ".claude" / "session-env" / "sessgit"
+    names.mkdir(parents=True)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    (names / str(ended.pid)).write_text("x\n")
+    run(home, "SessionStart")
+    assert [path.name for path in names.iterdir()] == [str(os.getpid())]
+
+
+def files(kind: str) -> list[tuple[str, dict[str, str], str]]:
+    """The name, the keys and the text of each command or skill."""
+    found = []
+    for path in sorted((HOOKS / kind).glob("**/*.md")):
+        _, keys, text = path.read_text().split("---\n", 2)
+        found.append((path.stem, dict(line.split(": ", 1) for line in keys.splitlines()), text))
+    return found
+
+
+def test_what_the_plugin_adds_to_the_client() -> None:
+    commands = {name: keys for name, keys, _ in files("commands")}
+    assert list(commands) == ["diff", "fork", "log", "merge", "recall", "search", "show", "tree", "undo"]
+    changing = [name for name, keys in commands.items() if keys.get("disable-model-invocation") == "true"]
+    assert changing == ["fork", "merge", "undo"]
+    for name, keys, text in files("commands"):
+        if name != "recall":
+            assert keys["allowed-tools"] == f"Bash(sessgit --brief {name}:*)"
+            assert f"!`sessgit --brief {name} $ARGUMENTS`\n" in text
+    ((_, keys, _),) = files("skills")
+    assert list(keys) == ["name", "description"]  # with allowed-tools, clients deny the skill to the model
+    used = {word for _, _, text in files("commands") + files("skills") for word in re.findall(r"--brief (\w+)", text)}
+    assert used <= set(app.COMMANDS)
+
+
+def brief(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What a command prints with --brief, which never fails."""
+    with pytest.raises(SystemExit) as left:
+        captured.brief(words)
+    said = capsys.readouterr()
+    assert (left.value.code, said.err) == (0, "")
+    return said.out
+
+
+def test_brief_output_ends_with_the_command_for_the_rest(sessgit: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    sessgit.recorded(sessgit.talk().turns(*(f"prompt {number}" for number in range(60))))
+    everything = sessgit.out("log", "5e55").splitlines()
+    assert brief(capsys, "log", "5e55").splitlines() == [
+        *everything[:40],
+        f"… {len(everything) - 40} more lines: sessgit log 5e55",
+    ]
+    assert brief(capsys, "log").splitlines()[-1].endswith("more lines: sessgit log 5e551011")
+    assert brief(capsys, "log", "@50").splitlines()[-1].endswith("more lines: sessgit log 5e551011@50")
+    assert brief(capsys, "show", "5e55@1") == sessgit.out("show", "5e55@1")
+
+
+def test_brief_output_has_errors_too(sessgit: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    assert brief(capsys, "search", "zebra") == "Nothing found.\n"
+    assert brief(capsys, "log", "nowhere") == (
+        "Error: no conversation starts with “nowhere”.\nHint: `sessgit ls --all` lists all conversations.\n"
+    )
+    assert brief(capsys, "log", "--nothing").startswith("Error: No such option: --nothing")
 
 
 # The commands

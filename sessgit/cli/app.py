@@ -234,6 +234,7 @@ def _start(
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
     ),
+    brief: bool = typer.Option(False, "--brief", help="Before a command: print at most 40 lines."),
 ) -> None:
     """Version control for conversations with Claude Code: every turn a commit, every fork a branch."""
     if ctx.invoked_subcommand is None:

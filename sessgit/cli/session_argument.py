@@ -119,6 +119,11 @@ def current(here: Invocation) -> ResolvedTarget | None:
     return resolve.resolve_target(here.index, Address(resolved.branch.name), here.where)
 
 
+def addressed() -> str:
+    """Return the id, as it is shown, of the session that the command was about, or ""."""
+    return _addressed.get()
+
+
 def repair_hint(otherwise: str) -> str:
     """Return what to do if something cannot be read of the conversation that a command is about."""
     session = _addressed.get()

@@ -32,8 +32,9 @@ def repository(world: World) -> Path:
 
 
 def install(world: World) -> None:
-    """Install the plugin as a user does."""
-    for words in (["marketplace", "add", str(repository(world))], ["install", "sessgit@sessgit"]):
+    """Install the plugin as a user does; the client takes all its files for valid."""
+    clone = str(repository(world))
+    for words in (["validate", clone], ["marketplace", "add", clone], ["install", "sessgit@sessgit"]):
         run(world, *world.client.command, "plugin", *words)
 
 
@@ -51,12 +52,12 @@ def document(world: World, *arguments: str) -> Any:
 def test_the_plugin_alone_records_each_event_once(world: World) -> None:
     install(world)
     session = world.run("hello").session_id
-    # What a command is told is its own session, also by 2.0, which does not say so itself.
-    world.run("bash: sessgit log --oneline >here.txt", resume=session)
-    assert (world.project / "here.txt").read_text() == (
-        f"{session[:8]}@2 bash: sessgit log --oneline >here.txt\n{session[:8]}@1 hello\n"
-    )
-    until(lambda: document(world, "status")["turns"] == 2)
+    # Its commands know the session in which they are typed, also in 2.0, which does not say so itself.
+    command = "/sessgit:fork --at 1 --name trie"
+    assert f"trie  ·  1 turn, from {session[:8]}@1 “hello”\n" in world.run(command, resume=session).answer
+    failed = world.run("/sessgit:log nowhere", resume=session).answer
+    assert "Error: no conversation starts with “nowhere”." in failed
+    until(lambda: document(world, "status")["turns"] == 3)
     assert document(world, "status")["recording"] == {"on": True, "reason": None, "plugin": "sessgit@sessgit"}
     assert "hooks" not in json.loads(world.settings.read_text())
     # Now a hook that counts in the place of the store's, first run by the plugin, then by the settings too.

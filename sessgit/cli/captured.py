@@ -1,0 +1,63 @@
+"""Commands whose output goes to a model: run in this process, with everything that they print as one text."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from typing import NamedTuple, NoReturn
+
+from sessgit.cli import app
+from sessgit.model import humanize
+
+_MOST_LINES = 40
+"""What a conversation can take in without another word: the model repeats it."""
+
+
+class Captured(NamedTuple):
+    """What a command printed, on standard output and standard error in the order in which it did, and its exit code."""
+
+    text: str
+    exit_code: int
+
+
+def run(words: Sequence[str]) -> Captured:
+    """Run `sessgit WORDS…` and return what it printed."""
+    output, argv = io.TextIOWrapper(io.BytesIO(), "utf-8", errors="replace", write_through=True), sys.argv
+    sys.argv = ["sessgit", *words]
+    code: object = 0
+    try:
+        with redirect_stdout(output), redirect_stderr(output):
+            app.main()
+    except SystemExit as ended:
+        code = ended.code or 0
+    finally:
+        sys.argv = argv
+    output.seek(0)
+    return Captured(output.read(), code if isinstance(code, int) else 1)
+
+
+def brief(words: Sequence[str]) -> NoReturn:
+    """Print at most 40 lines of what a command prints, errors included, then the command that prints all; exit with 0.
+
+    The client shows nothing, or only a part, of a command that fails.
+    """
+    lines = run(words).text.rstrip("\n").split("\n")
+    shown = lines if len(lines) <= _MOST_LINES else lines[:_MOST_LINES]
+    if len(lines) > len(shown):
+        command = " ".join(map(humanize.quote_for_shell, ["sessgit", *_addressed(words)]))
+        shown = [*shown, f"… {len(lines) - len(shown):,} more lines: {command}"]
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    sys.stdout.write("".join(f"{line}\n" for line in shown))
+    sys.exit(0)
+
+
+def _addressed(words: Sequence[str]) -> list[str]:
+    """Return the words with the session that was the current one: for another terminal it may be another one."""
+    from sessgit.cli import session_argument
+
+    session = session_argument.addressed()
+    if session and len(words) == 1 and words[0] in ("log", "show"):
+        return [*words, session]
+    return [f"{session}{word}" if word.startswith("@") else word for word in words]
