@@ -3,10 +3,9 @@
 import gc
 import signal
 import sys
-from typing import NoReturn
 
 
-def main() -> NoReturn:
+def main() -> None:
     """Runs the command that the arguments name, and exits; an interruption while it loads ends it in silence."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # A command loads and makes many values, and few cycles: to look for those would be a fifth of what `ls` takes.
@@ -16,6 +15,11 @@ def main() -> NoReturn:
             from sessgit.cli import captured
 
             captured.brief(sys.argv[2:])
+        if sys.argv[1:] == ["mcp"]:
+            from sessgit.cli import mcp  # without the rest: every open client starts one
+
+            mcp.main()
+            return
         from sessgit.cli import app
 
         app.main()

@@ -70,6 +70,7 @@ GROUPS = {
         "replay": "Run cells again and compare the results",
         "bisect": "Find the turn in which something broke",
         "bridge": "Answer a program's questions about a session",
+        "mcp": "Let a client's model search conversations",
     },
     "Synchronize": {
         "remote": "List, add or remove remotes",

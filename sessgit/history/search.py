@@ -87,10 +87,11 @@ class SearchResults:
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """Where to search: one branch or all branches of a session, the project at a folder, sessions with a label,
-    `prompts`, `answers` or `tools`, calls of a tool, and turns since a time."""
+    """Where to search: one branch or all branches of a session, or all sessions `without` one, the project at a folder,
+    sessions with a label, `prompts`, `answers` or `tools`, calls of a tool, and turns since a time."""
 
     session: str = ""
+    without: str = ""
     folder: str = ""
     label: str = ""
     place: str = ""
@@ -243,9 +244,11 @@ def _update_for_query(index: Index, words: TextIndex, progress: Progress) -> str
 def _branches_to_search(index: Index, where: SearchScope) -> list[str] | None:
     """Return the branches to search, or None for all."""
     chosen: list[Collection[str]] = []
-    every = [] if not (where.session or where.folder or where.label) else index.branch_outlines()
+    every = [] if not (where.session or where.without or where.folder or where.label) else index.branch_outlines()
     if where.session:
         chosen.append([one.name for one in every if where.session in (one.name, one.session)])
+    if where.without:
+        chosen.append([one.name for one in every if one.session != where.without])
     if where.folder:
         here = project.project_key(where.folder)
         keys = {folder: project.project_key(folder) for folder in {one.project for one in every} if folder}

@@ -26,6 +26,7 @@ def run(
     everything: bool = option("--all", "Search all projects (the default)."),
     project: Path | None = PROJECT,
     session: str = option("--session ADDRESS", "Only this conversation."),
+    without: str = option("--without ADDRESS", "Not this conversation."),
     label: str = option("--label LABEL", "Only conversations with this label."),
     place: Literal["prompts", "answers", "tools"] | None = option("--in", "Only prompts, answers, or tool calls."),
     tool: str = option("--tool NAME", "Only calls of this tool."),
@@ -42,13 +43,15 @@ def run(
     """
     if tool and place not in (None, "tools"):
         raise UsageError("--tool searches tool calls", f"Leave out --tool, or --in {place}.")
-    branch = ""
-    if session:
+    branch = left_out = ""
+    if session or without:
         from sessgit.cli import session_argument
 
-        branch = session_argument.target(here, session).branch.name
+        branch = session_argument.target(here, session).branch.name if session else ""
+        left_out = session_argument.target(here, without).session if without else ""
     scope = search.SearchScope(
         session=branch,
+        without=left_out,
         folder=here.folder(project) if project else "",
         label=label,
         place=place or "",
