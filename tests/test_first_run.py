@@ -17,7 +17,10 @@ SPEAKS_WITHOUT_A_STORE = ("install", "uninstall", "status", "doctor", "off", "co
 SPEAKS_WITHOUT_A_SESSION = (
     *SPEAKS_WITHOUT_A_STORE, "on", "import", "gc", "remote", "purge", "verify", "recover", "new",
 )  # fmt: skip
-"""The commands that have work to do in an empty store; `watch` waits there for the first conversation."""
+"""The commands that have work to do in an empty store."""
+
+WAITING = ("watch", "mcp")
+"""The commands that wait there: for the first conversation, or for a client."""
 
 NEEDED = {
     "archive": ("a41f",),
@@ -91,7 +94,10 @@ def complaint(sessgit: Shell, name: str) -> tuple[int, list[str]]:
     return done.code, done.err.splitlines()
 
 
-@pytest.mark.parametrize("name", [name for name in app.COMMANDS if name not in (*SPEAKS_WITHOUT_A_STORE, "bridge")])
+NEED_A_STORE = [name for name in app.COMMANDS if name not in (*SPEAKS_WITHOUT_A_STORE, "bridge", "mcp")]
+
+
+@pytest.mark.parametrize("name", NEED_A_STORE)
 def test_without_a_store_two_lines_say_what_to_do(sessgit: Shell, name: str) -> None:
     code, lines = complaint(sessgit, name)
     assert (code, [line.partition(" ")[0] for line in lines]) == (4, ["Error:", "Hint:"])
@@ -99,7 +105,7 @@ def test_without_a_store_two_lines_say_what_to_do(sessgit: Shell, name: str) -> 
     assert not sessgit.config.exists()
 
 
-@pytest.mark.parametrize("name", [name for name in app.COMMANDS if name not in (*SPEAKS_WITHOUT_A_SESSION, "watch")])
+@pytest.mark.parametrize("name", [name for name in app.COMMANDS if name not in (*SPEAKS_WITHOUT_A_SESSION, *WAITING)])
 def test_in_an_empty_store_two_lines_say_what_to_do(sessgit: Shell, name: str) -> None:
     sessgit.out("install")
     code, lines = complaint(sessgit, name)

@@ -84,7 +84,7 @@ def options(name: str) -> list[str]:
     return [name for name in every if name not in BY_DESIGN] or ["--json"]
 
 
-OPTIONS = {name: options(name) for name in (*app.COMMANDS, "nonsense") if name not in ("watch", "web")}
+OPTIONS = {name: options(name) for name in (*app.COMMANDS, "nonsense") if name not in ("watch", "web", "mcp")}
 WORDS = st.one_of(
     st.sampled_from(EVIL),
     st.sampled_from([SESSION, f"{SESSION}@1", f"{SESSION}@3.2", OTHER, "forked", "v1", "@2", "add", "html", "markdown",
