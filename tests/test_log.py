@@ -137,6 +137,8 @@ def test_for_programs(sessgit: Shell) -> None:
         "archived": False,
         "parent": None,
         "fork_turn": None,
+        "child_of": None,
+        "role": None,
         "tokens": {"input": 700, "output": 100, "cache_read": 7000, "cache_write": 350},
         "cost_usd": None,
     }

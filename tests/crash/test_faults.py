@@ -44,6 +44,8 @@ COMMANDS = {
     "cells": [("cells", SESSION)],
     "deps": [("deps", f"{SESSION}@1.1")],
     "why": [("why", "x.py", SESSION)],
+    "blame": [("blame", "x.py")],
+    "new": [("new", "--title", "plans", "--parent", SESSION, "--inherit")],
     "fork": [("fork", SESSION, "--at", "1")],
     "merge": [("merge", OTHER, "--into", SESSION), ("merge", OTHER, "--into", SESSION, "--new")],
     "pick": [("pick", f"{OTHER}@1", "--into", SESSION)],
@@ -73,7 +75,7 @@ COMMANDS = {
 }
 """Each command in the forms that write most."""
 _NAMES = [name for name in COMMANDS if name in app.COMMANDS]
-_WITHOUT_END = ("watch", "bridge", "bisect", "replay", "web")
+_WITHOUT_END = ("watch", "bridge", "bisect", "replay", "web", "mcp")
 """They wait for others, or run what one tells them to."""
 
 

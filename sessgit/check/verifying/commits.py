@@ -244,7 +244,8 @@ class _CommitCheck:
             return self._tail_again()
         state = self._expected_state([])
         if self.event == "start":
-            return commits.commit_start(self.cache.scratch, state)
+            left = {layout.PAD: carried[layout.PAD]} if state.unified.metadata.parent else {}
+            return commits.commit_start(self.cache.scratch, state, left)
         return self._fork_again(state, carried) if self.event == "fork" else self._edit_again(state, carried)
 
     def _tail_again(self) -> str:
