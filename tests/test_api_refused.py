@@ -7,7 +7,6 @@ import os
 import resource
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -266,53 +265,6 @@ def test_a_full_disk(place: Place) -> None:
         signal.signal(signal.SIGXFSZ, handler)
     assert session.record_turn("three") == 3
     assert [turn.prompt for turn in session] == ["one", "two", "three"]
-
-
-READER = """
-import os, sys
-from sessgit import SessgitError, Store
-
-def read():
-    own = Store.open().load_session(sys.argv[1])
-    cell = own.cells()[0]
-    return own, [[turn.answer for turn in own], own.cell_document(cell)["output"]["result"], own.execution_order()]
-
-read()  # loads what it needs
-if not os.geteuid():  # root may write everywhere; and git reads only what is one's own
-    for path in [Store.open().path, *Store.open().path.rglob("*")]:
-        os.chown(path, 12345, -1)
-    os.setuid(12345)
-own, told = read()
-print(told)
-try:
-    own.record_turn("two")
-except SessgitError as error:
-    print(bool(str(error)), bool(error.hint))
-"""
-
-
-@pytest.mark.xdist_group("modes")
-def test_a_store_that_cannot_be_written_is_read(place: Place) -> None:
-    session = place.begin()
-    session.record_turn("one", "1")
-    cell = session.begin_cell(type="repl", operation="x")
-    session.complete_cell(cell, 1)
-    home = place.config.parent
-    above = [home, *(path for path in home.parents if path.stat().st_uid == os.geteuid() and len(path.parts) > 2)]
-    paths = [home, *home.rglob("*")]
-    modes = {path: path.stat().st_mode for path in (*above, *paths)}
-    for path in above:
-        path.chmod(modes[path] | 0o055)
-    for path in paths:
-        path.chmod((modes[path] | 0o555) & ~0o222)
-    try:
-        done = subprocess.run([sys.executable, "-c", READER, session.id], capture_output=True, text=True, check=False)
-    finally:
-        for path, mode in modes.items():
-            os.chown(path, os.geteuid(), -1)
-            path.chmod(mode)
-    assert done.stdout.splitlines() == [f"[['1', ''], 1, ['{cell}']]", "True True"], done.stderr
-    assert session.record_turn("two") == 3
 
 
 def test_a_store_of_a_later_format(place: Place) -> None:

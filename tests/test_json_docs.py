@@ -42,7 +42,6 @@ from sessgit.store.layout import StorePaths
 from sessgit.store.recorder_state import LatestTurn
 from sessgit.store.store import Store
 
-pytestmark = pytest.mark.xdist_group("json")  # what all commands print is made once in a process
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas" / "commands"
 DAMAGED = "5e551011-0000-4000-8000-000000000003"
 CODED = "c0de0000-0000-4000-8000-00000000c0de"

@@ -14,7 +14,6 @@ import pytest
 import sessgit
 from sessgit.model import program_input
 
-pytestmark = pytest.mark.xdist_group("layers")  # every module is parsed once in a process
 ROOT = Path(__file__).parents[1] / "sessgit"
 FLOORS = (
     ("errors",), ("model",), ("redact", "formats"), ("store",), ("agents",), ("history",), ("record",), ("branch",),

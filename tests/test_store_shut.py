@@ -1,4 +1,7 @@
-"""A store that its owner may not write, or not even enter, as a process that is not root meets it."""
+"""A store that its owner may not write, or not even enter, as a process that is not root meets it.
+
+Some tests open folders that all workers share: only those of one file never run at the same time.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from programs import Place
 from shell import Shell
 from transcripts import OTHER, SESSION
 
 from sessgit.errors import StoreError
 from sessgit.store import locks
 from sessgit.store.layout import StorePaths
-
-pytestmark = pytest.mark.xdist_group("modes")  # the folders whose modes are changed are those of all workers
 
 RUN = """\
 import os, sys
@@ -118,3 +120,49 @@ def test_a_lock_that_may_not_be_made_names_its_folder(sessgit: Shell, monkeypatc
         locks.hold_off_prune(StorePaths(sessgit.store))
     assert str(error.value) == "cannot lock objects: Permission denied"
     assert error.value.hint == f"Is {folder} yours and writable?"
+
+
+READER = """
+import os, sys
+from sessgit import SessgitError, Store
+
+def read():
+    own = Store.open().load_session(sys.argv[1])
+    cell = own.cells()[0]
+    return own, [[turn.answer for turn in own], own.cell_document(cell)["output"]["result"], own.execution_order()]
+
+read()  # loads what it needs
+if not os.geteuid():  # root may write everywhere; and git reads only what is one's own
+    for path in [Store.open().path, *Store.open().path.rglob("*")]:
+        os.chown(path, 12345, -1)
+    os.setuid(12345)
+own, told = read()
+print(told)
+try:
+    own.record_turn("two")
+except SessgitError as error:
+    print(bool(str(error)), bool(error.hint))
+"""
+
+
+def test_a_store_that_cannot_be_written_is_read(place: Place) -> None:
+    session = place.begin()
+    session.record_turn("one", "1")
+    cell = session.begin_cell(type="repl", operation="x")
+    session.complete_cell(cell, 1)
+    home = place.config.parent
+    above = [home, *(path for path in home.parents if path.stat().st_uid == os.geteuid() and len(path.parts) > 2)]
+    paths = [home, *home.rglob("*")]
+    modes = {path: path.stat().st_mode for path in (*above, *paths)}
+    for path in above:
+        path.chmod(modes[path] | 0o055)
+    for path in paths:
+        path.chmod((modes[path] | 0o555) & ~0o222)
+    try:
+        done = subprocess.run([sys.executable, "-c", READER, session.id], capture_output=True, text=True, check=False)
+    finally:
+        for path, mode in modes.items():
+            os.chown(path, os.geteuid(), -1)
+            path.chmod(mode)
+    assert done.stdout.splitlines() == [f"[['1', ''], 1, ['{cell}']]", "True True"], done.stderr
+    assert session.record_turn("two") == 3
