@@ -11,7 +11,7 @@ import pytest
 from blame_histories import Figures, figures
 from plain import run_git
 from shell import Shell
-from transcripts import BIRTH, SESSION, Talk
+from transcripts import BIRTH, OTHER, SESSION, Talk
 
 LEXER = "def lex(text):\n    yield from split_words(text)\n\n\ndef split_words(text):\n    return text.split()\n"
 SKIP = "\n\ndef skip_blanks(text):\n    return text.strip()\n"
@@ -278,6 +278,32 @@ def test_what_cannot_be_blamed(lexer: Repo) -> None:
     assert error("lexer.py", "-L", "4,2") == (2, "the file has 11 lines, so it has no lines 4,2")
     assert error("lexer.py", "-L", "a,b") == (2, "“a,b” is not a range of lines")
     assert error(".") == (4, f"cannot read {top}: Is a directory")
+
+
+def test_the_turns_that_led_to_a_commit(lexer: Repo) -> None:
+    talk = lexer.shell.talk("7e0c4a11-0000-4000-8000-00000000000a").prompt("write the parser too")
+    talk.file.counts["toolu"] = 50
+    lexer.shell.recorded(written(talk, lexer.file("parser.py"), PARSER))
+    lexer.at(200).commit("Add a parser", {"parser.py": PARSER})
+    commit = run_git(lexer.top, "rev-parse", "HEAD")
+    assert lexer.shell.out("log", "--commit", "HEAD") == (
+        f"{commit[:8]}  ·  lines by 1 turn\n7e0c4a11@1  10:00  write the parser too  2 lines in parser.py\n"
+    )
+    document = lexer.shell.json("log", "--commit", "HEAD")
+    assert [turn["project_lines"] for turn in document["turns"]] == [[{"path": "parser.py", "lines": 2}]]
+    assert lexer.shell.out("log", "--commit", "HEAD~1").splitlines()[1:] == []
+    assert lexer.shell("log", "--commit", "v9").code == 4
+
+
+def test_turns_with_a_file_are_found_and_why_looks_across_the_project(lexer: Repo) -> None:
+    lexer.shell.recorded(lexer.shell.talk(OTHER).turns("about something else"))
+    out = lexer.shell.out("search", "--file", "lexer.py")
+    assert ("write the lexer" in out, out.splitlines()[-1]) == (True, "1 turn.")
+    assert lexer.shell.json("search", "--file", "lexer.py", "lexer")["total"] == 1
+    assert lexer.shell("search", "--file", "lexer.py", "something").code == 1
+    assert lexer.shell("search", "--file", "other.py").code == 1
+    assert lexer.shell("search").code == 2
+    assert lexer.shell("why", "lexer.py").out.splitlines()[0] == "lexer.py  ·  1 write, 0 reads"
 
 
 def test_a_long_file(repo: Repo) -> None:

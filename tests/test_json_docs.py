@@ -397,6 +397,9 @@ def with_code(world: Printer, patch: pytest.MonkeyPatch) -> None:
     coded.record(coded.talk(BLAMED).prompt("write it").tool("Write", written).answer("Done."))
     coded.write({"new.py": "first of all lines\nsecond of all lines\n\n"})
     world("blame", "new.py")
+    world("search", "--file", "new.py")
+    coded.commit("Add a file", {})
+    world("log", "--commit", "HEAD")
     world("blame", "moved.py", "HEAD")
 
 

@@ -87,9 +87,45 @@ def blame(context: Context, path: str, revision: str, env: Env, progress: Progre
     if revision and not file.top:
         raise UsageError(f"{path} is not in a git repository, so it has no revisions", "Leave out REV.")
     commit = line_commits.resolve_commit(file.top, revision, env) if revision else ""
-    lines, commits = _read_lines(file, commit, env)
-    is_tracked = bool(file.top) and (bool(commits.commits) or any(line.commit for line in lines))
     blame_edits.update_edits(context, progress)
+    return _blame_file(context, file, commit, commit, env)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTurn:
+    """A turn with edits that a commit of the project brought, and the number of their lines by the file's path."""
+
+    author: Author
+    lines: Mapping[str, int]
+
+
+def commit_turns(
+    context: Context, folder: str, revision: str, env: Env, progress: Progress = no_progress
+) -> tuple[str, list[CommitTurn]]:
+    """Return the id of a commit of the project at a folder, and the turns that wrote lines which it added, the oldest
+    first. `progress` is as in `blame`."""
+    top = git.find_checkout(os.path.realpath(folder), env).top
+    commit = line_commits.resolve_commit(top, revision, env)
+    blame_edits.update_edits(context, progress)
+    lines: dict[str, dict[str, int]] = {}
+    authors: dict[str, Author] = {}
+    for path in line_commits.changed_files(top, commit, env):
+        found = _blame_file(context, BlamedFile(top, path), commit, f"{commit}^!", env)
+        authors.update(found.authors)
+        for line in found.lines:
+            edit, own = line.edited.edit, line.line.commit
+            if edit is not None and own is not None and own.id == commit and edit.commit in authors:
+                counts = lines.setdefault(edit.commit, {})
+                counts[path] = counts.get(path, 0) + 1
+    turns = [CommitTurn(authors[own], counts) for own, counts in lines.items()]
+    return commit, sorted(turns, key=lambda turn: (turn.author.row.time, turn.author.row.branch, turn.author.row.turn))
+
+
+def _blame_file(context: Context, file: BlamedFile, commit: str, span: str, env: Env) -> Blame:
+    """Return who wrote each line of a file at a commit, or now for ``""``; of lines from before a span of commits only
+    the commit at its start is known."""
+    lines, commits = _read_lines(file, commit, span, env)
+    is_tracked = bool(file.top) and (bool(commits.commits) or any(line.commit for line in lines))
     names = {line.path for line in lines if line.path} | {file.path}
     edits = blame_edits.find_edits(context, names, _root_finder(context, file, names))
     found = edited_lines(lines, commits, edits, context.now())
@@ -109,7 +145,7 @@ def locate_file(path: str, env: Env) -> BlamedFile:
     return BlamedFile(checkout.top, f"{checkout.inner}/{name}".lstrip("/"))
 
 
-def _read_lines(file: BlamedFile, commit: str, env: Env) -> tuple[list[FileLine], FileCommits]:
+def _read_lines(file: BlamedFile, commit: str, span: str, env: Env) -> tuple[list[FileLine], FileCommits]:
     """Return the lines of a file, and the commits that changed it."""
     if commit and not git.has_object(file.top, env, f"{commit}:{file.path}"):
         raise NotFoundError(
@@ -120,7 +156,7 @@ def _read_lines(file: BlamedFile, commit: str, env: Env) -> tuple[list[FileLine]
         lines = line_commits.untracked_lines(file.whole)
         if not file.top or not git.has_object(file.top, env, f"HEAD:{file.path}"):
             return lines, FileCommits()
-    lines = line_commits.blame_lines(file.top, file.path, env, commit)
+    lines = line_commits.blame_lines(file.top, file.path, env, span)
     paths = {line.path for line in lines} | {file.path}
     return lines, line_commits.file_commits(file.top, sorted(paths), env, commit or "HEAD")
 

@@ -88,7 +88,8 @@ class SearchResults:
 @dataclass(frozen=True, slots=True)
 class SearchScope:
     """Where to search: one branch or all branches of a session, or all sessions `without` one, the project at a folder,
-    sessions with a label, `prompts`, `answers` or `tools`, calls of a tool, and turns since a time."""
+    sessions with a label, `prompts`, `answers` or `tools`, calls of a tool, turns since a time, and turns that end with
+    one of some commits."""
 
     session: str = ""
     without: str = ""
@@ -97,6 +98,7 @@ class SearchScope:
     place: str = ""
     tool: str = ""
     since: float | None = None
+    commits: Collection[str] | None = None
 
 
 def search(index: Index, text: str, where: SearchScope, limit: int, length: int, progress: Progress) -> SearchResults:
@@ -114,9 +116,13 @@ def _search_words(
 ) -> SearchResults:  # fmt: skip
     query = parse_query(text)
     columns = COLUMNS_BY_PLACE.get(where.place, ("did",) if where.tool else fulltext_search.COLUMNS)
-    wanted = TextQuery(query, columns, where.tool, _branches_to_search(index, where), where.since)
+    wanted = TextQuery(query, columns, where.tool, _branches_to_search(index, where), where.since, where.commits)
     best, behind = _query_fulltext(index, lambda words: fulltext_search.find_turns(words, wanted, limit), progress)
-    matching = [] if where.place or where.tool else _metadata_matches(index, query, wanted.branches, where.since)
+    matching = (
+        []
+        if where.place or where.tool or where.commits is not None
+        else _metadata_matches(index, query, wanted.branches, where.since)
+    )
     newest = matching[:limit]
     names = [*(hit.branch for hit in best.hits), *(titles.session for titles, _ in newest)]
     branches = {branch.name: branch for branch in index.branches_named(names)}
@@ -176,6 +182,26 @@ def _turn_json(hit: SearchHit) -> dict[str, Any]:
 
 def _snippet_json(snippet: Snippet) -> dict[str, Any]:
     return {"snippet": snippet.text, "matches": [list(span) for span in snippet.matches]}
+
+
+def turns_at(index: Index, where: SearchScope, limit: int, length: int) -> SearchResults:
+    """Return the turns of the scope's commits that are on its branches since its time, whatever was said in them, the
+    newest first."""
+    branches = _branches_to_search(index, where)
+    places = index.turns_of_commits(list(where.commits or ()))
+    rows = [row for name, turn in places.values() if (row := index.turn(name, turn))]
+    rows = [row for row in rows if (branches is None or row.branch in branches) and row.time >= (where.since or 0)]
+    rows.sort(key=lambda row: (-row.time, row.branch, -row.turn))
+    known = {branch.name: branch for branch in index.branches_named([row.branch for row in rows[:limit]])}
+    hits = [
+        SearchHit(
+            known[row.branch], row, 1, "prompt", "", 0, Snippet(canonical.one_line(index.title(row), length), ()),
+            layout.is_rewound_branch(row.branch),
+        )
+        for row in rows[:limit]
+        if row.branch in known
+    ]  # fmt: skip
+    return SearchResults(hits, len(rows), True, "", [], 0)
 
 
 def sessions_with(index: Index, text: str, progress: Progress = no_progress) -> tuple[list[str], str]:

@@ -28,13 +28,15 @@ _IN_BRANCHES = "name IN (SELECT value FROM json_each(?))"
 
 @dataclass(frozen=True, slots=True)
 class TextQuery:
-    """What to search for, and where: in which columns, in calls of which tool, on which branches, since when."""
+    """What to search for, and where: in which columns, in calls of which tool, on which branches, since when, in turns
+    that end with which commits."""
 
     query: Query
     columns: Sequence[str] = COLUMNS
     tool: str = ""
     branches: Sequence[str] | None = None
     since: float | None = None
+    commits: Collection[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def find_turns(text: TextIndex, query: TextQuery, limit: int) -> TextHits:
         lines = _lines_in_branches(db, query, blocks)
         best, ordered = _rank_turns(db, lines, groups[rarest], all_groups, _matching_turns(db, query, groups, turn_of))
     else:
-        if query.branches is None and query.since is None:
+        if query.branches is None and query.since is None and query.commits is None:
             without = [_newest_rows(db, _match_expression(query, (term,))) for term in query.query.without]
             best = _recent_matches(db, newest, without)
         exact = len(best) < limit
@@ -124,6 +126,9 @@ def _matching_turns(
     if query.since is not None:
         parts.append("SELECT id FROM turns WHERE time >= ?")
         arguments.append(query.since)
+    if query.commits is not None:
+        parts.append("SELECT turn FROM placed WHERE lower(hex(at)) IN (SELECT value FROM json_each(?))")
+        arguments.append(_json_array(query.commits))
     if parts:
         others = {turn for (turn,) in db.execute(" INTERSECT ".join(parts), arguments)}
         turns = others if turns is None else turns & others

@@ -510,7 +510,7 @@ class Index:
 
     def edits_of(self, names: Collection[str]) -> list[CachedEdit]:
         """Return the stored edits of files with these names, without their folders, that a turn still has."""
-        held = "EXISTS (SELECT 1 FROM turns WHERE substr(commits, -40) = commit_id)"
+        held = "commit_id IN (SELECT substr(commits, -40) FROM turns)"
         query = f"SELECT * FROM edits WHERE name IN (SELECT value FROM json_each(?)) AND {held} ORDER BY time, call"
         return [CachedEdit._make(row) for row in self.query(query, (json.dumps(list(names)),))]
 

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Literal
 
-from sessgit.cli import completion, frame, render, session_argument
+from sessgit.cli import completion, frame, paths_argument, render, session_argument, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, CELL_ADDRESS, LIMIT, argument, option
 from sessgit.cli.pages import cell_chain as chain_page
 from sessgit.cli.pages import cells as page
 from sessgit.cli.pages import why as why_page
+from sessgit.errors import NotFoundError
 from sessgit.history import cell_graph, resolve, why
 from sessgit.history import cells as listing
 from sessgit.history.cell_graph import Graph
 from sessgit.history.cells import CellDetail, Node
+from sessgit.model import humanize
 from sessgit.model.address import Address
+from sessgit.store import layout
 from sessgit.store.index import Branch
 
 _LISTED = 100
 """The most cells that are listed on a terminal without a limit."""
+_OTHERS = 5
+"""The most other conversations with a file that are named."""
 _NEAREST = 40
 """The most cells of a chain that are shown without a limit."""
 
@@ -113,20 +119,51 @@ def explain(
     also follows the reads behind each read.
 
     FILE is an absolute path, a path relative to this folder or to the project, or the end of a path. @N stops at turn
-    N.
+    N. Without ADDRESS, the most recent conversation of the project with FILE is shown if the current one has none, and
+    others are named.
     """
+    others = [] if address else _sessions_with(here, file)
+    if others and not address and not _is_current(here, others):
+        address = others[0]
+        render.tell(f"(using {here.ident(address)}, the most recent conversation here that read or wrote {file})")
     target = session_argument.whole_turn(here, address, f"why {file}")
     branch = target.branch
+    others = [other for other in others if other != target.session]
     whole = _graph(here, branch, target.turn)
     path = why.resolve_file(whole, file, (here.cwd, branch.state.project))
     story = why.file_history(whole, path, behind=full or here.json)
     steps = story.steps if limit is None else story.steps[max(0, len(story.steps) - limit) :]
     known = _details(here, branch, [step.node for step in steps])
     return Answer(
-        lambda: why_page.as_json(branch, story, steps, known),
+        lambda: why_page.as_json(branch, story, steps, known) | {"elsewhere": others},
         why_page.page(here, branch, story, steps, known, full=full),
-        notes=map("({})".format, whole.damage),
+        notes=chain(map("({})".format, whole.damage), _elsewhere(here, file, others)),
     )
+
+
+def _sessions_with(here: Invocation, file: str) -> list[str]:
+    """Return the sessions of this project that read or wrote a file, also archived ones, the newest first."""
+    if not here.has_store:
+        return []
+    paths = [file] if file.startswith("/") else [file, f"*/{file}"]
+    found = here.index.sessions_holding(paths_argument.commits(here, paths))
+    own = resolve.outlines_in_project(here.index.outlines(), here.cwd)
+    return [outline.name for outline in own if outline.name in found]
+
+
+def _is_current(here: Invocation, sessions: Sequence[str]) -> bool:
+    """Return whether the current session is one of these."""
+    try:
+        return layout.session_of(resolve.current_branch(here.index, here.where)[0]) in sessions
+    except NotFoundError:
+        return False
+
+
+def _elsewhere(here: Invocation, file: str, sessions: Sequence[str]) -> Iterator[str]:
+    """Yield which other conversations to look at."""
+    if sessions:
+        names = ", ".join(text.some([here.ident(name) for name in sessions], _OTHERS))
+        yield f"(Also in {names}; `sessgit blame {humanize.quote_for_shell(file)}` shows the turn of each line.)"
 
 
 def _graph(here: Invocation, branch: Branch, end: int | None = None) -> Graph:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from itertools import chain
 
-from sessgit.cli import at_operation, frame, session_argument
+from sessgit.cli import at_operation, frame, render, session_argument
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, AT_OP, LIMIT, SINCE, option, parse_time
@@ -13,7 +14,11 @@ from sessgit.errors import UsageError
 from sessgit.history import log as logs
 
 
-@frame.command("log", reads=True)
+@frame.command(
+    "log",
+    reads=True,
+    excludes={"--commit": "ADDRESS -n --limit --reverse --oneline --graph --rewound -p --said --since --tool --at-op"},
+)
 def run(
     here: Invocation,
     address: str = ADDRESS,
@@ -24,6 +29,7 @@ def run(
     rewound: bool = option("--rewound", "Also show turns left behind by rewinds and turns of other versions."),
     said: bool = option("-p, --said", "Also print the text of each turn."),
     since: str = SINCE,
+    commit: str = option("--commit SHA", "The turns, of all conversations, that led to a commit of the project."),
     tool: str = option("--tool NAME", "Only turns that used this tool."),
     at_op: str = AT_OP,
     paths: list[str] = option("--path PATH", ""),
@@ -35,8 +41,17 @@ def run(
     Forks, rewinds and compactions appear between the turns where they happened. @N shows turns up to N. With -- PATH,
     only turns in which a tool read or changed PATH: a file, a folder or a glob.
 
-    With --at-op, shows the conversation as it was after that operation, even if it was deleted since.
+    With --commit, shows the turns that wrote lines of a commit of the project at this folder, as `sessgit blame` knows
+    them, the oldest first. With --at-op, shows the conversation as it was after that operation, even if it was deleted
+    since.
     """
+    if commit:
+        from sessgit.cli.pages import blame as commit_page
+        from sessgit.history import blame
+
+        with render.progress(here, "Reading", unit="turns") as progress:
+            oid, turns = blame.commit_turns(here.context, here.cwd, commit, os.environ, progress)
+        return Answer(lambda: commit_page.commit_json(here, oid, turns), commit_page.commit_lines(here, oid, turns))
     if everything:
         hint = "`sessgit ls --all` lists all conversations, `sessgit tree --all` draws them."
         raise UsageError("log shows one conversation.", hint)

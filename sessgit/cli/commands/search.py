@@ -22,7 +22,7 @@ _SNIPPET_LENGTH = 160
 @frame.command("search", needs="conversations", reads=True, excludes={"--all": "--project --session"})
 def run(
     here: Invocation,
-    words: list[str] = argument("QUERY", "What to look for.", required=True),
+    words: list[str] = argument("QUERY", "What to look for."),
     everything: bool = option("--all", "Search all projects (the default)."),
     project: Path | None = PROJECT,
     session: str = option("--session ADDRESS", "Only this conversation."),
@@ -30,6 +30,7 @@ def run(
     label: str = option("--label LABEL", "Only conversations with this label."),
     place: Literal["prompts", "answers", "tools"] | None = option("--in", "Only prompts, answers, or tool calls."),
     tool: str = option("--tool NAME", "Only calls of this tool."),
+    file: str = option("--file PATH", "Only turns that read or changed PATH, with or without QUERY."),
     since: str = SINCE,
     limit: int | None = LIMIT,
 ) -> Answer:
@@ -43,7 +44,16 @@ def run(
     """
     if tool and place not in (None, "tools"):
         raise UsageError("--tool searches tool calls", f"Leave out --tool, or --in {place}.")
+    if not words and not file:
+        raise UsageError("Missing argument QUERY.", "Say what to look for, or name a file with --file.")
+    if not words and (tool or place):
+        raise UsageError("--tool and --in need a QUERY.", "Say what to look for.")
     branch = left_out = ""
+    commits = None
+    if file:
+        from sessgit.cli import paths_argument
+
+        commits = paths_argument.commits(here, [file])
     if session or without:
         from sessgit.cli import session_argument
 
@@ -57,11 +67,16 @@ def run(
         place=place or "",
         tool=tool,
         since=parse_time(since, here.now),
+        commits=commits,
     )
     query = " ".join(words)
     length = _SNIPPET_LENGTH if here.json else page.snippet_length(here)
+    most = _MOST if limit is None else limit
     with render.progress(here, "Indexing", unit="conversations") as progress:
-        results = search.search(here.index, query, scope, _MOST if limit is None else limit, length, progress)
+        if query:
+            results = search.search(here.index, query, scope, most, length, progress)
+        else:
+            results = search.turns_at(here.index, scope, most, length)
     if results.is_empty:
         notes = ["Nothing found."]
     else:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from sessgit.cli import text
+from sessgit.cli import blocks, text
+from sessgit.cli.blocks import Column
 from sessgit.cli.invocation import Invocation
-from sessgit.history.blame import Author, Blame, BlamedLine
+from sessgit.history import views
+from sessgit.history.blame import Author, Blame, BlamedLine, CommitTurn
 from sessgit.history.blame_edits import RecordedEdit
 from sessgit.model import canonical
 from sessgit.store import layout
@@ -50,7 +52,8 @@ def notes(blame: Blame) -> Iterator[str]:
 
 def full(here: Invocation, blame: Blame, lines: Sequence[BlamedLine], options: BlameOptions) -> Iterator[str]:
     """Yield the lines, each behind its margin."""
-    addresses = [_short_address(here, blame, line) for line in lines]
+    idents = {name: here.ident(name) for name in {author.branch.name for author in blame.authors.values()}}
+    addresses = [_short_address(idents, blame, line) for line in lines]
     width = max(map(text.width, addresses), default=0)
     digits = len(str(lines[-1].number)) if lines else 0
     moments = [_seconds(blame, line) for line in lines]
@@ -84,11 +87,11 @@ def _seconds(blame: Blame, line: BlamedLine) -> float:
     return float(line.line.commit.author_time) if line.line.commit else 0.0
 
 
-def _short_address(here: Invocation, blame: Blame, line: BlamedLine) -> str:
+def _short_address(idents: Mapping[str, str], blame: Blame, line: BlamedLine) -> str:
     """Return `a41f9c02@7.3`, the commit's id, or dashes; a line that is only probable has a ~."""
     author, edit = blame.author(line), line.edited.edit
     if author and edit:
-        return f"{here.ident(author.branch.name)}@{_place(author, edit)}{'~' if line.edited.certainty == 'run' else ''}"
+        return f"{idents[author.branch.name]}@{_place(author, edit)}{'~' if line.edited.certainty == 'run' else ''}"
     return line.line.commit.id[:_SHORT_COMMIT] if line.line.commit else "-" * _SHORT_COMMIT
 
 
@@ -141,6 +144,34 @@ def _porcelain_facts(blame: Blame, line: BlamedLine) -> Iterator[str]:
         yield f"{role}-time {commit.time if commit and not author and role == 'committer' else when}"
         yield f"{role}-tz +0000"
     yield f"summary {canonical.one_line(summary, 500)}"
+
+
+def commit_lines(here: Invocation, commit: str, turns: Sequence[CommitTurn]) -> Iterator[str]:
+    """Yield the turns that led to a commit of the project, oldest first."""
+    yield f"{here.paint('bold', commit[:_SHORT_COMMIT])}  ·  lines by {text.counted(len(turns), 'turn')}"
+    clock = text.clock(here.now, [turn.author.row.time for turn in turns])
+    rows = []
+    for turn in turns:
+        first, *others = turn.lines
+        lines = text.counted(sum(turn.lines.values()), "line")
+        where = f"{lines} in {text.clean(first)}" + (f", {len(others)} more" if others else "")
+        row = turn.author.row
+        rows.append(
+            (f"{here.ident(row.branch)}@{row.turn}", text.at(clock, row.time), text.clean(turn.author.prompt), where)
+        )
+    columns = (Column("yellow"), Column("dim"), Column(), Column("dim"))
+    yield from blocks.table(here, columns, rows, [(2, 20), (3, 16), (2, 8)])
+
+
+def commit_json(here: Invocation, commit: str, turns: Sequence[CommitTurn]) -> dict[str, Any]:
+    """Return what `log --commit --json` prints."""
+    prices = here.settings.prices
+    told = [
+        views.turn_json(one.author.row, views.read_turn(here.store, one.author.branch.tip, one.author.row), prices)
+        | {"project_lines": [{"path": path, "lines": lines} for path, lines in one.lines.items()]}
+        for one in turns
+    ]
+    return {"project_commit": commit, "turns": told}
 
 
 def as_json(blame: Blame, lines: Sequence[BlamedLine]) -> dict[str, Any]:

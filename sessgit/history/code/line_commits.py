@@ -9,6 +9,8 @@ from sessgit.errors import NotFoundError, SessgitError, UsageError
 from sessgit.history.code import git
 from sessgit.history.code.git import Env
 
+MOST_FILES = 500
+"""Files of a commit that are read."""
 _NO_COMMIT = "0" * 40
 _BINARY = 8000
 """Bytes at the start of a file among which git looks for a NUL, as in a binary file."""
@@ -122,6 +124,24 @@ def resolve_commit(top: str, revision: str, env: Env) -> str:
             f"“{revision}” names no commit of the repository {top}", "`git log --oneline` lists its commits."
         ) from None
     return git.decode_name(output).strip()
+
+
+def changed_files(top: str, commit: str, env: Env) -> list[str]:
+    """Return the paths of the text files that a commit added or changed, at most `MOST_FILES`."""
+    options = (
+        "diff-tree",
+        "--root",
+        "-r",
+        "-m",
+        "--no-commit-id",
+        "--numstat",
+        "-z",
+        "--no-renames",
+        "--diff-filter=AM",
+    )
+    words = git.decode_name(git.read_output(top, env, *options, commit)).split("\0")
+    changed = (word.split("\t", 2) for word in words if word.count("\t") >= 2)
+    return list(dict.fromkeys(path for added, _, path in changed if added.isdecimal()))[:MOST_FILES]
 
 
 def untracked_lines(file: str) -> list[FileLine]:
