@@ -227,7 +227,9 @@ def test_a_failed_disk_is_no_rival_whatever_the_path(tmp_path: Path) -> None:
         Failing(store.path).move(REF, one, two)
 
 
-def test_a_rival_that_makes_the_same_move_is_no_failed_disk(store: Store) -> None:
+@pytest.mark.parametrize("words", ["", "failed to create locked file '{}.lock': File exists"])
+def test_a_rival_that_makes_the_same_move_is_no_failed_disk(store: Store, words: str) -> None:
+    """libgit2 meets the lock file when it looks for one, or just after, when it creates its own: it says so then."""
     one, two = commit(store, "1"), commit(store, "2")
     store.repo.move(REF, None, one)
 
@@ -238,6 +240,8 @@ def test_a_rival_that_makes_the_same_move_is_no_failed_disk(store: Store) -> Non
             reference = self._repo.references[name]
             (self.path / name).write_text(f"{new}\n")
             (self.path / f"{name}.lock").touch()
+            if words:
+                raise OSError(words.format(self.path / name))
             reference.set_target(new)
 
     with pytest.raises(MovedError):

@@ -32,8 +32,6 @@ AUTHOR = ("sessgit", "sessgit@localhost")
 _WRITE_TRIES = 5
 _LOCK_TRIES = 300
 _LOCK_WAIT = 0.01
-_LOCKED = "failed to lock file"
-"""How libgit2 says that a lock file exists already."""
 _UNBORN_HEAD = "refs/heads/HEAD-stays-unborn"
 _VERIFY_HINT = "`sessgit verify` names the damaged conversations, `sessgit repair` repairs each of them."
 _BACKEND_PRIORITY = 2
@@ -65,7 +63,7 @@ def create(path: Path) -> None:
             break
         except (pygit2.GitError, OSError, KeyError, ValueError) as error:
             if "lock" not in str(error) or not tries_left:
-                hint = refs.move_error_hint(str(error), refs.LOCK_HINT if _LOCKED in str(error) else ROOM)
+                hint = refs.move_error_hint(str(error), refs.LOCK_HINT if _is_locked(error) else ROOM)
                 raise StoreError(f"cannot create a store at {path}: {error}", hint) from error
             refs.delete_stale_locks(path, ["config", "HEAD"])
         time.sleep(_LOCK_WAIT)
@@ -491,7 +489,7 @@ class Repository:
                         durable_write.flush_drive(self.path)
                     return
             except (pygit2.GitError, pygit2.AlreadyExistsError, OSError, ValueError) as error:
-                locked = _LOCKED in str(error) and not refs.is_denied(str(error))
+                locked = _is_locked(error) and not refs.is_denied(str(error))
                 if (now := self.ref(name)) != old:
                     if now == new and isinstance(error, OSError) and not locked:
                         raise StoreError(f"{name} was moved, but may not be saved to disk: {error}", ROOM) from error
@@ -525,6 +523,12 @@ def _commit_from_pygit2(commit: pygit2.Commit) -> Commit:
     parents, message = tuple(map(str, commit.parent_ids)), commit.raw_message.decode("utf-8", "replace")
     seconds = int(canonical.nearest_time(commit.commit_time))
     return Commit(str(commit.id), str(commit.tree_id), parents, message, seconds)
+
+
+def _is_locked(error: Exception) -> bool:
+    """Return whether libgit2 met another process's lock file, when it looked for one or when it created its own."""
+    words = str(error)
+    return "failed to lock file" in words or ("failed to create locked file" in words and "File exists" in words)
 
 
 def _unreadable_error(oid: str, error: Exception) -> UnreadableError:
