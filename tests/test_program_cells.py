@@ -1,4 +1,4 @@
-"""Cells and reasons of a program in the turn that a client has open: beside the transcript, never in it."""
+"""Cells and reasons of a program in the turn that a client has open: kept outside the transcript."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class Home(Protocol):
     def is_cut(self, name: str, other: str) -> bool:
         """Return whether a folder's name was too long for it to be computed, and begins as the one that was found."""
 
-    def new_place(self, config: Path, agent_id: str, cwd: str, beside: Path | None = None) -> Path:
+    def new_place(self, config: Path, agent_id: str, cwd: str, sibling: Path | None = None) -> Path:
         """Return where to write the transcript of a new session: in the folder of another one of the client's, else in
         that for the working folder.
 
@@ -563,8 +563,8 @@ class Programs(Protocol):
     def end(self, path: Path, state: Session) -> End:
         """Return the end of a session's file, of which nothing is read yet."""
 
-    def beside(self, path: Path, state: Session) -> End:
-        """Return the end of the file with what programs add beside a session's transcript."""
+    def outside(self, path: Path, state: Session) -> End:
+        """Return the end of the file with what programs add outside a session's transcript."""
 
     def give_up(self, path: Path, state: Session) -> bool:
         """End the cells that a program which is gone left pending; returns whether there were any."""

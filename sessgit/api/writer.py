@@ -54,7 +54,7 @@ _LONGEST_CALL_SECONDS = 660.0
 class Transcript:
     """Appends to the transcript of one session, one thread at a time, and records it.
 
-    `end` is the known end of the file, `beside` that of the lines that wait to be recorded beside it.
+    `end` is the known end of the file, `outside` that of the lines that wait to be recorded outside it.
     `sidecars_changed` is set when plans or todos were written since the last recording, `wrote` when anything was
     appended. With `keeps_index` each recording updates the client's index of the project's sessions.
     """
@@ -69,20 +69,20 @@ class Transcript:
             raise ConflictError(f"the place of {self.id[:8]}'s file is unknown", "Its project folder was not recorded.")
         self.folder = context.homes.of(branch.state)
         self.end = self.agent.programs.end(place, branch.state)
-        self.beside = self.agent.programs.beside(context.store.paths.waiting_cells(self.id), branch.state)
+        self.outside = self.agent.programs.outside(context.store.paths.waiting_cells(self.id), branch.state)
         self.sidecars_changed = False
         self.wrote = False
         self.keeps_index = False
 
-    def append_beside(self, write: Callable[[Chain], Sequence[bytes]]) -> None:
-        """Add the lines that `write` makes beside the transcript of a session that a client has open. They are recorded
-        with the transcript."""
+    def append_outside(self, write: Callable[[Chain], Sequence[bytes]]) -> None:
+        """Add the lines that `write` makes outside the transcript of a session that a client has open. They are
+        recorded with the transcript."""
         paths = self.context.store.paths
         with locks.cells_lock(paths, self.id, LOCK_TIMEOUT) as held:
             if not held:
                 raise ConflictError(f"another process has been adding cells to {self.id[:8]}", "Try again.")
-            self.beside.read()
-            self.beside.append(write(self.beside.chain), durable=False)
+            self.outside.read()
+            self.outside.append(write(self.outside.chain), durable=False)
             self.wrote = True
 
     def append(self, write: Callable[[Chain], Sequence[bytes]], key: str = "") -> None:
@@ -284,7 +284,7 @@ class Writer(Transcript):
                 self._add(self._turn, turn.parts, turn.model)
                 return
             if self.is_live():
-                self._add_beside(turn.parts)
+                self._add_outside(turn.parts)
                 return
         self.whole(turn)
 
@@ -328,7 +328,7 @@ class Writer(Transcript):
     def begin(self, tasks: Sequence[Task]) -> list[Task]:
         """Begin cells, dependencies first, and return them with their ids, in the order given.
 
-        Outside a turn they are added beside that of the client that has the session open, or else open one, which ends
+        Outside a turn they are added outside that of the client that has the session open, or else open one, which ends
         with the last of them. Raises UsageError, and begins nothing, if a task
         is invalid, an id is used, a dependency is unknown, or they depend on each other in a cycle; its message has the
         path.
@@ -338,7 +338,7 @@ class Writer(Transcript):
             return []
         with self._lock:
             if self._turn is None and self.is_live():
-                return [step.task for step in self._add_beside([Step(task) for task in checked])]
+                return [step.task for step in self._add_outside([Step(task) for task in checked])]
         with self._writing(LOCK_TIMEOUT, join="open") as turn:
             ready = self._named(checked)
             by_id = {task.id: task for task in ready}
@@ -367,7 +367,7 @@ class Writer(Transcript):
         if not outcomes:
             return
         with self._lock:
-            if self._turn is None and self._complete_beside(outcomes):
+            if self._turn is None and self._complete_outside(outcomes):
                 return
         with self._writing(_GRACE_SECONDS, join="closing") as turn:
             try:
@@ -390,7 +390,7 @@ class Writer(Transcript):
         with self._lock:
             is_there = self.end.read()  # the client deletes old files
             tasks = list(self.end.pending.values()) if is_there else self._recorded_pending()
-            tasks += self._pending_beside()
+            tasks += self._pending_outside()
         state: State = "running" if tasks and self.is_open() else "interrupted"
         return [Cell(task.id, task.type, task.operation, task.dependencies, state) for task in tasks]
 
@@ -456,10 +456,10 @@ class Writer(Transcript):
         self.append(lambda chain: [line for part in named for line in chain.part(part, model, now)], turn.key)
         turn.begin(part.task.id for part in named if isinstance(part, Step) and part.outcome is None)
 
-    def _add_beside(self, parts: Sequence[Part]) -> list[Step]:
-        """Add parts beside the transcript; return its cells with their ids."""
+    def _add_outside(self, parts: Sequence[Part]) -> list[Step]:
+        """Add parts outside the transcript; return its cells with their ids."""
         self.check_recorded()
-        self.beside.read()
+        self.outside.read()
         now, named = self.context.now(), self._identified(parts)
         tasks = {part.task.id: part.task for part in named if isinstance(part, Step)}
         order = dependency_graph.topological_order({cell: task.dependencies for cell, task in tasks.items()})
@@ -467,27 +467,27 @@ class Writer(Transcript):
         others = [part for part in named if not isinstance(part, Step)]
         ready = [*(steps[cell] for cell in order), *others]
 
-        self.append_beside(lambda chain: [line for part in ready for line in chain.part(part, "", now)])
+        self.append_outside(lambda chain: [line for part in ready for line in chain.part(part, "", now)])
         return list(steps.values())
 
-    def _complete_beside(self, outcomes: Mapping[str, Outcome]) -> bool:
-        """End cells that were begun beside the transcript; return whether they were. Raises ConflictError if one of
+    def _complete_outside(self, outcomes: Mapping[str, Outcome]) -> bool:
+        """End cells that were begun outside the transcript; return whether they were. Raises ConflictError if one of
         them has a result."""
-        self.beside.read()
-        waiting, begun = self.beside.pending, self.beside.begun
+        self.outside.read()
+        waiting, begun = self.outside.pending, self.outside.begun
         has_result = {cell: cell not in waiting for cell in outcomes if cell in begun}
         if len(has_result) < len(outcomes):
-            has_result = self._cells_beside()
+            has_result = self._outside_cells()
         if not outcomes.keys() <= has_result.keys():
             return False
         self._check_incomplete(cell for cell in outcomes if has_result[cell])
         now, ended = self.context.now(), outcomes.items()
-        self.append_beside(lambda chain: [line for cell, one in ended for line in chain.outcome(cell, one, now)])
+        self.append_outside(lambda chain: [line for cell, one in ended for line in chain.outcome(cell, one, now)])
         return True
 
-    def _cells_beside(self) -> dict[str, bool]:
-        """Return all cells beside the transcript, and whether each has a result."""
-        store, path = self.context.store, self.beside.path
+    def _outside_cells(self) -> dict[str, bool]:
+        """Return all cells outside the transcript, and whether each has a result."""
+        store, path = self.context.store, self.outside.path
         recorded = program_lines.files(store, self.branch().tip).values()
         data = [*(store.repo.blob(oid) for oid, _ in recorded), path.read_bytes() if path.exists() else b""]
         out = dict[str, bool]()
@@ -497,11 +497,11 @@ class Writer(Transcript):
                 out[cell] = out.get(cell, False) or ends
         return out
 
-    def _pending_beside(self) -> list[Task]:
-        """Return the cells of the last turn beside the transcript that have no result."""
-        if not self.beside.read() and not program_lines.files(self.context.store, self.branch().tip):
+    def _pending_outside(self) -> list[Task]:
+        """Return the cells of the last turn outside the transcript that have no result."""
+        if not self.outside.read() and not program_lines.files(self.context.store, self.branch().tip):
             return []
-        waiting, has_result = self.beside.pending, self._cells_beside()
+        waiting, has_result = self.outside.pending, self._outside_cells()
         recorded = [task for task in self._recorded_pending() if not has_result.get(task.id, True)]
         return [*(task for task in recorded if task.id not in waiting), *waiting.values()]
 
@@ -564,13 +564,13 @@ class Writer(Transcript):
 
     def _is_taken(self, cell: str) -> bool:
         """Return whether the session has a cell with that id."""
-        return cell in self.end.begun or cell in self.beside.begun or cell in self._known.ids
+        return cell in self.end.begun or cell in self.outside.begun or cell in self._known.ids
 
     def _is_called(self, name: str) -> bool:
         """Return whether the session has a call with that id."""
         return (
             name in self.end.called
-            or name in self.beside.called
+            or name in self.outside.called
             or self._known.has_call(name)
             or self._is_taken(name.removeprefix(self.agent.programs.call_id("")))
         )

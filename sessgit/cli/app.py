@@ -237,7 +237,7 @@ def _start(
     ),
     brief: bool = typer.Option(False, "--brief", help="Before a command: print at most 40 lines."),
 ) -> None:
-    """Version control for conversations with Claude Code: every turn a commit, every fork a branch."""
+    """Version control for conversations with coding agents: every turn a commit, every fork a branch."""
     if ctx.invoked_subcommand is None:
         from sessgit.cli.commands import status
 

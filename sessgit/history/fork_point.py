@@ -58,7 +58,7 @@ def fork_point(context: Context, target: ResolvedTarget) -> ForkPoint:
 
 def _transcript_cell(context: Context, branch: Branch, row: Row, name: str) -> str:
     """Return the cell of the transcript after which to cut a turn: the one of that name, or the last one before a cell
-    that a program added beside it."""
+    that a program added outside it."""
     if not program_lines.lines(context.store, branch.tip, row.prompt):
         return name
     place = cell_at(context, branch, row.turn, name).ordinal

@@ -1,4 +1,4 @@
-"""Records what programs added beside the transcript of a session that a client has open.
+"""Records what programs added outside the transcript of a session that a client has open.
 
 A program appends lines to `state/<id>.cells` and goes on. Whoever records the transcript next commits them: by then the
 transcript shows in which turn they were added.
@@ -104,7 +104,7 @@ def _edit(context: Context, tip: str, state: Session, added: Sequence[Line]) -> 
     }
     where = f"turn {next(iter(numbers))}" if len(numbers) == 1 else humanize.format_count(len(numbers), "turn")
     count = humanize.format_count(sum(map(len, files.values())), "line")
-    return StateEdit(f"{count} of a program beside {where}", state, changes)
+    return StateEdit(f"{count} of a program outside {where}", state, changes)
 
 
 def _start(store: Store, tip: str, state: Session, number: int) -> str:

@@ -104,19 +104,19 @@ class _Delivery:
         elif self.store.repo.is_ancestor(there, tip):
             self._merge_head(tip, there, source)
         elif not self._is_there(tip) and not self._goes_on(tip, self._sides()):
-            self._beside(tip, "parted", ids.other_name)
+            self._new_branch(tip, "parted", ids.other_name)
 
     def _merge_head(self, tip: str, there: str, source: Mapping[str, str]) -> None:
         """Takes the head to one that has it merged; its own turns stay a branch, as if a rewind had left them."""
         turns = _count_unshared(self.store, tip, there)
         self.branches[self.session], self.parted = tip, False
         if self.filed and not self._is_there(there):
-            self._beside(there, "merged", ids.rewound_name)
+            self._new_branch(there, "merged", ids.rewound_name)
         for branch in sorted(source):
             if layout.is_side_branch(branch) and contains_tip(self.store, source[branch], there):
                 self.side(branch, source[branch])
         if not self._is_there(there):
-            self._beside(there, "merged", ids.other_name)
+            self._new_branch(there, "merged", ids.other_name)
         kept = next(name for name in self._sides() if contains_tip(self.store, self.branches[name], there))
         self.changes[:] = [BranchChange(self.session, "merged", turns, kept)]
 
@@ -124,9 +124,9 @@ class _Delivery:
         if self._is_there(tip) or self._goes_on(tip, [self.session, *self._sides()]):
             return
         if layout.is_rewound_branch(branch) and not self.parted:
-            self._beside(tip, "rewound", ids.rewound_name, branch)
+            self._new_branch(tip, "rewound", ids.rewound_name, branch)
         else:
-            self._beside(tip, "parted", ids.other_name, branch if layout.is_other_version(branch) else "")
+            self._new_branch(tip, "parted", ids.other_name, branch if layout.is_other_version(branch) else "")
 
     def _sides(self) -> list[str]:
         """The target's side branches; those of other machines first, since whatever goes on may go on there."""
@@ -157,7 +157,7 @@ class _Delivery:
         turns = _count_unshared(self.store, tip, before) if found.new else 0
         self._tell("joined" if found.outcome == "joined" else "forward", turns, name)
 
-    def _beside(self, tip: str, what: Relation, made: _Namer, name: str = "") -> None:
+    def _new_branch(self, tip: str, what: Relation, made: _Namer, name: str = "") -> None:
         """Makes a side branch, of the source's name or named after the first turn that the head lacks."""
         head = self.branches[self.session]
         if not name or name in self.taken:

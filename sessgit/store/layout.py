@@ -160,7 +160,7 @@ class StorePaths:
         return self.state / f"{session}.append"
 
     def waiting_cells(self, session: str) -> Path:
-        """Return the path of the lines of programs that wait to be recorded beside the session's transcript."""
+        """Return the path of the lines of programs that wait to be recorded outside the session's transcript."""
         return self.state / f"{session}.cells"
 
     def beginning(self, session: str) -> Path:

@@ -42,7 +42,7 @@ def session_lock(paths: StorePaths, name: str, timeout: float = 0) -> Iterator[b
 
 @contextmanager
 def cells_lock(paths: StorePaths, name: str, timeout: float = 0) -> Iterator[bool]:
-    """Hold the lock of the lines that programs add beside a session's transcript; yields False as `session_lock`
+    """Hold the lock of the lines that programs add outside a session's transcript; yields False as `session_lock`
     does."""
     with _exclusive(paths.lock(f"cells-{name}"), timeout) as held:
         yield held

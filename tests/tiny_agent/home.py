@@ -35,7 +35,7 @@ def is_cut(name: str, other: str) -> bool:
     return False
 
 
-def new_place(config: Path, agent_id: str, cwd: str, beside: Path | None = None) -> Path:
+def new_place(config: Path, agent_id: str, cwd: str, sibling: Path | None = None) -> Path:
     return config / "chats" / "today" / f"chat-{agent_id}.jsonl"
 
 

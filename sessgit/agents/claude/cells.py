@@ -120,7 +120,7 @@ class _Unit:
     ok: bool | None = None
     is_program: bool = False
     """Whether a program made it and gave it its id."""
-    is_beside: bool = False
+    is_outside: bool = False
     """Whether it is none of the transcript, and the model does not wait for it."""
     usage: Tokens = NO_TOKENS
 
@@ -149,12 +149,12 @@ class _Reader:
     def take(self, number: int, line: Line) -> None:
         if line.data is None or line.is_sidechain:
             return
-        is_beside = marks.is_beside(line)
+        is_outside = marks.is_outside(line)
         if line.type == "assistant":
             self._answer(number, line)
-            self.said -= is_beside
+            self.said -= is_outside
         elif line.type == "user":
-            self.users += not is_beside
+            self.users += not is_outside
             waits = marks.is_stand_in(line)
             ended = [self._result(number, block, waits=waits) for block in tool_results(line)]
             if True in ended and (noted := marks.outcome(line)) is not None and noted.model:
@@ -194,7 +194,7 @@ class _Reader:
             if key and key not in self.calls:
                 name, path = called(block)
                 unit = self.calls[key] = _Unit(ids.cell_id(self.key, key), "tool", name, messages, [number])
-                unit.is_beside = marks.is_beside(line)
+                unit.is_outside = marks.is_outside(line)
                 self.order.append(unit)
                 self._touch(name, path)
 
@@ -204,7 +204,7 @@ class _Reader:
             return
         call = _Unit(
             task.id, task.type, task.operation, task.dependencies, [number], is_program=True,
-            is_beside=marks.is_beside(line),
+            is_outside=marks.is_outside(line),
         )  # fmt: skip
         self.tasks[task.id] = self.calls[key] = call
         self.order.append(call)
@@ -225,7 +225,7 @@ class _Reader:
             return False
         call.lines.append(number)
         call.ok = block.get("is_error") is not True
-        if not call.is_beside:
+        if not call.is_outside:
             self.results.append(call.id)
         return call.is_program
 
@@ -265,7 +265,7 @@ class _Reader:
             calls=calls,
             messages=self.users + self.said + len(self.messages),
             interrupted=_interrupted(body)
-            or any(call.ok is None and not call.is_beside for call in self.calls.values()),
+            or any(call.ok is None and not call.is_outside for call in self.calls.values()),
         )
 
 
@@ -280,7 +280,7 @@ def _last_answer(body: Sequence[Line]) -> str:
     """Return the text of the model's last message that has any, all its blocks together."""
     last, parts = None, list[str]()
     for line in reversed(body):
-        if line.type != "assistant" or line.data is None or line.is_sidechain or marks.is_beside(line):
+        if line.type != "assistant" or line.data is None or line.is_sidechain or marks.is_outside(line):
             continue
         key, text = message_id(line) or line.uuid, said(line)
         if last is None and text:
@@ -292,8 +292,8 @@ def _last_answer(body: Sequence[Line]) -> str:
 
 def _interrupted(body: Sequence[Line]) -> bool:
     last = [line for line in body[-2:] if line.type == "user"]
-    if body and marks.is_beside(body[-1]):
-        last = [line for line in body if line.type == "user" and not marks.is_beside(line)][-2:]
+    if body and marks.is_outside(body[-1]):
+        last = [line for line in body if line.type == "user" and not marks.is_outside(line)][-2:]
     return any(said(line).startswith("[Request interrupted") for line in last)
 
 

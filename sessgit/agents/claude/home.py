@@ -73,10 +73,10 @@ def project_folder(config: Path, cwd: str) -> Path:
     return folders[0] if folders else config / "projects" / name[:SLUG_LIMIT]
 
 
-def new_place(config: Path, agent_id: str, cwd: str, beside: Path | None = None) -> Path:
+def new_place(config: Path, agent_id: str, cwd: str, sibling: Path | None = None) -> Path:
     """Return where to write the transcript of a new session: in the folder of another one of the client's, else in
     that for the working folder."""
-    return (project_folder(config, cwd) if beside is None else beside.parent) / f"{agent_id}.jsonl"
+    return (project_folder(config, cwd) if sibling is None else sibling.parent) / f"{agent_id}.jsonl"
 
 
 def copies(config: Path, agent_id: str) -> list[Path]:

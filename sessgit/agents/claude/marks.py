@@ -21,7 +21,7 @@ from sessgit.model.program_input import Metadata, Outcome, Reason, Task
 from sessgit.model.stored_fields import string
 
 KEY = "sessgit"
-BESIDE = "besideTranscript"
+OUTSIDE = "outsideTranscript"
 """The key of a line that is not in the transcript."""
 _FARTHEST = 10_000
 """The longest list of words on a reason that is read."""
@@ -48,9 +48,9 @@ def of(line: Line) -> Mark:
     return Mark(reason=reason) if reason is not None else NONE
 
 
-def is_beside(line: Line) -> bool:
-    """Return whether a program added the line beside a transcript: the model never saw it."""
-    return line.data is not None and line.data.get(BESIDE) is True
+def is_outside(line: Line) -> bool:
+    """Return whether a program added the line outside a transcript: the model never saw it."""
+    return line.data is not None and line.data.get(OUTSIDE) is True
 
 
 def is_stand_in(line: Line) -> bool:

@@ -101,7 +101,7 @@ class Chain:
         """Return what ends a cell, which is of that operation."""
         text, mark = marks.of_outcome(outcome)
         before, call = list[bytes](), call_id(cell_id)
-        if cell_id not in self.open and marks.BESIDE not in self.common:
+        if cell_id not in self.open and marks.OUTSIDE not in self.common:
             before, call = self.stand_in(at), f"{call}_result"
             block = {"type": "tool_use", "id": call, "name": _tool(operation or "result"), "input": {"cell": cell_id}}
             before.append(self._assistant("call", [block], at, mark={"result_of": cell_id}))
@@ -179,8 +179,8 @@ class Chain:
                 self.leaf, self.latest = line.uuid, max(self.latest, milliseconds(line))
 
     def stand_in(self, at: float | None) -> list[bytes]:
-        """Return results for all calls that have none, which say so; beside a transcript a call needs no result."""
-        waiting, self.open = ({} if marks.BESIDE in self.common else self.open), {}
+        """Return results for all calls that have none, which say so; outside a transcript a call needs no result."""
+        waiting, self.open = ({} if marks.OUTSIDE in self.common else self.open), {}
         results = (self._result(call_id(cell), RUNNING, at, is_error=False, mark={"running": True}) for cell in waiting)
         return list(results)
 
@@ -406,10 +406,10 @@ def end(path: Path, state: Session) -> End:
     return End(path, Chain(state.agent_id, {"cwd": state.project} if state.project else {}, latest=latest))
 
 
-def beside(path: Path, state: Session) -> End:
-    """Return the end of the file with what programs add beside a session's transcript."""
+def outside(path: Path, state: Session) -> End:
+    """Return the end of the file with what programs add outside a session's transcript."""
     latest = round((canonical.seconds(state.created) or 0) * 1000)
-    return End(path, Chain(state.agent_id, {"cwd": state.project, marks.BESIDE: True}, latest=latest))
+    return End(path, Chain(state.agent_id, {"cwd": state.project, marks.OUTSIDE: True}, latest=latest))
 
 
 def give_up(path: Path, state: Session) -> bool:

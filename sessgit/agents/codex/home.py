@@ -53,7 +53,7 @@ def is_cut(name: str, other: str) -> bool:
     return False
 
 
-def new_place(config: Path, agent_id: str, cwd: str, beside: Path | None = None) -> Path:
+def new_place(config: Path, agent_id: str, cwd: str, sibling: Path | None = None) -> Path:
     """Return where to write the rollout of a new session: in the folder of today, whatever the working folder."""
     now = datetime.now(UTC)
     return config / SESSIONS / f"{now:%Y/%m/%d}" / f"rollout-{now:%Y-%m-%dT%H-%M-%S}-{agent_id}.jsonl"
