@@ -199,13 +199,6 @@ def live_in_the_future(sessgit: Shell) -> None:
     recorder_state.save_latest(StorePaths(sessgit.store), LatestTurn("5e55", 1, sessgit.now + 9 * 86_400, None))
 
 
-def lie_there_twice(sessgit: Shell) -> None:
-    path = next(sessgit.config.glob("projects/*/*.jsonl"))
-    other = path.parent.with_name("-elsewhere") / path.name
-    other.parent.mkdir()
-    shutil.copyfile(path, other)
-
-
 TOLD: dict[str, tuple[Callable[[Shell], None], tuple[str, str], str]] = {
     "settings.json is broken": (break_the_settings, ("wrong", "hooks"), "cannot read the client's settings"),
     "all hooks are off": (disable_all, ("wrong", "hooks"), "disableAllHooks"),
@@ -213,7 +206,6 @@ TOLD: dict[str, tuple[Callable[[Shell], None], tuple[str, str], str]] = {
     "a remote is gone": (lose_the_remote, ("wrong", "remotes"), "there is nothing at"),
     "the log has errors": (write_to_the_log, ("note", "log"), "1 error in the last week"),
     "the clock is ahead": (live_in_the_future, ("note", "clock"), "in the future"),
-    "a session lies there twice": (lie_there_twice, ("note", "copies"), "cannot resume it"),
 }
 
 

@@ -10,17 +10,14 @@ from pathlib import Path
 
 import damaging
 import pytest
-from damaging import Recorded, harmed, missed
-from homes import claude_homes
+from damaging import Recorded, harmed
 from merging import parted
 from plain import run_git
 from shell import Shell
-from strategies import SECRET
 from test_verify import loose, unpack
-from test_verify_sides import ENTRY, state
+from test_verify_sides import ENTRY
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.branch import restore
 from sessgit.history import search
 from sessgit.model import canonical
 from sessgit.store.index import Index
@@ -74,21 +71,6 @@ def test_what_was_deleted_is_looked_at_as_long_as_it_can_come_back(sessgit: Shel
     assert [(one["kind"], one["where"][:10], one["objects"]) for one in found["findings"]] == [
         ("object", "refs/keep/", [blob])
     ]
-
-
-# The hash of the whole file
-
-
-def test_a_hash_of_the_file_that_its_lines_do_not_give(kept: Recorded) -> None:
-    """Of the last turn, and of one before it that its own lines still fit."""
-    stored = kept.store.message(kept.tip()).get("File-Hash")
-    assert stored
-    with harmed(kept):
-        kept.remade(message=lambda said: said.replace(stored, "0" * 64))
-        assert kept.found(deep=False) == []
-        assert kept.found() == [("wrong", "hash", "")]
-    kept.keep(Talk().turns("one").branch(OTHER).turns("another"))
-    assert kept.found() == []
 
 
 # Merges into a new session
@@ -168,51 +150,3 @@ def test_words_of_what_no_branch_holds_are_passed_over(kept: Recorded) -> None:
     assert search.update_fulltext(kept.index) == ""
     assert rows_of(kept.store.paths.text, "another")
     assert [one for one in kept.found(index=kept.index) if one[1] != "ref"] == []
-
-
-# Several files
-
-
-def test_a_title_that_no_line_of_any_file_gave(store: Store, index: Index, claude: Path) -> None:
-    made = Recorded(store, index, claude)
-    talk = Talk().turns(f"use {SECRET}, or {SECRET}", "one").title("grammar").stop_lines()
-    made.keep(talk, final=True)
-    path = claude / f"{SESSION}.jsonl"
-    path.unlink()
-    restore.restore_session(store, SESSION, claude_homes(claude.parents[1]))
-    talk.lines[:] = path.read_bytes().split(b"\n")[:-1]
-    made.keep(talk.turns("two").stop_lines(), final=True)
-    assert store.message(made.tip()).file == 2
-    assert made.found() == []
-    assert missed(made, {
-        key: (lambda k, key=key, value=value: state(k, metadata={key: value}), ("note", "state", ""))
-        for key, value in {"title": "x", "agent_version": "x", "git_branch": "x", "headless": True}.items()
-    }, deep=True) == {}  # fmt: skip
-    with harmed(made):
-        state(made, metadata={"title": "parser"})
-        made.then("edit", "edit: name “parser”", files=made.stated(authored={"name": "parser"}))
-        assert made.found() == []
-
-
-def test_who_held_a_session_of_several_files(store: Store, index: Index, claude: Path) -> None:
-    """A program did, as all lines say that are known; as soon as a person adds one, no program does."""
-    made = Recorded(store, index, claude)
-    talk = Talk().turns(f"use {SECRET}, or {SECRET}", "one").stop_lines()
-    talk.lines[:] = [line.replace(b'"entrypoint":"cli"', b'"entrypoint":"sdk-py"') for line in talk.lines]
-    made.keep(talk, final=True)
-    path = claude / f"{SESSION}.jsonl"
-    path.unlink()
-    restore.restore_session(store, SESSION, claude_homes(claude.parents[1]))
-    talk.lines[:] = path.read_bytes().split(b"\n")[:-1]
-    talk.turns("two").stop_lines()
-    for person in (False, True):
-        if not person:
-            talk.lines[:] = [line.replace(b'"entrypoint":"cli"', b'"entrypoint":"sdk-py"') for line in talk.lines]
-        made.keep(talk, final=True)
-        assert store.message(made.tip()).file == 2
-        assert json.loads(made.file("session.json"))["metadata"]["headless"] is not person
-        assert made.found() == []
-        with harmed(made):
-            state(made, metadata={"headless": person})
-            assert ("note", "state", "") in made.found()
-        talk.turns("three").stop_lines()

@@ -13,7 +13,6 @@ import pytest
 from damaging import THIRD, Found, Harm, Made, Recorded
 from plain import run_git
 from shell import Shell
-from test_verify_deep import keep
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.model import canonical
@@ -240,10 +239,6 @@ def test_refs(kept: Recorded) -> None:
     def put(ref: str, what: Callable[[Recorded], str]) -> Harm:
         return lambda kept: run_git(kept.store.path, "update-ref", ref, what(kept))
 
-    def other_kept(kept: Recorded) -> None:
-        (first,) = kept.store.commit(kept.tip()).parents
-        run_git(kept.store.path, "update-ref", keep(kept, first), kept.tip())
-
     assert missed(kept, {
         "a tag at a tombstone": (
             put("refs/tags/x", lambda k: stone(k, f"Tip: {k.tip()}\n")), ("wrong", "tag", "refs/tags/x"),
@@ -256,5 +251,4 @@ def test_refs(kept: Recorded) -> None:
             put(f"refs/archive/{SESSION}", lambda k: k.store.commit(k.tip()).parents[0]),
             ("note", "ref", f"refs/archive/{SESSION}"),
         ),
-        "kept without need": (other_kept, ("note", "ref", "refs/keep/0123abcd-1")),
     }) == {}  # fmt: skip

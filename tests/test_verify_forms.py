@@ -148,10 +148,6 @@ COMMITS: dict[str, tuple[Callable[[Recorded], object], tuple[str, str, str]]] = 
         ),
         ("wrong", "trailer", "@3"),
     ),
-    "one kept for no operation": (
-        lambda k: run_git(k.store.path, "update-ref", "refs/keep/0123abcd-1", k.tip()),
-        ("note", "ref", "refs/keep/0123abcd-1"),
-    ),
     "a tombstone of nothing": (
         lambda k: run_git(k.store.path, "update-ref", f"refs/deleted/{OTHER}", k.store.repo.write_commit(
             k.store.repo.edit_tree(None, {}), [], f"deleted\n\nSession: {OTHER}\nTip: here\n", 0
@@ -269,12 +265,6 @@ BESIDE: dict[str, tuple[str, bytes, tuple[str, str, str]]] = {
         }).encode().join((b"", b"\n")),
         ("wrong", "operations", "operations.jsonl"),
     ),
-    "a cursor that is none": (f"state/{SESSION}.json", b"{}", ("note", "cursor", f"state/{SESSION}.json")),
-    "a note that is none": (f"state/{SESSION}.append", b"{", ("note", "appending", f"state/{SESSION}.append")),
-    "no agreement": (
-        f"state/remote-{'0' * 16}.json", b'{"version": 2}', ("note", "agreement", f"state/remote-{'0' * 16}.json"),
-    ),
-    "no last turn": ("latest.json", b"{}", ("note", "latest", "latest.json")),
     "what is forbidden is lost": ("state/forbidden", b"{}", ("wrong", "purge", "state/forbidden")),
     "a purge that was killed": ("state/purging", b"{}", ("wrong", "purge", "state/purging")),
     "rewritten into nothing": ("state/rewritten", b"here there\n", ("wrong", "purge", "state/rewritten")),
@@ -309,19 +299,6 @@ def test_what_was_purged_and_came_back(kept: Recorded) -> None:
     assert kept.found() == [("wrong", "purge", kept.tip())]
 
 
-def test_names_that_two_machines_gave(kept: Recorded) -> None:
-    kept.keep(Talk(OTHER).turns("a", "b", "c"))
-    for session in (SESSION, OTHER):
-        state = json.loads(run_git(kept.store.path, "show", f"{session}:session.json"))
-        state["authored"]["name"] = "parser"
-        message = f"edit: name “parser”\n\nSession: {session}\nEvent: edit\n"
-        kept.remade(
-            files={"session.json": canonical.dumps(state)}, message=lambda _, said=message: said,
-            parents=[kept.tip(session)], branch=session,
-        )  # fmt: skip
-    assert kept.found() == [("note", "name", OTHER)]
-
-
 def test_an_origin_that_moved(kept: Recorded) -> None:
     talk = Talk().turns("one").prompt("two").tool("Read", {"file_path": "/a.py"}, damaging.LONG).answer("Read.")
     kept.keep(talk.stop_lines().branch(OTHER).turns("another", "and on"))
@@ -332,12 +309,8 @@ def test_an_origin_that_moved(kept: Recorded) -> None:
     assert ("wrong", "fork", f"{OTHER}@4") in kept.found()
 
 
-def test_rows_of_the_index_and_the_cursor(kept: Recorded) -> None:
+def test_rows_of_the_index(kept: Recorded) -> None:
     assert kept.found(index=kept.index) == []
     with closing(sqlite3.connect(kept.store.paths.index)) as db, db:
         db.execute("UPDATE turns SET prompt = 'x' WHERE turn = 2")
     assert kept.found(index=kept.index) == [("wrong", "index", "index.sqlite3")]
-    path = kept.store.paths.cursor(SESSION)
-    cursor = json.loads(path.read_bytes())
-    path.write_text(json.dumps({**cursor, "offset": cursor["offset"] + 7}))
-    assert kept.found() == [("note", "cursor", "")]

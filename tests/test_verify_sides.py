@@ -12,7 +12,7 @@ from typing import Any
 
 import damaging
 import pytest
-from damaging import Recorded, harmed, missed
+from damaging import Recorded, missed
 from merging import THEIRS, parted, tip
 from plain import run_git
 from shell import Shell
@@ -144,28 +144,6 @@ def test_labels_of_a_merge_of_turns(
         str(labels): (lambda k, labels=labels: state(k, authored={"labels": labels}), ("wrong", "merge", "@4"))
         for labels in ([], ["nobody's"], ["nobody's", "ours"])
     }) == {}  # fmt: skip
-
-
-# What lines say of the whole
-
-
-def test_what_the_state_says_and_no_line_does(store: Store, index: Index, claude: Path) -> None:
-    made = Recorded(store, index, claude)
-    made.keep(Talk().turns("one").title("grammar").turns("two").stop_lines(), final=True)
-    assert made.found() == []
-    wrong = ("wrong", "state", "")
-    meta = {
-        "title": "x", "agent_version": "9.9.9", "git_branch": "elsewhere", "cwd": "/elsewhere", "headless": True,
-        "created_at": "2026-01-01T00:00:00.000Z",
-    }  # fmt: skip
-    assert missed(made, {
-        key: (lambda k, key=key, value=value: state(k, metadata={key: value}), wrong) for key, value in meta.items()
-    }, deep=True) == {}  # fmt: skip
-    with harmed(made):
-        made.then("edit", "edit: project /there", files=made.stated(metadata={"cwd": "/there"}))
-        assert made.found() == []
-        made.then("edit", "edit: x", files=made.stated(metadata={"git_branch": "elsewhere"}))
-        assert made.found() == [("wrong", "state", "@2")]
 
 
 # What is remembered

@@ -75,14 +75,11 @@ class Agent:
         title: str,
         protected_keys: frozenset[str],
         *,
-        tested: tuple[str, str] = ("0", "0"),
         lacks: Collection[str] = (),
         package: str = "",
     ) -> None:
         assert OPTIONAL.issuperset(lacks)
         self.name, self.title, self.protected_keys = name, title, protected_keys
-        self.tested = tested
-        """The oldest and the newest version of the client with which all of this was tried."""
         self._package, self._lacks = package or f"sessgit.agents.{name}", frozenset(lacks)
 
     def __getattr__(self, part: str) -> Any:

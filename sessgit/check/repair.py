@@ -1,28 +1,32 @@
 """`repair`: lost objects and refs of a session are restored where they can be found, and lines that no client could
-continue from become those of a new session.
+continue from become those of a new session: a fork at the last turn that needs no repair, with the repaired turns after
+it, written as a file for the client and recorded from it.
 
 Nothing recorded is changed.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents import reader
+from sessgit.agents import new_file, reader
 from sessgit.agents.values import Mend
-from sessgit.branch import lost_refs
-from sessgit.check.repairing import line_repair, lost_objects
-from sessgit.check.repairing.line_repair import Lines, RepairedSession
-from sessgit.check.verifying import commits
+from sessgit.branch import lost_refs, sidecars
+from sessgit.branch.sidecars import WrittenFile
+from sessgit.check import commit_checks, lost_objects
 from sessgit.errors import DamageError, SessgitError, StoreError, UnreadableError
-from sessgit.model import humanize, ids
-from sessgit.model.conversation.session import Session
+from sessgit.history import pad_lists, reassemble, session_files
+from sessgit.history.client_files import transcript_place
+from sessgit.model import canonical, humanize, ids, unified_state
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.finding import Finding
-from sessgit.record import fork_detection
+from sessgit.record import commits, fork_detection, privacy
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource, rules_from_settings
 from sessgit.store import layout, locks, operations, packed_refs, recorder_state, refs
@@ -36,6 +40,11 @@ _HINT = (
     "To search another copy of its transcript: `sessgit repair {} --from FILE`. A remote may have it too. "
     "To give it up: `git -C {} update-ref -d {}`"
 )
+
+
+_MOST_FORKS = 200
+_MOST_NAMED = 40
+"""Repairs that the commit names one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +115,7 @@ def repair(
         head = "" if dry_run else _record_again(context, branch, path)
         if dry_run or head:
             return Repaired(branch, store.state(head).turns if head else 0, refs=count, rerecorded=True)
-    return _repair_lines(context, line_repair.branch_to_repair(store, branch), new_id, result, dry_run=dry_run)
+    return _repair_lines(context, branch_to_repair(store, branch), new_id, result, dry_run=dry_run)
 
 
 def _check_copy(copy: Path) -> None:
@@ -181,7 +190,11 @@ def _keep_intact_commit(store: Store, session: str, tip: str) -> None:
     object."""
     kept = [name for name, oid in refs.read_all(store.path, layout.KEEP).items() if oid == tip]
     for commit in store.repo.first_parents(tip) if kept else ():
-        findings = commits.check_branch(store, session, commit.id, commits.Cache(store)) if commit.id != tip else []
+        findings = (
+            commit_checks.check_branch(store, session, commit.id, commit_checks.Cache(store))
+            if commit.id != tip
+            else []
+        )
         if commit.id != tip and not any(finding.severity == "damage" for finding in findings):
             for name in kept:
                 store.repo.move(name, tip, commit.id)
@@ -197,11 +210,11 @@ def _repair_lines(context: Context, branch: str, new_id: str, result: Repaired, 
     is_incomplete = bool(lines.unread) or lines.commit != tip or not _has_whole_history(store, tip)
     strange, ordered = list[Mend](), None
     if not is_incomplete and not layout.is_side_branch(branch):
-        strange = line_repair.foreign_branches(store, branch)
-        ordered = line_repair.order_lines(store, branch, lines.commit)
+        strange = foreign_branches(store, branch)
+        ordered = order_lines(store, branch, lines.commit)
     if ordered is not None:
         lines, strange = ordered[0], [ordered[1]]
-    plan = line_repair.plan_repair(lines, strange, alone=is_incomplete or ordered is not None)
+    plan = plan_repair(lines, strange, alone=is_incomplete or ordered is not None)
     name = layout.short_name(branch)
     if is_incomplete and not lines.last:
         raise DamageError(f"cannot read {name}", _hint(store, branch))
@@ -209,7 +222,7 @@ def _repair_lines(context: Context, branch: str, new_id: str, result: Repaired, 
         hint = "If its file is not UTF-8, convert it and import it again."
         raise DamageError(f"{name} has no line that a client could continue from", hint)
     is_needed = is_incomplete or bool(plan.mends)
-    made = line_repair.write_session(context, plan, new_id) if is_needed and not dry_run else None
+    made = write_session(context, plan, new_id) if is_needed and not dry_run else None
     return replace(
         result, branch=branch, turns=lines.last, mends=plan.mends, shared=plan.shared, unread=lines.unread,
         redacted=lines.state.redacted, made=made, is_needed=is_needed,
@@ -224,7 +237,7 @@ def _readable_lines(context: Context, branch: str) -> Lines:
         known += (commit.id for commit in store.repo.first_parents(tip)) if tip else ()
     for commit in dict.fromkeys((*known, *lost_objects.known_commits(context, branch))):
         try:
-            return line_repair.read_lines(store, branch, commit)
+            return read_lines(store, branch, commit)
         except SessgitError as wrong:
             error = error or wrong
     raise DamageError(f"cannot read {layout.short_name(branch)}: {error}", _hint(store, branch))
@@ -242,3 +255,258 @@ def _has_whole_history(store: Store, tip: str) -> bool:
         return bool(list(store.repo.first_parents(tip)))
     except SessgitError:
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The readable lines of a branch by turn, as its file has them; those after the last turn count as one more.
+    `unread` counts the turns from the first unreadable one on; `known` are the agent's ids of the sessions that it
+    comes from, which shared lines may name."""
+
+    branch: str
+    commit: str
+    state: Session
+    turns: tuple[tuple[int, tuple[bytes, ...]], ...]
+    last: int
+    unread: int = 0
+    known: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LinePlan:
+    """What is repaired: `shared` turns stay, `rest` are the lines of the others."""
+
+    lines: Lines
+    mends: tuple[Mend, ...]
+    shared: int
+    rest: tuple[tuple[bytes, ...], ...]
+
+    @property
+    def beginning(self) -> list[Sequence[bytes]]:
+        """The lines of the shared turns."""
+        return [lines for number, lines in self.lines.turns if number <= self.shared]
+
+    @property
+    def is_conversation(self) -> bool:
+        """Whether any line remains that a person or the model wrote."""
+        raw = (line for turn in (*self.beginning, *self.rest) for line in turn)
+        return any(line.is_said for line in agents.of(self.lines.state).parsed(raw))
+
+    @property
+    def summary(self) -> str:
+        parts = [humanize.format_count(len(self.mends), "mend")] if self.mends else []
+        parts += ["what can be read"] if self.lines.unread or not parts else []
+        return f"{' and '.join(parts)} of {layout.short_name(self.lines.branch)}"
+
+
+@dataclass(frozen=True, slots=True)
+class RepairedSession:
+    """The repaired session, its file, and the files next to it."""
+
+    state: Session
+    commit: str
+    transcript: Path
+    files: tuple[WrittenFile, ...] = ()
+
+
+# Reading
+
+
+def read_lines(store: Store, branch: str, commit: str) -> Lines:
+    """Return the lines of a branch as of a commit, up to the first turn that cannot be read."""
+    state = store.state(commit)
+    known = _known_ids(store, state)
+    turns: list[tuple[int, tuple[bytes, ...]]] = []
+    for number in range(1, state.turns + 1):
+        try:
+            turns.append((number, tuple(reassemble.turn_lines(store, commit, state, number))))
+        except SessgitError:
+            return Lines(branch, commit, state, tuple(turns), len(turns), state.turns - len(turns), known)
+    try:
+        tail = store.tail(commit)
+    except SessgitError:
+        tail = b""
+    turns.append((state.turns + 1, tuple(line for line in tail.split(b"\n") if line)))
+    return Lines(branch, commit, state, tuple(turns), state.turns, known=known)
+
+
+def order_lines(store: Store, branch: str, commit: str) -> tuple[Lines, Mend] | None:
+    """Return all lines of a session's file after their parents, as one turn, if most came before them; else None. The
+    turns that were cut out of such a file mean nothing."""
+    session = layout.session_of(branch)
+    try:
+        pieces = reassemble.file_pieces(store, session, reassemble.session_branches(store, session))
+        laid, state = reassemble.lay_out(pieces.found), store.state(commit)
+    except SessgitError:
+        return None
+    raw = [line for piece in laid.pieces for line in piece.lines]
+    ordered, early = agents.of(state).repair.in_order(raw)
+    if not early or laid.file > 1:
+        return None
+    what = f"{early:,} of {len(raw):,} lines of its file came before the line that they follow: moved after it"
+    lines = Lines(branch, commit, state, ((1, tuple(ordered)),), state.turns, known=_known_ids(store, state))
+    return lines, Mend("order", 1, 1, what)
+
+
+def branch_to_repair(store: Store, branch: str) -> str:
+    """Return the branch; for a head in which every prompt is another session's, the rewound branch that has its own."""
+    tips = {name: tip for name, (tip, _) in refs.branches(store.path, layout.session_of(branch)).items()}
+    if layout.is_side_branch(branch) or branch not in tips or _is_own(store, tips[branch]):
+        return branch
+    others = (name for name in sorted(tips) if layout.is_rewound_branch(name) and _is_own(store, tips[name]))
+    return next(others, branch)
+
+
+def foreign_branches(store: Store, branch: str) -> list[Mend]:
+    """Return a repair for each branch with lines of another session, which were written into the same file."""
+    mends = []
+    for name, (tip, _) in sorted(refs.branches(store.path, layout.session_of(branch)).items()):
+        if name == branch or layout.is_other_version(name) or _is_own(store, tip):
+            continue
+        state = store.state(tip)
+        owner = min(map(min, _named_sessions(state, store.lines(tip, state.turns).body)))
+        what = f"turns of another session, {owner[:8]}, in its file, on {layout.short_name(name)}: left out"
+        mends.append(Mend("writer", state.turns, 1, what))
+    return mends
+
+
+def _known_ids(store: Store, state: Session) -> tuple[str, ...]:
+    """Return the agent's ids of the sessions from which this one was forked, and of those that these were."""
+    known: dict[str, None] = {}
+    while (origin := state.origin) is not None and len(known) < _MOST_FORKS:
+        known.update(dict.fromkeys((*origin.replaced, origin.session)))
+        try:
+            state = store.state(origin.commit)
+        except SessgitError:
+            break
+        known[state.agent_id] = None
+    return tuple(known)
+
+
+def _is_own(store: Store, tip: str) -> bool:
+    """Return whether a line of the last turn names the session as its own, or none names any."""
+    try:
+        state = store.state(tip)
+        named = _named_sessions(state, store.lines(tip, state.turns).body) if state.turns else []
+    except SessgitError:
+        return True
+    own = {state.agent_id, *_known_ids(store, state)}
+    return not named or any(names & own for names in named)
+
+
+def _named_sessions(state: Session, lines: Sequence[bytes]) -> list[set[str]]:
+    """Return the sessions that each line names as its own, of the lines that name any."""
+    agent = agents.of(state)
+    return [names for line in agent.parsed(lines) if (names := agent.writer.session_ids(line))]
+
+
+# The new session
+
+
+def plan_repair(lines: Lines, others: Sequence[Mend] = (), *, alone: bool = False) -> LinePlan:
+    """Return what to repair in the lines, with `others`, repairs of the file that are known already. With `alone`, no
+    turn is shared."""
+    mended = agents.of(lines.state).repair.mend(lines.turns, lines.state.agent_id, lines.known)
+    first = min((mend.turn for mend in mended.mends), default=lines.last + 1)
+    shared = 0 if alone else min(first - 1, lines.last)
+    rest = tuple(tuple(mended.turns.get(number, ())) for number, _ in lines.turns if number > shared)
+    return LinePlan(lines, (*mended.mends, *others), shared, rest)
+
+
+def write_session(context: Context, plan: LinePlan, new_id: str) -> RepairedSession:
+    """Write the repaired session: its branch, the files next to the transcript, the transcript, then its turns."""
+    store, lines, now = context.store, plan.lines, context.now()
+    privacy.check_project(context.privacy, lines.state.project)
+    place = transcript_place(context.homes, lines.state, store.paths)
+    if place is None:
+        name = layout.short_name(lines.state.id)
+        hint = f"Choose one: `sessgit restore {name} --project DIR`"
+        raise SessgitError(f"the folder of {lines.state.id} is unknown", hint)
+    agent, home = agents.of(lines.state), context.homes.of(lines.state)
+    target = agent.home.new_place(home, new_id, lines.state.project, place)
+    beginning, more = agent.writer.continued(plan.beginning, plan.rest, new_id)
+    data = beginning.data + more
+    tip = _commit_beginning(context, plan, new_id, beginning.data, target)
+    ref, summary = layout.head_ref(new_id), f"{new_id[:8]}: {plan.summary}"
+    begun = operations.perform_operation(store, "repair", summary, [Move(ref, None, tip)], now)
+    try:
+        files = _write_sidecars(context, plan, new_id, target)
+        new_file.write(target, data)
+        with locks.session_lock(store.paths, new_id, _WAIT):
+            rules = rules_from_settings(context.privacy.rules)
+            source = TranscriptSource(target, new_id, home, client=agent.name, final=True)
+            record(context, source, replace(rules, redact=bool(lines.state.rules.get("redact"))))
+    except SessgitError as error:
+        hint = f"To remove the incomplete one: `sessgit undo {begun.id}`"
+        raise type(error)(str(error), hint) from error
+    head = refs.read(store.path, ref) or tip
+    moves, written = [Move(ref, None, head)], {str(target): data}
+    operations.perform_operation(store, "repair", summary, moves, now, written, held={ref: head}, completes=begun.id)
+    context.index.sync(new_id)
+    return RepairedSession(store.state(head), head, target, tuple(files))
+
+
+def _commit_beginning(context: Context, plan: LinePlan, new_id: str, data: bytes, target: Path) -> str:
+    """Commit the fork, or a start if the history cannot be read, and what is repaired after it; return the second."""
+    store, lines, time = context.store, plan.lines, int(context.now())
+    base, moment = _base_commit(store, plan), canonical.rfc3339(context.now())
+    state = Session(new_id, new_id, project=lines.state.project, created=lines.state.created)
+    if base:
+        sha256 = hashlib.sha256(data).hexdigest() if data else ""
+        origin = Origin(lines.branch, plan.shared, base, prefix=len(data), prefix_sha256=sha256)
+        state = store.state(base)
+        latest = max(state.updated, moment) if plan.shared else moment
+        unified = unified_state.inherited_state(state.unified)
+        state = replace(state, unified=unified, origin=origin, created=moment, updated=latest)
+    state = replace(
+        state, id=new_id, agent_id=new_id, rules={**lines.state.rules}, transcript=str(target), name="", description="",
+        title="", state="active", ended="", headless=False,
+    )  # fmt: skip
+    first = _commit_fork(store, plan, base, state, time) if base else commits.commit_start(store, state)
+    turns = f"{plan.shared + 1}-{lines.last}"
+    trailers = [
+        ("Session", state.id),
+        ("Event", "repair"),
+        ("Origin", lines.branch if plan.shared >= lines.last else f"{lines.branch}@{turns}"),
+        *(("Mended", f"{mend.turn}:{mend.line} {mend.kind}: {mend.what}") for mend in plan.mends[:_MOST_NAMED]),
+    ]
+    if len(plan.mends) > _MOST_NAMED:
+        trailers.append(("Mended", f"and {len(plan.mends) - _MOST_NAMED} more"))
+    message = Message(f"repair: {plan.summary}", tuple(trailers))
+    return store.write_commit(first, {}, state, message, [first], max(time, store.commit(first).time))
+
+
+def _base_commit(store: Store, plan: LinePlan) -> str:
+    """Return the last commit of the last shared turn, or else the first of the history; ``""`` if not all of it can be
+    read."""
+    last = first = ""
+    try:
+        for commit in store.repo.first_parents(plan.lines.commit):
+            message = store.message(commit.id)
+            is_shared = plan.shared and message.number("Turn") == plan.shared and message.get("Prompt")
+            last, first = last or (commit.id if is_shared else ""), commit.id
+    except SessgitError:
+        return ""
+    return last or first
+
+
+def _commit_fork(store: Store, plan: LinePlan, base: str, state: Session, time: int) -> str:
+    branch = plan.lines.branch
+    address = f"{branch}@{plan.shared}"
+    changes = {
+        layout.TAIL: None, **pad_lists.inherited_changes(store, base), **session_files.inherited_changes(store, branch),
+    }  # fmt: skip
+    trailers = (("Session", state.id), ("Event", "fork"), ("Fork-Point", address))
+    return store.write_commit(base, changes, state, Message(f"fork: {state.id} from {address}", trailers), [base], time)
+
+
+def _write_sidecars(context: Context, plan: LinePlan, new_id: str, target: Path) -> Sequence[WrittenFile]:
+    """Write the files that belong to the turns, under the new session's id."""
+    lines = plan.lines
+    try:
+        files = sidecars.sidecars_as_of(context.store, lines.commit, lines.last)
+    except SessgitError:
+        return ()  # they may be damaged as the lines are
+    agent, version = agents.of(lines.state), lines.state.agent_version
+    place = agent.sidecars.place(context.homes.of(lines.state), target.parent, new_id, version)
+    return sidecars.write_sidecars(sidecars.rename_session(agent, files, new_id, version), place)

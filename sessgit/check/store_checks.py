@@ -6,27 +6,47 @@ A finding about a file has its path in the store as the place. Each has the fix 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from sessgit.branch import lost_refs
-from sessgit.check.repairing import broken_packs
 from sessgit.errors import SessgitError, StoreError
+from sessgit.model import ids
+from sessgit.model.address import check_tag
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.message import EVENTS, Message
 from sessgit.model.finding import Finding
 from sessgit.model.humanize import format_count, quote_for_shell
 from sessgit.purge import denied_values
-from sessgit.store import denylist, layout, pack_repair, packed_refs, private_files, refs, settings
+from sessgit.store import (
+    denylist,
+    journal,
+    layout,
+    object_scan,
+    objects,
+    pack_repair,
+    packed_refs,
+    private_files,
+    refs,
+    settings,
+    tempdirs,
+)
 from sessgit.store import store as stores
+from sessgit.store.backend import AUTHOR
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
+from sessgit.store.object_scan import GitObject
 from sessgit.store.store import Store
 
 FIX = "sessgit doctor --fix"
 _MOST_LINES = 20
 _KEY_SIZE = 32
+_KEPT_NAME = re.compile(r"[0-9a-f]{8}-[1-9][0-9]{0,9}")
+_OID = re.compile("[0-9a-f]{40}")
 _GIT_SETTINGS = ("bare=true", "auto=0", "logallrefupdates=false", "denydeletes=true")
 _PACK_FAULTS = {
     "index": "its index is missing or damaged", "cut": "it was truncated, or does not match its index",
@@ -63,11 +83,36 @@ def _make_readable(path: Path) -> str:
 
 
 def _mend_pack(store: Path, index: Index | None, path: Path) -> str:
-    mended = broken_packs.mend_packs(Store(store))
+    mended = mend_packs(Store(store))
     if any(one.path == path for one in pack_repair.broken_packs(store)):
         raise StoreError("the pack is also damaged", "`sessgit repair` restores what files and remotes have.")
     reread(index)
     return f"{format_count(mended.total(), 'object')} readable again"
+
+
+def mend_packs(store: Store) -> Counter[str]:
+    """Make missing and damaged pack indexes again, and write the intact objects of truncated packs to the store;
+    unusable packs go to `state/damaged/`. Return the number of objects restored from each kind of source."""
+    restored = Counter[str]()
+    for broken in pack_repair.broken_packs(store.path):
+        if broken.fault == "index":
+            with suppress(StoreError):  # the pack is damaged, too: its objects are searched elsewhere
+                restored["a pack whose index was rebuilt"] += pack_repair.make_index(store.path, broken.path)
+        elif broken.fault == "cut":
+            with tempdirs.make_folder("repair-", store.paths.state) as folder:
+                intact = list(pack_repair.salvage_objects(broken.path, folder / "store"))
+            missing = [one for one in intact if store.repo.read_problem(one.id)]
+            write_objects(store, missing)
+            pack_repair.quarantine_pack(store.path, broken.path)
+            restored["a truncated pack"] += len(missing)
+    store.repo.refresh_packs()
+    return restored
+
+
+def write_objects(store: Store, objects: Sequence[GitObject]) -> None:
+    """Write objects to the store, where damaged ones of their names make room."""
+    for one in objects:
+        object_scan.write_loose_object(store.path, one, store.paths.state / "damaged")
 
 
 def _remove_index(store: Path, index: Index | None, path: Path) -> str:
@@ -192,3 +237,136 @@ def read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
+
+
+# Refs, tags and the journal
+
+
+def shared_findings(store: Store) -> Iterator[Finding]:
+    """Yield the findings about what sessions share: packs, refs, the journal, and files next to the repository."""
+    yield from check_packs(store.path, None)
+    yield from check_refs(store, None)
+    held = refs.read_all(store.path)
+    for ref, oid in sorted(held.items()):
+        if ref.startswith((layout.HEADS, layout.ARCHIVE)):
+            yield from _branch_findings(ref, oid, held)
+        elif ref.startswith(layout.TAGS):
+            yield from _tag_findings(store, ref, oid)
+        elif ref.startswith(layout.DELETED):
+            yield from _tombstone_findings(store, ref, oid)
+        elif ref.startswith(layout.KEEP):
+            yield from _kept_findings(store, ref, oid)
+        elif ref.startswith(layout.REMOTES):
+            yield from _remote_findings(store, ref, oid)
+        else:
+            yield Finding("note", "ref", ref, "unknown ref; it is ignored")
+    yield from check_repository(store.paths)
+    yield from check_settings(store.paths)
+    yield from _journal_findings(store.paths)
+    yield from check_purges(store.paths)
+    yield from _purged_commits(store)
+
+
+def kept_tips(store: Store) -> dict[str, dict[str, str]]:
+    """Return by session its readable commits that undo or a tag keeps, by their refs."""
+    tips: dict[str, dict[str, str]] = {}
+    kept = {**refs.read_all(store.path, layout.KEEP), **refs.read_all(store.path, layout.TAGS)}
+    for ref, oid in sorted(kept.items()):
+        with suppress(SessgitError):
+            commit = store.repo.peel(oid)
+            if commit and (session := store.message(commit).get("Session")):
+                tips.setdefault(session, {})[ref] = commit
+    return tips
+
+
+def _branch_findings(ref: str, oid: str, held: Mapping[str, str]) -> Iterator[Finding]:
+    name = ref.removeprefix(layout.HEADS).removeprefix(layout.ARCHIVE)
+    session = layout.session_of(name)
+    if not ids.is_branch(name):
+        yield Finding("wrong", "ref", ref, "not a valid name for a branch of a session")
+    elif layout.head_ref(session) not in held and layout.archive_ref(session) not in held:
+        hint = f"sessgit repair {quote_for_shell(session)}"
+        yield Finding("wrong", "ref", ref, "a side branch whose session has no head", hint)
+    if ref.startswith(layout.ARCHIVE) and held.get(layout.head_ref(name), oid) != oid:
+        yield Finding("note", "ref", ref, "a live branch has another last commit, which takes precedence")
+
+
+def _kept_findings(store: Store, ref: str, oid: str) -> Iterator[Finding]:
+    if not _KEPT_NAME.fullmatch(ref.removeprefix(layout.KEEP)):
+        yield Finding("wrong", "ref", ref, "not a valid name for a kept tip")
+    elif store.repo.read_problem(oid):
+        yield Finding("damage", "object", ref, f"its undo data is missing: object {oid}", "", (oid,))
+
+
+def _remote_findings(store: Store, ref: str, oid: str) -> Iterator[Finding]:
+    if layout.split_ref(ref)[0] not in layout.REF_SPACES:
+        yield Finding("note", "ref", ref, "it belongs to no remote")
+    elif store.repo.read_problem(oid):
+        folder, name = quote_for_shell(str(store.path)), quote_for_shell(ref)
+        hint = f"`git -C {folder} update-ref -d {name}`, then `sessgit pull`"
+        yield Finding("damage", "object", ref, f"an object of a remote is missing here: object {oid}", hint, (oid,))
+
+
+def _tag_findings(store: Store, ref: str, oid: str) -> Iterator[Finding]:
+    name = ref.removeprefix(layout.TAGS)
+    delete, commit = f"sessgit tag --delete {quote_for_shell(name)}", store.repo.peel(oid)
+    try:
+        check_tag(name)
+    except SessgitError:
+        yield Finding("wrong", "tag", ref, "an address cannot name this tag", delete)
+    if commit is None:
+        hint = f"It is restored with its conversation: `{FIX}`. To give it up: `{delete}`"
+        yield Finding("damage", "tag", ref, f"it does not point to a commit: object {oid}", hint, (oid,))
+        return
+    with suppress(SessgitError):
+        message = store.message(commit)
+        if message.get("Session") and message.get("Event") in EVENTS:
+            return
+    yield Finding("wrong", "tag", ref, "it points to a commit of no session")
+
+
+def _tombstone_findings(store: Store, ref: str, oid: str) -> Iterator[Finding]:
+    try:
+        commit = store.commit(oid)
+    except SessgitError:
+        yield Finding("damage", "object", ref, f"the tombstone is missing: object {oid}", "", (oid,))
+        return
+    tips = [("Tip", tip) for tip in store.message(oid).all("Tip") if _OID.fullmatch(tip)]
+    message = Message("deleted", (("Session", ref.removeprefix(layout.DELETED)), *tips))
+    data = objects.encode_commit(objects.EMPTY_TREE, [], AUTHOR, commit.time, messages.format_message(message))
+    if not tips or objects.object_id("commit", data) != oid:
+        yield Finding("wrong", "ref", ref, "it is not a tombstone of that session")
+
+
+def _journal_findings(paths: StorePaths) -> Iterator[Finding]:
+    name = paths.journal.name
+    try:
+        journal.read(paths)
+    except SessgitError as error:
+        yield Finding("damage", "operations", name, str(error), "Move it away: a new one is created.")
+    parsed = [journal.parse_line(line) for line in read(paths.journal).split(b"\n") if line]
+    operations = [one for one in parsed if one is not None]
+    if count := len(parsed) - len(operations):
+        lines = "a line" if count == 1 else f"{count} lines"
+        yield Finding("note", "operations", name, f"{lines} cannot be read, so those operations cannot be undone")
+    known = [one.id for one in operations]
+    if len(set(known)) < len(known) or not all(re.fullmatch("[0-9a-f]{8}", one) for one in known):
+        what = "operations have no id, or the same id: undo may revert the wrong one"
+        yield Finding("wrong", "operations", name, what)
+    moved = (oid for one in operations for move in one.moves for oid in (move.old, move.new) if oid is not None)
+    if not all(map(_OID.fullmatch, moved)):
+        what = "an operation moved a ref from or to an object that is not a commit"
+        yield Finding("wrong", "operations", name, what)
+
+
+def _purged_commits(store: Store) -> Iterator[Finding]:
+    """Yield findings for commits that a purge removed and that are back."""
+    rewritten = store.paths.rewritten
+    lines = read(rewritten).decode("ascii", "replace").splitlines()
+    pairs = [re.fullmatch("([0-9a-f]{40}) ([0-9a-f]{40})", line) for line in lines]
+    if not all(pairs):
+        what = "a line is not a pair of commits: purged values may return from a remote"
+        yield Finding("wrong", "purge", f"state/{rewritten.name}", what)
+    if back := [pair[1] for pair in pairs if pair and store.repo.has(pair[1])]:
+        what = f"{len(back)} of the commits that a purge removed {'is' if len(back) == 1 else 'are'} back"
+        yield Finding("wrong", "purge", back[0], what, "`sessgit gc --prune` removes unreachable objects.")

@@ -15,21 +15,27 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-from sessgit.check.verifying import caches, commits, ref_checks, transcript
-from sessgit.check.verifying.commits import Cache
-from sessgit.check.verifying.report import Report
-from sessgit.errors import NewerStoreError, SessgitError
-from sessgit.model import ids
+from sessgit import agents
+from sessgit.check import commit_checks, store_checks, transcript_checks
+from sessgit.check.commit_checks import Cache
+from sessgit.check.stored_forms import Report
+from sessgit.errors import NewerStoreError, SessgitError, StoreError
+from sessgit.history.fulltext_update import TurnTexts
+from sessgit.model import humanize, ids
 from sessgit.model.finding import Finding, is_sound, sorted_by_severity
 from sessgit.model.progress import Progress
-from sessgit.store import layout, object_scan, refs
+from sessgit.store import fulltext, layout, object_scan, refs
 from sessgit.store.context import Context
+from sessgit.store.fulltext import Texts
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
 _MANY_TURNS = 400
 """Turns from which on a second process is worth its start, which takes as long as checking some dozens."""
 _FSCK_HINT = "To restore it from a file or a remote, run `sessgit repair` with the conversation's id."
+
+
+_DELETE = "Delete it: the next command rebuilds it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +88,9 @@ def verify_store(
     """Check the whole store. `progress` gets the number of checked turns. `jobs` is the number of processes: by default
     one per processor, at most two, if the store is large. With `deep`, each session's file is cut into turns again, and
     the indexes are compared with what they were made of."""
-    findings = list(ref_checks.check(store))
+    findings = list(store_checks.shared_findings(store))
     if deep and index is not None:
-        findings += [*caches.check_index(index), *caches.check_texts(Context(index))]
+        findings += [*check_index(index), *check_texts(Context(index))]
     groups = _groups(store, index)
     turns = {task.session: task.turns for group in groups for task in group}
     done, total, results = 0, sum(turns.values()), []
@@ -115,18 +121,18 @@ def _check_session(store: Store, session: str, tips: Mapping[str, str], cache: C
     before, findings = len(cache.prompts), list[Finding]()
     for branch, tip in sorted(tips.items()):
         findings += _check_branch(store, branch, tip, cache)
-    findings += commits.check_carriers(cache, session)
+    findings += commit_checks.check_carriers(cache, session)
     turns = len(cache.prompts) - before
     own = {branch: tip for branch, tip in tips.items() if not layout.is_other_version(branch)}
     if session not in own or any(one.severity == "damage" or one.kind == "shared" for one in findings):
         return _Result(session, tuple(findings), turns)
-    report, proved, cut = transcript.check(store, session, own, deep=deep)
+    report, proved, cut = transcript_checks.check(store, session, own, deep=deep)
     return _Result(session, tuple(dict.fromkeys((*findings, *report.findings))), turns, proved, cut)
 
 
 def _check_branch(store: Store, branch: str, tip: str, cache: Cache) -> list[Finding]:
     try:
-        return commits.check_branch(store, branch, tip, cache)
+        return commit_checks.check_branch(store, branch, tip, cache)
     except NewerStoreError as error:
         report = Report(branch)
         report.add("note", "newer", str(error), error.hint)
@@ -153,7 +159,7 @@ def _groups(store: Store, index: Index | None) -> list[list[_Task]]:
     for branch, (tip, _) in sorted(refs.branches(store.path).items()):
         if ids.is_branch(branch):
             tips.setdefault(layout.session_of(branch), {})[branch] = tip
-    kept = ref_checks.kept_tips(store)
+    kept = store_checks.kept_tips(store)
     names = sorted({*tips, *kept})
     roots, counts = dict[str, str](), dict[str, int]()
     if index is not None:
@@ -216,3 +222,42 @@ def _session_of(ref: str) -> str:
     space, name = layout.split_ref(ref)
     is_own = space in (layout.HEADS, layout.ARCHIVE) and ref == f"{space}{name}"
     return layout.session_of(name) if is_own and ids.is_branch(name) else ""
+
+
+def check_index(index: Index) -> Iterator[Finding]:
+    """Return a finding if rows of the index differ from those of a new one."""
+    try:
+        wrong = index.differing_branches()
+    except SessgitError as error:
+        yield Finding("wrong", "index", "index.sqlite3", str(error), error.hint or "sessgit doctor --fix")
+        return
+    if wrong:
+        branches = humanize.format_count(len(wrong), "branch", "branches")
+        what = f"its rows of {branches} differ from the commits, {wrong[0]} first"
+        yield Finding("wrong", "index", "index.sqlite3", what, _DELETE)
+
+
+def check_texts(context: Context) -> Iterator[Finding]:
+    """Return a finding if the full-text index, if there is one, differs from the lines of its turns."""
+    store = context.store
+    tips = {name: tip for name, (tip, _) in context.index.tips().items()}
+    place = store.paths.text.name
+
+    def commits(name: str) -> dict[int, str]:
+        return {row.turn: row.commit for row in context.index.turns(name)}
+
+    def lines(commit: str, number: int) -> Sequence[Texts] | None:
+        try:
+            return TurnTexts(agents.of_commit(store, commit), store, commit, number).lines()
+        except (SessgitError, ValueError):
+            return None  # reported with its commit
+
+    try:
+        wrong = fulltext.differing_branches(store.path, tips, commits, lines)
+    except StoreError as error:
+        yield Finding("wrong", "index", place, str(error), _DELETE)
+        return
+    if wrong:
+        branches = humanize.format_count(len(wrong), "branch", "branches")
+        what = f"its words of {branches} differ from their turns, {wrong[0]} first"
+        yield Finding("wrong", "index", place, what, _DELETE)

@@ -37,4 +37,4 @@ _IDS = (
 """The keys of identities: aligning, forking and restoring a session compare them byte for byte."""
 
 # Only the service can make a signature again, and it refuses a changed one.
-AGENT = Agent("claude", "Claude Code", frozenset((*_IDS.split(), "signature")), tested=("1.0", "2.1"))
+AGENT = Agent("claude", "Claude Code", frozenset((*_IDS.split(), "signature")))

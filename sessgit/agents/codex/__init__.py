@@ -24,5 +24,5 @@ _IDS = (
 # Only the service can read or make what is encrypted.
 AGENT = Agent(
     "codex", "Codex", frozenset((*_IDS.split(), "encrypted_content")),
-    tested=("0.118", "0.169"), lacks=("hooks", "flush", "sidecars", "tools", "programs", "stream", "repair"),
+    lacks=("hooks", "flush", "sidecars", "tools", "programs", "stream", "repair"),
 )  # fmt: skip

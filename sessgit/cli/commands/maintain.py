@@ -109,7 +109,6 @@ def doctor(here: Invocation, fix: bool = option("--fix", "Fix what can be fixed 
     Each finding says what to do. --fix does what loses nothing, and says what it did. Exit code 1 if anything is wrong.
     """
     from sessgit.check import doctor
-    from sessgit.check.doctoring.context import DoctorContext
     from sessgit.cli.pages import doctor as page
 
     index, problem = None, ""
@@ -121,7 +120,7 @@ def doctor(here: Invocation, fix: bool = option("--fix", "Fix what can be fixed 
         privacy = here.privacy
     except SessgitError:  # the settings are wrong, which is a finding
         privacy = Privacy(RecordConfig(), str(here.env.home), here.env.off)
-    context = DoctorContext(
+    context = doctor.DoctorContext(
         here.env.store,
         here.env.homes,
         here.env.home,

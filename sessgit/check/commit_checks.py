@@ -1,14 +1,16 @@
 """The commits of a branch, from the first one on: the recording code makes each again, in memory, from the one before
 it, its lines and its event.
 
-What these do not determine, such as authored fields, is taken from the commit itself, if it is in a valid form.
+What these do not determine, such as authored fields, is taken from the commit itself, if it is in a valid form. Of a
+merge, each authored value must be that of a decision between its two sides.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,19 +18,23 @@ from sessgit import agents
 from sessgit.agents import turn_folder
 from sessgit.agents.line import Line
 from sessgit.agents.values import Node
-from sessgit.check.verifying import folders, merges, states
-from sessgit.check.verifying.report import Report
+from sessgit.branch.merging import pads
+from sessgit.branch.merging.sides import MergeSides, base_state
+from sessgit.check import store_checks, stored_forms
+from sessgit.check.stored_forms import Report
 from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreError
-from sessgit.history import session_files
-from sessgit.model import canonical, ids
+from sessgit.history import session_files, shared_turns
+from sessgit.model import canonical, ids, merge_decisions, unified_state
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import EVENTS, FILE_HASH, Extent, Message
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.finding import Finding
+from sessgit.model.merge_decisions import Base, Choice
 from sessgit.record import commits, edit_commit, tip_join
 from sessgit.record.commits import Changes, TurnContent, TurnSidecars
-from sessgit.store import backend, layout
+from sessgit.store import backend, layout, refs
+from sessgit.store.index import Branch
 from sessgit.store.objects import Commit, Entry
 from sessgit.store.store import Store, lines_hash
 
@@ -57,6 +63,14 @@ _KINDS = {
     "counts": ("budget", "cells", "trajectory", "rules.redacted", "metadata.first_prompt", "metadata.updated_at"),
 }
 """The kind of a finding about a state by the beginning of the path that differs."""
+
+
+_TURN_EVENTS = ("turn", "cell", "graft", "compact")
+_OTHER_EVENTS = ("end", "edit", "merge")
+"""The events of commits that belong to no turn."""
+_SIDES = Choice("ours"), Choice("theirs")
+_NAMES = {layout.PAD: "pad", layout.KEPT: "kept files"}
+_PROGRAM_VALUES = (*unified_state.SCALARS, *unified_state.COUNTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +174,10 @@ class _CommitCheck:
     def run(self) -> Checked:
         """Check the commit; `report` has the findings afterwards."""
         before, sets = self.before, self.event not in (*_TURNS, *_TAILS) or self.before.session != self.session
-        folders.check_objects(self.store, self.commit.tree, self.report, self.cache.objects)
+        stored_forms.check_objects(self.store, self.commit.tree, self.report, self.cache.objects)
         result = replace(before, commit=self.commit.id, session=self.session, event=self.event, sets=sets)
         try:
-            self.state = states.read(self.store, self.commit.id, self.session, self.report)
+            self.state = stored_forms.read_state(self.store, self.commit.id, self.session, self.report)
         except NewerStoreError:
             raise
         except (DamageError, StoreError) as error:
@@ -228,7 +242,7 @@ class _CommitCheck:
             oid, is_tree = self.entries.get(name, ("", True))
             if is_tree and oid and oid not in self.cache.folders:
                 self.cache.folders.add(oid)
-                folders.check_other_folder(self.store, self.commit.id, name, oid, self.report)
+                stored_forms.check_other_folder(self.store, self.commit.id, name, oid, self.report)
         if unknown := sorted(self.entries.keys() - set(_TOP)):
             what = f"unknown entry {canonical.one_line(unknown[0], 60)} in a commit; it is ignored"
             self.report.add("note", "tree", what)
@@ -278,7 +292,7 @@ class _CommitCheck:
             trailers += [("Mended", value) for value in self._values("Mended")[:_MOST_MENDED]]
             carried = {}
         elif len(parents) == 2:
-            merges.check(store, self.commit, self.message, state, self.report)
+            check(store, self.commit, self.message, state, self.report)
             time = max(store.commit(parent).time for parent in parents)
         message = Message(f"{event}: {summary}", tuple(trailers))
         return store.write_commit(on, carried, state, message, parents, time)
@@ -337,7 +351,7 @@ class _CommitCheck:
 
     def _lines(self, number: int) -> tuple[list[Line], list[Line]]:
         """Return the lines of a turn before its prompt, and from there on; raises DamageError."""
-        lines = folders.turn_lines(self.store, self.commit, number, self.agent, self.report)
+        lines = stored_forms.turn_lines(self.store, self.commit, number, self.agent, self.report)
         return self.agent.parsed(lines.before), self.agent.parsed(lines.body)
 
     def _stood(self, lines: list[Line], *, unended: bool) -> commits.Trailers:
@@ -437,7 +451,7 @@ class _CommitCheck:
             what = f"its date is {canonical.rfc3339(self.commit.time)}, which does not follow from its lines or parents"
             self.report.wrong("date", what)
         by_kind: dict[str, list[str]] = {}
-        for path in folders.differing_paths(self.cache.scratch.repo, made.tree, self.commit.tree):
+        for path in stored_forms.differing_entries(self.cache.scratch.repo, made.tree, self.commit.tree):
             for kind, where in self._differing_values(again) if path == layout.STATE else [(self._kind(path), path)]:
                 by_kind.setdefault(kind, []).append(where)
         # If both sides of a join are of one second, the greater id counts as the later one; a purge changes ids.
@@ -452,7 +466,7 @@ class _CommitCheck:
     def _differing_values(self, again: str) -> Iterator[tuple[str, str]]:
         """Yield the kind and the path of each value of the state that differs."""
         states_ = (self.state, self.cache.scratch.state(again))
-        for path in states.differing_paths(*(json.loads(sessions.dumps(state)) for state in states_)):
+        for path in stored_forms.differing_paths(*(json.loads(sessions.dumps(state)) for state in states_)):
             kind = next((kind for kind, paths in _KINDS.items() if path.startswith(paths)), "state")
             yield kind, f"{layout.STATE} {path}"
 
@@ -482,3 +496,122 @@ def _named(state: Session, names: Iterable[str]) -> dict[str, Any]:
 def _is_ours(origin: Origin) -> bool:
     """Return whether sessgit made a fork, not the agent: then its beginning was written, or it has none."""
     return bool(origin.prefix or not origin.turn)
+
+
+def check(scratch: Store, commit: Commit, message: Message, state: Session, report: Report) -> None:
+    """Report what of a merge does not follow from its sides. Unreadable parents are reported on their own; `scratch`
+    writes in memory."""
+    with suppress(SessgitError):
+        _MergeCheck(scratch, commit, message, state, report).run()
+
+
+class _MergeCheck:
+    def __init__(self, store: Store, commit: Commit, message: Message, state: Session, report: Report) -> None:
+        self.store, self.commit, self.message, self.state, self.report = store, commit, message, state, report
+        self.ours, self.theirs = commit.parents
+
+    def run(self) -> None:
+        store, state, wrong = self.store, self.state, self.report.wrong
+        top, before = store.state(self.ours), list(self._commits_before())
+        own = replace(
+            state, description=top.description, labels=top.labels, stage=top.stage, confidence=top.confidence,
+            unified=top.unified, state=top.state, ended=top.ended,
+        )  # fmt: skip
+        if own != top:
+            wrong("merge", "it changes more of its first parent's state than the authored fields")
+        ends = [(one.state, max(top.updated, one.ended) if one.ended else "") for _, one in before]
+        if (state.state, state.ended) not in ends:
+            wrong("merge", "it changes whether, or when, the session ended")
+        if not self._has_origin():
+            wrong("merge", "its Origin names a session that does not contain its second parent")
+        first = before[-1][0]
+        ours, theirs, origin = [self.ours], [self.theirs], store.state(first).origin
+        if is_new := store.message(first).get("Event") == "fork" and origin is not None:
+            ours += self._with_edits(origin.commit if origin else "")  # the new session began as one of these
+        if store.message(self.theirs).get("Event") not in _OTHER_EVENTS:
+            theirs = self._with_edits(self.theirs)
+        pairs = ((tip, store.state(tip), other) for tip in ours for other in self._states_of_theirs(theirs))
+        if differing := min((self._differing(*pair) for pair in pairs), key=len, default=[]):
+            what = f"its {' and '.join(differing)} is not the merge of its two sides"
+            self.report.add("note" if is_new else "wrong", "merge", what)
+
+    def _commits_before(self) -> Iterator[tuple[str, Session]]:
+        """Yield the first parent and its state; then each commit before it after which only merged turns follow."""
+        for commit in self.store.repo.first_parents(self.ours):
+            yield commit.id, self.store.state(commit.id)
+            message = self.store.message(commit.id)
+            event = message.get("Event")
+            is_merged = event == "compact" or (event in _TURN_EVENTS and message.get("Origin"))
+            if message.get("Session") != self.state.id or not is_merged:
+                return
+
+    def _has_origin(self) -> bool:
+        """Return whether the second parent is a commit of the session that Origin names, if that session is here."""
+        session = layout.session_of(self.message.get("Origin").partition("@")[0])
+        if self.store.message(self.theirs).get("Session") == session:
+            return True
+        tips = [tip for tip, _ in refs.branches(self.store.path, session).values()] if ids.is_branch(session) else []
+        return not tips or any(one.id == self.theirs for tip in tips for one in self.store.repo.first_parents(tip))
+
+    def _with_edits(self, commit: str) -> list[str]:
+        """Return a commit, and those of its session after it that belong to no turn, on branches or kept by undo or a
+        tag: the merge saw one of them."""
+        repo, session = self.store.repo, self.store.message(commit).get("Session")
+        tips = [tip for tip, _ in refs.branches(self.store.path, session).values()]
+        tips += store_checks.kept_tips(self.store).get(session, {}).values()
+        later = repo.since([tip for tip in tips if repo.is_ancestor(commit, tip)], [commit])
+        messages = ((one.id, self.store.message(one.id)) for one in later)
+        return [commit, *(oid for oid, one in messages
+            if one.get("Session") == session and one.get("Event") in _OTHER_EVENTS)]  # fmt: skip
+
+    def _states_of_theirs(self, commits: Sequence[str]) -> Iterator[Session]:
+        """Yield the states that the second side may have had: its turns', with what one of the commits sets."""
+        state = self.store.state(self.theirs)
+        for commit in commits:
+            other = self.store.state(commit)
+            yield replace(state, labels=other.labels, unified=other.unified)
+
+    def _differing(self, tip: str, ours: Session, theirs: Session) -> list[str]:
+        """Return what of the merge no decision between two states could give; nothing if the two have turns, but no
+        history in common. `tip` is the commit of ours."""
+        base = shared_turns.merge_base(self.store, tip, self.theirs)
+        if not base and self._first_key(tip) == self._first_key(self.theirs):
+            return []
+        began = Base(*(base_state(self.store, side, base) for side in (tip, self.theirs)))
+        decided = (merge_decisions.decide_all(began, ours, theirs, choice) for choice in _SIDES)
+        results = [merge_decisions.resolve_state(ours, decisions) for decisions in decided]
+        return [*self._differing_fields(results), *self._differing_folders(tip, ours, theirs, base)]
+
+    def _first_key(self, tip: str) -> str:
+        """Return the key of the first turn that a commit leads to."""
+        commits = reversed(list(self.store.repo.first_parents(tip)))
+        return next((key for one in commits if (key := self.store.message(one.id).get("Prompt"))), "")
+
+    def _differing_fields(self, results: Sequence[Session]) -> Iterator[str]:
+        if self.state.labels != results[0].labels:
+            yield "labels"
+        own, sides = self.state.unified, [result.unified for result in results]
+        for path in _PROGRAM_VALUES:
+            if unified_state.value_at(own, path) not in [unified_state.value_at(side, path) for side in sides]:
+                yield "values of programs"
+                break
+        memory, memories = own.working_memory, [side.working_memory for side in sides]
+        for key in {*memory, *(key for one in memories for key in one)}:
+            same = ((key in memory) == (key in one) and unified_state.is_same_json(memory.get(key), one.get(key))
+                for one in memories)  # fmt: skip
+            if not any(same):
+                yield "working memory"
+                break
+
+    def _differing_folders(self, tip: str, ours: Session, theirs: Session, base: str) -> Iterator[str]:
+        sides = MergeSides(
+            Branch(ours.id, tip, ours), Branch(theirs.id, self.theirs, theirs), self.theirs, base, 0, (), (), None,
+            False, (),
+        )  # fmt: skip
+        repo, tree = self.store.repo, self.store.commit(self.ours).tree
+        stored = repo.tree(self.commit.tree)
+        merged = [pads.merge_pads(self.store, sides, choice).changes(self.store) for choice in _SIDES]
+        results = [repo.tree(repo.edit_tree(tree, changes)) for changes in merged]
+        for name in layout.CARRIED:
+            if stored.get(name) not in [result.get(name) for result in results]:
+                yield _NAMES[name]

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.check import verify
-from sessgit.check.repairing import broken_packs
+from sessgit.check import store_checks, verify
 from sessgit.errors import SessgitError, StoreError
 from sessgit.history.client_files import transcript_place
 from sessgit.model import ids
@@ -69,7 +68,7 @@ def restore_objects(
             what = f"no permission to read {closed[0]}, whose contents may be intact"
             raise StoreError(what, "`sessgit doctor` shows how to make it readable.")
         if not dry_run:
-            search.restored.update(broken_packs.mend_packs(store))
+            search.restored.update(store_checks.mend_packs(store))
             search.lost = {oid for oid in search.lost if store.repo.read_problem(oid)}
         _search_sources(context, _sources(context, session, links, copy), search, dry_run=dry_run)
         if dry_run or search.restored.total() == count:
@@ -135,7 +134,7 @@ def _search_sources(context: Context, sources: Iterator[tuple[str, _Fill]], sear
         search.restored[name] += len(objects)
         search.lost -= {one.id for one in objects}
         if not dry_run:
-            broken_packs.write_objects(store, objects)
+            store_checks.write_objects(store, objects)
 
 
 # Sources

@@ -1,1 +1,0 @@
-"""The checks of `doctor`, by what they look at."""

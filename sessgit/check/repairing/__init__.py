@@ -1,1 +1,0 @@
-"""The repairs of a session whose lines or objects are damaged."""

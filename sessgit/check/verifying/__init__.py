@@ -1,1 +1,0 @@
-"""The checks of `verify`, by what they look at."""
