@@ -16,9 +16,9 @@ from plain import run_git
 from transcripts import SESSION, File, Talk
 
 from sessgit.branch import archive, delete, edit, tag
+from sessgit.branch import merge as merges
 from sessgit.branch import undo as undoing
-from sessgit.branch.merging import merge as merges
-from sessgit.branch.merging.plan import MergeRequest
+from sessgit.branch.merge_plan import MergeRequest
 from sessgit.check import verify
 from sessgit.history import resolve
 from sessgit.history.resolve import CallerContext, ResolvedTarget

@@ -15,9 +15,9 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.branch import archive, delete
 from sessgit.branch import fork as forks
-from sessgit.branch.merging import interrupted
-from sessgit.branch.merging import merge as merges
-from sessgit.branch.merging.plan import MergeRequest
+from sessgit.branch import interrupted_merges as interrupted
+from sessgit.branch import merge as merges
+from sessgit.branch.merge_plan import MergeRequest
 from sessgit.errors import ConflictError, NotFoundError
 from sessgit.history.fork_point import ForkPoint
 from sessgit.store import layout, maintenance, recorder_state, refs

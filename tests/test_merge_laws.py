@@ -21,11 +21,11 @@ from strategies import _Stage as Stage
 from transcripts import OTHER, SESSION, Talk
 from unifying import PARTS
 
+from sessgit.branch import merge as merges
 from sessgit.branch import restore
 from sessgit.branch import undo as undoing
-from sessgit.branch.merging import merge as merges
-from sessgit.branch.merging.merge import MergeResult
-from sessgit.branch.merging.plan import MergeRequest
+from sessgit.branch.merge import MergeResult
+from sessgit.branch.merge_plan import MergeRequest
 from sessgit.errors import ConflictError, SessgitError, UsageError
 from sessgit.history import reassemble
 from sessgit.history.resolve import ResolvedTarget

@@ -255,7 +255,7 @@ def test_a_full_disk(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, mode: tupl
 STEPS = [
     "store.recorder_state.save_intent",
     "agents.file_end.append",
-    "branch.merging.writing.record",
+    "branch.merge.record",
     "branch.file_append.is_only_intent",
     "store.operations.perform_operation",
     "store.journal.append",

@@ -266,7 +266,7 @@ def test_a_pick_into_a_new_conversation_goes_as_a_whole(sessgit: Shell) -> None:
 
 def test_a_new_conversation_that_was_never_finished_is_a_fork(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("sessgit.branch.merging.writing.record", _killed)
+        patch.setattr("sessgit.branch.merge.record", _killed)
         assert sessgit("merge", "e90c", "--into", "5e55", "--new").code == 70
     assert [(one["command"], one["standing"]) for one in sessgit.json("ops")["operations"]] == [("fork", "done")]
 

@@ -17,7 +17,7 @@ from machines import on_another
 from plain import run_git
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.branch import backfill, restore, tag
+from sessgit.branch import restore, tag
 from sessgit.errors import ConflictError
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.record import tip_join
@@ -145,7 +145,7 @@ def test_what_was_brought_together_is_one_way_again_everywhere(machines: Machine
     # Reading the file once more changes nothing, and what it lacks can be appended.
     two.record(theirs)
     assert two.refs() == {HEAD: one.tip(), f"{HEAD}.r-a0005002": before}
-    assert backfill.bring_level(two.store, SESSION, claude_homes(two.config), two.place / f"{SESSION}.jsonl") == 2
+    assert restore.bring_level(two.store, SESSION, claude_homes(two.config), two.place / f"{SESSION}.jsonl") == 2
     two.record_file(final=True)
     assert two.keys() == one.keys()
     for clone in (two, one, three, two):

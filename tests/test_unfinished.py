@@ -162,7 +162,7 @@ def _keeping_notes(unlink: object) -> object:
 
 def test_a_merge_that_nobody_goes_on_with_is_written_down(two: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     before, head = transcript(two).read_bytes(), tip(two)
-    killed(two, monkeypatch, "branch.merging.merge._merge_commit", "merge", THEIRS, "--into", SESSION)
+    killed(two, monkeypatch, "branch.merge._merge_commit", "merge", THEIRS, "--into", SESSION)
     assert two.json("ops")["operations"] == []
     two.out("gc")
     (done,) = two.json("ops")["operations"]
@@ -174,7 +174,7 @@ def test_a_merge_that_nobody_goes_on_with_is_written_down(two: Shell, monkeypatc
 
 def test_the_same_merge_afterwards_is_one_operation_with_it(two: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     before, head = transcript(two).read_bytes(), tip(two)
-    killed(two, monkeypatch, "branch.merging.merge._merge_commit", "merge", THEIRS, "--into", SESSION)
+    killed(two, monkeypatch, "branch.merge._merge_commit", "merge", THEIRS, "--into", SESSION)
     two.out("gc")
     two.out("merge", THEIRS, "--into", SESSION)
     assert len(run_git(two.store, "show", "-s", "--format=%P", SESSION).split()) == 2

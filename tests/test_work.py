@@ -18,8 +18,7 @@ from transcripts import SESSION, Talk
 from sessgit.agents.claude import lines as claude_lines
 from sessgit.agents.claude import writer as transcript
 from sessgit.agents.reader import opened
-from sessgit.branch import edit
-from sessgit.branch.merging import sides
+from sessgit.branch import edit, merge_plan
 from sessgit.history import reassemble
 from sessgit.model.conversation import session as sessions
 from sessgit.record import recording
@@ -235,8 +234,8 @@ def test_a_name_is_looked_at_for_secrets_where_there_is_one(sessgit: Shell, monk
 def test_a_merge_walks_the_history_of_each_side_once(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     parted(sessgit)
     walked = list[str]()
-    real = sides._ancestors
-    monkeypatch.setattr(sides, "_ancestors", lambda store, tip: walked.append(tip) or real(store, tip))
+    real = merge_plan._ancestors
+    monkeypatch.setattr(merge_plan, "_ancestors", lambda store, tip: walked.append(tip) or real(store, tip))
     for name in ("merge_bases", "since"):
         monkeypatch.setattr(Repository, name, lambda *_: pytest.fail("it was walked already"))
     sessgit.out("merge", THEIRS, "--into", SESSION, "--dry-run")

@@ -162,9 +162,9 @@ class Store(OpenStore):
         `favour` resolves conflicts. `new` names a new session for the result, ``""`` for one without a name. Raises
         ConflictError, and changes nothing, if both changed the same, or a client has the session open.
         """
+        from sessgit.branch import merge as merges
         from sessgit.branch.edit import check_name_free
-        from sessgit.branch.merging import merge as merges
-        from sessgit.branch.merging.plan import MergeRequest
+        from sessgit.branch.merge_plan import MergeRequest
         from sessgit.model.address import check_name
         from sessgit.model.merge_decisions import Choice
 

@@ -21,8 +21,7 @@ from sessgit import agents
 from sessgit.agents.base import Chain
 from sessgit.api import validation
 from sessgit.api.values import Cell, State
-from sessgit.branch import backfill
-from sessgit.branch.restore import restore_session
+from sessgit.branch.restore import bring_level, restore_session
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError, UsageError
 from sessgit.history import cells as recorded_cells
 from sessgit.history import client_files, program_lines
@@ -156,7 +155,7 @@ class Transcript:
         if last is None or last.prompt == self.end.key:
             return
         self.record()  # if a client wrote meanwhile, the store lacks turns
-        backfill.bring_level(self.context.store, self.id, self.context.homes, self.end.path)
+        bring_level(self.context.store, self.id, self.context.homes, self.end.path)
 
     def check_open(self) -> None:
         """Raise ConflictError if no turn may be written: the session is off, archived or deleted, or open in a

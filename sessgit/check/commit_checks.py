@@ -18,8 +18,8 @@ from sessgit import agents
 from sessgit.agents import turn_folder
 from sessgit.agents.line import Line
 from sessgit.agents.values import Node
-from sessgit.branch.merging import pads
-from sessgit.branch.merging.sides import MergeSides, base_state
+from sessgit.branch import merge_plan
+from sessgit.branch.merge_plan import MergeSides
 from sessgit.check import store_checks, stored_forms
 from sessgit.check.stored_forms import Report
 from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreError
@@ -577,7 +577,7 @@ class _MergeCheck:
         base = shared_turns.merge_base(self.store, tip, self.theirs)
         if not base and self._first_key(tip) == self._first_key(self.theirs):
             return []
-        began = Base(*(base_state(self.store, side, base) for side in (tip, self.theirs)))
+        began = Base(*(merge_plan.base_state(self.store, side, base) for side in (tip, self.theirs)))
         decided = (merge_decisions.decide_all(began, ours, theirs, choice) for choice in _SIDES)
         results = [merge_decisions.resolve_state(ours, decisions) for decisions in decided]
         return [*self._differing_fields(results), *self._differing_folders(tip, ours, theirs, base)]
@@ -610,7 +610,7 @@ class _MergeCheck:
         )  # fmt: skip
         repo, tree = self.store.repo, self.store.commit(self.ours).tree
         stored = repo.tree(self.commit.tree)
-        merged = [pads.merge_pads(self.store, sides, choice).changes(self.store) for choice in _SIDES]
+        merged = [merge_plan.merge_pads(self.store, sides, choice).changes(self.store) for choice in _SIDES]
         results = [repo.tree(repo.edit_tree(tree, changes)) for changes in merged]
         for name in layout.CARRIED:
             if stored.get(name) not in [result.get(name) for result in results]:

@@ -22,8 +22,8 @@ from pathlib import Path
 
 from sessgit import __version__, agents
 from sessgit.agents import Client
+from sessgit.branch import interrupted_merges as interrupted
 from sessgit.branch import lost_refs
-from sessgit.branch.merging import interrupted
 from sessgit.check import gc, lost_objects, status, store_checks
 from sessgit.check.store_checks import FIX
 from sessgit.errors import ConflictError, SessgitError, StoreError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sessgit import agents
 from sessgit.agents import new_file
 from sessgit.branch import delete, lost_refs
-from sessgit.branch.merging import interrupted
+from sessgit.branch import interrupted_merges as interrupted
 from sessgit.errors import ConflictError, MovedError, SessgitError
 from sessgit.model import canonical, humanize
 from sessgit.model.progress import Progress, no_progress

@@ -5,20 +5,25 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from sessgit.branch import detached_turn
+from sessgit import agents
+from sessgit.branch import edit
 from sessgit.branch import fork as forks
 from sessgit.branch.edit import check_name_free
+from sessgit.branch.restore import write_copy
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.history.fork_point import ForkPoint
 from sessgit.model import humanize
 from sessgit.model.conversation.session import Session
 from sessgit.model.program_input import CELL_ID, GivenTurn, Outcome, Step, Task
 from sessgit.record import privacy as private
+from sessgit.record.recording import record, skipped_error
+from sessgit.record.source import TranscriptSource, rules_from_settings
 from sessgit.replay import compare
 from sessgit.replay.run import CellResult
-from sessgit.store import journal, layout, operations, refs
+from sessgit.store import journal, layout, locks, operations, recorder_state, refs, tempdirs
 from sessgit.store.context import Context
 from sessgit.store.transaction import Move
 
@@ -58,7 +63,7 @@ def check_can_keep(context: Context, state: Session) -> None:
 
 def add_turn(context: Context, kept: KeptSession, turn: GivenTurn) -> KeptSession:
     """Add a turn to the session."""
-    return replace(kept, turn=detached_turn.append_turn(context, kept.id, turn))
+    return replace(kept, turn=_append_turn(context, kept.id, turn))
 
 
 def record_operation(context: Context, kept: KeptSession, what: str) -> None:
@@ -125,3 +130,27 @@ def _is_free_name(context: Context, name: str, project: str) -> bool:
     except ConflictError:
         return False
     return True
+
+
+def _append_turn(context: Context, session: str, given: GivenTurn) -> int:
+    """Add the turn to the session, which has no file of the client's, and return its number: the turn is appended to a
+    copy of the session's file in a temporary folder, and recorded from there.
+
+    Raises ConflictError if another process keeps writing the session, or it is archived or was deleted."""
+    store, index = context.store, context.index
+    with locks.session_lock(store.paths, session, edit.LOCK_TIMEOUT) as held, tempdirs.make_folder("sessgit-") as at:
+        if not held:
+            raise ConflictError(f"another process is writing {session[:8]}", "Try again.")
+        state = context.branch(session).state
+        path = write_copy(store, state, at)
+        end = agents.of(state).programs.end(path, replace(state, updated=""))
+        end.read()
+        end.append(end.chain.turn(given), durable=False)
+        own = context.homes.of(state)
+        source = TranscriptSource(path, state.agent_id, Path(at), own=own, client=state.agent)
+        done = record(context, source, rules_from_settings(context.privacy.rules))
+        # The file is gone: the next recording of the session reads its own from the beginning.
+        recorder_state.delete_cursor(store.paths, session)
+    if done.skipped:
+        raise skipped_error(session, done.skipped)
+    return next((row.turn for row in index.with_prompt(end.key) if row.branch == session), 0)

@@ -17,8 +17,8 @@ from sessgit.model.address import check_name
 from sessgit.model.merge_decisions import Choice
 
 if TYPE_CHECKING:
-    from sessgit.branch.merging.merge import MergeResult, NewSession
-    from sessgit.branch.merging.plan import MergeRequest
+    from sessgit.branch.merge import MergeResult, NewSession
+    from sessgit.branch.merge_plan import MergeRequest
     from sessgit.history.resolve import ResolvedTarget
 
 _PARSERS: dict[str, Callable[[str], object]] = {
@@ -59,8 +59,8 @@ def merge(
     The turns are appended to the client's file, which no client may have open; --new creates a new conversation
     instead. Labels and scratchpads of both are combined; a field that both changed is a conflict.
     """
-    from sessgit.branch.merging import merge as merges
-    from sessgit.branch.merging import sides
+    from sessgit.branch import merge as merges
+    from sessgit.branch import merge_plan
     from sessgit.cli.pages import merge as page
 
     choice = Choice("ours" if ours_wins else "theirs" if theirs_wins else "", dict(map(_parse_value, values)))
@@ -72,7 +72,7 @@ def merge(
         raise UsageError(f"--with rewrites a summary, but --mode {mode} makes none.", "Use one of the two.")
     ours = session_argument.target(here, into, changes=not dry_run)
     other = session_argument.target(here, theirs)
-    sides.check_sides(ours, other)
+    merge_plan.check_sides(ours, other)
     request = _request(here, other, mode, turns, choice, rewriter)
     if dry_run:
         plan = merges.plan_merge(here.context, ours, other, request)
@@ -100,12 +100,12 @@ def _request(
     choice: Choice,
     rewriter: str,
 ) -> MergeRequest:
-    from sessgit.branch.merging import summary
-    from sessgit.branch.merging.plan import MergeRequest
+    from sessgit.branch import merge
+    from sessgit.branch.merge_plan import MergeRequest
     from sessgit.history.export import parse_ranges
 
     def rewrite(written: str) -> str:
-        return summary.run_retell_command(rewriter, written, here.cwd, os.environ)
+        return merge.run_retell_command(rewriter, written, here.cwd, os.environ)
 
     last, name = theirs.turn or theirs.state.turns, here.ident(theirs.branch.name)
     numbers = tuple(parse_ranges(turns, last, name)) if turns else ()
@@ -114,7 +114,7 @@ def _request(
 
 def _new_session(here: Invocation, ours: ResolvedTarget, name: str | None) -> NewSession | None:
     """Return the new session that --new asks for; raise UsageError or ConflictError if it cannot have the name."""
-    from sessgit.branch.merging.merge import NewSession
+    from sessgit.branch.merge import NewSession
 
     if name is None:
         return None
@@ -148,12 +148,12 @@ def pick(
     The turns are appended to the client's file, which no client may have open; --new creates a new conversation
     instead. The conversations are not merged: a later merge brings the rest.
     """
-    from sessgit.branch.merging import merge as merges
-    from sessgit.branch.merging import sides
+    from sessgit.branch import merge as merges
+    from sessgit.branch import merge_plan
     from sessgit.cli.pages import merge as page
 
     ours = session_argument.target(here, into, changes=not dry_run)
-    sides.check_ours(ours)
+    merge_plan.check_ours(ours)
     sources = [session_argument.target(here, address) for address in addresses]
     result = None if dry_run else merges.pick_turns(here.context, ours, sources, _new_session(here, ours, new))
     plan = result.picked if result else merges.plan_pick(here.context, ours, sources)

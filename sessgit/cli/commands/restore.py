@@ -9,7 +9,6 @@ from pathlib import Path
 
 from sessgit import agents
 from sessgit.agents.transcript import Transcript
-from sessgit.branch import backfill
 from sessgit.branch import fork as forks
 from sessgit.branch import restore as restores
 from sessgit.branch.restore import RebuiltFile, RestoreAllResult, RestoreResult, VerifiedFile
@@ -288,9 +287,9 @@ def resume(
 
 
 def _append_missing_turns(here: Invocation, target: ResolvedTarget, place: Path) -> None:
-    if backfill.is_level(layout.StorePaths(here.env.store), target.branch, place):
+    if restores.is_level(layout.StorePaths(here.env.store), target.branch, place):
         return
-    turns = backfill.bring_level(here.store, target.session, here.env.homes, place)
+    turns = restores.bring_level(here.store, target.session, here.env.homes, place)
     if turns:
         file = Transcript(place, target.state.agent_id, target.state.agent)
         catch_up.record_file(here.context, file, project=target.state.project)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sessgit.branch.merging.merge import MergeResult
-from sessgit.branch.merging.plan import MergePlan, PickPlan
+from sessgit.branch.merge import MergeResult
+from sessgit.branch.merge_plan import MergePlan, PickPlan
 from sessgit.cli import blocks, text
 from sessgit.cli.invocation import Invocation
 from sessgit.history.resolve import ResolvedTarget

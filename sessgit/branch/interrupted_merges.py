@@ -15,7 +15,6 @@ from pathlib import Path
 
 from sessgit import agents
 from sessgit.branch import file_append, sidecars
-from sessgit.branch.merging import writing
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, humanize
 from sessgit.model.homes import Homes
@@ -117,7 +116,7 @@ def _delete_session(store: Store, session: str, homes: Homes, now: float) -> boo
     if not all(homes.hold(path) and _is_as_made(path, proof, intent) for path, proof in _paths(fork.files)):
         return False
     for path, proof in _paths({**(intent.files if intent else {}), **dict.fromkeys(fork.files, "")}):
-        if homes.hold(path) and (not proof or writing.bytes_hash(path) == proof):
+        if homes.hold(path) and (not proof or sidecars.bytes_hash(sidecars.read_file(path) or b"") == proof):
             file_append.delete_files([path], homes)
     summary = f"undo: {fork.summary}, which was interrupted"
     operations.perform_operation(store, "undo", summary, [Move(ref, head, None)], now, undoes=fork.id)

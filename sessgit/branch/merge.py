@@ -1,0 +1,640 @@
+"""Merges one conversation into another, or copies single turns.
+
+The turns are appended to the agent's file first and recorded from there: a kill leaves a file that holds more than the
+store, which any recording mends, and never a store with lines that the agent's file lacks. The recorder itself cuts the
+new lines, so that they are the turns that it would cut from the whole file.
+
+A summary is made without a model, from what is stored and from the prices that a person set.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sessgit import agents
+from sessgit.agents.line import Line
+from sessgit.agents.reader import Reader, no_redaction, opened
+from sessgit.agents.values import NewTurn, Seam, SideFile
+from sessgit.branch import file_append, sidecars
+from sessgit.branch import fork as forks
+from sessgit.branch import interrupted_merges as interrupted
+from sessgit.branch import merge_plan as plans
+from sessgit.branch.fork import ForkResult
+from sessgit.branch.merge_plan import (
+    MergePlan,
+    MergeRequest,
+    MergeSides,
+    PickPlan,
+    check_ours,
+    check_sides,
+    turn_address,
+)
+from sessgit.branch.restore import write_copy
+from sessgit.errors import ConflictError, NotFoundError, SessgitError
+from sessgit.history import client_files, fork_point, reassemble
+from sessgit.history.resolve import ResolvedTarget, session_title
+from sessgit.history.views import Prices, read_turn
+from sessgit.model import canonical, humanize, ids, merge_decisions, prices, unified_state
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Tokens, Turn, add_by_model
+from sessgit.model.homes import Homes
+from sessgit.record import catch_up, open_turns
+from sessgit.record.privacy import transcript_verdict
+from sessgit.record.recorded_turns import is_at_commit
+from sessgit.record.recording import record
+from sessgit.record.source import TranscriptSource, rules_from_settings
+from sessgit.store import layout, operations, recorder_state, refs, tempdirs
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Index, Row
+from sessgit.store.journal import FileWrites
+from sessgit.store.private_files import path_exists
+from sessgit.store.recorder_state import AppendIntent, MergeOrigins
+from sessgit.store.store import Store
+from sessgit.store.transaction import Move
+
+_MILLISECONDS_LATER = 2
+_OTHER_FOLDER_HINT = "Or use `--new` to merge into a new conversation."
+_LONGEST_OUTPUT = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """The id and the name, or ``""``, of a new session for the result."""
+
+    id: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """The state of the session with the result, and its commit, ``""`` if nothing was to be done.
+
+    `turns` are the numbers of the appended turns, `transcript` the file that got them, None if the agent has deleted
+    it; `secrets` counts the redactions in them.
+    """
+
+    state: Session
+    commit: str
+    plan: MergePlan | None = None
+    turns: tuple[int, ...] = ()
+    transcript: Path | None = None
+    secrets: int = 0
+    picked: PickPlan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The branch that gets the turns, and the fork that it is, if it is new. `picked` are the addresses of the turns
+    that an interrupted pick appended to the file at `path`, None if the file is gone."""
+
+    branch: Branch
+    fork: ForkResult | None
+    picked: Sequence[str] = ()
+    path: Path | None = None
+
+
+def plan_merge(context: Context, ours: ResolvedTarget, theirs: ResolvedTarget, request: MergeRequest) -> MergePlan:
+    """Return the decisions of a merge; raises if the two cannot be merged."""
+    check_sides(ours, theirs)
+    return plans.plan_merge(context, ours.branch, theirs.branch, theirs.turn, request)
+
+
+def merge_sessions(
+    context: Context,
+    ours: ResolvedTarget,
+    theirs: ResolvedTarget,
+    request: MergeRequest,
+    new: NewSession | None = None,
+) -> MergeResult:
+    """Merge theirs into ours, or both into a new session.
+
+    Raises ConflictError, with nothing changed, if both sides changed the same or ours' file cannot be written.
+    """
+    if new is not None:
+        request = replace(request, choice=replace(request.choice, ours=merge_decisions.PROGRESS))
+    with context.store.still_there():
+        first = plan_merge(context, ours, theirs, request)
+        if first.is_open:
+            plans.check_conflicts(first)
+            if request.retell is not None and first.standing == "open":
+                if new is None:
+                    check_closed(ours.branch, context.homes)
+                text = summary_text(context.store, first.sides, first.rows, context.prices)
+                request = _with_retold_text(request, request.retell, text)
+        elif new is not None or agents.is_open(context.homes, ours.state.agent_id):
+            return MergeResult(ours.state, "", first)  # nothing is appended: a client may have the file open
+        with _locked_target(context, ours, new) as target:
+            if new is not None:
+                # The new session is not ours: what was decided before it was made holds.
+                request = replace(request, mode=first.mode)
+                plan = plans.plan_merge(context, target.branch, theirs.branch, theirs.turn, request)
+                plan, authored = replace(plan, decisions=first.decisions, pad=first.pad), first.authored
+            else:
+                plan = plans.plan_merge(context, target.branch, theirs.branch, theirs.turn, request)
+                if not plan.is_open:
+                    return MergeResult(target.branch.state, "", plan)
+                plans.check_conflicts(plan)
+                authored = plan.authored
+            return _merge_into(context, target, plan, authored, request)
+
+
+def _with_retold_text(request: MergeRequest, retell: Callable[[str], str], summarized: str) -> MergeRequest:
+    """Return the request with that summary retold already: it may fail or take long, so no lock is held meanwhile."""
+    retold = retell(summarized)
+    return replace(request, retell=lambda text: retold if text == summarized else retell(text))
+
+
+def plan_pick(context: Context, ours: ResolvedTarget, chosen: Sequence[ResolvedTarget]) -> PickPlan:
+    """Return what picking these turns will do; raises if they cannot be picked."""
+    check_ours(ours)
+    rows = [plans.picked_turn(context.index, target) for target in chosen]
+    plans.check_picks(context, ours.branch, rows)
+    return plans.plan_pick(context, ours.branch, rows)
+
+
+def pick_turns(
+    context: Context, ours: ResolvedTarget, chosen: Sequence[ResolvedTarget], new: NewSession | None = None
+) -> MergeResult:
+    """Append single turns to ours, or to a new session that begins as ours; nothing else is merged."""
+    check_ours(ours)
+    with context.store.still_there():
+        rows = [plans.picked_turn(context.index, target) for target in chosen]
+        if new is not None:
+            plans.check_picks(context, ours.branch, rows)
+        with _locked_target(context, ours, new) as target:
+            return _pick_into(context, target, rows)
+
+
+def _pick_into(context: Context, target: _Target, rows: Sequence[Row]) -> MergeResult:
+    branch, store = target.branch, context.store
+    if target.picked == list(map(turn_address, rows)):
+        before = replace(branch, state=replace(branch.state, turns=branch.state.turns - len(rows)))
+        plan = plans.plan_pick(context, before, rows)
+        return MergeResult(branch.state, branch.tip, None, tuple(plan.numbers), target.path, 0, plan)
+    plans.check_picks(context, branch, rows)
+    plan = plans.plan_pick(context, branch, rows)
+    names = "+".join(row.commit for row in rows)
+
+    def graft(seam: Seam) -> list[NewTurn]:
+        return _grafted_turns(
+            store, seam, rows, lambda what: ids.merged_id("pick", branch.tip, names, what), branch.state
+        )
+
+    turns, path = _append_turns(context, branch, graft, _graft_origins(rows), rows, "pick")
+    head = _head_tip(store, branch.name)
+    picks = ", ".join(f"{layout.short_name(row.branch)}@{row.turn}" for row in rows)
+    _record_operation(context, target, "pick", picks, {row.branch for row in rows}, head)
+    return MergeResult(store.state(head), head, None, tuple(plan.numbers), path, _count_secrets(turns), plan)
+
+
+@contextmanager
+def _locked_target(context: Context, ours: ResolvedTarget, new: NewSession | None) -> Iterator[_Target]:
+    """Yield ours, or a fork of it, level with its file, while no other process records it."""
+    store, index, session, fork = context.store, context.index, ours.session, None
+    with ExitStack() as stack:
+        if new is not None:
+            interrupted.delete_unfinished(store, context.homes, context.now())
+            stack.enter_context(interrupted.creation_in_progress(store, new.id))
+            point = fork_point.fork_point(context, replace(ours, turn=None))
+            plan = forks.ForkPlan(new.id, new.name, context.now(), context.homes, whole_pad=True)
+            fork, session = forks.fork_session(store, ours.state, point, plan), new.id
+        stack.enter_context(file_append.writable_session(store.paths, session))
+        index.sync(session)
+        prepare_file(context, _current_branch(index, session))
+        store.repo.begin_write()  # before anything is appended: it waits for a purge
+        stack.callback(store.repo.release)
+        branch = _current_branch(index, session)
+        intent = recorder_state.load_intent(store.paths, session)
+        target = _Target(branch, fork)
+        if intent is not None and intent.command == "pick" and file_append.is_only_intent(store, intent, branch.tip):
+            # A pick was killed before its operation was noted: its turns are there.
+            origins = [origin for _, origin in intent.brought.values()]
+            _record_operation(context, target, "pick", ", ".join(origins), intent.sources, branch.tip)
+            target = replace(target, picked=origins, path=Path(intent.path) if path_exists(intent.path) else None)
+        yield target
+
+
+def _current_branch(index: Index, session: str) -> Branch:
+    branch = index.branch(session)
+    if branch is None or branch.archived:
+        raise NotFoundError(f"{session} no longer exists", "`sessgit ls` lists all conversations.")
+    return branch
+
+
+def _merge_into(
+    context: Context, target: _Target, plan: MergePlan, authored: Session, request: MergeRequest
+) -> MergeResult:
+    """Append what is merged and make the commit with two parents."""
+    store, branch = context.store, target.branch
+    turns, path = list[NewTurn](), None
+    if plan.rows and plan.standing == "open":
+        is_summary = plan.mode == "summary"
+        turns, path = _append_turns(
+            context,
+            branch,
+            lambda seam: _merge_turns(store, branch, plan, request, seam, context.prices),
+            [("turn", _turn_range(plan))] if is_summary else _graft_origins(plan.rows),
+            () if is_summary else plan.rows,
+            "merge",
+        )
+    state, commit = _merge_commit(store, branch, plan, authored, _head_tip(store, branch.name))
+    theirs = plan.sides.theirs.name
+    _record_operation(context, target, "merge", _merge_summary(plan, layout.short_name(theirs)), {theirs}, commit)
+    context.index.sync(branch.name)
+    first = branch.state.turns + 1
+    numbers = tuple(range(first, first + len(turns)))
+    return MergeResult(state, commit, plan, numbers, path, _count_secrets(turns))
+
+
+def _head_tip(store: Store, session: str) -> str:
+    head = refs.read(store.path, layout.head_ref(session))
+    if head is None:
+        raise ConflictError(
+            f"{session[:8]} was archived or deleted just now",
+            f"Its file already has the turns. To complete the merge: `sessgit unarchive {session[:8]}`, then "
+            f"merge again.",
+        )
+    return head
+
+
+def _record_operation(
+    context: Context, target: _Target, command: str, summary_text: str, sources: Set[str], commit: str
+) -> None:
+    """Note the operation since its first step, move the head to the commit, and delete the intent.
+
+    An intent of turns from other branches than the sources is of a merge that was interrupted.
+    """
+    store, session = context.store, target.branch.name
+    ref, intent = layout.head_ref(session), recorder_state.load_intent(store.paths, session)
+    head = _head_tip(store, session)
+    old: str | None = head
+    wrote, completes = FileWrites(), ""
+    before = interrupted.first_step(store, session, command, head)
+    if before is not None:  # the same was begun before, and noted when no command completed it
+        old, wrote, completes = before.moves[0].old, before.wrote, before.id
+    if intent is not None and intent.sources <= sources and file_append.is_only_intent(store, intent, head):
+        old, wrote = intent.head, file_append.appended_range(intent)
+    if target.fork is not None:
+        path, operation = target.fork.transcript, target.fork.operation
+        whole = {str(path): bytes_hash(path)} if path else {}
+        old, wrote, completes = None, FileWrites({**operation.files, **wrote.files, **whole}), operation.id
+    summary_line, moves = f"{session[:8]}: {summary_text}", [Move(ref, old, commit)]
+    operations.perform_operation(
+        store, command, summary_line, moves, context.now(), wrote=wrote, held={ref: head}, completes=completes
+    )
+    recorder_state.delete_intent(store.paths, session)
+
+
+def _append_turns(
+    context: Context, branch: Branch, make: Callable[[Seam], list[NewTurn]], origins: Sequence[tuple[str, str]],
+    rows: Sequence[Row], command: str,
+) -> tuple[list[NewTurn], Path | None]:  # fmt: skip
+    """Append the turns that `make` returns, with the sidecar files of the turns `rows`; return them, and the file that
+    got them, None if the agent has deleted it. `origins` has the event and origin of each turn."""
+    store = context.store
+    with session_file_end(context, branch) as end:
+        turns = make(find_seam(store, end))
+        files = [file for row in rows for file in sidecars.turn_sidecars(store, row.commit, [row.turn])]
+        by_prompt = {turn.key: origin for turn, origin in zip(turns, origins, strict=True)}
+        append_turns(context, end, turns, by_prompt, files, command)
+        return turns, end.path if end.is_there else None
+
+
+def _graft_origins(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    return [("graft", turn_address(row)) for row in rows]
+
+
+def _merge_turns(
+    store: Store, branch: Branch, plan: MergePlan, request: MergeRequest, seam: Seam, prices: Prices
+) -> list[NewTurn]:
+    """Return the turns that the merge appends."""
+    if plan.mode != "summary":
+        return _grafted_turns(store, seam, plan.rows, plan.key, branch.state)
+    text = summary_text(store, plan.sides, plan.rows, prices)
+    if request.retell is not None:
+        text = request.retell(text)
+    updated = canonical.seconds(store.state(plan.sides.tip).updated) or 0
+    seam = replace(seam, latest=max(seam.latest, round(updated * 1000)))
+    texts = f"{summary_heading(plan.sides, plan.rows)}\n\n{text}", summary_reply(plan.rows)
+    return [agents.of(branch.state).writer.told(seam, plan.key, texts, store.state(branch.tip))]
+
+
+def _grafted_turns(
+    store: Store, seam: Seam, rows: Sequence[Row], key: Callable[[str], str], state: Session
+) -> list[NewTurn]:
+    bodies = [store.lines(row.commit, row.turn).body for row in rows]
+    return agents.of(state).writer.grafted(seam, bodies, key, state.agent_id)
+
+
+def _merge_commit(store: Store, branch: Branch, plan: MergePlan, authored: Session, head: str) -> tuple[Session, str]:
+    """Write the commit with two parents, with the decided state; return the state and the commit."""
+    before, top = branch.state, store.state(head)
+    state = replace(
+        top,
+        description=authored.description,
+        labels=authored.labels,
+        stage=authored.stage,
+        confidence=authored.confidence,
+        unified=unified_state.decided_state(top.unified, authored.unified),
+        state=before.state,
+        ended=max(top.updated, before.ended) if before.ended else "",
+    )
+    origin = _turn_range(plan)
+    trailers = (("Session", branch.name), ("Event", "merge"), ("Origin", origin))
+    time = max(store.commit(head).time, store.commit(plan.sides.tip).time)
+    message = Message(f"merge: {_merge_summary(plan, plan.sides.theirs.name)}", trailers)
+    return state, store.write_commit(head, plan.pad.changes(store), state, message, [head, plan.sides.tip], time)
+
+
+def _merge_summary(plan: MergePlan, name: str) -> str:
+    """`a summary of 2 turns of e90c55aa`: what was brought back from a branch."""
+    what = f"{'a summary of ' if plan.mode == 'summary' else ''}{humanize.format_count(len(plan.rows), 'turn')}"
+    if not plan.rows:
+        what = "what was said" if plan.standing == "open" else "what was brought back"
+    return f"{what} of {name}"
+
+
+def _turn_range(plan: MergePlan) -> str:
+    """The turns that were brought, as an address."""
+    numbers = [row.turn for row in plan.rows]
+    if not numbers:
+        return plan.sides.theirs.name
+    last = f"-{numbers[-1]}" if numbers[-1] != numbers[0] else ""
+    return f"{plan.sides.theirs.name}@{numbers[0]}{last}"
+
+
+def _count_secrets(turns: Sequence[NewTurn]) -> int:
+    return sum(sidecars.count_secrets(line) for turn in turns for line in turn.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFileEnd:
+    """The end of a session's file, recorded in `branch`: its size in bytes, and the lines behind its last turn. The
+    last line has no newline if `unended`.
+
+    `place` is where the agent looks for it; if the agent has deleted it, `path` is a copy out of the store.
+    """
+
+    branch: Branch
+    path: Path
+    size: int
+    pending: tuple[Line, ...]
+    place: Path
+    unended: bool = False
+
+    @property
+    def is_there(self) -> bool:
+        return self.path == self.place
+
+
+@contextmanager
+def session_file_end(context: Context, branch: Branch) -> Iterator[SessionFileEnd]:
+    """Yield the end of the session's file; the caller holds the session's lock.
+
+    Raises ConflictError if a client has the session open, or if its file is not level with the store.
+    """
+    state, homes = branch.state, context.homes
+    path = client_files.transcript_place(homes, state, context.store.paths)
+    if path is None or not state.transcript:
+        raise ConflictError(f"{branch.name[:8]} has no file here", f"Write it: `sessgit restore {branch.name[:8]}`")
+    check_closed(branch, homes)
+    if path_exists(path):
+        yield _end_of_file(context.store, branch, path)
+        return
+    if others := client_files.other_copies(homes, state, path):
+        raise ConflictError(f"the file of {branch.name[:8]} is in another folder: {others[0]}", _OTHER_FOLDER_HINT)
+    with tempdirs.make_folder("sessgit-") as folder:
+        copy = write_copy(context.store, state, folder)
+        _record(context, branch, copy)
+        yield replace(_end_of_file(context.store, branch, copy), place=path)
+
+
+def prepare_file(context: Context, branch: Branch) -> None:
+    """Complete what a kill left half appended, end cells that a program left pending, and record the session's file,
+    if it may be recorded.
+
+    The caller holds the session's lock.
+    """
+    state, store, privacy = branch.state, context.store, context.privacy
+    path = client_files.transcript_place(context.homes, state, store.paths)
+    if path is None or not agents.of(state).home.is_transcript(context.homes.of(state), path):
+        return
+    check_closed(branch, context.homes)
+    file_append.finish_append(store.paths, branch.name, path)
+    is_on = not privacy.off and transcript_verdict(privacy, path, state.project).recorded
+    if is_on and not open_turns.is_open(store.paths, branch.name):
+        agents.of(state).programs.give_up(path, state)
+    level = catch_up.is_level(store.paths, branch.name, path) and _is_recorded_file(store, branch.name, path)
+    if not level and is_on:
+        _record(context, branch, path)
+    context.index.sync(branch.name)
+
+
+def _record(context: Context, branch: Branch, path: Path, origins: MergeOrigins | None = None) -> None:
+    state = branch.state
+    source = TranscriptSource(path, state.agent_id, context.homes.of(state), client=state.agent, origins=origins or {})
+    record(context, source, rules_from_settings(context.privacy.rules))
+    context.index.sync(branch.name)
+
+
+def _is_recorded_file(store: Store, session: str, path: Path) -> bool:
+    """Return whether the file is the one that was recorded, and no copy in its place."""
+    cursor = recorder_state.load_cursor(store.paths, session)
+    if cursor is None:
+        return False
+    with opened(path) as source:
+        return recorder_state.matches_file(cursor, path, source.file, source.inode, source.size)
+
+
+def find_seam(store: Store, end: SessionFileEnd) -> Seam:
+    """Return the line that the new lines follow, out of all that is recorded of the session, rewound turns too."""
+    branch = end.branch
+    tips = set(reassemble.session_branches(store, branch.name).values()) - {branch.tip}
+    last = store.lines(branch.tip, branch.state.turns)
+    agent = agents.of(branch.state)
+
+    def lines(tips: Iterable[str]) -> Iterator[list[Line]]:
+        for tip in tips:
+            for number in range(1, store.state(tip).turns + 1):
+                stored = store.lines(tip, number)
+                yield agent.parsed([*stored.before, *stored.body])
+
+    seam = agent.writer.seam(lines([branch.tip]), lines(tips), agent.parsed(last.body), end.pending)
+    # In the beginning that a fork of ours wrote the last line may be so much later than where it is recorded.
+    return replace(seam, latest=seam.latest + _MILLISECONDS_LATER)
+
+
+def append_turns(
+    context: Context,
+    end: SessionFileEnd,
+    turns: Sequence[NewTurn],
+    origins: MergeOrigins,
+    sidecar_files: Sequence[SideFile],
+    command: str,
+) -> None:
+    """Append the turns to the session's file in one write, with the sidecar files next to it, and record them.
+
+    `origins` has the event and origin of each turn by its prompt. The append stays noted until `delete_intent`.
+    """
+    branch, store, state = end.branch, context.store, end.branch.state
+    agent = agents.of(state)
+    place = agent.sidecars.place(context.homes.of(state), end.path.parent, state.agent_id, state.agent_version)
+    own = sidecars.rename_session(agent, sidecar_files, state.agent_id, state.agent_version)
+    written = sidecars.write_sidecars(own, place, sidecars.session_redaction(store, state))
+    check_closed(branch, context.homes)  # making the turns may have taken a while
+    if open_turns.is_open(store.paths, branch.name):
+        raise ConflictError(
+            f"a program has an open turn of {branch.name[:8]}, which the merge would end",
+            f"Wait for it. {_OTHER_FOLDER_HINT}",
+        )
+    data = b"\n" * end.unended + b"".join(line + b"\n" for turn in turns for line in turn.lines)
+    new = [file.path for file in written if file.outcome == sidecars.WRITTEN and end.is_there]
+    files = {str(path): bytes_hash(path) for path in new}
+    intent = AppendIntent(str(end.place), end.size, data, branch.tip, command, origins, files)
+    file_append.append_lines(store.paths, branch.name, end.path, intent)
+    _record(context, branch, end.path, origins)
+
+
+def bytes_hash(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes."""
+    return hashlib.sha256(sidecars.read_file(path) or b"").hexdigest()
+
+
+def check_closed(branch: Branch, homes: Homes) -> None:
+    """Raise ConflictError if a client has the session open."""
+    hint = f"Close it first. {_OTHER_FOLDER_HINT}"
+    file_append.check_closed(branch.state.agent_id, homes, "appended turns", hint)
+
+
+def _end_of_file(store: Store, branch: Branch, path: Path) -> SessionFileEnd:
+    short, cursor = branch.name[:8], recorder_state.load_cursor(store.paths, branch.name)
+    if cursor is None or cursor.torn or not catch_up.is_level(store.paths, branch.name, path):
+        raise ConflictError(
+            f"the file of {short} has unrecorded lines, or ends in the middle of one",
+            f"`sessgit log {short}` records it if its project is on. {_OTHER_FOLDER_HINT}",
+        )
+    if cursor.current is None or not is_at_commit(store, branch.tip, cursor.commit):
+        raise ConflictError(
+            f"{short} was continued elsewhere, and its file here lacks those turns",
+            f"Append them: `sessgit restore {short}`",
+        )
+    with opened(path) as source:
+        if not recorder_state.matches_file(cursor, path, source.file, source.inode, source.size):
+            raise ConflictError(f"the file of {short} is not the one that was recorded", _OTHER_FOLDER_HINT)
+        reader = Reader(source, 0, no_redaction, agents.of(branch.state).lines.make)
+        pending = [line for extent in cursor.pending for line in reader.again(extent)]
+    return SessionFileEnd(branch, path, cursor.offset, tuple(pending), path, cursor.unended)
+
+
+def summary_heading(sides: MergeSides, rows: Sequence[Row]) -> str:
+    """The first line of what is brought back, by which people find it in the log."""
+    state = sides.theirs.state
+    since = f" since turn {sides.shared}" if sides.shared else ""
+    called = canonical.one_line(session_title(state), 100)
+    turns = humanize.format_count(len(rows), "turn")
+    return f"Brought back from {layout.short_name(sides.theirs.name)}, “{called}”: {turns}{since}"
+
+
+def summary_text(store: Store, sides: MergeSides, rows: Sequence[Row], known: Prices) -> str:
+    """What theirs found in these turns: what was asked and answered, the files, the scratchpad, what it used, at these
+    prices."""
+    turns = [read_turn(store, sides.tip, row) for row in rows]
+    parts = [_summary_intro(sides)]
+    for row, turn in zip(rows, turns, strict=True):
+        parts.append(f"Turn {row.turn}. Asked:\n{_quote(turn.prompt.strip() or '(no text)')}")
+        parts.append(f"Answered:\n{turn.answer.strip() or '(no answer)'}")
+    parts += _file_lists(turns)
+    parts += ["\n".join([f"Scratchpad, {name}:", *lines]) for name, lines in plans.new_pad_lines(store, sides).items()]
+    parts.append(_usage_line(turns, known))
+    return "\n\n".join(parts)
+
+
+def run_retell_command(command: str, given: str, cwd: str, env: Mapping[str, str]) -> str:
+    """What the shell command makes of the text; raises SessgitError where it fails or says nothing.
+
+    What it starts is not recorded.
+    """
+    try:
+        code, data = _run_command(command, given.encode("utf-8", "replace"), cwd, {**env, "SESSGIT_OFF": "1"})
+    except OSError as error:
+        raise SessgitError(f"cannot run “{command}”: {error.strerror or error}", "Nothing was changed.") from error
+    if len(data) > _LONGEST_OUTPUT:
+        raise SessgitError(
+            f"“{command}” printed more than {_LONGEST_OUTPUT >> 20} MiB", "Nothing was changed: use a shorter summary."
+        )
+    if code:
+        how = f"exited with code {code}" if code > 0 else f"was killed by {_signal_name(-code)}"
+        raise SessgitError(f"“{command}” {how}", "Nothing was changed.")
+    text = data.decode("utf-8", "replace").strip()
+    if not text:
+        raise SessgitError(
+            f"“{command}” printed nothing", "Nothing was changed. The command gets the text on standard input."
+        )
+    return text
+
+
+def _run_command(command: str, given: bytes, cwd: str, env: Mapping[str, str]) -> tuple[int, bytes]:
+    """The command's exit code and what it says; it is stopped where that is too much."""
+    with tempfile.TemporaryFile() as source:  # not a pipe: who does not read it, and speaks, would wait for ever
+        source.write(given)
+        source.seek(0)
+        with subprocess.Popen(command, shell=True, stdin=source, stdout=subprocess.PIPE, cwd=cwd, env=env) as running:
+            assert running.stdout is not None
+            try:
+                text = running.stdout.read(_LONGEST_OUTPUT + 1)
+            except BaseException:
+                running.kill()
+                raise
+            if len(text) > _LONGEST_OUTPUT:
+                running.kill()
+        return running.returncode, text
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def summary_reply(rows: Sequence[Row]) -> str:
+    """The answer to what was brought back, as no model gave it."""
+    turns = humanize.format_count(len(rows), "turn")
+    return f"Understood. I know what was found there in {turns}, and will continue from here."
+
+
+def _summary_intro(sides: MergeSides) -> str:
+    if not sides.shared:
+        return "It is another conversation and shares no turn with this one."
+    turns = "turn" if sides.shared == 1 else humanize.format_count(sides.shared, "turn")
+    if layout.is_other_version(sides.theirs.name):
+        return f"It is another version of this conversation: both have the first {turns}, then continued separately."
+    return f"It shares its first {turns} with this conversation, then continued separately."
+
+
+def _file_lists(turns: Sequence[Turn]) -> list[str]:
+    changed = list(dict.fromkeys(path for turn in turns for path in turn.files_changed))
+    read = [path for path in dict.fromkeys(path for turn in turns for path in turn.files_read) if path not in changed]
+    named = (("Files it changed", changed), ("Files it read", read))
+    return ["\n".join([f"{what}:", *(f"- {path}" for path in paths)]) for what, paths in named if paths]
+
+
+def _usage_line(turns: Sequence[Turn], known: Prices) -> str:
+    by_model: dict[str, Tokens] = {}
+    for turn in turns:
+        by_model = add_by_model(by_model, turn.tokens)
+    tokens = humanize.format_tokens(humanize.new_tokens(sum(by_model.values(), Tokens())))
+    cost = humanize.format_money(prices.token_cost(by_model, known))
+    return f"It used {tokens} tokens{f', {cost}' if cost else ''}."
+
+
+def _quote(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))

@@ -1,0 +1,571 @@
+"""What a merge will do, decided before anything is written: where the two sides parted, which turns of theirs ours
+lacks, and what becomes of values that both changed. Scratchpads are lists of lines, which unite: each entry says whose
+it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from sessgit import agents
+from sessgit.branch.edit import MOST_LABELS
+from sessgit.errors import ConflictError, NotFoundError, UsageError
+from sessgit.history import program_lines, session_files, shared_turns
+from sessgit.history.resolve import ResolvedTarget
+from sessgit.history.shared_turns import is_same_turn
+from sessgit.history.views import turn_gists
+from sessgit.model import canonical, humanize, ids, merge_decisions, unified_state
+from sessgit.model import pad as pads
+from sessgit.model.conversation.session import Session
+from sessgit.model.merge_decisions import Base, Choice, Decision, Mode
+from sessgit.model.pad import Entry
+from sessgit.store import layout
+from sessgit.store.context import Context
+from sessgit.store.index import Branch, Index, Row
+from sessgit.store.store import Store
+
+_LIST_SUFFIX = ".jsonl"
+_LONGEST_VALUE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSides:
+    """`base` is the commit where the sides parted, ``""`` where they have no common ancestor, and `shared` so many
+    turns of theirs lie before it.
+
+    `new` are theirs' turns since then that ours lacks, `own` those of ours that theirs lacks; `grown` is a turn that
+    both have and of which theirs has more. `merged` says that theirs is part of ours' history already; `brought` are
+    the numbers of theirs' turns since they parted that ours has.
+    """
+
+    ours: Branch
+    theirs: Branch
+    tip: str
+    base: str
+    shared: int
+    new: tuple[Row, ...]
+    own: tuple[Row, ...]
+    grown: Row | None
+    merged: bool
+    brought: tuple[int, ...]
+    related: bool = True
+    """Whether the base is part of the history of both, and not only a turn that they have in common."""
+
+    @property
+    def forward(self) -> bool:
+        """Whether ours has not gone on since the sides parted."""
+        return bool(self.base) and not self.own and self.grown is None
+
+
+def check_sides(ours: ResolvedTarget, theirs: ResolvedTarget) -> None:
+    """Raises UsageError or ConflictError where the two cannot be the sides of a merge."""
+    name = layout.short_name(theirs.branch.name)
+    if ours.branch.name == theirs.branch.name:
+        raise UsageError(
+            f"both addresses name {name}",
+            "Name two conversations: `sessgit merge THEIRS --into OURS`",
+        )
+    if theirs.cell:
+        raise UsageError(
+            "only whole turns can be merged",
+            f"Leave out the cell: {name}@{theirs.turn}.",
+        )
+    check_ours(ours)
+    if not theirs.state.turns or theirs.turn == 0:
+        raise UsageError(f"{name} has no turns to merge", "`sessgit log` lists turns.")
+
+
+def check_ours(ours: ResolvedTarget) -> None:
+    """Raises UsageError or ConflictError where nothing can be merged into the branch."""
+    name = ours.branch.name
+    if ours.turn is not None:
+        raise UsageError(
+            f"a merge appends after the last turn of {name[:8]}, not after turn {ours.turn}",
+            f"`sessgit fork {name[:8]} --at {ours.turn}` makes a conversation that ends there.",
+        )
+    if layout.is_side_branch(name):
+        what = (
+            "a branch left behind by a rewind"
+            if layout.is_rewound_branch(name)
+            else "another version of the conversation"
+        )
+        raise UsageError(
+            f"{layout.short_name(name)} is {what}: you cannot merge into it",
+            f"`sessgit fork {layout.short_name(name)}` makes it a conversation.",
+        )
+    if ours.branch.archived:
+        raise ConflictError(f"{name[:8]} is archived", f"`sessgit unarchive {name[:8]}` unarchives it.")
+    if not ours.state.turns:
+        raise UsageError(f"{name[:8]} has no turns to continue from", "Name another conversation with `--into`.")
+
+
+def merge_sides(context: Context, ours: Branch, theirs: Branch, turn: int | None = None) -> MergeSides:
+    """The sides, theirs up to a turn if one is given."""
+    store = context.store
+    mine, rows = context.index.turns(ours.name), context.index.turns(theirs.name, last=turn)
+    tip = theirs.tip if turn is None else rows[-1].commit
+    pairs = _TurnPairs(store, mine, rows)
+    our_history, their_history = _ancestors(store, ours.tip), _ancestors(store, tip)
+    base = shared_turns.newest_commit(store, _common_ancestors(our_history, their_history))
+    known = _count_reached(rows, our_history)
+    new = [row for row in rows[known:] if _brought_from(row) != ours.name]
+    lacking = [row for row in new if pairs.mine(row) is None]
+    own = [row for row in mine[_count_reached(mine, their_history) :] if pairs.theirs(row) is None]
+    grown = next(
+        (row for row in new if (own_row := pairs.mine(row)) and _has_more(store, tip, row, ours.tip, own_row)), None
+    )
+    shared = known
+    while shared < min(len(rows), len(mine)) and pairs.mine(rows[shared]) is mine[shared] and rows[shared] is not grown:
+        shared += 1
+    began = base or (mine[shared - 1].commit if shared else "")
+    return MergeSides(
+        ours, theirs, tip, began, shared, tuple(lacking), tuple(own), grown, tip in our_history,
+        tuple(row.turn for row in new if base and pairs.mine(row)), began in our_history and began in their_history,
+    )  # fmt: skip
+
+
+class _TurnPairs:
+    """Which turns of the two sides are the same one: those with the same prompt uuid, unless their lines differ."""
+
+    def __init__(self, store: Store, mine: Sequence[Row], theirs: Sequence[Row]) -> None:
+        self._store = store
+        self._mine, self._theirs = ({row.prompt: row for row in rows} for rows in (mine, theirs))
+
+    def mine(self, row: Row) -> Row | None:
+        """Our turn that is this one of theirs, or None."""
+        mine = self._mine.get(row.prompt)
+        return mine if mine is not None and self._is_one(mine, row) else None
+
+    def theirs(self, row: Row) -> Row | None:
+        """Their turn that is this one of ours, or None."""
+        theirs = self._theirs.get(row.prompt)
+        return theirs if theirs is not None and self._is_one(row, theirs) else None
+
+    def _is_one(self, mine: Row, theirs: Row) -> bool:
+        is_brought = mine.trailer("Origin") == f"{theirs.branch}@{theirs.turn}"  # maybe with other uuids in it
+        return is_brought or is_same_turn(self._store, mine, theirs)
+
+
+def _ancestors(store: Store, tip: str) -> dict[str, tuple[str, ...]]:
+    """Every commit that a commit leads to, itself too, with its parents: asked once for all that is asked of it."""
+    parents, waiting = dict[str, tuple[str, ...]](), [tip]
+    while waiting:
+        commit = waiting.pop()
+        if commit not in parents:
+            parents[commit] = store.repo.commit(commit).parents
+            waiting += parents[commit]
+    return parents
+
+
+def _common_ancestors(ours: Mapping[str, Sequence[str]], theirs: Mapping[str, Sequence[str]]) -> Set[str]:
+    """The newest commits that both histories lead to."""
+    both = ours.keys() & theirs.keys()
+    return both - {parent for commit in both for parent in ours[commit]}
+
+
+def base_states(store: Store, sides: MergeSides) -> Base:
+    """The states that the sides began with when they parted."""
+    return Base(*(base_state(store, tip, sides.base) for tip in (sides.ours.tip, sides.tip)))
+
+
+def base_state(store: Store, tip: str, base: str) -> Session:
+    """The state that a side began with, a blank one where it left nothing."""
+    commit = base_commit(store, tip, base)
+    return store.state(commit) if commit else Session(store.state(tip).id, "")
+
+
+def base_commit(store: Store, tip: str, base: str) -> str:
+    """The commit that a side began with: the base; of a session that left another one there, its own first one."""
+    first, session = "", store.state(tip).id
+    for commit, message in store.history(tip):
+        if commit == base or message.get("Session") != session:
+            break
+        first = commit
+    is_fork = bool(first) and store.message(first).get("Event") == "fork"
+    return first if is_fork and (not base or store.repo.is_ancestor(base, first)) else base
+
+
+def _count_reached(rows: list[Row], history: Collection[str]) -> int:
+    """So many of the turns, from the first, are part of a history."""
+    return next((number for number, row in enumerate(rows) if row.commit not in history), len(rows))
+
+
+def _brought_from(row: Row) -> str:
+    """The branch from which a merge brought the turn, or ``""``."""
+    return row.trailer("Origin").partition("@")[0]
+
+
+def _has_more(store: Store, tip: str, row: Row, ours: str, mine: Row) -> bool:
+    """Whether theirs has more of a turn that both have: a fork may have been made in the middle of it."""
+    if store.folder(tip, row.turn).get(layout.BODY) == store.folder(ours, mine.turn).get(layout.BODY):
+        return False
+    agent = agents.of_turn(store, mine)
+    theirs, own = (
+        agent.writer.complete(agent.parsed(store.lines(*at).body)) for at in ((tip, row.turn), (ours, mine.turn))
+    )
+    return len(theirs) > len(own)
+
+
+@dataclass(frozen=True, slots=True)
+class MergedPad:
+    """The lists that get lines and the files that are taken over, by path in the tree, and what was decided."""
+
+    lists: dict[str, bytes]
+    taken: dict[str, tuple[str, bool]]
+    decisions: list[Decision]
+
+    def changes(self, store: Store) -> dict[str, tuple[str, bool] | None]:
+        """Return the changes of the tree."""
+        lists = {path: (store.repo.write_blob(data), False) if data else None for path, data in self.lists.items()}
+        return {**self.taken, **lists}
+
+
+def merge_pads(store: Store, sides: MergeSides, choice: Choice) -> MergedPad:
+    """Lists with the lines of both, ours first, but for those that one side took away since they parted; a file of
+    another kind is theirs where only they changed it. What only theirs keeps comes along."""
+    base, ours, theirs = (_pad_files(store, commit) for commit in (sides.base, sides.ours.tip, sides.tip))
+    began = [_pad_files(store, commit) for commit in _base_commits(store, sides)]
+    lists, taken, decisions = dict[str, bytes](), dict[str, tuple[str, bool]](), list[Decision]()
+    for name in sorted({*theirs, *ours}):
+        path, mine, entry = f"{layout.PAD}/{name}", ours.get(name), theirs.get(name)
+        if name.endswith(_LIST_SUFFIX):
+            if entry in (mine, began[1].get(name)):
+                continue
+            left, right = (_pad_lines(store, one) for one in (mine, entry))
+            start = [_pad_lines(store, side.get(name)) for side in began]
+            both = pads.merge_lists(name.removesuffix(_LIST_SUFFIX), start[0], start[1], left, right)
+            if both != left:
+                lists[path] = pads.join_list(both)
+                decisions.append(Decision(path, "unite", len(left), len(right), len(both)))
+        elif entry in (None, mine, base.get(name)):
+            continue
+        elif mine == base.get(name) or choice.side == "theirs":
+            taken[path] = entry
+            decisions.append(Decision(path, "theirs"))
+        elif choice.side == "ours":
+            decisions.append(Decision(path, "ours"))
+        else:
+            decisions.append(Decision(path, "conflict"))
+    return MergedPad(lists, taken | session_files.missing_files(store, sides.ours.tip, sides.tip), decisions)
+
+
+def new_pad_lines(store: Store, sides: MergeSides) -> dict[str, list[str]]:
+    """What theirs' lists have that ours lack, by the list's name: of entries their words."""
+    ours, out = _pad_files(store, sides.ours.tip), dict[str, list[str]]()
+    for name, entry in sorted(_pad_files(store, sides.tip).items()):
+        called, known = name.removesuffix(_LIST_SUFFIX), set(_pad_lines(store, ours.get(name)))
+        lines = [_entry_words(called, line) for line in _pad_lines(store, entry) if line not in known]
+        if name.endswith(_LIST_SUFFIX) and any(lines):
+            out[called] = [line for line in lines if line]
+    return out
+
+
+def _entry_words(name: str, line: bytes) -> str:
+    kind = next((kind for kind, called in pads.LISTS.items() if called == name), "")
+    entry = pads.parse_entry(kind, line)
+    return line.decode("utf-8", "replace") if entry is None else _entry_summary(entry)
+
+
+def _entry_summary(entry: Entry) -> str:
+    """`- Speed stands against clear errors. (resolved: both, in two passes)`; nothing of a cycle, which is theirs."""
+    if entry.kind == "cycle":
+        return ""
+    value = "" if entry.value is None else f"{entry.value:g}"
+    words = ": ".join(part for part in (entry.form or value, entry.text.replace("\n", "\n  ")) if part)
+    answer = f": {entry.answer}" if entry.answer else ""
+    return f"- {words}{f' (resolved{answer})' if entry.resolved else ''}"
+
+
+def _base_commits(store: Store, sides: MergeSides) -> tuple[str, str]:
+    """The commits with whose pads the sides began; none where they have no common history, only common turns."""
+    if not sides.base or not sides.related:
+        return "", ""
+    return base_commit(store, sides.ours.tip, sides.base), base_commit(store, sides.tip, sides.base)
+
+
+def _pad_files(store: Store, commit: str) -> dict[str, tuple[str, bool]]:
+    """Return the files of a scratchpad; not those of programs' cells, which belong to turns."""
+    entry = store.repo.entry(store.tree(commit), layout.PAD) if commit else None
+    found = store.repo.files(entry[0]) if entry and entry[1] else {}
+    return {name: file for name, file in found.items() if not program_lines.is_file(name)}
+
+
+def _pad_lines(store: Store, entry: tuple[str, bool] | None) -> list[bytes]:
+    data = store.repo.blob(entry[0]) if entry else b""
+    return pads.split_list(data)
+
+
+MergeState = Literal["open", "merged", "nothing", "unfinished"]
+"""Whether there is something to do: `merged` and `nothing` say no, `unfinished` that an interrupted merge brought the
+turns already and lacks its commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRequest:
+    """What the user asks for. No mode means a summary, or forward if ours has no new turns; `turns` are the numbers of
+    theirs' turns to pick; `retell` returns another text for the summary."""
+
+    mode: Mode | None = None
+    turns: tuple[int, ...] = ()
+    choice: Choice = field(default_factory=Choice)
+    retell: Callable[[str], str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """The decisions of a merge, and the turns of theirs that it appends."""
+
+    sides: MergeSides
+    standing: MergeState
+    mode: Mode
+    rows: tuple[Row, ...]
+    decisions: tuple[Decision, ...]
+    pad: MergedPad
+
+    @property
+    def conflicts(self) -> list[Decision]:
+        """The decisions that are left to the user."""
+        return [decision for decision in self.decisions if decision.conflict]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is something to do."""
+        return self.standing in ("open", "unfinished")
+
+    @property
+    def authored(self) -> Session:
+        """Our state with what was decided."""
+        return merge_decisions.resolve_state(self.sides.ours.state, [d for d in self.decisions if not d.conflict])
+
+    def key(self, what: str) -> str:
+        """Return the uuid of a line that this merge appends."""
+        return ids.merged_id(self.mode, self.sides.ours.tip, self.sides.tip, what)
+
+    def as_json(self) -> dict[str, Any]:
+        sides = self.sides
+        return {
+            "base": sides.base or None,
+            "ours": sides.ours.tip,
+            "theirs": sides.tip,
+            "decisions": [decision.as_json() for decision in self.decisions],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PickPlan:
+    """Single turns to append to ours, and the decisions about them."""
+
+    ours: Branch
+    rows: tuple[Row, ...]
+    decisions: tuple[Decision, ...]
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers that the turns get."""
+        first = self.ours.state.turns + 1
+        return list(range(first, first + len(self.rows)))
+
+    def as_json(self) -> dict[str, Any]:
+        return {"ours": self.ours.tip, "decisions": [decision.as_json() for decision in self.decisions]}
+
+
+def picked_turn(index: Index, one: ResolvedTarget) -> Row:
+    """Return the turn at an address; raises UsageError if it names no whole turn, NotFoundError if there is none."""
+    name, short = one.branch.name, layout.short_name(one.branch.name)
+    if one.turn is None or one.turn == 0 or one.cell:
+        raise UsageError(f"{short} does not name a turn", f"Name one: {short}@{one.turn or one.state.turns}.")
+    row = index.turn(name, one.turn)
+    if row is None:
+        raise NotFoundError(f"{name} has no turn {one.turn} in the store", "`sessgit restore --verify` checks it.")
+    return row
+
+
+def _check_agent(ours: Branch, theirs: Session) -> None:
+    """Raise ConflictError if the turns of another client's session would be appended: ours could not read them."""
+    if theirs.agent != ours.state.agent:
+        what = f"the turns are of {agents.of(theirs).title}, and {agents.of(ours.state).title} could not read them"
+        raise ConflictError(what, f"A summary can be merged: `sessgit merge {theirs.id} --into {ours.name}`.")
+
+
+def check_picks(context: Context, ours: Branch, rows: Sequence[Row]) -> None:
+    """Raise UsageError if a turn is named twice or is in ours already, ConflictError if it is of another client."""
+    turns = context.index.turns(ours.name)
+    brought, held = {row.trailer("Origin") for row in turns}, {row.prompt: row for row in turns}
+    seen = dict[str, Row]()
+    for row in rows:
+        _check_agent(ours, context.store.state(row.commit))
+        if row.prompt in seen and is_same_turn(context.store, seen[row.prompt], row):
+            raise UsageError(
+                f"turn {row.turn} of {layout.short_name(row.branch)} is named twice", "Name each turn once."
+            )
+        if turn_address(row) in brought or (row.prompt in held and is_same_turn(context.store, held[row.prompt], row)):
+            own, name = layout.short_name(ours.name), layout.short_name(row.branch)
+            hint = f"`sessgit diff {own} {name}` shows what is not."
+            if row.branch == ours.name:
+                hint = (
+                    f"Name another conversation with `--into`, or continue from that turn: `sessgit fork "
+                    f"{name} --at {row.turn}`"
+                )
+            raise UsageError(f"turn {row.turn} of {name} is already in {own}", hint)
+        seen[row.prompt] = row
+
+
+def turn_address(row: Row) -> str:
+    """The address of a turn, whole."""
+    return f"{row.branch}@{row.turn}"
+
+
+def plan_pick(context: Context, ours: Branch, rows: Sequence[Row]) -> PickPlan:
+    """Return what picking these turns decides."""
+    brought = Decision("turns", "bring", value=[f"{row.branch}@{row.turn}" for row in rows])
+    named = [path for row in rows for path in turn_gists(context, _branch_of(context.index, row), [row])[0].files]
+    files = [Decision("files", "unite", [], list(dict.fromkeys(named)), list(dict.fromkeys(named)))] if named else []
+    return PickPlan(ours, tuple(rows), (brought, *files))
+
+
+def plan_merge(context: Context, ours: Branch, theirs: Branch, turn: int | None, request: MergeRequest) -> MergePlan:
+    """Decide a merge of theirs, up to a turn if one is given, into ours.
+
+    Raises UsageError if turns cannot be picked, ConflictError if there would be too many labels, or if turns are of
+    another client than ours.
+    """
+    store = context.store
+    sides = merge_sides(context, ours, theirs, turn)
+    mode: Mode = request.mode or ("forward" if sides.forward else "summary")
+    rows: tuple[Row, ...] = (
+        () if sides.merged else _picked_rows(sides, request.turns) if mode == "pick" else _rows_to_bring(sides, mode)
+    )
+    if mode in ("graft", "pick"):
+        _check_agent(ours, theirs.state)
+    standing = _merge_state(store, sides, mode, rows)
+    if standing == "nothing" and _has_authored_changes(store, sides):
+        standing = "open"
+    if standing in ("merged", "nothing"):
+        return MergePlan(sides, standing, mode, (), (), MergedPad({}, {}, []))
+    pad = merge_pads(store, sides, request.choice)
+    authored = merge_decisions.decide_all(base_states(store, sides), ours.state, theirs.state, request.choice)
+    _check_labels(authored)
+    _check_memory(ours.state, theirs.state, authored)
+    brought = Decision("turns", "bring", len(sides.own), len(sides.new), [f"{theirs.name}@{row.turn}" for row in rows])
+    files = _file_decisions(context, sides, rows)
+    return MergePlan(sides, standing, mode, rows, (brought, *files, *authored, *pad.decisions), pad)
+
+
+def check_conflicts(plan: MergePlan) -> None:
+    """Raise ConflictError if both sides changed the same."""
+    if not plan.conflicts:
+        return
+    lines = [
+        f"{shown_path(d.path)}: ours {shown_value(d.ours)}, theirs {shown_value(d.theirs)}" for d in plan.conflicts
+    ]
+    settable = next((d.path for d in plan.conflicts if d.path in merge_decisions.SCALARS), "")
+    hint = "Use `--ours` or `--theirs` for all of them" + (
+        f", or `--set {settable}=VALUE` for one." if settable else "."
+    )
+    raise ConflictError("both sides changed:\n  " + "\n  ".join(lines), f"{hint} Nothing was changed.")
+
+
+def shown_value(value: object) -> str:
+    """One side's value as a message has it."""
+    if isinstance(value, dict | list):
+        return canonical.one_line(canonical.compact(value).decode(), _LONGEST_VALUE)
+    return "none" if value in (None, "") else f"“{value}”" if isinstance(value, str) else str(value)
+
+
+def shown_path(path: str) -> str:
+    """The path of a decision as a message has it: a key of a working memory is any text."""
+    return canonical.one_line(path, _LONGEST_VALUE)
+
+
+def _branch_of(index: Index, row: Row) -> Branch:
+    branch = index.branch(row.branch)
+    assert branch is not None
+    return branch
+
+
+def _rows_to_bring(sides: MergeSides, mode: Mode) -> tuple[Row, ...]:
+    """All turns that ours lacks; a summary also tells of one that both have and theirs has more of."""
+    return (*([sides.grown] if mode == "summary" and sides.grown else ()), *sides.new)
+
+
+def _picked_rows(sides: MergeSides, numbers: Sequence[int]) -> tuple[Row, ...]:
+    by_number = {row.turn: row for row in sides.new}
+    if set(numbers) <= set(sides.brought):
+        return ()
+    name, last = layout.short_name(sides.theirs.name), sides.theirs.state.turns
+    for number in numbers:
+        if not 1 <= number <= last:
+            raise NotFoundError(
+                f"{name} has no turn {number}; it has {humanize.format_count(last, 'turn')}",
+                f"`sessgit log {name}` lists them.",
+            )
+        if number not in by_number:
+            ours = layout.short_name(sides.ours.name)
+            hint = f"`sessgit diff {ours} {name}` shows what is not."
+            raise UsageError(f"turn {number} of {name} is already in {ours}", hint)
+    return tuple(by_number[number] for number in sorted(set(numbers)))
+
+
+def _merge_state(store: Store, sides: MergeSides, mode: Mode, rows: Sequence[Row]) -> MergeState:
+    if sides.merged:
+        return "merged"
+    if mode == "summary" and rows and _has_summary(store, sides):
+        return "unfinished"
+    if rows:
+        return "open"
+    return "unfinished" if sides.brought and (mode == "pick" or not sides.new) else "nothing"
+
+
+def _has_authored_changes(store: Store, sides: MergeSides) -> bool:
+    """Return whether theirs has authored state, or something on its pad, that ours lacks."""
+    ours = sides.ours.state
+    authored = merge_decisions.decide_all(base_states(store, sides), ours, sides.theirs.state, Choice())
+    return (
+        any(decision.conflict or decision.path == unified_state.MEMORY for decision in authored)
+        or merge_decisions.resolve_state(ours, authored) != ours
+        or bool(merge_pads(store, sides, Choice()).decisions)
+    )
+
+
+def _has_summary(store: Store, sides: MergeSides) -> bool:
+    """Whether a summary of this very merge is a turn of ours: its prompt is named after the commits it was made for."""
+    after = ""
+    for commit, message in store.history(sides.ours.tip):
+        if after and after == ids.merged_id("summary", commit, sides.tip, "prompt"):
+            return True
+        after = message.get("Prompt") or after
+    return False
+
+
+def _file_decisions(context: Context, sides: MergeSides, rows: Sequence[Row]) -> list[Decision]:
+    """The files that each side worked on since they parted, and those of both."""
+    mine, theirs = (
+        list(dict.fromkeys(path for gist in turn_gists(context, branch, chosen) for path in gist.files))
+        for branch, chosen in ((sides.ours, sides.own), (sides.theirs, rows))
+    )
+    if not mine and not theirs:
+        return []
+    return [Decision("files", "unite", mine, theirs, list(dict.fromkeys([*mine, *theirs])))]
+
+
+def _check_labels(decisions: Sequence[Decision]) -> None:
+    count = max((len(d.value) for d in decisions if d.path == "labels"), default=0)
+    if count > MOST_LABELS:
+        raise ConflictError(
+            f"there would be {count} labels, but at most {MOST_LABELS} are allowed",
+            "Remove one: `sessgit edit --label -LABEL`",
+        )
+
+
+def _check_memory(ours: Session, theirs: Session, decisions: Sequence[Decision]) -> None:
+    """Raises ConflictError where the memory of both is larger than one may be, and than that of either."""
+    sides = [unified_state.memory_size(one.unified.working_memory) for one in (ours, theirs)]
+    size = max((unified_state.memory_size(d.value) for d in decisions if d.path == unified_state.MEMORY), default=0)
+    if size > max(unified_state.LARGEST_MEMORY, *sides):
+        raise ConflictError(
+            f"the working memory would have {humanize.format_size(size)}, but at most "
+            f"{humanize.format_size(unified_state.LARGEST_MEMORY)} are allowed",
+            "The program that owns it can remove something from one of the two.",
+        )

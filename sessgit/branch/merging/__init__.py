@@ -1,1 +1,0 @@
-"""Merging two conversations, and picking single turns."""
