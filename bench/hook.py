@@ -19,7 +19,7 @@ from frame import Table
 from timing import PASS, PASS_COMMAND, Scale, Took
 
 from sessgit import agents
-from sessgit.agents.claude.hooks import stub_command
+from sessgit.agents.hook_settings import stub_command
 from sessgit.model.homes import Homes
 from sessgit.record.install import install
 from sessgit.store import refs, stub

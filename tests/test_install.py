@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from homes import claude_client
 
-from sessgit.agents.claude import hooks as hook_settings
+from sessgit import agents
+from sessgit.agents import hook_settings
+from sessgit.agents.claude.hooks import CELL_EVENTS, HOOK_EVENTS, installed
 from sessgit.errors import ConflictError, UsageError
 from sessgit.record.install import InstallResult, UninstallResult, install, uninstall
 
@@ -41,17 +43,19 @@ def document(config: Path) -> dict[str, object]:
 
 def test_the_first_time(store: Path, config: Path) -> None:
     assert run(store, config) == InstallResult(
+        agent=agents.named("claude"),
         store=store,
         stub=store / "hook",
         settings=config / "settings.json",
-        added=hook_settings.HOOK_EVENTS,
+        added=HOOK_EVENTS,
         already_there=(),
         other_stubs=(),
         plugin="",
-        hooks_disabled=False,
+        refusal="",
+        untrusted=(),
         older_conversations=0,
     )
-    assert document(config) == hook_settings.with_hooks({}, hook_settings.stub_command(store / "hook"))
+    assert document(config) == hook_settings.with_hooks({}, hook_settings.stub_command(store / "hook"), HOOK_EVENTS)
     assert (store / "spool").is_dir()
     assert os.access(store / "hook", os.X_OK)
 
@@ -60,7 +64,7 @@ def test_again(store: Path, config: Path) -> None:
     run(store, config)
     before = {path: path.stat().st_mtime_ns for path in (config / "settings.json", store / "hook")}
     result = run(store, config)
-    assert (result.added, result.already_there) == ((), hook_settings.HOOK_EVENTS)
+    assert (result.added, result.already_there) == ((), HOOK_EVENTS)
     assert before == {path: path.stat().st_mtime_ns for path in before}
 
 
@@ -68,21 +72,21 @@ def test_an_entry_of_an_older_version_is_replaced(store: Path, config: Path) -> 
     run(store, config)
     new = (config / "settings.json").read_text()
     older = new.replace(" || cat >/dev/null; exit 0", "; exit 0")
-    assert older.count("; exit 0") == len(hook_settings.HOOK_EVENTS) and "cat" not in older
+    assert older.count("; exit 0") == len(HOOK_EVENTS) and "cat" not in older
     (config / "settings.json").write_text(older)
-    assert run(store, config).already_there == hook_settings.HOOK_EVENTS
+    assert run(store, config).already_there == HOOK_EVENTS
     assert (config / "settings.json").read_text() == new
     (config / "settings.json").write_text(older)
-    assert uninstall(store, claude_client(config)).removed == hook_settings.HOOK_EVENTS
+    assert uninstall(store, claude_client(config)).removed == HOOK_EVENTS
     assert not (config / "settings.json").exists()
 
 
 def test_the_granularity_can_change(store: Path, config: Path) -> None:
     run(store, config)
     assert run(store, config, granularity="cell").added == ("PostToolUse",)
-    assert hook_settings.installed(document(config)).events == set(hook_settings.CELL_EVENTS)
-    assert run(store, config).already_there == hook_settings.HOOK_EVENTS
-    assert hook_settings.installed(document(config)).events == set(hook_settings.HOOK_EVENTS)
+    assert installed(document(config)).events == set(CELL_EVENTS)
+    assert run(store, config).already_there == HOOK_EVENTS
+    assert installed(document(config)).events == set(HOOK_EVENTS)
     with pytest.raises(UsageError):
         run(store, config, granularity="line")
 
@@ -91,7 +95,7 @@ def test_another_store_takes_over(store: Path, config: Path, tmp_path: Path) -> 
     run(store, config)
     result = run(tmp_path / "other", config)
     assert (result.added, result.other_stubs) == ((), (store / "hook",))
-    assert hook_settings.installed(document(config)).stubs == {str(tmp_path / "other" / "hook")}
+    assert installed(document(config)).stubs == {str(tmp_path / "other" / "hook")}
 
 
 def test_what_a_person_should_know(store: Path, config: Path) -> None:
@@ -101,7 +105,8 @@ def test_what_a_person_should_know(store: Path, config: Path) -> None:
         (config / "projects" / name).parent.mkdir(parents=True, exist_ok=True)
         (config / "projects" / name).write_text('{"type":"user","message":{"role":"user"}}\n')
     result = run(store, config, known={"one", "seven"})
-    assert (result.hooks_disabled, result.plugin, result.older_conversations) == (True, "sessgit@home", 1)
+    refusal = "the client's settings disable all hooks (disableAllHooks)"
+    assert (result.refusal, result.plugin, result.older_conversations) == (refusal, "sessgit@home", 1)
     assert document(config) == told  # the plugin runs the hooks
     assert uninstall(store, claude_client(config)).plugin == "sessgit@home"
     assert document(config) == told | {"enabledPlugins": {"sessgit@home": False}}
@@ -111,9 +116,10 @@ def test_uninstalling_leaves_the_store_and_nothing_else(store: Path, config: Pat
     run(store, config)
     (store / "spool" / "1-0.json").write_text("{}")
     assert uninstall(store, claude_client(config)) == UninstallResult(
+        agent=agents.named("claude"),
         store=store,
         settings=config / "settings.json",
-        removed=hook_settings.HOOK_EVENTS,
+        removed=HOOK_EVENTS,
         stub_removed=True,
         plugin="",
     )
@@ -138,7 +144,7 @@ def test_uninstalling_keeps_what_a_person_has_laid_out(store: Path, config: Path
     command = json.dumps(hook_settings.stub_command(store / "hook"))
     groups = ", ".join(
         f'"{event}": [{{"hooks": [{{"type": "command", "command": {command}, "timeout": 5}}]}}]'
-        for event in hook_settings.HOOK_EVENTS
+        for event in HOOK_EVENTS
     )
     head = '{ "permissions": { "allow": ["Bash(ls:*)",   "Read"], "deny": [] },\n'
     own = '"Notification": [{"matcher": "", "hooks": [{"type": "command", "command": "say done"}]}]'
@@ -146,7 +152,7 @@ def test_uninstalling_keeps_what_a_person_has_laid_out(store: Path, config: Path
     path.write_text(before)
     assert run(store, config).added == ()
     assert path.read_text() == before
-    assert uninstall(store, claude_client(config)).removed == hook_settings.HOOK_EVENTS
+    assert uninstall(store, claude_client(config)).removed == HOOK_EVENTS
     assert path.read_text() == f'{head}  "hooks": {{ {own} }},\n\n  "model": "opus" }}'
 
 
@@ -174,9 +180,9 @@ def disturbed(monkeypatch: pytest.MonkeyPatch, path: Path, times: int) -> None:
 
 def test_a_change_in_between_is_kept(store: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disturbed(monkeypatch, config / "settings.json", 2)
-    assert run(store, config).added == hook_settings.HOOK_EVENTS
+    assert run(store, config).added == HOOK_EVENTS
     assert document(config)["theirs"] == 1
-    assert hook_settings.installed(document(config)).events == set(hook_settings.HOOK_EVENTS)
+    assert installed(document(config)).events == set(HOOK_EVENTS)
 
 
 def test_changes_without_end_are_told(store: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -134,6 +135,11 @@ def by_plugin(world: Printer) -> None:
     world("status")
     world("uninstall")
     settings.unlink()
+    codex = world.sessgit.home / ".codex"
+    codex.mkdir()
+    world("install", "--agent", "codex")
+    world("uninstall")
+    shutil.rmtree(codex)
 
 
 def record(world: Printer) -> None:

@@ -14,7 +14,7 @@ from homes import claude_client
 from shell import Shell
 
 from sessgit import __version__
-from sessgit.agents.claude import hooks as hook_settings
+from sessgit.agents.claude.hooks import CELL_EVENTS, HOOK_EVENTS
 from sessgit.cli import app, captured
 from sessgit.record.install import install, prepare, uninstall
 
@@ -232,7 +232,7 @@ def test_install_and_uninstall_with_the_plugin(sessgit: Shell) -> None:
     )
     assert settings(sessgit) == {"enabledPlugins": {"sessgit@sessgit": False}}
     assert sessgit.json("status")["recording"]["on"] is False
-    assert sessgit.json("install")["added"] == list(hook_settings.HOOK_EVENTS)
+    assert sessgit.json("install")["clients"][0]["added"] == list(HOOK_EVENTS)
 
 
 def test_with_both_the_settings_record(sessgit: Shell) -> None:
@@ -248,15 +248,21 @@ def test_with_both_the_settings_record(sessgit: Shell) -> None:
     assert sessgit.json("status")["recording"] == {"on": True, "reason": leaves, "plugin": None}
     assert sessgit.json("uninstall") == {
         "store": str(sessgit.store),
-        "removed": list(hook_settings.HOOK_EVENTS),
-        "plugin": "sessgit@sessgit",
+        "clients": [
+            {
+                "agent": "claude",
+                "settings": str(sessgit.config / "settings.json"),
+                "removed": list(HOOK_EVENTS),
+                "plugin": "sessgit@sessgit",
+            }
+        ],
     }
     assert settings(sessgit) == {"enabledPlugins": {"sessgit@sessgit": False}}
 
 
 def test_a_commit_for_each_cell_needs_the_settings(sessgit: Shell) -> None:
     enable(sessgit)
-    assert sessgit.json("install", "--granularity", "cell")["added"] == list(hook_settings.CELL_EVENTS)
+    assert sessgit.json("install", "--granularity", "cell")["clients"][0]["added"] == list(CELL_EVENTS)
     assert sessgit.json("status")["recording"]["plugin"] is None
 
 

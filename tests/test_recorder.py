@@ -19,7 +19,7 @@ from plain import run_git
 from transcripts import Talk
 from waiting import PATIENCE, until
 
-from sessgit.agents.claude.hooks import stub_command
+from sessgit.agents.hook_settings import stub_command
 from sessgit.record.install import install
 from sessgit.record.privacy import switch_off, switch_on
 from sessgit.store import locks, recorder_state, refs

@@ -13,15 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessgit import __version__
-from sessgit.agents.claude import hooks as hook_settings
-from sessgit.agents.claude.hooks import (
-    CELL_EVENTS,
-    HOOK_EVENTS,
-    installed,
-    stub_command,
-    with_hooks,
-    without_hooks,
-)
+from sessgit.agents import hook_settings
+from sessgit.agents.claude.hooks import CELL_EVENTS, HOOK_EVENTS, PLUGIN, installed, refusal
+from sessgit.agents.hook_settings import stub_command, with_hooks, without_hooks
 from sessgit.errors import ConflictError, SessgitError, StoreError, UsageError
 
 COMMAND = "[ -r /s/hook ] && sh /s/hook || cat >/dev/null; exit 0"
@@ -88,7 +82,7 @@ def test_other_commands_are_not_ours(command: object) -> None:
 
 
 def test_hooks_for_empty_settings() -> None:
-    assert ordered(with_hooks({}, COMMAND)) == ordered({"hooks": WHOLE})
+    assert ordered(with_hooks({}, COMMAND, HOOK_EVENTS)) == ordered({"hooks": WHOLE})
     assert ordered(with_hooks({}, COMMAND, CELL_EVENTS)) == ordered(
         {"hooks": {**WHOLE, "PostToolUse": [{"hooks": [OURS]}]}}
     )
@@ -148,7 +142,7 @@ def test_only_what_was_emptied_goes() -> None:
 @pytest.mark.parametrize("odd", [None, [], "x", {"Stop": {"hooks": [OURS]}}, {"Stop": None}])
 def test_odd_hooks_are_neither_edited_nor_removed(odd: object) -> None:
     with pytest.raises(ConflictError):
-        with_hooks({"hooks": odd}, COMMAND)
+        with_hooks({"hooks": odd}, COMMAND, HOOK_EVENTS)
     assert without_hooks({"hooks": odd}) == {"hooks": odd}
     assert installed({"hooks": odd}).entries == ()
 
@@ -158,21 +152,20 @@ def test_what_is_installed() -> None:
     found = installed(
         {
             "hooks": {"Stop": [{"hooks": [OURS, FOREIGN, old]}], "PreCompact": [{"hooks": [OURS]}]},
-            "disableAllHooks": True,
             "enabledPlugins": {"sessgit-extras@x": True, "sessgit@away": False, "sessgit@home": True},
         }
     )
     assert found.entries == (("Stop", "/s/hook"), ("Stop", "/old/hook"), ("PreCompact", "/s/hook"))
     assert found.events == {"Stop", "PreCompact"}
     assert found.stubs == {"/s/hook", "/old/hook"}
-    assert found.hooks_disabled
+    assert refusal({"disableAllHooks": True}, Path("/")) == "the client's settings disable all hooks (disableAllHooks)"
     assert found.plugin == "sessgit@home"
 
 
 @pytest.mark.parametrize("plugins", [None, {}, ["sessgit"], {"sessgit@a": False}])
 def test_nothing_is_installed(plugins: object) -> None:
-    found = installed({"enabledPlugins": plugins, "disableAllHooks": "yes"})
-    assert (found.entries, found.hooks_disabled, found.plugin) == ((), False, "")
+    found = installed({"enabledPlugins": plugins})
+    assert (found.entries, found.plugin, refusal({"disableAllHooks": "yes"}, Path("/"))) == ((), "", "")
 
 
 values = st.recursive(
@@ -246,7 +239,7 @@ def test_hooks_that_a_person_laid_out_go_and_nothing_else(
     laid: tuple[str, dict[str, Any]], data: st.DataObject
 ) -> None:
     """Every other member stands in the text as it stood."""
-    document = with_hooks(laid[1], COMMAND)
+    document = with_hooks(laid[1], COMMAND, HOOK_EVENTS)
     text = laid_out(data.draw, document, "\n")
     left = without_hooks(document)
     after = hook_settings.edited_json(text, document, left)
@@ -441,7 +434,7 @@ def test_the_plugin_runs_its_script_on_the_same_events() -> None:
     assert ordered(plugin["hooks"]) == ordered(expected)
     assert HOOKS_FILE.read_text().count("$PPID") == 1
     manifest = json.loads((HOOKS_FILE.parent / ".claude-plugin" / "plugin.json").read_text())
-    assert manifest["name"] == hook_settings.PLUGIN
+    assert manifest["name"] == PLUGIN
     assert manifest["version"] == __version__
     assert (HOOKS_FILE.parent / manifest["hooks"]).samefile(HOOKS_FILE)
     root = HOOKS_FILE.parents[1]

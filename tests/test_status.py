@@ -11,7 +11,7 @@ from homes import claude_homes
 from shell import Shell
 from transcripts import OTHER, SESSION
 
-from sessgit.agents.claude import hooks as hook_settings
+from sessgit.agents.claude.hooks import CELL_EVENTS
 from sessgit.check.status import Recording, recording
 from sessgit.cli import text
 from sessgit.store import log, recorder_state
@@ -74,16 +74,19 @@ def test_a_commit_for_each_cell(sessgit: Shell) -> None:
     sessgit.out("install", "--granularity", "cell")
     assert sessgit.out("config", "record.granularity") == "cell\n"
     assert "PostToolUse" in (sessgit.config / "settings.json").read_text()
-    assert sessgit.json("install")["already_there"] == list(hook_settings.CELL_EVENTS)
+    assert sessgit.json("install")["clients"][0]["already_there"] == list(CELL_EVENTS)
 
 
 def test_what_an_installation_says_of_a_plugin_and_of_disabled_hooks(sessgit: Shell) -> None:
     sessgit.config.mkdir()
     odd = {"disableAllHooks": True, "enabledPlugins": {"sessgit@home": True}}
     (sessgit.config / "settings.json").write_text(json.dumps(odd))
-    assert sessgit.out("install").splitlines()[-2:] == [
+    refused = "the client's settings disable all hooks (disableAllHooks)"
+    assert sessgit.out("install").splitlines() == [
+        f"Nothing is recorded yet by the hooks of the plugin sessgit@home: {refused}.",
+        "Prompts, answers and tool output go to ~/.claude/session-store.",
+        "Only you can read it. It is not encrypted; common secrets are redacted.",
         "To exclude a project: sessgit off",
-        "Nothing is recorded yet: these settings disable all hooks (disableAllHooks).",
     ]
 
 
@@ -353,5 +356,6 @@ The store stays in ~/.claude/session-store; delete that folder to remove all rec
     )
     assert not (sessgit.config / "settings.json").exists()
     assert sessgit.out("uninstall").splitlines()[0] == "Recording is off: there were no hooks"
-    assert sessgit.json("uninstall") == {"store": str(sessgit.store), "removed": [], "plugin": None}
+    client = {"agent": "claude", "settings": str(sessgit.config / "settings.json"), "removed": [], "plugin": None}
+    assert sessgit.json("uninstall") == {"store": str(sessgit.store), "clients": [client]}
     assert sessgit.out("log", "5e55", "--oneline") == "5e551011@1 one\n"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from sessgit.agents.claude.hooks import stub_command
+from sessgit.agents.hook_settings import stub_command
 from sessgit.errors import UsageError
 from sessgit.store.stub import remove_stub, stub_template, write_stub
 

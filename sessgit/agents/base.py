@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # types alone: defining the classes of these modules would be
         Said,
         Seam,
         SideFile,
-        Snapshot,
         StreamAnswer,
         ToolKind,
         Use,
@@ -177,23 +176,26 @@ class Home(Protocol):
 
 
 class Hooks(Protocol):
-    """The hooks in the client's settings that run the stub."""
+    """Which events of the client the stub records, and what else its settings say."""
 
     @property
     def HOOK_EVENTS(self) -> tuple[str, ...]: ...  # noqa: N802
     @property
     def CELL_EVENTS(self) -> tuple[str, ...]: ...  # noqa: N802
-    def stub_command(self, stub: Path) -> str:
-        """Return the command that runs the stub while it is there, and succeeds in any case."""
-
-    def with_hooks(self, settings: Mapping[str, Any], command: str, events: Iterable[str] = ()) -> Document:
-        """Return the settings with exactly one entry of ours for each of `events` and none for others."""
-
-    def without_hooks(self, settings: Mapping[str, Any]) -> Document:
-        """Return the settings without our entries, and without the lists and objects that were empty but for them."""
-
     def installed(self, settings: Mapping[str, Any]) -> Installation:
         """Return where our entries are."""
+
+    def refusal(self, settings: Mapping[str, Any], folder: Path) -> str:
+        """Return why the client with this folder runs none of our entries, or "" if it does."""
+
+    def untrusted(self, settings: Mapping[str, Any], folder: Path) -> tuple[str, ...]:
+        """Return the events whose entry of ours the client does not run until the user trusts it."""
+
+    def trust(self, settings: Mapping[str, Any], folder: Path, env: Mapping[str, str]) -> None:
+        """Have the client run our entries, as if the user had allowed it there. Raises ConflictError, StoreError."""
+
+    def distrust(self, settings: Mapping[str, Any], folder: Path) -> None:
+        """Remove what `trust` added for our entries."""
 
     def without_plugin(self, settings: Mapping[str, Any], key: str) -> Document:
         """Return the settings with the plugin disabled."""
@@ -209,12 +211,6 @@ class Hooks(Protocol):
 
     def settings_file(self, folder: Path) -> Path:
         """Return the file with the hooks in the client's folder."""
-
-    def read(self, path: Path) -> Snapshot:
-        """Return the settings, empty if there is no file; a file that cannot be written back unharmed is refused."""
-
-    def replace(self, snapshot: Snapshot, document: Mapping[str, Any], *, keep_empty: bool = True) -> bool:
-        """Put the document in the place of the settings in one step; returns whether the file had to change."""
 
 
 class Flush(Protocol):

@@ -114,12 +114,11 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """Which events run which stub, what keeps them from running, and the plugin, which runs it where no entry does."""
+    """Which events run which stub, and the plugin, which runs it where no entry does."""
 
     entries: tuple[tuple[str, str], ...]
     """Event and stub, in the order of the file; two for an event that runs two."""
-    hooks_disabled: bool
-    plugin: str
+    plugin: str = ""
     """The enabled plugin's key, which says where it came from, or empty."""
 
     @property

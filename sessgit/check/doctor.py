@@ -21,7 +21,7 @@ from math import inf
 from pathlib import Path
 
 from sessgit import __version__, agents
-from sessgit.agents import Client
+from sessgit.agents import Client, hook_settings
 from sessgit.branch import interrupted_merges as interrupted
 from sessgit.branch import lost_refs
 from sessgit.check import gc, lost_objects, status, store_checks
@@ -206,7 +206,7 @@ def _runs_our_hook(context: DoctorContext, client: Client) -> bool:
     again."""
     hooks = client.agent.hooks
     try:
-        installed = hooks.installed(hooks.read(hooks.settings_file(client.folder)).document)
+        installed = hooks.installed(hook_settings.read(hooks.settings_file(client.folder)).document)
     except SessgitError:
         return False
     return str(context.paths.hook) in installed.stubs or (bool(installed.plugin) and not installed.entries)

@@ -6,11 +6,11 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sessgit import __version__, agents
-from sessgit.agents import Client
+from sessgit.agents import Client, hook_settings
 from sessgit.errors import SessgitError, StoreError
 from sessgit.history import lost_sessions, stats
 from sessgit.model.config import Privacy
@@ -28,6 +28,7 @@ from sessgit.store.recorder_state import LatestTurn
 INSTALL = "sessgit install"
 WEEK = 7 * 86_400
 _DAY = 86_400
+_NO_HOOKS = "no hooks are installed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,22 +180,29 @@ def _is_folder(path: Path) -> bool:
 
 def hooks_status(store: Path, homes: Homes) -> Recording:
     """Return whether the settings of a client run a stub of this store that can start its recorder."""
-    states = [_hooks_status(store, client) for client in agents.hooked_clients(homes)]
-    return next((recording for recording in states if recording.on), states[-1])
+    states = [(client, _hooks_status(store, client)) for client in agents.hooked_clients(homes)]
+    client, recording = next(((client, state) for client, state in states if state.on), states[-1])
+    if recording.on and not recording.problem:
+        for other, state in states:
+            if other != client and not state.on and state.problem != _NO_HOOKS:
+                return replace(recording, problem=f"not of {other.agent.title}: {state.problem}", hint=state.hint)
+    return recording
 
 
 def _hooks_status(store: Path, client: Client) -> Recording:
     hooks = client.agent.hooks
     try:
-        installed = hooks.installed(hooks.read(hooks.settings_file(client.folder)).document)
+        document = hook_settings.read(hooks.settings_file(client.folder)).document
     except SessgitError as error:
         return Recording(False, f"cannot read the client's settings: {error}")
+    installed = hooks.installed(document)
     hook, plugin = StorePaths(store).hook, "" if installed.entries else installed.plugin
     others = sorted(path for path in installed.stubs if Path(path) != hook)
     if not installed.entries and not installed.plugin:
-        return Recording(False, "no hooks are installed", INSTALL)
-    if installed.hooks_disabled:
-        return Recording(False, "the client's settings disable all hooks (disableAllHooks)")
+        return Recording(False, _NO_HOOKS, INSTALL)
+    if refusal := hooks.refusal(document, client.folder):
+        is_untrusted = hooks.untrusted(document, client.folder)
+        return Recording(False, refusal, f"{INSTALL} --agent {client.agent.name} --trust" if is_untrusted else "")
     if installed.entries and str(hook) not in installed.stubs:
         return Recording(False, f"the hooks record into another store, {Path(others[0]).parent}", INSTALL)
     folder = hooks.plugin_folder(client.folder, plugin) if plugin else None
@@ -275,7 +283,7 @@ def _expiring(homes: Homes, files: Sequence[_File], now: float) -> tuple[float, 
     days = dict[str, float]()
     for agent, folder in agents.hooked_clients(homes):
         with suppress(SessgitError):
-            days[agent.name] = agent.hooks.cleanup_days(agent.hooks.read(agent.hooks.settings_file(folder)).document)
+            days[agent.name] = agent.hooks.cleanup_days(hook_settings.read(agent.hooks.settings_file(folder)).document)
     soon = [file for file in files if file.modified + days.get(file.agent, math.inf) * _DAY < now + WEEK]
     return min((days[file.agent] for file in soon), default=0.0), soon
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from sessgit.agents import Client
-from sessgit.agents.base import Hooks
+from sessgit.agents import Client, hook_settings
+from sessgit.agents.base import Agent, Hooks
 from sessgit.agents.values import Document, Installation
 from sessgit.errors import ConflictError, UsageError
 from sessgit.model import ids
@@ -26,6 +26,7 @@ _ATTEMPTS = 3
 class InstallResult:
     """What an installation did, and what a person should know about it."""
 
+    agent: Agent
     store: Path
     stub: Path
     settings: Path
@@ -36,8 +37,10 @@ class InstallResult:
     """Stubs that the settings ran before, and do not any more."""
     plugin: str
     """The enabled plugin, which records if the settings have no entry of ours, or empty."""
-    hooks_disabled: bool
-    """The settings keep all hooks from running."""
+    refusal: str
+    """Why the client runs no hook of its settings, or empty."""
+    untrusted: tuple[str, ...]
+    """Events whose hook the client does not run until the user trusts it."""
     older_conversations: int
     """Transcripts of the client that an import would bring in."""
 
@@ -46,6 +49,7 @@ class InstallResult:
 class UninstallResult:
     """What an uninstallation removed; the store with all that was recorded stays."""
 
+    agent: Agent
     store: Path
     settings: Path
     removed: tuple[str, ...]
@@ -84,12 +88,14 @@ def install(
     def change(document: Document) -> Document:
         if leaves_it_to_plugin(hooks.installed(document)):
             return document
-        return hooks.with_hooks(document, hooks.stub_command(stub), events)
+        return hook_settings.with_hooks(document, hook_settings.stub_command(stub), events)
 
     before = _edit_settings(hooks, path, change)
     if leaves_it_to_plugin(before):
         events = ()
+    document = hook_settings.read(path).document
     return InstallResult(
+        agent=client.agent,
         store=store,
         stub=stub,
         settings=path,
@@ -97,9 +103,21 @@ def install(
         already_there=tuple(event for event in events if event in before.events),
         other_stubs=tuple(sorted(Path(other) for other in before.stubs if Path(other) != stub)),
         plugin=before.plugin,
-        hooks_disabled=before.hooks_disabled,
+        refusal=hooks.refusal(document, client.folder),
+        untrusted=hooks.untrusted(document, client.folder),
         older_conversations=_count_transcripts(client, known, privacy or Privacy()),
     )
+
+
+def trust(client: Client, env: Mapping[str, str]) -> str:
+    """Have the client run the hooks in its settings without asking the user; return why it still does not, or "".
+
+    Raises ConflictError, StoreError.
+    """
+    hooks = client.agent.hooks
+    document = hook_settings.read(hooks.settings_file(client.folder)).document
+    hooks.trust(document, client.folder, env)
+    return hooks.refusal(document, client.folder)
 
 
 def prepare(store: Path, python: str) -> Path:
@@ -113,15 +131,17 @@ def uninstall(store_path: Path, client: Client) -> UninstallResult:
     store = store_path.absolute()
     hooks = client.agent.hooks
     path = hooks.settings_file(client.folder)
+    hooks.distrust(hook_settings.read(path).document, client.folder)
 
     def change(document: Document) -> Document:
         plugin = hooks.installed(document).plugin
-        rest = hooks.without_hooks(document)
+        rest = hook_settings.without_hooks(document)
         return hooks.without_plugin(rest, plugin) if plugin else rest
 
     before = _edit_settings(hooks, path, change, keep_empty=False)
     stub_removed = remove_stub(store)
     return UninstallResult(
+        agent=client.agent,
         store=store,
         settings=path,
         removed=tuple(dict.fromkeys(event for event, _ in before.entries)),
@@ -135,13 +155,13 @@ def _edit_settings(
 ) -> Installation:
     """What was installed before the change, which is in the file now."""
     for attempt in range(_ATTEMPTS):
-        snapshot = hooks.read(path)
+        snapshot = hook_settings.read(path)
         try:
             document = change(snapshot.document)
         except ConflictError as error:
             raise ConflictError(f"{path}: {error}", error.hint) from error
         try:
-            hooks.replace(snapshot, document, keep_empty=keep_empty)
+            hook_settings.replace(snapshot, document, keep_empty=keep_empty)
             break
         except ConflictError:
             if attempt == _ATTEMPTS - 1:

@@ -10,11 +10,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sessgit.errors import SessgitError, StoreError, UsageError
+from sessgit.errors import ConflictError, SessgitError, StoreError, UsageError
 from sessgit.model.config import FILE_HINT, SPANS, Config, RecordConfig, parse_config, span_seconds
 from sessgit.store import locks
 from sessgit.store.layout import StorePaths
 from sessgit.store.private_files import write_private
+from sessgit.store.toml_edit import edited_toml
 
 _MAP_KEY = "project.map"
 TABLES = ("prices", "project", _MAP_KEY)
@@ -29,15 +30,19 @@ def load_settings(paths: StorePaths) -> Config:
 def read_document(paths: StorePaths) -> dict[str, Any]:
     """Return the document in the file."""
     try:
-        text = paths.config.read_bytes()
+        content = paths.config.read_bytes()
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise StoreError(f"cannot read {paths.config}: {error.strerror or error}", "Is the file yours?") from error
+    return _parse(paths, content)
+
+
+def _parse(paths: StorePaths, content: bytes) -> dict[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(text.decode("utf-8"))
+        return tomllib.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise SessgitError(f"{paths.config} is not TOML: {error}", FILE_HINT) from error
 
@@ -104,26 +109,17 @@ def _write_changes(paths: StorePaths, changes: Mapping[str, object | None]) -> N
 
 def _edited_text(paths: StorePaths, changes: Mapping[str, object | None]) -> str:
     """Return the file's text with the changes made, or raise UsageError."""
-    import tomlkit
-
-    text = paths.config.read_text("utf-8") if paths.config.exists() else ""
-    document = tomlkit.parse(text)
-    for key, value in changes.items():
-        *above, last = _split_key(key)
-        table: Any = document
-        for name in above:
-            table = table.setdefault(name, tomlkit.table()) if value is not None else table.get(name, {})
-            if not isinstance(table, dict):
-                raise UsageError(f"there is no setting “{key}”", "`sessgit config` lists all settings.")
-        if value is None:
-            table.pop(last, None)
-        else:
-            _set_value(table, last, value)
+    before = paths.config.read_text("utf-8") if paths.config.exists() else ""
     try:
-        parse_config(document.unwrap(), str(paths.config))
+        text = edited_toml(before, {tuple(_split_key(key)): value for key, value in changes.items()})
+    except ConflictError as error:
+        key = next(iter(changes))
+        raise UsageError(f"there is no setting “{key}”", "`sessgit config` lists all settings.") from error
+    try:
+        parse_config(_parse(paths, text.encode()), str(paths.config))
     except SessgitError as error:
         raise UsageError(str(error), _suggest_value(changes)) from error
-    return tomlkit.dumps(document)
+    return text
 
 
 def _suggest_value(changes: Mapping[str, object | None]) -> str:
@@ -133,19 +129,6 @@ def _suggest_value(changes: Mapping[str, object | None]) -> str:
             if key in SPANS and span_seconds(f"{value}d"):
                 return f"Nothing was changed. Use `sessgit config {key} {value}d`."
     return "Nothing was changed. `sessgit config` lists keys and values."
-
-
-def _set_value(table: Any, name: str, value: object) -> None:
-    """Set a value; in a list change only the items that differ, since the others may have comments."""
-    current = table.get(name)
-    if isinstance(current, list) and isinstance(value, list):
-        for item in [item for item in current if item not in value]:
-            current.remove(item)
-        for item in value[len(current) :]:
-            current.append(item)
-        if current == value:
-            return
-    table[name] = value
 
 
 def _has_key(document: Mapping[str, Any], key: str) -> bool:

@@ -16,7 +16,7 @@ from sessgit.store.layout import StorePaths
 from sessgit.store.private_files import write_private
 
 _PLACEHOLDER = "@PYTHON@"
-_INHERITED_ENV = ("HOME", "PATH", "CLAUDE_CONFIG_DIR", "TMPDIR", "LANG")
+_INHERITED_ENV = ("HOME", "PATH", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "TMPDIR", "LANG")
 """The variables that a recorder gets, as from the stub: others may hold API keys."""
 _BACKGROUND_SCRIPT = "trap '' HUP; cd /; \"$@\" &"
 

@@ -14,7 +14,8 @@ from clients import environment
 from waiting import until
 from world import World
 
-from sessgit.agents.claude import hooks as hook_settings
+from sessgit.agents import hook_settings
+from sessgit.agents.claude.hooks import HOOK_EVENTS
 
 pytestmark = pytest.mark.client
 
@@ -67,7 +68,7 @@ def test_the_plugin_alone_records_each_event_once(world: World) -> None:
     alone = len((store / "count").read_text())
     document_before = json.loads(world.settings.read_text())
     command = hook_settings.stub_command(store / "hook")
-    world.settings.write_text(json.dumps(hook_settings.with_hooks(document_before, command)))
+    world.settings.write_text(json.dumps(hook_settings.with_hooks(document_before, command, HOOK_EVENTS)))
     world.run("three", resume=session)
     assert len((store / "count").read_text()) == 2 * alone > 0
 

@@ -10,10 +10,18 @@ from sessgit.agents.base import Agent
 
 if TYPE_CHECKING:
     from sessgit.agents import base
-    from sessgit.agents.codex import cells, content, home, lines, writer
+    from sessgit.agents.codex import cells, content, flush, home, hooks, lines, writer
 
     # Has mypy check that the modules are the parts of the protocol.
-    _PARTS: tuple[base.Home, base.Lines, base.Cells, base.Content, base.Writer] = (home, lines, cells, content, writer)
+    _PARTS: tuple[base.Home, base.Hooks, base.Flush, base.Lines, base.Cells, base.Content, base.Writer] = (
+        home,
+        hooks,
+        flush,
+        lines,
+        cells,
+        content,
+        writer,
+    )
 
 _IDS = (
     "id session_id thread_id turn_id root_turn_id parent_turn_id call_id response_id forked_from_id parent_thread_id"
@@ -24,5 +32,5 @@ _IDS = (
 # Only the service can read or make what is encrypted.
 AGENT = Agent(
     "codex", "Codex", frozenset((*_IDS.split(), "encrypted_content")),
-    lacks=("hooks", "flush", "sidecars", "tools", "programs", "stream", "repair"),
+    lacks=("sidecars", "tools", "programs", "stream", "repair"),
 )  # fmt: skip

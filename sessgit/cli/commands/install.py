@@ -6,15 +6,18 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Literal
 
 from sessgit import agents
-from sessgit.cli import frame, text
+from sessgit.agents import Client
+from sessgit.cli import frame, render, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import FOLDER, argument, option
 from sessgit.errors import UsageError
 from sessgit.model import canonical
+from sessgit.model.homes import DEFAULT
 from sessgit.record import install as hooks
 from sessgit.record import privacy
 from sessgit.record.install import InstallResult
@@ -23,48 +26,90 @@ from sessgit.store.layout import StorePaths
 from sessgit.store.settings import Setting
 
 
-@frame.command("install", excludes={"--plugin": "--granularity"})
+@frame.command("install", excludes={"--plugin": "--granularity --agent --trust"})
 def install(
     here: Invocation,
     granularity: Literal["turn", "cell"] | None = option(
         "--granularity", "Commit after each turn, or also after each tool result."
     ),
+    agent: str = option("--agent NAME", "Only this client: claude or codex."),
+    trust: bool = option("--trust", "Trust the hooks in Codex without asking."),
     plugin: bool = option("--plugin", "Only make what the plugin needs."),
 ) -> Answer:
     """Record every conversation from now on.
 
-    Adds hooks to the client's settings. They return at once; a background process records each turn. The store holds
-    prompts, answers and tool output. Only you can read it, but it is not encrypted; common secrets are replaced before
-    anything is written. `sessgit off` excludes a project, `sessgit uninstall` removes the hooks.
+    Adds hooks to the settings of every client on this machine: Claude Code and Codex. They return at once; a background
+    process records each turn. The store holds prompts, answers and tool output. Only you can read it, but it is not
+    encrypted; common secrets are replaced before anything is written. `sessgit off` excludes a project, `sessgit
+    uninstall` removes the hooks.
 
-    Where the client's plugin is enabled, that runs the hooks, and the settings get none, except for --granularity cell.
-    --plugin makes the store and its hook, and changes no settings; the plugin does so itself if `sessgit` is on the
-    PATH.
+    Codex runs hooks only if you trust them: this command asks you, and then writes the trust into Codex's config.toml,
+    as Codex does.
+
+    Where the plugin of Claude Code is enabled, that runs the hooks, and its settings get none, except for --granularity
+    cell. --plugin makes the store and its hook, and changes no settings; the plugin does so itself if `sessgit` is on
+    the PATH.
     """
     from sessgit.check import status
 
     if plugin:
         return _prepared(here)
-
+    clients = _clients(here, agent)
     is_first = not here.has_store
     known = set[str]()
     if not is_first:
         known.update(outline.session for outline in here.index.branch_outlines())
         known.update(ref.removeprefix(layout.DELETED) for ref in refs.read_all(here.env.store, layout.DELETED))
     unit = granularity or here.settings.record.granularity
-    client = agents.client(here.env.homes)
-    has_settings = client.agent.hooks.settings_file(client.folder).exists()
-    result = hooks.install(
-        here.env.store, client, python=sys.executable, granularity=unit, known=known, privacy=here.privacy
-    )
+    lines, running, results = list[str](), list[str](), list[InstallResult]()
+    for client in clients:
+        has_settings = client.agent.hooks.settings_file(client.folder).exists()
+        result = hooks.install(
+            here.env.store, client, python=sys.executable, granularity=unit, known=known, privacy=here.privacy
+        )
+        if result.untrusted and (trust or _may_trust(here, result)):
+            result = replace(result, untrusted=(), refusal=hooks.trust(client, here.context.env))
+        results.append(result)
+        lines += _installed(here, result, is_first=is_first)
+        running += _running_clients(result, has_settings=has_settings)
     if unit != here.settings.record.granularity:
         settings.change_setting(StorePaths(here.env.store), "record.granularity", unit)
-    document = frame.attributes(result, "store", "settings", "added", "already_there")
-    lines: Iterable[str] = _installed(here, result, is_first=is_first, has_settings=has_settings)
+    older = sum(result.older_conversations for result in results)
+    if older:
+        lines.append(f"{text.counted(older, 'older conversation')} can be imported: sessgit import")
+    if is_first or any(result.added and not result.already_there for result in results):  # an import may have made it
+        lines += _privacy(here)
+    lines += running
     if status.blocked_folders(here.env.store):
-        hooks_there = f"{_hooks(here, result)} (undo: sessgit uninstall)"
-        lines = [f"Nothing can be recorded: {status.blocked_reason(here.env.store)}", f"There are {hooks_there}"]
-    return Answer(document | {"older": result.older_conversations}, lines)
+        hooks_there = " and ".join(_hooks(here, result) for result in results)
+        lines = [f"Nothing can be recorded: {status.blocked_reason(here.env.store)}"]
+        lines.append(f"There are {hooks_there} (undo: sessgit uninstall)")
+    document = {"store": str(here.env.store), "older": older, "clients": list(map(_client_json, results))}
+    return Answer(document, lines)
+
+
+def _clients(here: Invocation, name: str) -> list[Client]:
+    """Return the client of the named agent, else every client with a folder here, or the default one if none has."""
+    clients = agents.hooked_clients(here.env.homes)
+    if name:
+        chosen = [client for client in clients if client.agent.name == name]
+        if not chosen:
+            raise UsageError(f"there is no agent “{name}”.", "The agents are claude and codex.")
+        return chosen
+    present = [client for client in clients if client.folder.is_dir()]
+    return present or [agents.client(here.env.homes)]
+
+
+def _may_trust(here: Invocation, result: InstallResult) -> bool:
+    """Ask the user whether the client may run the hooks, if there is a terminal to ask at."""
+    if here.json or sys.stdin is None or not sys.stdin.isatty():
+        return False
+    return render.ask(f"{result.agent.title} runs hooks only if you trust them. Trust the hook of sessgit?")
+
+
+def _client_json(result: InstallResult) -> dict[str, object]:
+    changes = frame.attributes(result, "settings", "added", "already_there", "untrusted")
+    return {"agent": result.agent.name, **changes}
 
 
 def _prepared(here: Invocation) -> Answer:
@@ -82,10 +127,7 @@ def _prepared(here: Invocation) -> Answer:
         lines += ["    claude plugin marketplace add REPOSITORY", "    claude plugin install sessgit@sessgit"]
     if shutil.which("sessgit") is None:
         lines.append("The plugin's commands need `sessgit` on the PATH, where it is not.")
-    client = agents.client(here.env.homes)
-    settings_file = str(client.agent.hooks.settings_file(client.folder))
-    document = {"store": str(here.env.store), "settings": settings_file, "added": [], "already_there": [], "older": 0}
-    return Answer(document, lines)
+    return Answer({"store": str(here.env.store), "older": 0, "clients": []}, lines)
 
 
 def _hooks(here: Invocation, result: InstallResult) -> str:
@@ -95,46 +137,62 @@ def _hooks(here: Invocation, result: InstallResult) -> str:
     return f"{count} in {here.short(result.settings)}"
 
 
-def _installed(here: Invocation, result: InstallResult, *, is_first: bool, has_settings: bool) -> Iterator[str]:
-    was = " already" if not is_first and not result.added and not result.other_stubs else ""
-    yield f"Recording is on{was}: {_hooks(here, result)} (undo: sessgit uninstall)"
-    if result.older_conversations:
-        yield f"{text.counted(result.older_conversations, 'older conversation')} can be imported: sessgit import"
-    if is_first or (result.added and not result.already_there):  # an import may have made the store
-        yield f"Prompts, answers and tool output go to {here.short(result.store)}."
-        yield "Only you can read it. It is not encrypted; common secrets are redacted."
-        yield "To exclude a project: sessgit off"
-    if result.added and not has_settings:
-        yield "Running clients: 2.1 is recorded from its next prompt, 2.0 after a restart."
-    elif result.added:
-        yield "Running clients are recorded from their next prompt."
+def _installed(here: Invocation, result: InstallResult, *, is_first: bool) -> Iterator[str]:
+    if result.refusal:
+        yield f"Nothing is recorded yet by {_hooks(here, result)}: {result.refusal}."
+    else:
+        was = " already" if not is_first and not result.added and not result.other_stubs else ""
+        yield f"Recording is on{was}: {_hooks(here, result)} (undo: sessgit uninstall)"
+    if result.untrusted:
+        yield f"To trust them: sessgit install --agent {result.agent.name} --trust"
     for stub in result.other_stubs:
         yield f"The hooks no longer record into {here.short(stub.parent)}."
-    if result.hooks_disabled:
-        yield "Nothing is recorded yet: these settings disable all hooks (disableAllHooks)."
     if result.plugin and (result.added or result.already_there):
         yield f"The plugin {result.plugin} leaves recording to these hooks."
+
+
+def _privacy(here: Invocation) -> Iterator[str]:
+    yield f"Prompts, answers and tool output go to {here.short(here.env.store)}."
+    yield "Only you can read it. It is not encrypted; common secrets are redacted."
+    yield "To exclude a project: sessgit off"
+
+
+def _running_clients(result: InstallResult, *, has_settings: bool) -> Iterator[str]:
+    """Say from when on clients that are running are recorded."""
+    if not result.added:
+        return
+    if result.agent.name != DEFAULT:
+        yield f"Restart {result.agent.title} where it is running."
+    elif has_settings:
+        yield "Running clients are recorded from their next prompt."
+    else:
+        yield "Running clients: 2.1 is recorded from its next prompt, 2.0 after a restart."
 
 
 @frame.command("uninstall")
 def uninstall(here: Invocation) -> Answer:
     """Stop recording.
 
-    Removes the hooks from the client's settings and disables the plugin; the store stays. A command that names a
+    Removes the hooks from the clients' settings and disables the plugin; the store stays. A command that names a
     conversation still records its new turns, and so does `sessgit import`. To keep a project out of the store, use
     `sessgit off`.
     """
     has_store = here.has_store
-    result = hooks.uninstall(here.env.store, agents.client(here.env.homes))
-    count = text.counted(len(result.removed), "hook")
-    removed = [f"{count} removed from {here.short(result.settings)}"] if result.removed else []
-    if result.plugin:
-        removed.append(f"the plugin is disabled (undo: claude plugin enable {result.plugin})")
+    results = [hooks.uninstall(here.env.store, client) for client in _clients(here, "")]
+    removed = []
+    for result in results:
+        if result.removed:
+            removed.append(f"{text.counted(len(result.removed), 'hook')} removed from {here.short(result.settings)}")
+        if result.plugin:
+            removed.append(f"the plugin is disabled (undo: claude plugin enable {result.plugin})")
     lines = [f"Recording is off: {', '.join(removed) or 'there were no hooks'}"]
     if has_store:
-        lines.append(f"The store stays in {here.short(result.store)}; delete that folder to remove all recordings.")
-    document = {"store": str(result.store) if has_store else None, "removed": list(result.removed)}
-    return Answer(document | {"plugin": result.plugin or None}, lines)
+        lines.append(f"The store stays in {here.short(here.env.store)}; delete that folder to remove all recordings.")
+    clients = [
+        {"agent": result.agent.name, **frame.attributes(result, "settings", "removed"), "plugin": result.plugin or None}
+        for result in results
+    ]
+    return Answer({"store": str(here.env.store) if has_store else None, "clients": clients}, lines)
 
 
 @frame.command("on", needs="store")

@@ -1,0 +1,181 @@
+"""Codex's hooks: installed beside its settings, trusted in its configuration, and recorded by the same stub."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from rollouts import THREAD, Rollout
+from shell import Shell
+
+from sessgit.agents import hook_settings
+from sessgit.agents.codex import flush, hooks
+
+CONFIG = """\
+# mine
+model = "gpt-5.1-codex"   # the small one
+
+[features]
+web_search = true
+
+[hooks.state."/other/hooks.json:stop:0:0"]
+trusted_hash = "sha256:0000"
+"""
+UNTRUSTED = "Codex does not run hooks that you have not trusted"
+MINE = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}, "x": 1}
+
+
+@pytest.fixture
+def codex(sessgit: Shell) -> Path:
+    folder = sessgit.home / ".codex"
+    folder.mkdir()
+    (folder / "config.toml").write_text(CONFIG)
+    return folder
+
+
+def test_the_hash_of_a_hook_is_the_clients(tmp_path: Path) -> None:
+    """The hashes are those that `hooks/list` of version 0.169.0 answered."""
+    entry = {"type": "command", "command": hook_settings.stub_command(Path("/s/hook"))}
+    settings = {
+        "hooks": {"UserPromptSubmit": [{"hooks": [{**entry, "timeout": 5}]}], "SessionEnd": [{"hooks": [entry]}]}
+    }
+    hashes = {
+        "user_prompt_submit": "57c421a9233ba5f98701781fddd9d2f1362a64ea4f4352ed413c0421659c343a",
+        "session_end": "4213f3743c362ffcf01132c9ea31ab78a2e8eb690fd107fe8131986e745f663a",
+    }
+    assert hooks.untrusted(settings, tmp_path) == ("UserPromptSubmit", "SessionEnd")
+    state = (
+        f'[hooks.state."{tmp_path}/hooks.json:{event}:0:0"]\ntrusted_hash = "sha256:{digest}"\n'
+        for event, digest in hashes.items()
+    )
+    (tmp_path / "config.toml").write_text("".join(state))
+    assert hooks.untrusted(settings, tmp_path) == ()
+
+
+def test_every_client_on_the_machine_gets_hooks(sessgit: Shell, codex: Path) -> None:
+    sessgit.config.mkdir()
+    assert sessgit.out("install").splitlines() == [
+        f"Nothing is recorded yet by 6 hooks in ~/.codex/hooks.json: {UNTRUSTED}.",
+        "To trust them: sessgit install --agent codex --trust",
+        "Recording is on: 6 hooks in ~/.claude/settings.json (undo: sessgit uninstall)",
+        "Prompts, answers and tool output go to ~/.claude/session-store.",
+        "Only you can read it. It is not encrypted; common secrets are redacted.",
+        "To exclude a project: sessgit off",
+        "Restart Codex where it is running.",
+        "Running clients: 2.1 is recorded from its next prompt, 2.0 after a restart.",
+    ]
+    assert (codex / "config.toml").read_text() == CONFIG
+    reason = f"not of Codex: {UNTRUSTED}: sessgit install --agent codex --trust"
+    assert sessgit.json("status")["recording"] == {"on": True, "reason": reason, "plugin": None}
+    assert f"not of Codex: {UNTRUSTED}" in " ".join(sessgit("doctor").out.split())
+
+
+def test_trusted_hooks(sessgit: Shell, codex: Path) -> None:
+    assert sessgit.out("install", "--agent", "codex", "--trust").splitlines()[0] == (
+        "Recording is on: 6 hooks in ~/.codex/hooks.json (undo: sessgit uninstall)"
+    )
+    text = (codex / "config.toml").read_text()
+    assert text.startswith(CONFIG) and text.count("trusted_hash") == 7
+    assert sessgit.json("status")["recording"] == {"on": True, "reason": None, "plugin": None}
+    again = sessgit.json("install", "--agent", "codex")
+    assert (again["clients"][0]["untrusted"], again["clients"][0]["already_there"]) == ([], list(hooks.HOOK_EVENTS))
+    assert (codex / "config.toml").read_text() == text
+    assert not sessgit.config.joinpath("settings.json").exists()
+
+
+def test_uninstalling_leaves_codexs_files_as_they_were(sessgit: Shell, codex: Path) -> None:
+    mine = json.dumps(MINE, indent=4)
+    (codex / "hooks.json").write_text(mine)
+    sessgit.out("install", "--agent", "codex", "--trust")
+    document = json.loads((codex / "hooks.json").read_text())
+    assert document["hooks"]["Stop"][0] == MINE["hooks"]["Stop"][0]  # type: ignore[index]
+    assert ":stop:1:0" in (codex / "config.toml").read_text()  # the place after theirs
+    assert sessgit.json("uninstall")["clients"][0]["removed"] == [
+        "Stop",
+        *(each for each in hooks.HOOK_EVENTS if each != "Stop"),
+    ]
+    assert (codex / "hooks.json").read_text() == mine
+    assert (codex / "config.toml").read_text() == CONFIG
+
+
+def test_a_changed_hook_is_not_trusted(sessgit: Shell, codex: Path) -> None:
+    sessgit.out("install", "--agent", "codex", "--trust")
+    text = (codex / "hooks.json").read_text()
+    (codex / "hooks.json").write_text(text.replace('"timeout": 5', '"timeout": 6', 1))
+    assert sessgit.json("install", "--agent", "codex")["clients"][0]["untrusted"] == ["SessionStart"]
+
+
+def test_hooks_that_are_turned_off(sessgit: Shell, codex: Path) -> None:
+    (codex / "config.toml").write_text("[features]\nhooks = false\n")
+    assert "turns all hooks off ([features])." in sessgit.out("install", "--agent", "codex", "--trust")
+
+
+def test_an_older_version_gets_its_feature_flag(
+    sessgit: Shell, codex: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "codex"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho 'codex_hooks                      under development  false'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    sessgit.out("install", "--agent", "codex", "--trust")
+    assert "web_search = true\ncodex_hooks = true\n" in (codex / "config.toml").read_text()
+
+
+@pytest.mark.parametrize("odd", ["not = [toml", "hooks = 1\n"])
+def test_a_configuration_that_cannot_be_edited_stays(sessgit: Shell, codex: Path, odd: str) -> None:
+    (codex / "config.toml").write_text(odd)
+    done = sessgit("install", "--agent", "codex", "--trust")
+    assert done.code == 3 and "config.toml" in done.err
+    assert (codex / "config.toml").read_text() == odd
+
+
+def test_an_agent_that_does_not_exist(sessgit: Shell) -> None:
+    done = sessgit("install", "--agent", "gemini")
+    assert (done.code, done.err) == (
+        2, "Error: there is no agent “gemini”.\nHint: The agents are claude and codex.\n",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("paginated", [False, True], ids=["older", "paginated"])
+def test_an_event_is_recorded(sessgit: Shell, codex: Path, *, paginated: bool) -> None:
+    """With the command that the client runs, and a payload as it passes it."""
+    sessgit.out("install", "--agent", "codex", "--trust")
+    path = (
+        Rollout(THREAD, cwd=str(sessgit.project), paginated=paginated)
+        .turns("write the parser", "and test it")
+        .save(codex)
+    )
+    payload = {
+        "session_id": THREAD, "turn_id": "x", "transcript_path": str(path), "cwd": str(sessgit.project),
+        "hook_event_name": "Stop", "model": "gpt-5.1-codex", "permission_mode": "never",
+        "stop_hook_active": False, "last_assistant_message": "done",
+    }  # fmt: skip
+    entry = json.loads((codex / "hooks.json").read_text())["hooks"]["Stop"][0]["hooks"][0]["command"]
+    done = subprocess.run(["sh", "-c", entry], input=json.dumps(payload).encode(), capture_output=True, check=True)
+    assert (done.stdout, done.stderr) == (b"", b"")
+    refs = sessgit.store / "refs" / "heads" / THREAD
+    deadline = time.monotonic() + 30
+    while not refs.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert refs.exists()
+    assert [turn["prompt"] for turn in sessgit.json("log", THREAD)["turns"]] == ["write the parser", "and test it"]
+
+
+def test_the_end_of_a_turn_is_waited_for(tmp_path: Path) -> None:
+    """The client writes it after its hook has returned."""
+    whole = Rollout(THREAD, cwd="/p").turns("one").save(tmp_path).read_bytes()
+    *lines, end = whole.splitlines(keepends=True)
+    path = tmp_path / "growing.jsonl"
+    path.write_bytes(b"".join(lines))
+    assert b"task_complete" in end
+    writer = threading.Timer(0.1, lambda: path.write_bytes(whole))
+    writer.start()
+    assert flush.wait(path, 0, "done", time.time())
+    assert path.read_bytes() == whole
+    writer.join()
