@@ -61,7 +61,7 @@ def install(version: str) -> Client:
 
 def _latest(cache: Path) -> str:
     try:
-        return _npm("view", PACKAGE, "version", timeout=60).strip()
+        return run_npm("view", PACKAGE, "version", timeout=60).strip()
     except UnavailableError:
         # Offline: the newest that is here, if it is newer than those that are pinned.
         have = [path.name for path in cache.iterdir() if path.name[0].isdigit()]
@@ -81,12 +81,12 @@ def _npm_install(version: str, folder: Path) -> None:
         made.mkdir()
         (made / "package.json").write_text('{"private": true}\n')
         # --force: newer ones ask for a newer Node, and bring a native binary that needs none.
-        _npm("install", "--force", "--no-audit", "--no-fund", f"{PACKAGE}@{version}", cwd=made)
+        run_npm("install", "--force", "--no-audit", "--no-fund", f"{PACKAGE}@{version}", cwd=made)
         _command(made)
         made.rename(folder)
 
 
-def _npm(*arguments: str, cwd: Path | None = None, timeout: float = INSTALL_SECONDS) -> str:
+def run_npm(*arguments: str, cwd: Path | None = None, timeout: float = INSTALL_SECONDS) -> str:
     npm = shutil.which("npm")
     if npm is None:
         raise UnavailableError("npm is not installed")
