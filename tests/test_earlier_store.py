@@ -36,7 +36,7 @@ LOG = """\
 VERIFIED = """\
 {0} conversations, 9 turns: no damage.
 Checked    {1} hashes of lines, taken when they were recorded
-Recomputed cells, texts, counts and trailers, from the lines
+Recomputed cells and texts, from the lines
 Cut        {0} files rebuilt and cut into turns again
 Hashed     every object, by git fsck --strict
 """

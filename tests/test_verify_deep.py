@@ -48,10 +48,10 @@ def keep(kept: Recorded, tip: str) -> str:
 def test_what_is_kept_for_undo_is_looked_at(kept: Recorded) -> None:
     before = kept.tip()
     lines = kept.file(f"{damaging.THIRD}/transcript.jsonl").replace(b"Done.", b"Gone.")
-    tokens = ("Tokens-Out: 30", "Tokens-Out: 31")
+    prompt = ("Prompt: a0000003", "Prompt: a0000009")
     for harm, wanted in (
         (lambda: kept.remade(files={f"{damaging.THIRD}/transcript.jsonl": lines}), ("damage", "hash")),
-        (lambda: kept.remade(message=lambda said: said.replace(*tokens)), ("wrong", "trailer")),
+        (lambda: kept.remade(message=lambda said: said.replace(*prompt)), ("wrong", "trailer")),
     ):
         ref = keep(kept, harm())
         run_git(kept.store.path, "update-ref", f"refs/heads/{SESSION}", before)

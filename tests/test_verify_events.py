@@ -50,30 +50,15 @@ def meta(**values: Any) -> Harm:
 
 
 def test_a_start(kept: Recorded) -> None:
-    tokens = {"by_model": {"m": {"calls": 1, "input": 5, "output": 0, "cache_read": 0, "cache_write": 0}}}
     assert missed(kept, {
         "a tail": (made("start", lambda k: k.put("tail.jsonl", b"{}\n")), ("wrong", "tree", "")),
-        "a turn": (made("start", lambda k: k.put(f"{THIRD}/transcript.jsonl", b"{}\n")), ("wrong", "tree", "")),
-        "a count": (made("start", lambda k: k.state("cells", count=7)), ("wrong", "counts", "")),
-        "tokens": (made("start", lambda k: k.state("budget", **tokens, total_tokens_used=5)), ("wrong", "counts", "")),
-        "a prompt": (made("start", lambda k: k.state("metadata", first_prompt="x")), ("wrong", "counts", "")),
-        "an end": (made("start", lambda k: k.state("metadata", state="ended")), ("wrong", "state", "")),
-        "another subject": (made("start", lambda k: k.say("start: ", "start: x")), ("wrong", "trailer", "")),
+        "a turn": (made("start", lambda k: k.put(f"{THIRD}/transcript.jsonl", b"{}\n")), ("wrong", "closed", "")),
     }) == {}  # fmt: skip
 
 
 def test_a_turn(kept: Recorded) -> None:
     files = {"transcript.jsonl", "cells.jsonl"}
     assert missed(kept, {
-        "has ended": (lambda k: k.remade(files=k.stated(metadata={"state": "ended"})), ("wrong", "state", "@3")),
-        "has ended then": (lambda k: k.remade(files=k.stated(metadata={"ended_at": LATER})), ("wrong", "state", "@3")),
-        "secrets that none of its lines had": (
-            lambda k: k.remade(files=k.stated(rules={"redacted": 3})), ("wrong", "counts", "@3"),
-        ),
-        "is brought, and no summary": (
-            lambda k: k.remade(message=lambda said: said.replace("Event: turn", f"Event: turn\nOrigin: {OTHER}@1")),
-            ("wrong", "trailer", "@3"),
-        ),
         "comes twice": (
             lambda k: k.remade(message=str, parents=[k.tip()], files={f"{THIRD}/{name}": k.file(f"{THIRD}/{name}")
             for name in files}), ("wrong", "history", "@3"),
@@ -83,24 +68,6 @@ def test_a_turn(kept: Recorded) -> None:
         ),
         "notes what nobody noted": (lambda k: k.remade(files={"pad/x.md": b"x"}), ("note", "state", "@3")),
         "a file of a later version": (lambda k: k.remade(files={"notes.md": b"x"}), ("note", "tree", "@3")),
-    }) == {}  # fmt: skip
-
-
-def test_a_cell(store: Store, index: Index, claude: Path) -> None:
-    kept = Recorded(store, index, claude)
-    talk = Talk().turns("one").prompt("two").tool("Read", {"file_path": "/a.py"}, "a = 1")
-    kept.keep(talk.tool("Bash", {"command": "ls"}, "a.py"), granularity="cell")
-    said = store.message(kept.tip())
-    assert (said.get("Event"), said.subject) == ("cell", "cell 2.4: Bash")
-
-    def of(old: str, new: str) -> Harm:
-        return lambda k: k.remade(message=lambda told: told.replace(old, new, 1))
-
-    wrong = ("wrong", "trailer", "@2")
-    assert missed(kept, {
-        "of another name": (of(f"Cell: {said.get('Cell')}", "Cell: cell_00000000"), wrong),
-        "of another number": (of("cell 2.4: ", "cell 2.2: "), wrong),
-        "of another tool": (of(": Bash", ": Read"), wrong),
     }) == {}  # fmt: skip
 
 
@@ -127,10 +94,6 @@ def test_a_turn_after_a_rewind_says_what_the_head_said(store: Store, index: Inde
 def test_an_edit(kept: Recorded) -> None:
     wrong = ("wrong", "state", "@3")
     assert missed(kept, {
-        "of the title": (meta(title="x"), wrong),
-        "of its birth": (meta(created_at="2026-01-01T00:00:00.000Z"), wrong),
-        "of its end": (meta(state="interrupted"), wrong),
-        "of its latest time": (meta(updated_at=LATER), ("wrong", "counts", "@3")),
         "of kept files": (edit(lambda k: {"kept/a": b"a"}), ("wrong", "tree", "@3")),
         "of nothing that a session can be": (meta(agent="x"), wrong),
     }) == {}  # fmt: skip
@@ -149,11 +112,9 @@ def test_a_compaction(store: Store, index: Index, claude: Path) -> None:
     kept = Recorded(store, index, claude)
     kept.keep(Talk().turns("one").compact().turns("two").stop_lines())
     first = run_git(store.path, "rev-list", "--grep=^Event: compact", "-1", SESSION).strip()
-    (above,) = store.commit(first).parents
     less = run_git(store.path, "show", f"{first}:tail.jsonl").encode().split(b"\n")[0] + b"\n"
     assert missed(kept, {
         "with other lines": (made("compact", lambda k: k.put("tail.jsonl", less)), ("damage", "extent", "@1")),
-        "that no commit tells of": (lambda k: k.remade(parents=[above]), ("wrong", "history", "@2")),
     }) == {}  # fmt: skip
 
 
@@ -165,19 +126,16 @@ def test_a_fork_of_the_agents(kept: Recorded) -> None:
 
     cells = "turns/0000/000001/cells.jsonl"
     assert missed(kept, {
-        "another subject": (of(lambda k: k.say("fork: ", "fork: x")), ("wrong", "trailer", f"{OTHER}@1")),
         "live": (of(lambda k: k.put("live/plans/a.md", b"x")), ("wrong", "tree", f"{OTHER}@1")),
-        "a name": (of(lambda k: k.state("authored", name="x")), ("wrong", "state", f"{OTHER}@1")),
-        "secrets": (of(lambda k: k.state("rules", redacted=1)), ("wrong", "counts", f"{OTHER}@1")),
         "other ids": (of(lambda k: k.state("origin", replaced=["x"])), ("wrong", "fork", f"{OTHER}@1")),
-        "a folder of its own": (of(lambda k: k.put(cells, b"{}\n")), ("wrong", "closed", f"{OTHER}@1")),
+        "a folder of its own": (of(lambda k: k.put(cells, b"{}\n")), ("wrong", "cells", f"{OTHER}@1")),
         "of nothing": (of(lambda k: k.state("origin", commit="here")), ("wrong", "state", f"{OTHER}@1")),
         "of another commit": (
             of(lambda k: k.state("origin", commit=k.store.commit(k.parents[0]).parents[0])),
             ("wrong", "fork", f"{OTHER}@1"),
         ),
         "of another turn": (of(lambda k: k.state("origin", turn=2)), ("wrong", "fork", f"{OTHER}@1")),
-        "of another point": (of(lambda k: k.say(f"{SESSION}@1", f"{SESSION}@2")), ("wrong", "trailer", f"{OTHER}@1")),
+        "of another point": (of(lambda k: k.say(f"{SESSION}@1", f"{SESSION}@2")), ("wrong", "fork", f"{OTHER}@1")),
     }) == {}  # fmt: skip
 
 
@@ -192,9 +150,7 @@ def test_a_fork_of_ours(sessgit: Shell) -> None:
         return made("fork", change, fork)
 
     assert missed(kept, {
-        "another subject": (of(lambda k: k.say("fork: ", "fork: x")), ("wrong", "trailer", f"{fork}@1")),
-        "a title": (of(lambda k: k.state("metadata", title="x")), ("wrong", "state", f"{fork}@1")),
-        "places": (of(lambda k: k.say("Fork-Point", "Extent: 0+9/1\nFork-Point")), ("wrong", "trailer", f"{fork}@1")),
+        "places": (of(lambda k: k.say("Fork-Point", "Extent: 0+9/1\nFork-Point")), ("wrong", "extent", f"{fork}@1")),
         "another length": (of(lambda k: k.state("origin", prefix=length + 1)), ("wrong", "fork", fork)),
         "a proof that is none": (of(lambda k: k.state("origin", prefix_sha256="x")), ("wrong", "state", f"{fork}@1")),
     }) == {}  # fmt: skip

@@ -63,23 +63,12 @@ def entry(**values: object) -> bytes:
 
 
 COMMITS: dict[str, tuple[Callable[[Recorded], object], tuple[str, str, str]]] = {
-    "by someone else": (by_someone_else, ("wrong", "commit", "@3")),
-    "a line that is no trailer": (lambda k: said(k, "\n\n", "\n\nwords\n"), ("wrong", "trailer", "@3")),
-    "a trailer of another event": (
-        lambda k: said(k, "Event: turn", "Event: turn\nMended: x"), ("wrong", "trailer", "@3"),
-    ),
-    "a trailer twice": (lambda k: said(k, "Turn: 3", "Turn: 3\nTurn: 3"), ("wrong", "trailer", "@3")),
     "a proof of nothing": (
         lambda k: said(k, "Event: turn", f"Event: turn\nOriginal-HMAC: {'0' * 64}"), ("wrong", "trailer", "@3"),
     ),
     "a hash that is none": (lambda k: said(k, "Lines-SHA256: ", "Lines-SHA256: x"), ("damage", "hash", "@3")),
     "a graft from nowhere": (lambda k: said(k, "Event: turn", "Event: graft"), ("wrong", "trailer", "@3")),
-    "another date": (lambda k: k.remade(later=1), ("wrong", "date", "@3")),
-    "an extent too long": (lambda k: extent(k, lambda a, n, m: f"Extent: {a}+{n + 1}/{m}"), ("wrong", "trailer", "@3")),
-    "an extent in two": (
-        lambda k: extent(k, lambda a, n, m: f"Extent: {a}+1/1\nExtent: {a + 1}+{n - 1}/{m - 1}"),
-        ("wrong", "trailer", "@3"),
-    ),
+    "an extent too long": (lambda k: extent(k, lambda a, n, m: f"Extent: {a}+{n + 1}/{m}"), ("wrong", "extent", "@3")),
     "an edit of the tail": (
         lambda k: k.then("edit", "edit: x", files={"tail.jsonl": b"{}\n"}), ("wrong", "tree", "@3"),
     ),
@@ -100,10 +89,6 @@ COMMITS: dict[str, tuple[Callable[[Recorded], object], tuple[str, str, str]]] = 
         ("wrong", "state", "@3"),
     ),
     "an edit of the format": (lambda k: k.then("edit", "edit: x", files={"format": b"1"}), ("wrong", "tree", "@3")),
-    "a subject of another event": (lambda k: k.then("edit", "end: 3 turns"), ("wrong", "trailer", "@3")),
-    "interrupted without a reason": (lambda k: ended(k, state="interrupted"), ("wrong", "state", "@3")),
-    "ended at another time": (lambda k: ended(k, ended_at="2026-03-01T11:00:00.000Z"), ("wrong", "state", "@3")),
-    "ended with other turns": (lambda k: ended(k, subject="end: 4 turns"), ("wrong", "trailer", "@3")),
     "a tail of no place": (
         lambda k: (ended(k), k.remade(files={"tail.jsonl": b'{"type":"mode"}\n'})), ("wrong", "extent", "@3"),
     ),
@@ -114,18 +99,7 @@ COMMITS: dict[str, tuple[Callable[[Recorded], object], tuple[str, str, str]]] = 
         lambda k: k.remade(files={f"{THIRD}/more/notes.txt": b"x\n"}), ("wrong", "file", "@3"),
     ),
     "a merge of nothing": (lambda k: k.then("merge", "merge: x"), ("wrong", "history", "@3")),
-    "a join without a name": (
-        lambda k: k.then("edit", "edit: joined", parents=(k.store.commit(k.tip()).parents[0],)),
-        ("wrong", "trailer", "@3"),
-    ),
     "other rules": (lambda k: k.then("edit", "edit: x", files=k.stated(rules={"redact": 0})), ("wrong", "state", "@3")),
-    "secrets of no turn": (
-        lambda k: k.then("edit", "edit: x", files=k.stated(rules={"redacted": 9})), ("wrong", "counts", "@3"),
-    ),
-    "a later time than any": (
-        lambda k: k.remade(files=k.stated(metadata={"updated_at": "2026-03-01T11:00:00.000Z"})),
-        ("wrong", "counts", "@3"),
-    ),
     "a fork without an origin": (lambda k: forked(k, {}, f"Fork-Point: {SESSION}@3\n"), ("wrong", "fork", "@3")),
     "a subagent of a strange name": (
         lambda k: k.remade(files={f"{THIRD}/subagents/me.jsonl": b"{}\n"}), ("wrong", "tree", "@3"),
@@ -170,19 +144,6 @@ def test_every_promise_of_a_commit(kept: Recorded) -> None:
 
 
 FOLLOWS = "does not follow from its lines and the commits before it: "
-MESSAGE = "its message does not match its event and its lines: "
-
-
-def in_two(kept: Recorded) -> None:
-    """The extent of the last turn as two, between two of its lines."""
-    first = kept.file(f"{THIRD}/transcript.jsonl").index(b"\n") + 1
-    extent(kept, lambda a, n, m: f"Extent: {a}+{first}/1\nExtent: {a + first}+{n - first}/{m - 1}")
-
-
-def own_turn(kept: Recorded) -> None:
-    """A fork of the agent's, at no cell, that names a turn."""
-    kept.keep(Talk().turns("one").branch(OTHER).turns("another"))
-    kept.again("fork", lambda made: made.say("Fork-Point: ", "Turn: 1\nFork-Point: "), OTHER)
 
 
 def lost_side(kept: Recorded) -> None:
@@ -193,24 +154,11 @@ def lost_side(kept: Recorded) -> None:
 
 
 @pytest.mark.parametrize(("harm", "wanted"), [
-    (in_two, f"{MESSAGE}Extent"),
-    (
-        lambda k: k.then(
-            "repair", f"repair: 42 mends of {OTHER}", trailers=f"Origin: {OTHER}\n" + 42 * "Mended: 1:1 a time\n"
-        ),
-        MESSAGE,
-    ),
-    (
-        lambda k: (ended(k), said(k, "Event: end", "Event: end\nFile: 2")),
-        f"{MESSAGE}File",
-    ),
     (lambda k: k.then("edit", "edit: x", files={"format": b"1"}), f"{FOLLOWS}format"),
     (lambda k: k.then("edit", "edit: x", files={"turns/0000/notes": b"x"}), f"{FOLLOWS}turns/0000/notes"),
     (lambda k: k.then("edit", "edit: x", files={"turns/notes": b"x"}), f"{FOLLOWS}turns/notes"),
-    (lambda k: said(k, f"Session: {SESSION}\n", ""), f"{MESSAGE}Session"),
     (lambda k: said(k, "Event: turn", "Event: chat"), "the event “chat” is unknown"),
     (lambda k: k.then("start", "start: x"), "a start is in the middle of the history"),
-    (own_turn, f"{MESSAGE}Turn"),
     (lost_side, "what was merged here is missing: object "),
 ])  # fmt: skip
 def test_what_others_tell_of_too_is_told(harm: Callable[[Recorded], object], wanted: str, kept: Recorded) -> None:

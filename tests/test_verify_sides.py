@@ -73,7 +73,6 @@ def test_a_join_is_a_function_of_its_sides(kept: Recorded) -> None:
         "a name that nobody gave": (lambda k: state(k, authored={"name": "x"}), wrong),
         "a file of the pad lost": (lambda k: k.remade(files={"pad/y.md": None}), tree),
         "a file kept by nobody": (lambda k: k.remade(files={"kept/a": b"a"}), tree),
-        "another date": (lambda k: k.remade(later=7), ("wrong", "date", "@3")),
         "turns left out": (leaves_turns_out, ("damage", "join", "@2")),
     }) == {}  # fmt: skip
 
@@ -119,7 +118,6 @@ def test_a_merge_says_what_its_sides_said(merged: Recorded) -> None:
                 {**json.loads(k.file("session.json")), "context": {"working_memory": {"a": 1}}}
             )}), wrong,
         ),
-        "another date": (lambda k: k.remade(later=7), ("wrong", "date", "@3")),
         "of another one": (
             lambda k: k.remade(message=lambda said: re.sub("(?m)^Origin: [^@\n]*", f"Origin: {SESSION}", said)), wrong,
         ),

@@ -194,11 +194,11 @@ def _label(path: str) -> str:
 
 
 def differing_entries(repo: Repository, one: str, other: str, above: str = "") -> Iterator[str]:
-    """Yield the paths of the entries in which two trees differ."""
-    entries, others = repo.tree(one), repo.tree(other)
+    """Yield the paths of the files in which two trees differ; ``""`` is an empty tree."""
+    entries, others = repo.tree(one) if one else {}, repo.tree(other) if other else {}
     for name in sorted(entries.keys() | others.keys()):
         (left, is_tree), (right, is_folder) = entries.get(name, ("", False)), others.get(name, ("", False))
-        if is_tree and is_folder and left != right:
+        if (is_tree or not left) and (is_folder or not right) and left != right:
             yield from differing_entries(repo, left, right, f"{above}{name}/")
         elif (left, is_tree) != (right, is_folder):
             yield f"{above}{name}"

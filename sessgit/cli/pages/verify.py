@@ -27,7 +27,7 @@ def full(here: Invocation, result: Verified, *, deep: bool) -> Iterator[str]:
     style = "green" if result.is_sound else ""
     yield from blocks.paragraph(here, f"{sessions}, {text.counted(result.turns, 'turn')}: {outcome}.", style)
     hashes = f"{text.counted(result.proved, 'hash', 'hashes')} of lines, taken when they were recorded"
-    checks = {"Checked": hashes, "Recomputed": "cells, texts, counts and trailers, from the lines"}
+    checks = {"Checked": hashes, "Recomputed": "cells and texts, from the lines"}
     if deep:
         checks["Cut"] = f"{text.counted(result.cut or 0, 'file')} rebuilt and cut into turns again"
         checks["Hashed"] = "every object, by git fsck --strict"
