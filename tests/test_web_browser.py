@@ -154,3 +154,24 @@ def test_a_hostile_transcript_runs_nothing(program: Any, sessgit: Shell) -> None
         assert tab.said == []
         assert tab.asked == {f"127.0.0.1:{server.port}"}
         tab.context.close()
+
+
+def test_only_the_turns_near_the_screen_are_drawn(program: Any, sessgit: Shell) -> None:
+    """So that a conversation of thousands of turns opens at once."""
+    sessgit.recorded(sessgit.talk().turns(*(f"prompt {number}" for number in range(1, 601))))
+    with serving(sessgit) as server:
+        tab = Tab(program, server)
+        tab.goto(f"/s/{SESSION}")
+        tab.page.wait_for_selector("#row-600", state="attached")
+        assert tab.count(".row") == 100  # the first fifty and the last
+        tab.page.keyboard.press("G")
+        assert tab.page.evaluate("document.activeElement.dataset.turn") == "600"
+        tab.page.wait_for_selector("#row-550")
+        for _ in range(60):
+            tab.page.keyboard.press("k")
+        assert tab.page.evaluate("document.activeElement.dataset.turn") == "540"
+        tab.goto(f"/s/{SESSION}@300")
+        tab.page.wait_for_selector("#row-300 .turn")
+        assert tab.count(".row") <= 250
+        assert tab.said == []
+        tab.context.close()

@@ -51,15 +51,18 @@ export function Conversation({ address, readOnly }) {
       <${Family} family=${family} here=${session.id} /></details>`}
     <ol class="turns" aria-label="Turns">
       <${Between} after=${0} value=${value} />
-      ${blocks.map((block) => html`<${Block} key=${block[0].turn} block=${block} value=${value} open=${open} toggle=${toggle}
-        seen=${seen} asked=${turn} cell=${cell} readOnly=${readOnly} />`)}
+      ${blocks.map((block, n) => html`<${Block} key=${block[0].turn} block=${block} value=${value} open=${open} toggle=${toggle}
+        isAtEnd=${n === 0 || n === blocks.length - 1} seen=${seen} asked=${turn} cell=${cell} readOnly=${readOnly} />`)}
     </ol>`;
 }
 
 const title = (session) => session.name || session.title || firstLine(session.first_prompt) || "(no prompt yet)";
 
-/** Fifty turns; what the index does not know of them is read once they are near the screen. */
-function Block({ block, value, open, toggle, seen, asked, cell, readOnly }) {
+/**
+ * Fifty turns. They are drawn once they are near the screen, and what the index does not know of them is read then; until
+ * then there is room for as many rows. The first and the last ones are always there, for the keys g and G.
+ */
+function Block({ block, value, open, toggle, isAtEnd, seen, asked, cell, readOnly }) {
   const place = useRef(), known = useRef(new Map());
   const [near, setNear] = useState(false), [, drawn] = useState(0);
   const id = value.session.id, commits = block.map((turn) => turn.commit).join();
@@ -75,6 +78,8 @@ function Block({ block, value, open, toggle, seen, asked, cell, readOnly }) {
       drawn((n) => n + 1);
     }, () => {});
   }, [near, commits]);
+  if (!near && !isAtEnd && !block.some((turn) => turn.turn === asked || open.has(turn.turn)))
+    return html`<li class="block" ref=${place} style=${{ "--rows": block.length }}></li>`;
   return html`<li class="block" ref=${place}><ol>
     ${block.map((turn) => html`<${Turn} key=${turn.turn} turn=${turn} more=${known.current.get(turn.commit)} id=${id} isNew=${turn.turn > seen}
         isOpen=${open.has(turn.turn)} toggle=${toggle} isAsked=${turn.turn === asked} cell=${cell} readOnly=${readOnly} />
