@@ -170,6 +170,25 @@ def test_an_import_parses_each_line_of_a_family_twice(sessgit: Shell, monkeypatc
     assert 2 * every <= len(lines) <= 2.5 * every
 
 
+@pytest.mark.parametrize("prompt", ["task {}", "the same task"])
+def test_sessions_with_the_same_message_ids_are_read_a_few_times(
+    keep: Keep, monkeypatch: pytest.MonkeyPatch, prompt: str
+) -> None:
+    """Programs number their messages alike in every session. Prompts tell them apart, else the lines of a few."""
+    lines = calls(monkeypatch, claude_lines, "parse")
+    costs = []
+    for number in range(30):
+        talk = Talk(f"c{number:07d}-0000-4000-8000-000000000000")
+        talk.prompt(prompt.format(number)).answer(f"Done: {number}")
+        lines.clear()
+        keep(talk, final=True)
+        costs.append(len(lines))
+    assert costs[29] == costs[20]
+    assert costs[29] < 150
+    if prompt != "the same task":
+        assert costs[29] == costs[1]
+
+
 def test_the_status_of_many_sessions_reads_no_states(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     for path in [sessgit.recorded(*family_of(5)), *sessgit.config.glob("projects/*/c*.jsonl")]:
         path.unlink()

@@ -131,8 +131,15 @@ def _tail_changes(store: Store, lines: Sequence[Line]) -> Changes:
     return {layout.TAIL: (store.repo.write_blob(data), False) if data else None}
 
 
+def turn_subject(number: int, prompt: str) -> str:
+    """Return the subject of the commit of a turn with this prompt."""
+    return canonical.one_line(
+        f"turn {number}: {canonical.one_line(prompt, 200) or '(no text)'}", messages.SUBJECT_WIDTH
+    )
+
+
 def _turn_message(node: Node, turn: Turn, content: TurnContent, session: str) -> Message:
-    subject = f"turn {node.number}: {canonical.one_line(turn.prompt, 200) or '(no text)'}"
+    subject = turn_subject(node.number, turn.prompt)
     cell = None
     if not content.complete:
         ordinal, cell = _finished_cell(content)

@@ -263,9 +263,9 @@ class FilePass:
 
     def begin(self, shared_limits: Mapping[str, int] | None = None) -> Cutter:
         """Return a cutter that reads the file from its beginning. `shared_limits` are the most turns that it can share
-        with each branch."""
-        if not self.known.head and self.known.sides is None:
-            self.lineage = fork_detection.find_lineage(self.context, self.source, self.known.rules, shared_limits or {})
+        with each branch; without them, it is a copy of no other session."""
+        if not self.known.head and shared_limits is not None:
+            self.lineage = fork_detection.find_lineage(self.context, self.source, self.known.rules, shared_limits)
         if self.known.state is not None:
             self.file.prefix = self._fork_prefix_length(self.known.state)
             self.file.number = self._file_number(self.known.state)

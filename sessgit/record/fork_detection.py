@@ -23,7 +23,7 @@ from sessgit.agents.values import Node, Place
 from sessgit.errors import MovedError, SessgitError
 from sessgit.history import session_files
 from sessgit.history.shared_turns import LineComparison, body_relation
-from sessgit.model import ids, unified_state
+from sessgit.model import canonical, ids, unified_state
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.edit_script import common_prefix_length
@@ -65,11 +65,16 @@ class EmptyHistory:
 
 
 def first_prompt(path: Path) -> str:
-    """The uuid of the first prompt in a transcript, or ``""``."""
+    """Return the uuid of the first prompt in a transcript, or ``""``."""
+    line = _first_prompt_line(path)
+    return line.prompt_id if line is not None else ""
+
+
+def _first_prompt_line(path: Path) -> Line | None:
     agent = agents.of_file(path)
     with opened(path) as source:
         lines = Reader(source, 0, no_redaction, agent.lines.make).lines(_HEAD_SIZE)
-        return next((line.prompt_id for line in lines if line.is_prompt), "")
+        return next((line for line in lines if line.is_prompt), None)
 
 
 def read_outline(path: Path) -> TranscriptOutline:
@@ -126,16 +131,32 @@ def find_lineage(
     `rules` are those by which it is recorded; `most` says of branches how many of their turns it can share at most.
     """
     index = context.index
-    root = first_prompt(source.path)
-    if not root:
+    root = _first_prompt_line(source.path)
+    if root is None:
         return None
     index.sync()
-    relatives = {layout.session_of(row.branch) for row in index.with_prompt(root)} - {source.session}
+    described = source.agent.cells.describe([root])
+    time, subject = canonical.seconds(described.time), commits.turn_subject(1, described.prompt)
+    rows = [row for row in index.with_prompt(root.prompt_id) if row.turn > 1 or _may_be_prompt(row, time, subject)]
+    relatives = {layout.session_of(row.branch) for row in rows} - {source.session}
     relatives -= {branch for branch, length in most.items() if not length}
     if not relatives:
         return None
     rows = _shared_parent_turns(index, read_outline(source.path), relatives, most)
     return Lineage(context.store, layout.session_of(rows[0].branch), rows, rules, source.agent) if rows else None
+
+
+def _may_be_prompt(row: Row, time: float | None, subject: str) -> bool:
+    """Return whether a recorded turn may have a prompt with this time and this subject of its commit.
+
+    Some programs use the same message ids in every conversation: to read all these turns would be quadratic. A subject
+    is compared up to the mark of a secret, which is replaced in only one of them.
+    """
+    if row.trailer("Event") != "turn":
+        return True
+    recorded, bracket, _ = row.text.partition("\n")[0].partition("[")
+    is_subject = subject.startswith(recorded) if bracket else subject == recorded
+    return is_subject and (time is None or row.time == int(time))
 
 
 def _shared_parent_turns(
@@ -164,7 +185,7 @@ def _shared_parent_turns(
 
 
 def link_copies(context: Context, session: str) -> list[str]:
-    """Links the sessions that were recorded before the one that they were copied from; returns their ids.
+    """Link the sessions that were recorded before the one that they were copied from; return their ids.
 
     Only their state changes, by a commit of its own: what is recorded of them stays.
     """
@@ -174,17 +195,19 @@ def link_copies(context: Context, session: str) -> list[str]:
     own = index.branch(session)
     if not rows or own is None:
         return []
+    time, subject = float(rows[0].time), rows[0].text.partition("\n")[0]
+    relatives = {
+        row.branch
+        for row in index.with_prompt(rows[0].prompt)
+        if not layout.is_side_branch(row.branch) and (row.turn > 1 or _may_be_prompt(row, time, subject))
+    }
+    births = ancestry.session_births(index, relatives - {session})
     linked = []
-    for relative in sorted({row.branch for row in index.with_prompt(rows[0].prompt)} - {session}):
+    for relative in sorted(
+        name for name, (born, is_fork) in births.items() if born > own.state.created and not is_fork
+    ):
         branch = index.branch(relative)
-        if (
-            branch is None
-            or layout.is_side_branch(relative)
-            or branch.state.origin
-            or layout.session_of(relative) == session
-        ):
-            continue
-        if branch.state.created <= own.state.created:
+        if branch is None:
             continue
         length = _count_same_turns(store, (branch, index.turns(relative)), (own, rows))
         if not length:

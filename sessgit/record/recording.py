@@ -14,13 +14,15 @@ from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store.context import Context
 
 _TRIES = 5
+_MOST_DIFFERENT = 16
+"""After so many sessions that have the message ids of a transcript and other lines, it counts as no copy of any."""
 
 
 def record(context: Context, source: TranscriptSource, rules: RecordRules) -> RecordingResult:
     """Record all that the transcript holds, unless its session is archived or was deleted. The caller holds the
     session's lock, or risks double work."""
     store = context.store
-    moved, shared_limits = 0, dict[str, int]()
+    moved, different, shared_limits = 0, 0, dict[str, int]()
     while moved < _TRIES:
         try:
             store.repo.begin_write()  # a value that is purged just now must be known to all that is written
@@ -35,10 +37,11 @@ def record(context: Context, source: TranscriptSource, rules: RecordRules) -> Re
 
                     if result := copies.record_copies(current):
                         return result
-                return current.finish(cutter or current.begin(shared_limits))
+                return current.finish(cutter or current.begin(shared_limits if different < _MOST_DIFFERENT else None))
         except MovedError:
             moved += 1  # and the cursor stays: it tells which turns came from elsewhere meanwhile
         except DifferentTurnError as turn:
+            different += 1
             shared_limits[turn.branch] = turn.number - 1
         finally:
             store.repo.release()
