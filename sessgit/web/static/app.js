@@ -62,7 +62,8 @@ function key(event, setPanel) {
   if ((event.ctrlKey || event.metaKey) && event.key === "k") return void (event.preventDefault(), go("/search"));
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (event.target.matches("input, select, textarea")) return void (event.key === "Escape" && event.target.blur());
-  const rows = [...document.querySelectorAll("main [data-row]")].filter((row) => row.checkVisibility());
+  // A block of turns that is not drawn yet is scrolled to, which draws it; the next key goes on from there.
+  const rows = [...document.querySelectorAll("main :is([data-row], .block:empty)")].filter((row) => row.checkVisibility());
   const at = rows.indexOf(document.activeElement);
   const focus = (row) => row && (row.focus({ preventScroll: true }), row.scrollIntoView({ block: "nearest" }));
   const click = (selector) => document.querySelector(selector)?.click();
