@@ -36,15 +36,14 @@ def verify(
 ) -> Answer:
     """Check the store for damage.
 
-    Checks that turns are numbered without gaps; that commits, cells and counts match the lines; that each commit
-    changes only what its event may change; that merges and joins follow from their two sides; that lines have the
-    hashes that were taken when they were recorded; and that refs, tags and what is kept for undo point where they
-    should. Changes nothing. Each finding says where it is and what to do next; a note means that no recorded data is
-    lost. Exit code 6 if anything is damaged or wrong.
+    Checks that turns are numbered without gaps; that lines have the hashes and the places that were noted when they
+    were recorded; that the folder of each turn follows from its lines; that each commit changes only what its event may
+    change; that merges and joins follow from their two sides; and that refs, tags and what is kept for undo point where
+    they should. Changes nothing. Each finding says where it is and what to do next; a note means that no recorded data
+    is lost. Exit code 6 if anything is damaged or wrong.
 
-    --deep also lets git read and hash every object, cuts every transcript into turns again, and compares the hashes of
-    whole files, titles and other derived values, the indexes, the client's own files, the places of subagents' files,
-    and the proofs of redacted lines with the store.
+    --deep also lets git read and hash every object, cuts every transcript into turns again, and compares the indexes
+    and the proofs of redacted lines in the client's own files with the store.
     """
     from sessgit.check import verify
     from sessgit.cli.pages import verify as page
