@@ -123,10 +123,6 @@ def _known_refs(store: Store) -> tuple[dict[str, list[str]], dict[str, str]]:
         if missing and any(map(_is_file, operation.files)):
             for move in missing:
                 known.setdefault(move.ref, []).append(str(move.new))
-    for ref, oid in every.items():
-        space, name = layout.split_ref(ref)
-        if ref.startswith(layout.REMOTES) and f"{space}{name}" in hollow | suspect:
-            known.setdefault(f"{space}{name}", []).append(oid)  # a remote's own ref may be gone for good reasons
     wrong = {ref for ref in suspect if ref in known and held[ref] not in known[ref]}
     return known, {ref: oid for ref, oid in held.items() if ref not in wrong}
 
