@@ -46,7 +46,7 @@ class OldSessions:
 
 
 def archive(context: Context, sessions: Sequence[str]) -> ArchiveResult:
-    """Archives the sessions, all or none, with the last lines of their transcripts.
+    """Archive the sessions, all or none, after the last lines of their transcripts were recorded.
 
     Raises ConflictError where one is open in a client.
     """
@@ -63,19 +63,19 @@ def archive(context: Context, sessions: Sequence[str]) -> ArchiveResult:
 
 
 def unarchive(context: Context, sessions: Sequence[str]) -> ArchiveResult:
-    """Brings the sessions back, all or none."""
+    """Unarchive the sessions, all or none."""
     return _move_sessions(context, sessions, ("unarchive", "unarchived"), back=True)
 
 
 def bring_back(context: Context, session: str) -> ArchiveResult:
-    """Brings a session back that its agent goes on with."""
+    """Unarchive a session that continues in its client, as a background operation."""
     what = (operations.BACKGROUND, "unarchived, because it continues")
     return _move_sessions(context, [session], what, back=True)
 
 
 def old_sessions(index: Index, wanted: ls.SessionFilter, homes: Homes) -> OldSessions:
-    """The sessions that are wanted but for those that are only archived by name: that are open in a client, are
-    labelled `keep`, manage others, or whose transcript was written after the moment `before`."""
+    """Return the matching sessions that may be archived because of their age; those that are open in a client, are
+    labelled `keep`, manage others, or have a transcript written after the moment `before` are only archived by name."""
     live = agents.open_sessions(homes)
     found = ls.matching_sessions(index, wanted)
     managers = ancestry.managing_sessions(index)
@@ -94,7 +94,8 @@ def old_sessions(index: Index, wanted: ls.SessionFilter, homes: Homes) -> OldSes
 
 
 def _record_last_lines(context: Context, sessions: Sequence[str]) -> None:
-    """Records the last lines of sessions that no client holds: what is archived is not recorded by itself."""
+    """Record the last lines of sessions that no client has open: archived sessions are not recorded in the
+    background."""
     places = ancestry.session_transcripts(context.index, sessions)
     for session in sessions:
         path = Path(places.get(session) or "/")
@@ -149,7 +150,8 @@ def _move_sessions(
 
 
 def _planned_moves(store: Path, sessions: Sequence[str], *, back: bool) -> tuple[ArchiveResult, list[Move]]:
-    """What must move; where a branch is in both places, the live one counts."""
+    """Return the moves that archive or unarchive the sessions; a branch that is both live and archived counts as
+    live."""
     source, target = (layout.ARCHIVE, layout.HEADS) if back else (layout.HEADS, layout.ARCHIVE)
     held = refs.read_all(store)
     branches: dict[str, list[str]] = {}
@@ -176,7 +178,7 @@ def _summary_prefix(sessions: Sequence[str]) -> str:
 
 
 def _has_gone_on(store: Path, session: str, place: str, moment: float) -> bool:
-    """Whether a transcript was written after a moment and is not recorded to its end."""
+    """Return whether a transcript was written after a moment and has unrecorded lines."""
     try:
         written = Path(place).stat().st_mtime if place else 0.0
     except (OSError, ValueError):

@@ -76,7 +76,8 @@ def export_folder(context: Context, branches: Sequence[Branch], folder: Path) ->
 
 
 def _lay_out(store: Store, head: Branch, folder: Path, laid: _FolderLayout) -> None:
-    """Adds a session's files; of two sessions with one file, a plan or a subagent's, the one written later has it."""
+    """Add a session's files. If two sessions have a file in common, a plan or a subagent's, the one written later is
+    taken."""
     state = head.state
     agent = agents.of(state)
     project = folder / "projects" / agent.sidecars.folder_name(state.transcript, state.project)
@@ -95,7 +96,7 @@ def _lay_out(store: Store, head: Branch, folder: Path, laid: _FolderLayout) -> N
 
 
 def _later_version(known: SideFile | None, file: SideFile) -> SideFile:
-    """Of two states of one file the later one: of lines, which only grow, the longer."""
+    """Return the later version of a file: of files of lines, which only grow, the longer one."""
     if known is None or not known.name.endswith(".jsonl"):
         return file
     ours = file_lines(split_lines(file.data))
@@ -103,7 +104,7 @@ def _later_version(known: SideFile | None, file: SideFile) -> SideFile:
 
 
 def _write_outcome(path: Path, data: Bytes) -> str:
-    """What becomes of a file that is to be written."""
+    """Return what writing a file will result in."""
     if not path.exists() and not path.is_symlink():
         return WRITTEN
     return ALREADY if sidecars.has_bytes(path, data) else LEFT
@@ -116,7 +117,7 @@ def _write_file(path: Path, file: SideFile, outcome: str) -> WrittenFile:
 
 
 def _existing_index(agent: Agent, path: Path) -> bytes | None:
-    """The index that is there, if it can be one."""
+    """Return the bytes of the existing index, or None; raises SessgitError if it is not an index."""
     try:
         with opened(path) as source:
             found = source.file.read()

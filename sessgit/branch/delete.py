@@ -52,7 +52,7 @@ class DeletionPlan:
 
 
 def plan_deletion(index: Index, sessions: Sequence[str], homes: Homes) -> list[DeletionPlan]:
-    """What would go; raises ConflictError where one is open in a client."""
+    """Return what a deletion of the sessions would remove; raises ConflictError if one is open in a client."""
     live = agents.open_sessions(homes)
     found = list[DeletionPlan]()
     every, returned = resolve.list_tags(index), ancestry.merged_elsewhere(index)
@@ -87,7 +87,8 @@ def plan_deletion(index: Index, sessions: Sequence[str], homes: Homes) -> list[D
 def _merged_into(
     returned: Mapping[str, Mapping[str, Sequence[range]]], session: str, going: Sequence[str]
 ) -> tuple[tuple[str, int], ...]:
-    """The sessions that turns of this one were brought into, and how many; those that go too are left out."""
+    """Return the sessions that turns of this one were merged into, each with their number, except sessions that are
+    deleted too."""
     found: dict[str, set[tuple[str, int]]] = {}
     for source, into in returned.items():
         for branch, turns in into.items() if layout.session_of(source) == session else ():
@@ -97,7 +98,7 @@ def _merged_into(
 
 
 def delete_sessions(context: Context, going: Sequence[DeletionPlan]) -> Operation:
-    """Deletes the sessions, all or none; raises NotFoundError if another process just deleted one."""
+    """Delete the sessions, all or none; raises NotFoundError if another process just deleted one."""
     store = context.store
     now = context.now()
     names = [one.session for one in going]
@@ -115,7 +116,7 @@ def delete_sessions(context: Context, going: Sequence[DeletionPlan]) -> Operatio
 
 
 def _check_has_branches(names: Sequence[str], found: Sequence[Move]) -> None:
-    """Raises NotFoundError where a session has no branch that would go: a tombstone of nothing is none."""
+    """Raise NotFoundError if a session has no branch to delete: it would get a tombstone without tips."""
     going = {move.ref for move in found}
     for name in names:
         if layout.head_ref(name) not in going and layout.archive_ref(name) not in going:
@@ -124,12 +125,12 @@ def _check_has_branches(names: Sequence[str], found: Sequence[Move]) -> None:
 
 
 def deleted_sessions(store: Path) -> set[str]:
-    """The sessions that were deleted here."""
+    """Return the sessions that were deleted here."""
     return {ref.removeprefix(layout.DELETED) for ref in refs.read_all(store, layout.DELETED)}
 
 
 def stray_moves(store: Path, sessions: set[str]) -> list[Move]:
-    """The moves that take away what a recorder, which was just at work, may have left of deleted sessions."""
+    """Return the moves that delete branches of deleted sessions which a running recorder has just written."""
     held = refs.read_all(store)
     spaces = (layout.HEADS, layout.ARCHIVE)
     names = {ref: ref.removeprefix(space) for space in spaces for ref in held if ref.startswith(space)}
@@ -141,8 +142,8 @@ def stray_moves(store: Path, sessions: set[str]) -> list[Move]:
 def deletion_moves(
     store: Store, going: Sequence[DeletionPlan], now: float, stones: Mapping[str, str] | None = None
 ) -> list[Move]:
-    """What deletes the sessions. The tombstones come with the moves that take the branches: at no moment is neither
-    there.
+    """Return the moves that delete the sessions. Each tombstone is written in the same transaction that deletes the
+    branches.
 
     `stones` are tombstones by session that were made elsewhere. Any other one tells what was deleted: the tips of the
     session's branches, what its tags led to, and what remotes had of it when they were last seen, as far as a branch
@@ -179,7 +180,7 @@ def deletion_moves(
 
 
 def wait_for_recorders(store: Store, sessions: Sequence[str]) -> None:
-    """A recorder that was at work finds the head gone and leaves, but may have made a rewound branch before."""
+    """Wait for recorders of the sessions to finish, and delete the rewound branches that they wrote meanwhile."""
     for session in sessions:
         if store.paths.lock(f"session-{session}").exists():
             with locks.session_lock(store.paths, session, _LOCK_WAIT):

@@ -64,7 +64,8 @@ class EditResult:
 
 
 def parse_labels(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The labels to add and those to take away, out of `x`, `+x` and `-x`; of one named twice the last word counts."""
+    """Return the labels to add and those to remove, given as `x`, `+x` and `-x`; for a label named twice the last word
+    counts."""
     wanted: dict[str, bool] = {}
     for word in words:
         sign = word[:1] if word[:1] in ("+", "-") else ""
@@ -73,7 +74,7 @@ def parse_labels(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def parse_description(text: str) -> str:
-    """The text, without white space around it; raises UsageError where it is too long or holds control characters."""
+    """Return the text, stripped; raises UsageError if it is too long or contains control characters."""
     text = "\n".join(line.rstrip() for line in text.replace("\r\n", "\n").split("\n")).strip()
     if len(text) > LONGEST_DESCRIPTION:
         raise UsageError(
@@ -94,7 +95,7 @@ def parse_stage(word: str) -> str:
 
 
 def parse_confidence(word: str) -> float | Literal[""]:
-    """A number from 0 to 1, or ``""`` for `none`; raises UsageError."""
+    """Return a number from 0 to 1, or ``""`` for `none`; raises UsageError."""
     if word == "none":
         return ""
     try:
@@ -107,7 +108,7 @@ def parse_confidence(word: str) -> float | Literal[""]:
 
 
 def label(text: str) -> str:
-    """The text, without white space around it; raises UsageError where it cannot be a label."""
+    """Return the text, stripped; raises UsageError if it cannot be a label."""
     found = text.strip()
     if not found or len(found) > LONGEST_LABEL or found[0] in "+-" or "," in found or not canonical.is_printable(found):
         raise UsageError(
@@ -122,7 +123,7 @@ def label(text: str) -> str:
 
 
 def addressed_session(found: ResolvedTarget) -> str:
-    """The session of an address, of a side branch too; raises UsageError where the address names a turn."""
+    """Return the session of an address, also of a side branch; raises UsageError if the address names a turn."""
     if found.turn is not None:
         raise UsageError(
             f"only a whole conversation can be edited, not turn {found.turn}",
@@ -139,7 +140,7 @@ def without_secrets(store: Store, text: str, state: Session) -> tuple[str, int]:
 
 
 def edit_session(context: Context, session_id: str, changes: EditChanges) -> EditResult:
-    """Changes the state of a session, whatever else is at work on it; a name is checked first.
+    """Change the state of a session, even if other processes write it meanwhile; a new name is checked first.
 
     Raises ConflictError where the name is another one's, UsageError where there would be too many labels.
     """
@@ -165,7 +166,7 @@ def edit_session(context: Context, session_id: str, changes: EditChanges) -> Edi
 
 
 def check_name_free(index: Index, name: str, session_id: str, project: str) -> None:
-    """Raises ConflictError where an address of that name would mean something else than the session.
+    """Raise ConflictError if an address of that name could mean anything but the session.
 
     `session_id` is empty for one that is still to be made; `project` is its folder.
     """
@@ -189,7 +190,7 @@ def check_name_free(index: Index, name: str, session_id: str, project: str) -> N
 
 
 def changed_state(store: Store, before: Session, changes: EditChanges) -> EditResult:
-    """The state with the changes; words are redacted where the session is."""
+    """Return the state with the changes, redacted by the rules of the session."""
     secrets = 0
 
     def clean(text: str) -> str:

@@ -146,7 +146,7 @@ def apply_change(
 
 
 def delete_files(paths: Iterable[Path], homes: Homes) -> None:
-    """Deletes files of sessions in the clients' folders, and the folders of theirs that are empty then."""
+    """Delete files of sessions in the clients' folders, and their folders if these are empty afterwards."""
     for path in paths:
         path.unlink(missing_ok=True)
         folder = path.parent
@@ -192,7 +192,7 @@ def _gone_on_error(operation: Operation, path: Path) -> ConflictError:
 
 
 def _undone_turns(store: Store, tip: str, undo: Operation) -> list[tuple[Message, list[bytes]]]:
-    """The turns that an undo took off a commit, in their order: their messages and lines with newlines."""
+    """Return the turns that an undo removed from a branch, in order: their messages, and their lines with newlines."""
     found: dict[int, tuple[Message, list[bytes]]] = {}
     for commit, message in store.history(tip):
         if commit == undo.moves[0].new:

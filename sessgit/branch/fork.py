@@ -62,7 +62,7 @@ class ForkResult:
 
 
 def fork_session(store: Store, head: Session, point: ForkPoint, plan: ForkPlan) -> ForkResult:
-    """Makes a session that begins with the turns of `point`; `head` is the state of the session it leaves.
+    """Make a session that begins with the turns of `point`; `head` is the state of the session that is forked.
 
     The branch is there before its files are, and the transcript comes last: so whatever stops this, `restore` can
     write what is missing, and a transcript that is there has all its sidecar files.
@@ -139,7 +139,8 @@ def _make_fork(store: Store, head: Session, point: ForkPoint, plan: ForkPlan) ->
 
 
 def resume_command(state: Session, cwd: str) -> str:
-    """The command that continues the session in the client, quoted for a shell, with `cd` where it needs one."""
+    """Return the command that continues the session in the client, quoted for a shell, with `cd` if the client needs
+    it."""
     command = " ".join(map(humanize.quote_for_shell, agents.of(state).home.resume(state)))
     if state.project and state.project != cwd:
         return f"cd {humanize.quote_for_shell(state.project)} && {command}"
@@ -193,7 +194,7 @@ def _present_tip(store: Store, point: ForkPoint) -> str:
 
 
 def _first_state(store: Store, base: str, cut: _CutTurn | None, plan: ForkPlan, project: str) -> Session:
-    """The state of the turns that are taken over, with labels as of then; name and id are the fork's own."""
+    """Return the state of the shared turns, with the labels as of then and the fork's own name and id."""
     state = store.state(base)
     if cut is not None:
         state = sessions.after_turn(state, cut.turn, state.turns + 1)
@@ -215,7 +216,7 @@ def _first_state(store: Store, base: str, cut: _CutTurn | None, plan: ForkPlan, 
 
 
 def _commit_fork(store: Store, point: ForkPoint, cut: _CutTurn | None, state: Session, plan: ForkPlan) -> str:
-    """The first commit of the fork; it holds the cut turn, if there is one."""
+    """Write the first commit of the fork, with the cut turn if there is one; return it."""
     assert state.origin is not None
     pad = pad_lists.inherited_changes(store, point.pad or state.origin.commit, whole=plan.whole_pad)
     kept = session_files.inherited_changes(store, point.session)
@@ -289,7 +290,7 @@ def _unredacted_turns(
 
 
 def _original_lines(store: Store, head: Session, commit: str, lines: list[bytes]) -> list[bytes] | None:
-    """The lines as the agent wrote them, if its file still holds them and the proof says that it is they."""
+    """Return the lines as the agent wrote them, if its file still has them and the proof matches; else None."""
     message = store.message(commit)
     if message.get("Session") != head.id or not head.transcript:
         return None

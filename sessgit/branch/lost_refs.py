@@ -31,8 +31,9 @@ class LostRef:
 
 
 def lost_refs(store: Store, session: str = "") -> list[LostRef]:
-    """The refs that are gone without an operation that took them away, and of which nothing else is left, by name; also
-    those that hold no id, or one that no object ever had. Of one session where that is named."""
+    """Return the refs that disappeared without an operation that removed them, and whose commits no other ref of the
+    session has, by name; also refs whose file has no object id, or the id of an object that never existed. With
+    `session` only those of that session."""
     if store.paths.purging.exists():  # it gives tags other names before it says so
         return []
     known, held = _known_refs(store)
@@ -61,8 +62,8 @@ def lost_refs(store: Store, session: str = "") -> list[LostRef]:
 
 
 def restore_lost(store: Store, session: str = "") -> int:
-    """Gives the refs that are lost back what they held, and returns how many. What operations had kept comes back with
-    them. A file that holds no id goes, to `state/damaged/`, so that git moves refs again."""
+    """Restore the lost refs, with those that keep data for undo; return how many. A ref file without an object id is
+    moved to `state/damaged/`, so that git can move refs again."""
     if packed_refs.invalid_lines(store.path):
         packed_refs.remove_invalid_lines(store.path)
     found = lost_refs(store, session)
@@ -82,8 +83,8 @@ def restore_lost(store: Store, session: str = "") -> int:
 
 
 def forget_other_refs(store: Store) -> list[LostRef]:
-    """The refs that are lost, and those that hold no id; of all others that are gone it is no longer noted that there
-    were any."""
+    """Return the lost refs, and refs without an object id; if none is lost, forget recorded refs that no longer
+    exist."""
     found, held = lost_refs(store), refs.read_all(store.path)
     names = {one.ref for one in found}
     if not found:
@@ -94,7 +95,7 @@ def forget_other_refs(store: Store) -> list[LostRef]:
 
 
 def lost_ref_findings(store: Store) -> Iterator[Finding]:
-    """What `verify` says of them."""
+    """Yield the findings about lost refs."""
     found, held, hollow = lost_refs(store), refs.read_all(store.path), packed_refs.refs_without_id(store.path)
     for one in found[:_MOST_FINDINGS]:
         if one.ref in hollow:
@@ -106,9 +107,9 @@ def lost_ref_findings(store: Store) -> Iterator[Finding]:
 
 
 def _known_refs(store: Store) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """What each ref is known to have held: when it was packed or made, when a file was recorded last, and of a ref that
-    an operation moved, if anything that it wrote after that is there. Then the refs as they are, but for those that
-    hold no id, or one that nothing knows of and no object has."""
+    """Return the commits that each ref is known to have had: when it was packed or created, when its transcript was
+    recorded last, and when an operation moved it whose files still exist. Then return the present refs, except those
+    without an object id, or with the id of an unknown missing object."""
     every, hollow = refs.read_all(store.path), set(packed_refs.refs_without_id(store.path))
     held = {ref: oid for ref, oid in every.items() if ref not in hollow}
     suspect = {ref for ref, oid in held.items() if store.repo.read_problem(oid) == "missing"}
@@ -135,7 +136,7 @@ def _is_file(name: str) -> bool:
 
 
 def _recorded_cursors(store: Store, held: Collection[str]) -> Iterator[tuple[str, str]]:
-    """The sessions without a ref that is sound whose files were being recorded, and the commit that was the last."""
+    """Yield each session with a cursor but without an intact ref, and the last recorded commit."""
     for path in store.paths.state.glob("*.json"):
         session = path.stem
         places = (layout.head_ref(session), layout.archive_ref(session), layout.tombstone_ref(session))
@@ -151,13 +152,13 @@ def _last_moves(operations: Iterable[Operation]) -> dict[str, Move]:
 
 
 def _deleted_sessions(operations: Iterable[Operation]) -> set[str]:
-    """The sessions that were deleted by one of the operations, whatever came of them later."""
+    """Return the sessions that one of the operations deleted, even if they were restored later."""
     moves = (move for operation in operations for move in operation.moves)
     return {layout.session_of_ref(move.ref) for move in moves if move.new and move.ref.startswith(layout.DELETED)}
 
 
 def _latest_commit(store: Store, tips: Iterable[str]) -> str:
-    """The one of the commits to which the others lead, of those that can be read; ``""`` where none can."""
+    """Return the readable commit that has the most of the others as ancestors, ``""`` if none can be read."""
     best = ""
     for tip in tips:
         if store.repo.read_problem(tip) or (best and not store.repo.is_ancestor(best, tip)):
@@ -167,7 +168,8 @@ def _latest_commit(store: Store, tips: Iterable[str]) -> str:
 
 
 def _is_accounted_for(store: Store, ref: str, tip: str, held: Mapping[str, str]) -> bool:
-    """Whether what it held is where it should be by now: archived, deleted, or on another branch of its session."""
+    """Return whether the commits of a missing ref are where they should be by now: archived, deleted, or on another
+    branch of the session."""
     space = next((space for space in layout.REF_SPACES if ref.startswith(space)), "")
     name = ref.removeprefix(space)
     session = layout.session_of(name)
@@ -184,7 +186,7 @@ def _is_accounted_for(store: Store, ref: str, tip: str, held: Mapping[str, str])
 
 
 def _session_tips(session: str, held: Mapping[str, str]) -> Collection[str]:
-    """The tips of a session's branches."""
+    """Return the tips of a session's branches."""
     spaces = (layout.HEADS, layout.ARCHIVE)
     return {
         oid

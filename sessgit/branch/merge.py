@@ -363,7 +363,7 @@ def _merge_summary(plan: MergePlan, name: str) -> str:
 
 
 def _turn_range(plan: MergePlan) -> str:
-    """The turns that were brought, as an address."""
+    """Return the address of the merged turns."""
     numbers = [row.turn for row in plan.rows]
     if not numbers:
         return plan.sides.theirs.name
@@ -535,7 +535,7 @@ def _end_of_file(store: Store, branch: Branch, path: Path) -> SessionFileEnd:
 
 
 def summary_heading(sides: MergeSides, rows: Sequence[Row]) -> str:
-    """The first line of what is brought back, by which people find it in the log."""
+    """Return the first line of a summary, by which people find it in the log."""
     state = sides.theirs.state
     since = f" since turn {sides.shared}" if sides.shared else ""
     called = canonical.one_line(session_title(state), 100)
@@ -544,8 +544,8 @@ def summary_heading(sides: MergeSides, rows: Sequence[Row]) -> str:
 
 
 def summary_text(store: Store, sides: MergeSides, rows: Sequence[Row], known: Prices) -> str:
-    """What theirs found in these turns: what was asked and answered, the files, the scratchpad, what it used, at these
-    prices."""
+    """Return a text about these turns of theirs: prompts and answers, files, the scratchpad, and tokens with their cost
+    at these prices."""
     turns = [read_turn(store, sides.tip, row) for row in rows]
     parts = [_summary_intro(sides)]
     for row, turn in zip(rows, turns, strict=True):
@@ -558,7 +558,8 @@ def summary_text(store: Store, sides: MergeSides, rows: Sequence[Row], known: Pr
 
 
 def run_retell_command(command: str, given: str, cwd: str, env: Mapping[str, str]) -> str:
-    """What the shell command makes of the text; raises SessgitError where it fails or says nothing.
+    """Return what the shell command prints for the text on its standard input; raises SessgitError if it fails or
+    prints nothing.
 
     What it starts is not recorded.
     """
@@ -582,7 +583,7 @@ def run_retell_command(command: str, given: str, cwd: str, env: Mapping[str, str
 
 
 def _run_command(command: str, given: bytes, cwd: str, env: Mapping[str, str]) -> tuple[int, bytes]:
-    """The command's exit code and what it says; it is stopped where that is too much."""
+    """Return the command's exit code and its output; it is killed if it prints too much."""
     with tempfile.TemporaryFile() as source:  # not a pipe: who does not read it, and speaks, would wait for ever
         source.write(given)
         source.seek(0)
@@ -606,7 +607,7 @@ def _signal_name(number: int) -> str:
 
 
 def summary_reply(rows: Sequence[Row]) -> str:
-    """The answer to what was brought back, as no model gave it."""
+    """Return the answer to a summary, which no model wrote."""
     turns = humanize.format_count(len(rows), "turn")
     return f"Understood. I know what was found there in {turns}, and will continue from here."
 

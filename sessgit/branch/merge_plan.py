@@ -55,12 +55,12 @@ class MergeSides:
 
     @property
     def forward(self) -> bool:
-        """Whether ours has not gone on since the sides parted."""
+        """Return whether ours has no new turns since the sides parted."""
         return bool(self.base) and not self.own and self.grown is None
 
 
 def check_sides(ours: ResolvedTarget, theirs: ResolvedTarget) -> None:
-    """Raises UsageError or ConflictError where the two cannot be the sides of a merge."""
+    """Raise UsageError or ConflictError if the two cannot be the sides of a merge."""
     name = layout.short_name(theirs.branch.name)
     if ours.branch.name == theirs.branch.name:
         raise UsageError(
@@ -78,7 +78,7 @@ def check_sides(ours: ResolvedTarget, theirs: ResolvedTarget) -> None:
 
 
 def check_ours(ours: ResolvedTarget) -> None:
-    """Raises UsageError or ConflictError where nothing can be merged into the branch."""
+    """Raise UsageError or ConflictError if nothing can be merged into the branch."""
     name = ours.branch.name
     if ours.turn is not None:
         raise UsageError(
@@ -102,7 +102,7 @@ def check_ours(ours: ResolvedTarget) -> None:
 
 
 def merge_sides(context: Context, ours: Branch, theirs: Branch, turn: int | None = None) -> MergeSides:
-    """The sides, theirs up to a turn if one is given."""
+    """Return the sides, theirs up to a turn if one is given."""
     store = context.store
     mine, rows = context.index.turns(ours.name), context.index.turns(theirs.name, last=turn)
     tip = theirs.tip if turn is None else rows[-1].commit
@@ -149,7 +149,7 @@ class _TurnPairs:
 
 
 def _ancestors(store: Store, tip: str) -> dict[str, tuple[str, ...]]:
-    """Every commit that a commit leads to, itself too, with its parents: asked once for all that is asked of it."""
+    """Return a commit and all its ancestors, with their parents; the result serves all questions about the history."""
     parents, waiting = dict[str, tuple[str, ...]](), [tip]
     while waiting:
         commit = waiting.pop()
@@ -160,24 +160,25 @@ def _ancestors(store: Store, tip: str) -> dict[str, tuple[str, ...]]:
 
 
 def _common_ancestors(ours: Mapping[str, Sequence[str]], theirs: Mapping[str, Sequence[str]]) -> Set[str]:
-    """The newest commits that both histories lead to."""
+    """Return the newest commits of both histories."""
     both = ours.keys() & theirs.keys()
     return both - {parent for commit in both for parent in ours[commit]}
 
 
 def base_states(store: Store, sides: MergeSides) -> Base:
-    """The states that the sides began with when they parted."""
+    """Return the states with which the sides began when they parted."""
     return Base(*(base_state(store, tip, sides.base) for tip in (sides.ours.tip, sides.tip)))
 
 
 def base_state(store: Store, tip: str, base: str) -> Session:
-    """The state that a side began with, a blank one where it left nothing."""
+    """Return the state with which a side began, an empty one if it has no base."""
     commit = base_commit(store, tip, base)
     return store.state(commit) if commit else Session(store.state(tip).id, "")
 
 
 def base_commit(store: Store, tip: str, base: str) -> str:
-    """The commit that a side began with: the base; of a session that left another one there, its own first one."""
+    """Return the commit with which a side began: the base, or the first commit of a session that was forked from
+    another one there."""
     first, session = "", store.state(tip).id
     for commit, message in store.history(tip):
         if commit == base or message.get("Session") != session:
@@ -188,17 +189,17 @@ def base_commit(store: Store, tip: str, base: str) -> str:
 
 
 def _count_reached(rows: list[Row], history: Collection[str]) -> int:
-    """So many of the turns, from the first, are part of a history."""
+    """Return how many turns, from the first, are part of a history."""
     return next((number for number, row in enumerate(rows) if row.commit not in history), len(rows))
 
 
 def _brought_from(row: Row) -> str:
-    """The branch from which a merge brought the turn, or ``""``."""
+    """Return the branch from which a merge copied the turn, or ``""``."""
     return row.trailer("Origin").partition("@")[0]
 
 
 def _has_more(store: Store, tip: str, row: Row, ours: str, mine: Row) -> bool:
-    """Whether theirs has more of a turn that both have: a fork may have been made in the middle of it."""
+    """Return whether theirs has more lines of a turn that both have: a fork may have been made in the middle of it."""
     if store.folder(tip, row.turn).get(layout.BODY) == store.folder(ours, mine.turn).get(layout.BODY):
         return False
     agent = agents.of_turn(store, mine)
@@ -223,8 +224,8 @@ class MergedPad:
 
 
 def merge_pads(store: Store, sides: MergeSides, choice: Choice) -> MergedPad:
-    """Lists with the lines of both, ours first, but for those that one side took away since they parted; a file of
-    another kind is theirs where only they changed it. What only theirs keeps comes along."""
+    """Unite the lists of both sides, ours first, without lines that one side removed since they parted. Of another file
+    theirs is taken if only they changed it, and files that only they keep are added."""
     base, ours, theirs = (_pad_files(store, commit) for commit in (sides.base, sides.ours.tip, sides.tip))
     began = [_pad_files(store, commit) for commit in _base_commits(store, sides)]
     lists, taken, decisions = dict[str, bytes](), dict[str, tuple[str, bool]](), list[Decision]()
@@ -252,7 +253,7 @@ def merge_pads(store: Store, sides: MergeSides, choice: Choice) -> MergedPad:
 
 
 def new_pad_lines(store: Store, sides: MergeSides) -> dict[str, list[str]]:
-    """What theirs' lists have that ours lack, by the list's name: of entries their words."""
+    """Return the lines of their lists that ours lack, by the list's name; of entries the texts."""
     ours, out = _pad_files(store, sides.ours.tip), dict[str, list[str]]()
     for name, entry in sorted(_pad_files(store, sides.tip).items()):
         called, known = name.removesuffix(_LIST_SUFFIX), set(_pad_lines(store, ours.get(name)))
@@ -279,7 +280,7 @@ def _entry_summary(entry: Entry) -> str:
 
 
 def _base_commits(store: Store, sides: MergeSides) -> tuple[str, str]:
-    """The commits with whose pads the sides began; none where they have no common history, only common turns."""
+    """Return the commits with whose pads the sides began, or ``""`` if they share turns but no history."""
     if not sides.base or not sides.related:
         return "", ""
     return base_commit(store, sides.ours.tip, sides.base), base_commit(store, sides.tip, sides.base)
@@ -326,12 +327,12 @@ class MergePlan:
 
     @property
     def conflicts(self) -> list[Decision]:
-        """The decisions that are left to the user."""
+        """Return the decisions that the user must make."""
         return [decision for decision in self.decisions if decision.conflict]
 
     @property
     def is_open(self) -> bool:
-        """Whether there is something to do."""
+        """Return whether there is something to merge."""
         return self.standing in ("open", "unfinished")
 
     @property
@@ -363,7 +364,7 @@ class PickPlan:
 
     @property
     def numbers(self) -> list[int]:
-        """The numbers that the turns get."""
+        """Return the numbers that the turns get."""
         first = self.ours.state.turns + 1
         return list(range(first, first + len(self.rows)))
 
@@ -413,7 +414,7 @@ def check_picks(context: Context, ours: Branch, rows: Sequence[Row]) -> None:
 
 
 def turn_address(row: Row) -> str:
-    """The address of a turn, whole."""
+    """Return the address of a turn, with the whole id."""
     return f"{row.branch}@{row.turn}"
 
 
@@ -475,7 +476,7 @@ def shown_value(value: object) -> str:
 
 
 def shown_path(path: str) -> str:
-    """The path of a decision as a message has it: a key of a working memory is any text."""
+    """Return the path of a decision as messages show it: a key of a working memory can be any text."""
     return canonical.one_line(path, _LONGEST_VALUE)
 
 
@@ -486,7 +487,7 @@ def _branch_of(index: Index, row: Row) -> Branch:
 
 
 def _rows_to_bring(sides: MergeSides, mode: Mode) -> tuple[Row, ...]:
-    """All turns that ours lacks; a summary also tells of one that both have and theirs has more of."""
+    """Return all turns that ours lacks; for a summary, also one that both have and of which theirs has more."""
     return (*([sides.grown] if mode == "summary" and sides.grown else ()), *sides.new)
 
 
@@ -530,7 +531,8 @@ def _has_authored_changes(store: Store, sides: MergeSides) -> bool:
 
 
 def _has_summary(store: Store, sides: MergeSides) -> bool:
-    """Whether a summary of this very merge is a turn of ours: its prompt is named after the commits it was made for."""
+    """Return whether a turn of ours is the summary of this merge: the id of its prompt is made from the merged
+    commits."""
     after = ""
     for commit, message in store.history(sides.ours.tip):
         if after and after == ids.merged_id("summary", commit, sides.tip, "prompt"):
@@ -540,7 +542,7 @@ def _has_summary(store: Store, sides: MergeSides) -> bool:
 
 
 def _file_decisions(context: Context, sides: MergeSides, rows: Sequence[Row]) -> list[Decision]:
-    """The files that each side worked on since they parted, and those of both."""
+    """Return the files that each side used since they parted, and their union."""
     mine, theirs = (
         list(dict.fromkeys(path for gist in turn_gists(context, branch, chosen) for path in gist.files))
         for branch, chosen in ((sides.ours, sides.own), (sides.theirs, rows))
@@ -560,7 +562,7 @@ def _check_labels(decisions: Sequence[Decision]) -> None:
 
 
 def _check_memory(ours: Session, theirs: Session, decisions: Sequence[Decision]) -> None:
-    """Raises ConflictError where the memory of both is larger than one may be, and than that of either."""
+    """Raise ConflictError if the united working memory is larger than allowed, and larger than each of the two."""
     sides = [unified_state.memory_size(one.unified.working_memory) for one in (ours, theirs)]
     size = max((unified_state.memory_size(d.value) for d in decisions if d.path == unified_state.MEMORY), default=0)
     if size > max(unified_state.LARGEST_MEMORY, *sides):

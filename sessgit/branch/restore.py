@@ -64,12 +64,12 @@ class RebuiltFile:
 
     @property
     def data(self) -> bytes:
-        """Its bytes."""
+        """Return its bytes."""
         return bytes(self.file)
 
     @property
     def exact(self) -> bool:
-        """Whether these are the bytes that the agent wrote."""
+        """Return whether these are the bytes that the agent wrote."""
         return bool(self.same) and not (self.redacted or self.missing or self.rewritten)
 
 
@@ -109,8 +109,8 @@ class RestoreTarget:
 def restore_session(
     store: Store, session: str, homes: Homes, into: RestoreTarget | None = None, *, here: LocalPath = str
 ) -> RestoreResult:
-    """Writes the session's files where the agent looks for them; never over one that holds anything else. A transcript
-    that is level with an earlier point of the session gets the turns that it lacks.
+    """Write the session's files where the agent looks for them, never over a file with other contents. A transcript
+    that ends at an earlier point of the session gets the turns that it lacks.
 
     `homes` are the clients' folders. With `into` they are written for the agent started in that folder, and the session
     is of that project from then on; but where its own is one of another machine, which goes on there, a setting says
@@ -169,7 +169,7 @@ class _ExistingFile:
 
 
 def _existing_file(store: Store, state: Session, laid: LaidOutFile, target: Path) -> _ExistingFile | None:
-    """The file, if there is one.
+    """Return the existing file, or None.
 
     Raises ConflictError where it holds anything else.
     """
@@ -217,7 +217,7 @@ def _other_file_error(path: Path) -> ConflictError:
 
 
 def _name_line(state: Session, file: LineFile) -> bytes:
-    """The line that tells the client the session's name, where its own lines do not: empty, if none is needed.
+    """Return the line that tells the client the session's name, empty if its own lines do.
 
     A last line without a newline is left alone: what came behind it would be a part of it.
     """
@@ -299,7 +299,7 @@ class VerifiedFile:
 
 
 def verify_file(store: Store, session: str, homes: Homes, *, here: LocalPath = str) -> VerifiedFile:
-    """Rebuilds the session's file; raises DamageError where a hash is not the one that was recorded.
+    """Rebuild the session's file; raises DamageError if a hash is not the recorded one.
 
     `homes` and `here` are as for `restore_session`: a home can have moved since the file was recorded.
     """
@@ -333,8 +333,7 @@ class RestoreAllResult:
 def restore_all(
     store: Store, sessions: Sequence[str], homes: Homes, progress: Progress, here: LocalPath = str
 ) -> RestoreAllResult:
-    """Restores each session, as `restore_session` does; one that cannot be is named in the result, and the others go
-    on."""
+    """Restore each session, as `restore_session` does; failures are part of the result and stop no other session."""
     back, errors = list[tuple[str, RestoreResult]](), list[RestoreFailure]()
     for number, session in enumerate(sessions):
         progress(number, len(sessions))
@@ -371,8 +370,8 @@ class FileStanding:
 
 
 def is_level(files: StorePaths, branch: Branch, path: Path) -> bool:
-    """Whether the session's file is as it was when it was recorded up to the branch's tip; False where that is not
-    known. Loads no git library."""
+    """Return whether the session's file is unchanged since it was recorded up to the branch's tip; False if that is
+    unknown."""
     known = recorder_state.load_cursor(files, branch.name)
     if known is None or known.current is None or known.commit != branch.tip:
         return False
@@ -380,7 +379,7 @@ def is_level(files: StorePaths, branch: Branch, path: Path) -> bool:
 
 
 def bring_level(store: Store, session: str, homes: Homes, path: Path) -> int:
-    """Appends to the session's file the turns that it lacks; returns how many, 0 where it is no file.
+    """Append to the session's file the turns that it lacks; return how many, 0 if there is no file.
 
     Raises ConflictError, with nothing changed, where it cannot get them. What else it holds is not looked at.
     """
@@ -516,7 +515,7 @@ class _ParsedFile:
         self.there = {_line_name(line) for line in lines}
 
     def lacks(self, pieces: Sequence[Piece]) -> list[Piece]:
-        """The pieces of turns and of the tail, or the ends of pieces, that the file does not hold."""
+        """Return the pieces of turns and of the tail, or the ends of pieces, that the file does not have."""
         out = list[Piece]()
         begun = set[str]()
         for piece in pieces:
@@ -531,7 +530,8 @@ class _ParsedFile:
         return out
 
     def new(self, pieces: Sequence[Piece]) -> list[bytes]:
-        """The lines of pieces that it lacks, but for those that wait behind its last turn for the next one already."""
+        """Return the lines of pieces that the file lacks, except those that already wait after its last turn for the
+        next prompt."""
         lines = self.agent.parsed(line + end for piece in pieces for line, end in piece.ended)
         waiting = [line.raw for line in self.cutter.pending]
         same = max((_common_prefix_length(waiting[at:], lines) for at in range(len(waiting))), default=0)
@@ -551,13 +551,13 @@ def _line_name(line: Line) -> str | bytes:
 
 
 def _turn_keys(store: Store, tip: str) -> list[str]:
-    """The keys of all turns up to a commit, in their order."""
+    """Return the keys of all turns up to a commit, in order."""
     keys = (message.get("Prompt") for _, message in store.history(tip))
     return list(dict.fromkeys(key for key in keys if key))[::-1]
 
 
 def _common_prefix_length(waiting: Sequence[bytes], lines: Sequence[Line]) -> int:
-    """How many lines both begin with."""
+    """Return how many lines at the beginning of both are equal."""
     same = (one == line.raw.removesuffix(b"\n") for one, line in zip(waiting, lines, strict=False))
     return next((n for n, alike in enumerate(same) if not alike), min(len(waiting), len(lines)))
 
@@ -565,8 +565,8 @@ def _common_prefix_length(waiting: Sequence[bytes], lines: Sequence[Line]) -> in
 def _ends_with_chain(
     agent: Agent, lines: Sequence[Line], more: Sequence[bytes], chain: Sequence[str], names: Collection[str | bytes]
 ) -> bool:
-    """Whether a file with these lines and more behind them has the turns of a chain as its head, each new prompt
-    whose parent is a line of the file, and none whose parent is a recorded line that the file lacks."""
+    """Return whether a file of these lines, with `more` after them, has the turns of the chain as its head. The parent
+    of each new prompt must be in the file, unless it is not recorded either."""
     there = {line.uuid for line in lines}
     cutter = Cutter(fork_detection.EmptyHistory(), session="file")
     for line in lines:

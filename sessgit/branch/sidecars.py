@@ -95,13 +95,13 @@ def entries_named_in(store: Store, commit: str, number: int, lines: Sequence[byt
 
 
 def rename_session(agent: Agent, files: Iterable[SideFile], agent_id: str, version: str) -> list[SideFile]:
-    """The files of one session as those of another; a subagent's that both find in one place stays as it is."""
+    """Return the files of one session as those of another; a subagent's file that both share stays as it is."""
     own = agent.sidecars
     return [file if own.is_flat(file, version) else own.as_own(file, agent_id) for file in files]
 
 
 def write_sidecars(files: Iterable[SideFile], place: SidecarPlace, rules: Redact = no_redaction) -> list[WrittenFile]:
-    """Puts each file where the client looks for it, and never over one that is there.
+    """Write each file where the client looks for it, never over an existing one.
 
     A file with the original text of what is redacted in ours counts as the same; `rules` are those that redacted it.
     """
@@ -115,12 +115,13 @@ def write_sidecars(files: Iterable[SideFile], place: SidecarPlace, rules: Redact
 
 
 def unredacted_sidecars(files: Iterable[SideFile], place: SidecarPlace, rules: Redact) -> list[SideFile]:
-    """The files with the words that the agent's own files at `place` still hold, where these prove to be the same."""
+    """Return the files with the original text of the agent's own files at `place`, where these match what was
+    recorded."""
     return [_original_file(file, place.of(file), rules) if count_secrets(file.data) else file for file in files]
 
 
 def session_redaction(store: Store, state: Session) -> Redact:
-    """The redaction that the session is recorded with."""
+    """Return the redaction with which the session is recorded."""
     return secret_filter.line_cleaner(store.paths, state.rules, agents.of(state).protected_keys)
 
 
@@ -130,7 +131,7 @@ def count_secrets(data: Bytes) -> int:
 
 
 def bytes_hash(data: Bytes) -> str:
-    """The SHA-256 of a file's bytes."""
+    """Return the SHA-256 of a file's bytes."""
     digest = hashlib.sha256()
     for piece in file_pieces(data):
         digest.update(piece)
@@ -138,7 +139,7 @@ def bytes_hash(data: Bytes) -> str:
 
 
 def put_file(path: Path, data: Bytes) -> str:
-    """Makes a file, or says what is there; raises SessgitError where it cannot be made."""
+    """Write a file unless one exists, and return the outcome; raises SessgitError if it cannot be written."""
     found = has_bytes(path, data)
     if found is not None:
         return ALREADY if found else LEFT
@@ -162,8 +163,8 @@ def _original_file(file: SideFile, path: Path | None, rules: Redact) -> SideFile
 
 
 def _existing_bytes(file: SideFile, path: Path, *, may_go_on: bool = False) -> Bytes:
-    """What stands at the path in the place of a file: of one of lines those that are complete, and where it may go on,
-    no more than ours has."""
+    """Return the bytes of the file at the path: of a file of lines the complete ones, and with `may_go_on` no more than
+    ours has."""
     if not file.name.endswith(".jsonl"):
         return read_file(path) or b""
     most = len(file_lines(split_lines(file.data))) if may_go_on else None
@@ -183,7 +184,7 @@ def _redacted(name: str, data: Bytes, redact: Redact) -> Bytes:
 
 
 def _matches_recorded(file: SideFile, found: Bytes, rules: Redact) -> bool:
-    """Whether what was found is what the file was recorded from."""
+    """Return whether an existing file is what ours was recorded from."""
     stored = _redacted(file.name, found, rules)
     if isinstance(stored, bytes) and isinstance(file.data, bytes):
         return stored == file.data
@@ -191,7 +192,7 @@ def _matches_recorded(file: SideFile, found: Bytes, rules: Redact) -> bool:
 
 
 def has_bytes(path: Path, data: Bytes) -> bool | None:
-    """Whether a file has just these bytes, or None where there is none that can be read; no link is followed."""
+    """Return whether a file has these bytes, or None if no file can be read; no link is followed."""
     try:
         with opened(path) as source:
             return source.size == len(data) and all(
@@ -202,7 +203,7 @@ def has_bytes(path: Path, data: Bytes) -> bool | None:
 
 
 def read_file(path: Path) -> bytes | None:
-    """The bytes of a file, or None where there is none that can be read; no link is followed."""
+    """Return the bytes of a file, or None if no file can be read; no link is followed."""
     try:
         with opened(path) as source:
             return source.file.read()
@@ -211,7 +212,7 @@ def read_file(path: Path) -> bytes | None:
 
 
 def _collect_turns(store: Store, session: str, tip: str, state: Session, turns: dict[str, _TurnFolder]) -> None:
-    """Takes the turns of a branch, those of its own as of the commit that holds most of them.
+    """Collect the turns of a branch, each from the commit that has most of it.
 
     Turns of the session that it left are its own only where this program wrote its beginning, side files included.
     """
@@ -240,7 +241,7 @@ def _turn_pieces(store: Store, turn: _TurnFolder) -> Iterator[SideFile]:
 
 
 def _pieces_by_file(pieces: Iterable[tuple[Iterable[SideFile], bool]]) -> list[list[tuple[SideFile, bool]]]:
-    """The pieces of each file, in their order, and of each whether another session recorded it."""
+    """Return the pieces of each file, in order, each with whether another session recorded it."""
     found: dict[tuple[str, str], list[tuple[SideFile, bool]]] = {}
     for parts, taken_over in pieces:
         for part in parts:
@@ -249,7 +250,8 @@ def _pieces_by_file(pieces: Iterable[tuple[Iterable[SideFile], bool]]) -> list[l
 
 
 def _join_pieces(parts: Sequence[tuple[SideFile, bool]]) -> SideFile:
-    """The file of these pieces: of subagents' lines all of them, of any other file, which is stored whole, the last."""
+    """Return the file of these pieces: of subagents' lines all of them, of any other file, which is stored whole, the
+    last."""
     first, last = parts[0][0], parts[-1][0]
     if first.kind == SUBAGENT and first.name.endswith(".jsonl"):
         return replace(first, data=_concatenate([part.data for part, _ in parts]))
@@ -265,7 +267,7 @@ def _concatenate(parts: Sequence[Bytes]) -> Bytes:
 
 
 def _own_session_file(agent: Agent, parts: Sequence[tuple[SideFile, bool]], state: Session) -> SideFile:
-    """The file of these pieces with this session's id in those that it took over."""
+    """Return the file of these pieces, with this session's id in those that it shares with its parent."""
     if agent.sidecars.is_flat(parts[0][0], state.agent_version):
         return _join_pieces(parts)
     return _join_pieces([(agent.sidecars.as_own(p, state.agent_id) if taken else p, taken) for p, taken in parts])

@@ -33,7 +33,7 @@ def tag_turn(
     *,
     force: bool = False,
 ) -> TagResult:
-    """Tags the turn of an address, by default the last one of its branch.
+    """Tag the turn of an address, by default the last one of its branch.
 
     Raises ConflictError where the tag is at another commit and is not to be moved, or where an address of that name
     means a conversation; UsageError where git takes no such name.
@@ -71,7 +71,7 @@ def _place(index: Index, commit: str, default: tuple[str, int] = ("", 0)) -> tup
 
 
 def delete_tag(context: Context, name: str) -> Tag:
-    """Takes a tag away and returns where it stood; raises NotFoundError with near ones."""
+    """Delete a tag and return it; raises NotFoundError with similar names."""
     store = context.store
     known = refs.tags(store.path)
     old = refs.read(store.path, layout.TAGS + name) if name in known else None

@@ -41,7 +41,7 @@ class Worktree:
 
 
 def plan_worktree(folder: str, head: Head, path: Path | None, name: str, env: Env) -> Worktree:
-    """The worktree that `make_worktree` makes, with all checked that can be; nothing is changed.
+    """Return the worktree that `make_worktree` makes, after all checks; nothing is changed.
 
     `folder` is the project. Without a path it is next to the project's own folder, as `<project>-<name>`. Raises
     NotFoundError where the project or the commit is gone, ConflictError where something is at the path.
@@ -61,7 +61,7 @@ def plan_worktree(folder: str, head: Head, path: Path | None, name: str, env: En
 
 
 def make_worktree(planned: Worktree, env: Env) -> None:
-    """Makes the worktree, with HEAD detached: no branch is taken. Nothing is left of it where git fails."""
+    """Make the worktree, with HEAD detached, so that no branch is used. If git fails, nothing of it is left."""
     try:
         git.run_change(
             planned.source, env, "worktree", "add", "--quiet", "--detach", *_add_arguments(planned), planned.head.commit
@@ -73,7 +73,7 @@ def make_worktree(planned: Worktree, env: Env) -> None:
 
 
 def remove_worktree(planned: Worktree, env: Env) -> None:
-    """Takes the worktree away that `make_worktree` made a moment ago."""
+    """Remove the worktree that `make_worktree` has just made."""
     git.run_change(planned.source, env, "worktree", "remove", "--force", *_add_arguments(planned))
 
 
@@ -93,7 +93,8 @@ def fork_into_worktree(
 
 
 def worktrees_of_fork(store: Store, done: UndoResult, here: LocalPath) -> Iterator[tuple[str, str]]:
-    """The worktree that a fork goes on in which was undone, and the folder of its repository; none for any other.
+    """Yield the worktree in which an undone fork continued, and the folder of its repository; nothing for other
+    operations.
 
     Only one of the repository that the fork came from, and that is still there.
     """
@@ -120,7 +121,7 @@ def _default_path(folder: str, top: str, name: str) -> Path:
 
 
 def _check_path_free(path: Path) -> None:
-    """Raises ConflictError where something is at the path, SessgitError where nothing can be made there."""
+    """Raise ConflictError if the path exists, SessgitError if nothing can be created there."""
     try:
         if not os.path.lexists(path):
             above = next(folder for folder in path.parents if os.path.lexists(folder))

@@ -283,12 +283,12 @@ class LinePlan:
 
     @property
     def beginning(self) -> list[Sequence[bytes]]:
-        """The lines of the shared turns."""
+        """Return the lines of the shared turns."""
         return [lines for number, lines in self.lines.turns if number <= self.shared]
 
     @property
     def is_conversation(self) -> bool:
-        """Whether any line remains that a person or the model wrote."""
+        """Return whether any line remains that a person or the model wrote."""
         raw = (line for turn in (*self.beginning, *self.rest) for line in turn)
         return any(line.is_said for line in agents.of(self.lines.state).parsed(raw))
 

@@ -43,7 +43,7 @@ class Recording:
 
     @property
     def why(self) -> str:
-        """The problem with its solution."""
+        """Return the problem with its solution."""
         return ": ".join(filter(None, (self.problem, self.hint)))
 
 
