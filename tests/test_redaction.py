@@ -140,6 +140,7 @@ HARMLESS = [
     'api_key = os.environ["API_KEY"]; token = os.getenv("TOKEN2")',
     "connect(token=token, password=password, secret=self.secret_value2)",
     "interface A { password: string; token?: string; apiKey: string | undefined }",
+    '{"password": "string?", "passphrase": "string?"}',
     "password: hashedPassword2, passwordHash, api_key: settings.api_key_2",
     'label: "Password:", "password": "Enter your password", name="password"',
     "Authorization: Bearer ${token} and Authorization: Bearer <token> and Bearer authentication",

@@ -150,7 +150,7 @@ def is_words(value: bytes) -> bool:
 
 def is_made_up(value: bytes) -> bool:
     """Return whether a value is a placeholder or a template, and nothing that anybody could use."""
-    return _MADE_UP.search(value) is not None or value.lower() in _COMMON_PASSWORDS
+    return _MADE_UP.search(value) is not None or value.lower().rstrip(b"?") in _COMMON_PASSWORDS
 
 
 def is_path(value: bytes) -> bool:
