@@ -23,7 +23,7 @@ from sessgit.agents.values import Node, Place
 from sessgit.errors import MovedError, SessgitError
 from sessgit.history import session_files
 from sessgit.history.shared_turns import LineComparison, body_relation
-from sessgit.model import canonical, ids, unified_state
+from sessgit.model import ids, unified_state
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.edit_script import common_prefix_length
@@ -135,9 +135,9 @@ def find_lineage(
     if root is None:
         return None
     index.sync()
-    described = source.agent.cells.describe([root])
-    time, subject = canonical.seconds(described.time), commits.turn_subject(1, described.prompt)
-    rows = [row for row in index.with_prompt(root.prompt_id) if row.turn > 1 or _may_be_prompt(row, time, subject)]
+    rows, prompt = index.with_prompt(root.prompt_id), source.agent.cells.describe([root]).prompt
+    if prompt:  # else a later line says it
+        rows = [row for row in rows if row.turn > 1 or _may_be_prompt(row, commits.turn_subject(1, prompt))]
     relatives = {layout.session_of(row.branch) for row in rows} - {source.session}
     relatives -= {branch for branch, length in most.items() if not length}
     if not relatives:
@@ -146,17 +146,19 @@ def find_lineage(
     return Lineage(context.store, layout.session_of(rows[0].branch), rows, rules, source.agent) if rows else None
 
 
-def _may_be_prompt(row: Row, time: float | None, subject: str) -> bool:
-    """Return whether a recorded turn may have a prompt with this time and this subject of its commit.
+def _may_be_prompt(row: Row, subject: str) -> bool:
+    """Return whether a recorded turn may have the prompt that makes this subject of a commit.
 
     Some programs use the same message ids in every conversation: to read all these turns would be quadratic. A subject
     is compared up to the mark of a secret, which is replaced in only one of them.
     """
     if row.trailer("Event") != "turn":
         return True
-    recorded, bracket, _ = row.text.partition("\n")[0].partition("[")
-    is_subject = subject.startswith(recorded) if bracket else subject == recorded
-    return is_subject and (time is None or row.time == int(time))
+    recorded = row.text.partition("\n")[0]
+    if "[" not in recorded + subject:
+        return subject == recorded
+    ours, theirs = subject.partition("[")[0], recorded.partition("[")[0]
+    return ours.startswith(theirs) or theirs.startswith(ours)
 
 
 def _shared_parent_turns(
@@ -195,11 +197,11 @@ def link_copies(context: Context, session: str) -> list[str]:
     own = index.branch(session)
     if not rows or own is None:
         return []
-    time, subject = float(rows[0].time), rows[0].text.partition("\n")[0]
+    subject = rows[0].text.partition("\n")[0]
     relatives = {
         row.branch
         for row in index.with_prompt(rows[0].prompt)
-        if not layout.is_side_branch(row.branch) and (row.turn > 1 or _may_be_prompt(row, time, subject))
+        if not layout.is_side_branch(row.branch) and (row.turn > 1 or _may_be_prompt(row, subject))
     }
     births = ancestry.session_births(index, relatives - {session})
     linked = []
