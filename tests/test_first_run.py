@@ -9,7 +9,7 @@ import pytest
 from shell import Shell
 
 from sessgit.cli import app
-from sessgit.cli.pages import status
+from sessgit.cli.commands import status
 
 SPEAKS_WITHOUT_A_STORE = ("install", "uninstall", "status", "doctor", "off", "config")
 """The commands that have something to say where there is no store; all others say what to do first."""

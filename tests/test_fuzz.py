@@ -28,7 +28,7 @@ from sessgit.agents.claude import flush, home, marks
 from sessgit.agents.claude.lines import make
 from sessgit.agents.reader import no_redaction
 from sessgit.cli import options, text
-from sessgit.cli.commands import watch as watching
+from sessgit.cli.commands import watch
 from sessgit.errors import SessgitError
 from sessgit.model import address, canonical, globs, humanize, long_strings, pad, search_query, stored_fields
 from sessgit.model.conversation import message, session
@@ -236,7 +236,7 @@ def test_any_state_can_be_looked_at(
             raise KeyboardInterrupt
         store.repo.move(f"refs/heads/{SESSION}", tip, commit)
 
-    monkeypatch.setattr(watching, "_waiting", lambda: moved)
+    monkeypatch.setattr(watch, "_waiting", lambda: moved)
     assert one("watch", "--all").code == 130
     commands = data.draw(st.lists(st.sampled_from(READING), min_size=3, max_size=3))
     for command in (["ls", "--all"], *commands, ["fork", SESSION], ["status"]):

@@ -9,7 +9,7 @@ from shell import NOW, Shell
 from transcripts import SESSION
 
 from sessgit.cli import invocation, text
-from sessgit.cli.pages import watch
+from sessgit.cli.commands import watch
 from sessgit.history.watch import WatchEvent
 
 LEXER, UPLOAD = "0b2d7f10-0000-4000-8000-00000000000b", "c13d6a5e-0000-4000-8000-00000000000c"

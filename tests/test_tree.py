@@ -19,8 +19,8 @@ from test_cold import loaded
 from transcripts import Talk
 
 from sessgit.cli import text
+from sessgit.cli.commands import tree as tree_command
 from sessgit.cli.invocation import Invocation, Terminal
-from sessgit.cli.pages import tree as page
 from sessgit.environment import Environment
 from sessgit.history import tree
 from sessgit.model.conversation.message import Message
@@ -366,7 +366,7 @@ def test_every_session_stands_once_whatever_the_store_says(made: list[Made], wid
         assert sum(found.sessions for found in folded.families) + folded.quiet == len(drawn) == folded.sessions
         for found in folded.families:
             check_order(found)
-        lines = list(page.full(here, folded, page.TreeOptions(everything=True)))
+        lines = list(tree_command.full(here, folded, tree_command.TreeOptions(everything=True)))
         assert all(line.isprintable() and text.width(line) <= width for line in lines)
         json.dumps(tree.forest_json(everything, frozenset(), {}))
         here.index.close()

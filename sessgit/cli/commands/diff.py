@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, zip_longest
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from sessgit.cli import completion, frame, session_argument
+from sessgit.cli import blocks, completion, frame, session_argument, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
-from sessgit.cli.pages import diff as page
 from sessgit.errors import UsageError
 from sessgit.history import diff as diffs
+from sessgit.history.diff import ConversationDiff, DiffSide
+from sessgit.model import prices
+from sessgit.store.index import Row
 
 if TYPE_CHECKING:
     from sessgit.history.code.difference import CodeDiff
@@ -55,7 +58,7 @@ def run(
         return value | ({"code": _code_json(compared(), patch)} if code else {})
 
     code_lines = _code_page(here, compared, patch) if code else ()
-    return Answer(document, chain(page.full(here, difference), code_lines))
+    return Answer(document, chain(_diff_lines(here, difference), code_lines))
 
 
 def _code_json(diff: CodeDiff, patch: bool) -> dict[str, object]:
@@ -75,3 +78,143 @@ def _code_page(here: Invocation, compare: Callable[[], CodeDiff], patch: bool) -
     if text:
         yield ""
         yield from code_diff.patch(here, text)
+
+
+_SIDE_BY_SIDE = 72
+"""The least width at which the sides are next to each other."""
+_TURNS = 10
+_STYLES = {"−": "red", "+": "green", "both:": ""}
+
+
+def _diff_lines(here: Invocation, diff: ConversationDiff) -> Iterator[str]:
+    """Yield the whole page: shared turns as one line, the turns of each side, then files, cost and last answers."""
+    page = _Page(here, diff)
+    yield from page.heads()
+    yield blocks.band(here, page.shared())
+    if partial := diff.partial:
+        mark, part, whole = ("−", partial.a, partial.b) if partial.a < partial.b else ("+", partial.b, partial.a)
+        cells = text.counted(whole, "cell")
+        yield f"turn {partial.turn} is incomplete on the {mark} side: {part} of its {cells}"
+    yield from page.changed()
+    yield from page.turns()
+    if not diff.a.own_rows and not diff.b.own_rows:
+        yield "No turns differ."
+        return
+    yield from page.files()
+    yield from page.cost()
+    yield "Last answers"
+    for mark, side in page.sides:
+        answer = text.clean(" ".join(side.last_answer[:2000].split()))
+        words = f"“{text.cut(answer, here.width - 4)}”" if answer else "(no answer)"
+        if side.own_rows:
+            yield here.paint(_STYLES[mark], f"{mark} {words}")
+
+
+class _Page:
+    def __init__(self, here: Invocation, diff: ConversationDiff) -> None:
+        self.here, self.diff = here, diff
+        self.sides = (("−", diff.a), ("+", diff.b))
+        self.is_wide = here.width >= _SIDE_BY_SIDE
+        self.column = (here.width - 2) // 2 if self.is_wide else here.width
+
+    def heads(self) -> Iterator[str]:
+        titles = [f"{self.here.ident(side.branch.name)}  {blocks.title(side.branch.state)}" for _, side in self.sides]
+        if self.is_wide:
+            yield from self._side_by_side(*([self.here.paint("bold", text.cut(name, self.column))] for name in titles))
+            return
+        for (mark, _), name in zip(self.sides, titles, strict=True):
+            yield self.here.paint(f"bold {_STYLES[mark]}", text.cut(f"{mark} {name}", self.column))
+
+    def shared(self) -> str:
+        """Return how many turns both have, and the last one before they differ."""
+        diff, base = self.diff, self.diff.base
+        if base is None:
+            alike = sum(edit.same or edit.changed for edit in diff.edits)
+            return f"no common ancestor, {text.counted(alike, 'prompt')} in both" if alike else "no shared turns"
+        last = text.cut(text.clean(self.here.index.title(base)), max(12, self.here.width - 40))
+        later = diff.shared - base.turn
+        if later <= 0:
+            return f"{text.counted(diff.shared, 'shared turn')} (up to “{last}”)"
+        return f"{text.counted(base.turn, 'shared turn')} (up to “{last}”), {later} more later"
+
+    def changed(self) -> Iterator[str]:
+        """Yield for each way in which turns with the same prompt differ the numbers of these turns."""
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for turn in self.diff.changed:
+            groups.setdefault(turn.differs, []).append(str(turn.a) if turn.a == turn.b else f"{turn.a}/{turn.b}")
+        for differs, numbers in groups.items():
+            same = "same message id" if "prompt" in differs else "same prompt"
+            parts = " and ".join(filter(None, [", ".join(differs[:-1]), differs[-1]]))
+            line = f"{same}, different {parts}: {text.numbers('turn', numbers, _TURNS)}"
+            yield text.cut(line, self.here.width)
+
+    def turns(self) -> Iterator[str]:
+        """Yield the turns of each side; two with the same prompt are in one row."""
+        left, right = list[str](), list[str]()
+        for edit in self.diff.edits:
+            if edit.same:
+                continue
+            if edit.changed and self.is_wide:
+                yield from self._side_by_side(left, right)
+                left, right = [], []
+            left += [self._turn("−", edit.a, self.diff.a)] if edit.a is not None else []
+            right += [self._turn("+", edit.b, self.diff.b)] if edit.b is not None else []
+        yield from self._side_by_side(left, right)
+
+    def files(self) -> Iterator[str]:
+        a, b = (_files(side) for _, side in self.sides)
+        groups = {
+            "−": [path for path in a if path not in b],
+            "+": [path for path in b if path not in a],
+            "both:": [path for path in a if path in b],
+        }
+        parts = {mark: self._names(paths) for mark, paths in groups.items() if paths}
+        yield from self._field("files", parts) if parts else ()
+
+    def cost(self) -> Iterator[str]:
+        parts = {}
+        for mark, side in self.sides:
+            dollars = text.money(prices.token_cost(side.tokens_by_model, self.here.settings.prices))
+            tokens = text.tokens(text.new_tokens(side.tokens))
+            turns = text.counted(len(side.own_rows), "turn")
+            parts[mark] = "  ".join(filter(None, [turns, tokens, dollars])) if side.own_rows else turns
+        yield from self._field("cost", parts)
+
+    def _turn(self, mark: str, row: Row, side: DiffSide) -> str:
+        number = str(row.turn).ljust(len(str(side.own_rows[-1].turn)))
+        line = f"{mark} {number}  {text.clean(self.here.index.title(row))}"
+        return self.here.paint(_STYLES[mark], text.cut(line, self.column))
+
+    def _side_by_side(self, left: Sequence[str], right: Sequence[str]) -> Iterator[str]:
+        if self.is_wide:
+            for a, b in zip_longest(left, right, fillvalue=""):
+                yield f"{text.fit(a, self.column)}  {b}"
+        else:
+            yield from (*left, *right)
+
+    def _field(self, label: str, parts: dict[str, str]) -> Iterator[str]:
+        """Yield the parts in one line, that of the second side under its turns, if there is room; else a line each."""
+        line = head = f"  {label.ljust(6)}"
+        painted = [self.here.paint(_STYLES[mark], f"{mark} {part}") for mark, part in parts.items()]
+        for mark, part in zip(parts, painted, strict=True):
+            if mark == "+" and self.is_wide and text.width(line) <= self.column:
+                line = f"{text.fit(line, self.column)}  {part}"
+            else:
+                line += f"{'' if line == head else '    '}{part}"
+        yield from [line] if self.is_wide and text.width(line) <= self.here.width else text.hang(head, painted)
+
+    def _names(self, paths: Sequence[str]) -> str:
+        """Return the names of the files, as many as there is room for."""
+        room = self.here.width - 16
+        shown = ""
+        for number, path in enumerate(paths):
+            joined = f"{shown} {text.clean(PurePath(path).name or path, 60)}".strip()
+            if shown and text.width(joined) > room - 8:
+                return f"{shown} and {len(paths) - number} more"
+            shown = joined
+        return text.cut(shown, room)
+
+
+def _files(side: DiffSide) -> list[str]:
+    """Return the files that a side changed, or those that it read if it changed none."""
+    return list(dict.fromkeys(path for gist in side.gists for path in gist.files_changed)) or side.files

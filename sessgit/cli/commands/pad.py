@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from sessgit.branch import edit, pad_changes
-from sessgit.branch.pad_changes import EntryPlace, MakeChange
-from sessgit.cli import completion, frame, session_argument, text
+from sessgit.branch.pad_changes import EntryPlace, MakeChange, PadResult
+from sessgit.cli import blocks, completion, frame, session_argument, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
-from sessgit.cli.pages import pad as page
 from sessgit.errors import UsageError
 from sessgit.history import fork_point, pad_lists
 from sessgit.history.resolve import session_title
 from sessgit.model import pad as pads
 from sessgit.model import pad_steps
 from sessgit.model.conversation.session import STAGES, Session
+from sessgit.model.pad import CompactedPad, Entry, Pad
 
-KINDS = (*pads.MARKERS, "claim", "tension", "file")
+_KINDS = (*pads.MARKERS, "claim", "tension", "file")
 """What `add` adds."""
-CHANGES = ("thesis", "pass", "resolve", "edit", "drop", "stage", "confidence", "cycle", "compact")
+_CHANGES = ("thesis", "pass", "resolve", "edit", "drop", "stage", "confidence", "cycle", "compact")
 _LONGEST_INPUT = 1 << 20
 
 
@@ -57,10 +59,10 @@ def run(
     """
     if words[:1] == ["add"]:
         words = words[1:]
-        if not words or words[0] not in KINDS:
-            raise _not_understood(["add", *words], f"The kinds are {', '.join(KINDS)}.")
-    action, rest = (words[0], words[1:]) if words and words[0] in (*KINDS, *CHANGES, "brief") else ("", words)
-    if action in KINDS or (action in CHANGES and action != "compact"):
+        if not words or words[0] not in _KINDS:
+            raise _not_understood(["add", *words], f"The kinds are {', '.join(_KINDS)}.")
+    action, rest = (words[0], words[1:]) if words and words[0] in (*_KINDS, *_CHANGES, "brief") else ("", words)
+    if action in _KINDS or (action in _CHANGES and action != "compact"):
         claims = tuple(part for value in between for part in value.split(",") if part)
         return _change(here, into, _parse_change([action, *rest], EntryPlace(turn, source), claims))
     if len(rest) > 1 or (rest and into):
@@ -70,7 +72,7 @@ def run(
         return _change(here, address, pad_changes.compact_pad())
     state, pad = _stored(here, address)
     if action != "brief":
-        return Answer(lambda: page.as_json(state, pad), page.pad(here, state, pad, named=bool(address)))
+        return Answer(lambda: _pad_json(state, pad), _pad_lines(here, state, pad, named=bool(address)))
     brief = pad_steps.pad_brief(pad, state.id, session_title(state), state.stage, state.confidence)
     notes = [] if brief else ["The scratchpad is empty."]
     return Answer({"id": state.id, "text": brief}, brief.split("\n") if brief else (), notes=notes)
@@ -80,7 +82,7 @@ def _parse_change(words: list[str], place: EntryPlace, between: tuple[str, ...])
     """Return the change that an action and its words describe; raise UsageError if they do not fit together."""
     hint = ""
     match words:
-        case [kind, _, *_] if kind in KINDS and (not between or kind == "tension"):
+        case [kind, _, *_] if kind in _KINDS and (not between or kind == "tension"):
             return pad_changes.add_entry(kind, _text(words[1:]), place, between)
         case ["thesis", _, *_]:
             return pad_changes.set_thesis(_text(words[1:]), place)
@@ -128,11 +130,11 @@ def _change(here: Invocation, address: str, change: MakeChange) -> Answer:
             "passes": [entry.id for entry in compacted.passes],
         }
         document = {"id": session, **removed, "commit": result.commit or None}
-        return Answer(document, page.compacted(here, result, compacted))
-    remarks = [page.secrets(result.wanted.secrets)] if result.wanted.secrets else []
+        return Answer(document, _compacted_lines(here, result, compacted))
+    remarks = [_secrets_note(result.wanted.secrets)] if result.wanted.secrets else []
     remarks += [] if result.commit else ["Nothing changed."]
-    document = page.as_json(result.wanted.state, result.pad, result.commit)
-    return Answer(document, page.changed(here, result), remarks)
+    document = _pad_json(result.wanted.state, result.pad, result.commit)
+    return Answer(document, _changed_lines(here, result), remarks)
 
 
 def _stored(here: Invocation, address: str) -> tuple[Session, pads.Pad]:
@@ -141,3 +143,178 @@ def _stored(here: Invocation, address: str) -> tuple[Session, pads.Pad]:
     turn = target.state.turns if target.turn is None else target.turn
     commit = fork_point.last_commit_before_next(here.context, target.branch, turn)
     return here.store.state(commit), pad_lists.read_pad(here.store, commit)
+
+
+_LABEL = 13
+_HEADINGS = {
+    "thesis": "", "claim": "Claims", "tension": "Tensions", "insight": "Insights", "evidence": "Evidence",
+    "risk": "Risks", "counter": "Counterarguments", "pattern": "Patterns", "question": "Questions", "pass": "Passes",
+    "file": "Files",
+}  # fmt: skip
+_CYCLES = 8
+
+
+def _pad_lines(here: Invocation, state: Session, pad: Pad, *, named: bool = False) -> Iterator[str]:
+    """Yield the whole scratchpad, the newest entry of each list last, and the next step.
+
+    `named` says that commands have to name the session, since it need not be the current one.
+    """
+    ident = here.ident(state.id)
+    yield from blocks.heading(here, ident, blocks.title(state))
+    if pad.entries or state.stage or state.confidence is not None:
+        yield from _facts(here, state, pad)
+        yield from _lists(here, state, pad)
+        yield ""
+        yield from _gains(here, state, pad)
+        step = pad_steps.next_step(pad, state.id, state.stage, state.confidence)
+        sentence = f"{step.what}:" if step.command else f"{step.what}."
+        next_step = _next(sentence, _command(step.command, ident if named else ""), here.width - _LABEL)
+        yield from text.hang("Next".ljust(_LABEL), next_step)
+    else:
+        command = _command("sessgit pad add insight TEXT", ident if named else "")
+        yield from _next("Its scratchpad is empty. Begin with:", command, here.width)
+    if pad.passed:
+        yield f"{text.counted(pad.passed, 'line')} of the scratchpad could not be read."
+
+
+def _changed_lines(here: Invocation, result: PadResult) -> Iterator[str]:
+    """Yield what a change did, in a line for each entry."""
+    before, after, entries = result.before, result.wanted.state, result.wanted.entries
+    ident = here.ident(after.id)
+    removed = {entry.id for entry in entries} - {entry.id for entry in result.pad.entries}
+    ids = {entry.id: entry.id[:4] for entry in entries} | pads.shown_ids(result.pad)
+    confidence = "" if before.confidence is None else f"{before.confidence:g}"
+    for entry in entries:
+        if entry.kind in ("cycle", "confidence") and entry.id not in removed:
+            is_value = entry.value is not None
+            yield f"{ident}  {entry.kind} {f'{entry.value:g}' if is_value else entry.cycle}" + (
+                f"  (was: {confidence})" if is_value and confidence else ""
+            )
+            continue
+        what = (
+            f"{'no ' if entry.id in removed else ''}{entry.form or entry.kind}{' resolved' if entry.resolved else ''}"
+        )
+        yield text.cut(f"{ids[entry.id]}  {what}  {text.clean(entry.text)}".rstrip(), here.width)
+    if not entries:
+        is_stage = after.stage and (after.stage != before.stage or not result.commit)
+        previous = before.stage if is_stage else confidence
+        was = f"  (was: {text.clean(previous, 40)})" if previous and result.commit else ""
+        yield f"{ident}  {f'stage {after.stage}' if is_stage else 'no confidence'}{was}"
+
+
+def _compacted_lines(here: Invocation, result: PadResult, removed: CompactedPad) -> Iterator[str]:
+    """Yield the entries that were merged or removed, a line each."""
+    ident = here.ident(result.wanted.state.id)
+    if not result.commit:
+        yield f"{ident}  nothing to compact"
+        return
+    counts = [
+        f"{text.counted(len(removed.doubles), 'duplicate')} merged" if removed.doubles else "",
+        f"{text.counted(len(removed.passes), 'pass', 'passes')} removed" if removed.passes else "",
+    ]
+    yield f"{ident}  {', '.join(filter(None, counts)) or 'duplicate lines removed'}"
+    for entry in (*removed.doubles, *removed.passes):
+        yield text.cut(f"  {entry.id[:4]}  {entry.form or entry.kind}  {text.clean(entry.text)}", here.width)
+
+
+def _secrets_note(number: int) -> str:
+    """Return the remark that a change was redacted."""
+    return f"{text.counted(number, 'secret')} redacted."
+
+
+def _pad_json(state: Session, pad: Pad, commit: str = "") -> dict[str, Any]:
+    """Return what `pad --json` prints."""
+    step = pad_steps.next_step(pad, state.id, state.stage, state.confidence)
+    return {
+        "id": state.id,
+        "stage": state.stage,
+        "cycle": pads.current_cycle(pad, state.id),
+        "confidence": state.confidence,
+        "history": pads.confidence_history(pad, state.id, state.confidence),
+        "found": pads.gains_by_cycle(pad, state.id),
+        "diminishing": pads.has_diminishing_returns(pad, state.id),
+        "next": {"what": step.what, "command": step.command},
+        "entries": [_entry_json(entry) for entry in pad.entries],
+        "unreadable_lines": pad.passed,
+        "commit": commit or None,
+    }
+
+
+def _entry_json(entry: Entry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "kind": entry.kind,
+        "text": entry.text,
+        "time": entry.time,
+        "session_id": entry.session,
+        "turn": entry.turn,
+        "cycle": entry.cycle,
+        "source": entry.source,
+        "between": list(entry.between),
+        "resolved": entry.resolved or None,
+        "answer": entry.answer,
+        "pass": entry.form,
+        "version": entry.version or None,
+        "value": entry.value,
+    }
+
+
+def _facts(here: Invocation, state: Session, pad: Pad) -> Iterator[str]:
+    stage = [text.clean(state.stage, 40) or "none yet", f"cycle {pads.current_cycle(pad, state.id)}"]
+    yield from blocks.field(here, "Stage", stage, width=_LABEL)
+    values = [f"{value:g}" for value in pads.confidence_history(pad, state.id, state.confidence)[-_CYCLES:]]
+    if values:
+        current = "none" if state.confidence is None else values.pop()
+        was = f"(was {', '.join(values)})" if values else ""
+        yield from blocks.field(here, "Confidence", [current, was], width=_LABEL, between="  ")
+
+
+def _lists(here: Invocation, state: Session, pad: Pad) -> Iterator[str]:
+    """Yield each kind of entry under its heading; entries that are resolved are last."""
+    ids = pads.shown_ids(pad)
+    for kind, heading in _HEADINGS.items():
+        entries = sorted(pad.of(kind), key=lambda entry: bool(entry.resolved))
+        for number, entry in enumerate(entries):
+            details = _details(here, state, entry, ids)
+            if not heading or not number:
+                yield ""
+                yield here.paint("bold", heading or text.cut(f"Thesis{details}", here.width))
+            answer = f": {entry.answer}" if entry.answer else ""
+            words = f"{entry.text}{details if heading else ''}" + (f"\nresolved{answer}" if entry.resolved else "")
+            yield from blocks.field(here, f"  {here.paint('yellow', ids[entry.id])}  ", [words])
+
+
+def _details(here: Invocation, state: Session, entry: Entry, ids: dict[str, str]) -> str:
+    """` (cycle 2, turn 4, lexer.py, from e90c55aa)`: what is known of an entry besides its text."""
+    parts = [
+        f"v{entry.version}" if entry.version > 1 else "",
+        entry.form,
+        f"cycle {entry.cycle}" if entry.kind == "pass" else "",
+        f"between {' and '.join(ids.get(ref, ref[:4]) for ref in entry.between)}" if entry.between else "",
+        f"turn {entry.turn}" if entry.turn else "",
+        text.clean(entry.source, 200),
+        "" if entry.session == state.id else f"from {here.ident(entry.session)}",
+    ]
+    details = ", ".join(filter(None, parts))
+    return f" ({details})" if details else ""
+
+
+def _gains(here: Invocation, state: Session, pad: Pad) -> Iterator[str]:
+    """Yield how many new entries each cycle brought, if there was more than one."""
+    gains = pads.gains_by_cycle(pad, state.id)
+    if len(gains) > 1:
+        trend = "few new entries" if pads.has_diminishing_returns(pad, state.id) else ""
+        counts = f"{', '.join(map(str, gains[-_CYCLES:]))} in each cycle"
+        yield from blocks.field(here, "New", [counts, trend], width=_LABEL)
+
+
+def _next(sentence: str, command: str, columns: int) -> Sequence[str]:
+    """Return the sentence and the command on one line, else on lines of their own: a command is never cut."""
+    joined = f"{sentence} {command}".rstrip()
+    return [joined] if text.width(joined) <= columns else [*text.wrap(sentence, columns), *text.wrap(command, columns)]
+
+
+def _command(command: str, ident: str) -> str:
+    if not command or not ident:
+        return command
+    return f"{command} {'--into ' if command.startswith('sessgit pad') else ''}{ident}"

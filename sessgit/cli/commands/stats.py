@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from sessgit.cli import frame, render
+from sessgit.cli import blocks, frame, render, text
+from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import LIMIT, PROJECT, SINCE, argument, option, parse_time
-from sessgit.cli.pages import stats as page
 from sessgit.history import stats
+from sessgit.history.resolve import ResolvedTarget, session_title
+from sessgit.history.stats import GroupBy, TurnShare, UsagePart, UsageTally
+from sessgit.model import canonical
 from sessgit.store import project as projects
 
 
@@ -39,6 +45,276 @@ def run(
     with render.progress(here, "Counting", unit="turns") as progress:
         shares = stats.all_shares(here.index, progress)
     root = projects.project_root(here.folder(project)) if project else None
-    options = page.StatsOptions(by, parse_time(since, here.now), root, target, limit)
-    chosen = page.select(here, shares, options)
-    return Answer(lambda: page.as_json(here, chosen, options), page.full(here, chosen, options))
+    options = StatsOptions(by, parse_time(since, here.now), root, target, limit)
+    chosen = _selected_shares(here, shares, options)
+    return Answer(lambda: _as_json(here, chosen, options), _stats_lines(here, chosen, options))
+
+
+_SESSIONS = 20
+_MODELS, _PROJECTS, _TOOLS = 4, 5, 12
+_BAR, _SHORTEST_BAR = 20, 6
+_HEADS = ("turns", "input", "output", "cache", "calls", "tools", "cost", "left behind")
+_SHRINK = ((8, 0), (0, 14), (5, 0), (6, 0), (4, 0), (3, 0), (2, 0), (0, 1))
+"""Column 0 has the names. What the last column says is also said below the table."""
+_CENT = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class StatsOptions:
+    """What is counted and how it is shown; `since` is in seconds since 1970, `project` the project's main folder."""
+
+    by: GroupBy | None = None
+    since: float | None = None
+    project: str | None = None
+    target: ResolvedTarget | None = None
+    limit: int | None = None
+
+
+def _selected_shares(here: Invocation, shares: list[TurnShare], options: StatsOptions) -> list[TurnShare]:
+    """Return the shares that the options select."""
+    if options.target is not None:
+        shares = stats.branch_shares(shares, here.index, options.target.branch, options.target.turn)
+    return [
+        share
+        for share in shares
+        if (options.since is None or share.row.time >= options.since)
+        and (options.project is None or share.project == options.project)
+    ]
+
+
+def _stats_lines(here: Invocation, shares: list[TurnShare], options: StatsOptions) -> Iterator[str]:
+    """Yield the whole page."""
+    yield from _target(here, shares, options)
+    page = _Page(here, shares)
+    if not shares:
+        project = "" if options.project is None else f" in {text.clean(here.short(options.project))}"
+        if options.since is None:
+            yield f"Nothing{project} yet."
+        else:
+            since = time.strftime("%d %b %Y %H:%M", time.localtime(options.since)).lstrip("0")
+            yield f"Nothing{project} since {since}."
+    elif options.by is None:
+        yield from page.summary(options)
+    else:
+        yield from page.table(options.by, options.limit)
+    if (imported := _imported(here, shares))["sessions"]:
+        count = text.counted(imported["sessions"], "imported conversation")
+        used = f"{text.tokens(imported['tokens'])} tokens, {text.money(imported['cost_usd']) or '$0'}"
+        yield here.paint("dim", text.cut(f"According to their systems, {count} used {used}.", here.width))
+
+
+def _as_json(here: Invocation, shares: list[TurnShare], options: StatsOptions) -> dict[str, Any]:
+    """Return what `stats --json` prints; without `by` the rows are the last seven days and today."""
+    tallies = _group(here, shares, options.by) if options.by else _periods(here, shares, options.since)
+    rows = [
+        {
+            "key": key,
+            **_session_json(here, key if options.by == "session" else ""),
+            **_tally_json(here, options.by, tally),
+        }
+        for key, tally in list(tallies.items())[: options.limit]
+    ]
+    return {
+        "since": None if options.since is None else canonical.rfc3339(options.since),
+        "by": options.by,
+        "rows": rows,
+        "total": _tally_json(here, None, stats.tally_shares(shares)),
+        "imported": _imported(here, shares),
+    }
+
+
+def _imported(here: Invocation, shares: list[TurnShare]) -> dict[str, Any]:
+    """Return what other systems say that their sessions used, which no line says."""
+    facts, own = here.index.imported_facts(), {share.session for share in shares}
+    known = [each for name, each in facts.items() if name in own and each.keys() & {"tokens", "cost_usd"}]
+    cost = sum(float(each.get("cost_usd", 0)) for each in known)
+    return {
+        "sessions": len(known),
+        "tokens": sum(int(each.get("tokens", 0)) for each in known),
+        "cost_usd": round(cost, 6),
+    }
+
+
+def _session_json(here: Invocation, name: str) -> dict[str, Any]:
+    """Return the title and the project of a session; null for rows of something else."""
+    branch = here.index.branch(name) if name else None
+    return {
+        "title": session_title(branch.state) if branch else None,
+        "project": branch.state.project if branch else None,
+    }
+
+
+def _tally_json(here: Invocation, by: GroupBy | None, tally: UsageTally) -> dict[str, Any]:
+    return {
+        **_part_json(here, by, tally.whole),
+        "left_behind": _part_json(here, by, tally.left),
+        "subagents": _part_json(here, by, tally.subagents),
+    }
+
+
+def _part_json(here: Invocation, by: GroupBy | None, part: UsagePart) -> dict[str, Any]:
+    """Return the numbers of a part; null where a tool or a model has none of its own."""
+    cost, is_tool = stats.part_cost(part, here.settings.prices), by == "tool"
+    return {
+        "turns": part.turns,
+        "tokens": None if is_tool else part.total.as_json(),
+        "cost_usd": None if is_tool or cost.unpriced else round(cost.dollars, 6),
+        "cost_usd_at_least": None if is_tool else round(cost.dollars, 6),
+        "unpriced_models": list(cost.unpriced),
+        "calls": None if is_tool else sum(part.calls.values()),
+        "tools": None if by == "model" else dict(part.tools),
+    }
+
+
+def _group(here: Invocation, shares: list[TurnShare], by: GroupBy) -> dict[str, UsageTally]:
+    tallies = stats.tally_by(shares, by)
+    return tallies if by in ("day", "tool") else stats.rank_by_cost(tallies, here.settings.prices)
+
+
+def _periods(here: Invocation, shares: list[TurnShare], since: float | None) -> dict[str, UsageTally]:
+    """Return the last seven days and today, if they begin after `since`, without turns dated in the future."""
+    year, month, day = time.localtime(here.now)[:3]
+    end = time.mktime((year, month, day + 1, 0, 0, 0, 0, 0, -1))
+    starts = {
+        name: time.mktime((year, month, day - days, 0, 0, 0, 0, 0, -1))
+        for name, days in (("last 7 days", 6), ("today", 0))
+    }
+    return {
+        name: stats.tally_shares(share for share in shares if start <= share.row.time < end)
+        for name, start in starts.items()
+        if since is None or since < start
+    }
+
+
+def _target(here: Invocation, shares: list[TurnShare], options: StatsOptions) -> Iterator[str]:
+    """Yield the conversation that was asked for, and how many of its turns count in another one."""
+    target = options.target
+    if target is None:
+        return
+    branch = target.branch
+    address = here.ident(branch.name) + ("" if target.turn is None else f"@{target.turn}")
+    yield from blocks.heading(here, address, blocks.title(target.state))
+    prompts = {row.prompt for row in here.index.turns(branch.name, 1, target.turn)}
+    own = stats.branch_shares(shares, here.index, branch, target.turn)
+    elsewhere = len(prompts - {share.row.prompt for share in own})
+    if elsewhere and options.since is None:
+        turns = text.counted(elsewhere, "turn")
+        yield here.paint("dim", f"Not counted: {turns} from the conversation it was forked from.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of a table: its name, its numbers under the heads, and how long its bar is, from 0 to 1."""
+
+    name: str
+    numbers: Sequence[str]
+    bar: float = 0.0
+
+
+class _Page:
+    def __init__(self, here: Invocation, shares: list[TurnShare]) -> None:
+        self.here, self.shares, self.prices = here, shares, here.settings.prices
+        self.total = stats.tally_shares(shares)
+        self.is_priced = not stats.part_cost(self.total.whole, self.prices).unpriced
+
+    def summary(self, options: StatsOptions) -> Iterator[str]:
+        """Total, recent days, models, projects and tools."""
+        periods = _periods(self.here, self.shares, options.since) if options.target is None else {}
+        sections = {"": [self._line(name, tally) for name, tally in {"total": self.total, **periods}.items()]}
+        groups: tuple[tuple[GroupBy, int], ...] = (("model", _MODELS), ("project", _PROJECTS))
+        for by, limit in groups:
+            lines = self._lines(by)
+            if len(lines) > 1 or by == "model":
+                sections[_heading(by, len(lines) - limit)] = lines[:limit]
+        heads, *rows = self._draw("", [line for lines in sections.values() for line in lines])
+        for heading, lines in sections.items():
+            yield self.here.paint("dim", heading) if heading else heads
+            yield from rows[: len(lines)]
+            del rows[: len(lines)]
+            if not heading:
+                yield from self._notes()
+            yield ""
+        tools = self.total.whole.tools
+        if tools:
+            names = {text.clean(name.rpartition("__")[2] or name, 40): number for name, number in tools.items()}
+            counts = [f"{name} {number:,}" for name, number in names.items()][:_TOOLS]
+            yield self.here.paint("dim", _heading("tool", len(tools) - _TOOLS))
+            yield from blocks.field(self.here, "  ", counts, between="  ")
+
+    def table(self, by: GroupBy, limit: int | None) -> Iterator[str]:
+        lines = self._lines(by)
+        shown = lines[: _SESSIONS if limit is None and by == "session" else limit]
+        total = [] if by == "tool" else [self._line("total", self.total)]
+        yield from self._draw(by, [*shown, *total])
+        yield from self._notes()
+        if len(shown) < len(lines):
+            yield self.here.paint("dim", f"{len(shown)} of {text.counted(len(lines), by)}; all: -n {len(lines)}")
+
+    def _lines(self, by: GroupBy) -> list[_Line]:
+        tallies = _group(self.here, self.shares, by)
+        sizes = [self._size(by, tally.whole) for tally in tallies.values()]
+        largest = max(sizes) if len(sizes) > 1 else 0.0
+        return [
+            self._line(self._name(by, key), tally, by, size / largest if largest else 0.0)
+            for (key, tally), size in zip(tallies.items(), sizes, strict=True)
+        ]
+
+    def _size(self, by: GroupBy, part: UsagePart) -> float:
+        """Return what bars compare: calls of tools, else dollars if all prices are known, else tokens."""
+        if by == "tool":
+            return sum(part.tools.values())
+        return stats.part_cost(part, self.prices).dollars if self.is_priced else text.new_tokens(part.total)
+
+    def _name(self, by: GroupBy, key: str) -> str:
+        if by == "session":
+            branch = self.here.index.branch(key)
+            return f"{self.here.ident(key)}  {blocks.title(branch.state) if branch else ''}".rstrip()
+        return text.clean(self.here.short(key) if by == "project" else key, 200) or f"(unknown {by})"
+
+    def _line(self, name: str, tally: UsageTally, by: GroupBy | None = None, bar: float = 0.0) -> _Line:
+        part, tokens = tally.whole, tally.whole.total
+        turns, tools = f"{part.turns:,}", f"{sum(part.tools.values()):,}"
+        if by == "tool":
+            return _Line(name, [turns, "", "", "", "", tools, "", ""], bar)
+        numbers = [
+            turns, text.tokens(tokens.input), text.tokens(tokens.output),
+            text.tokens(tokens.cache_read + tokens.cache_write), f"{sum(part.calls.values()):,}",
+            "" if by == "model" else tools, self._cost(part),
+            text.counted(tally.left.turns, "turn") if tally.left.turns else "",
+        ]  # fmt: skip
+        return _Line(name, numbers, bar)
+
+    def _draw(self, by: GroupBy | Literal[""], lines: Sequence[_Line]) -> list[str]:
+        """Return the heads, then the lines; the names take what the numbers leave, and bars what is left then."""
+        heads = [head if any(line.numbers[place] for line in lines) else "" for place, head in enumerate(_HEADS)]
+        columns = [Column(is_path=by != "session"), *(Column(right=True) for _ in _HEADS)]
+        rows = [(line.name, *line.numbers) for line in lines]
+        table = blocks.Table(self.here, columns, [*rows, ("", *heads)], _SHRINK, indent=2)
+        out = [table.line(row) for row in [(by, *heads), *rows]]
+        unit = "" if by == "tool" or self.is_priced else "new tokens"
+        room = min(_BAR, self.here.width - text.width(out[0]) - 2)
+        has_bars = room >= max(_SHORTEST_BAR, len(unit)) and any(line.bar for line in lines)
+        out[0] = self.here.paint("dim", f"{out[0]}  {unit}" if has_bars else out[0])
+        for place, line in enumerate(lines if has_bars else (), start=1):
+            bar = "█" * round(line.bar * room) or "▏" if line.bar else ""
+            out[place] += f"  {self.here.paint('cyan', bar)}"
+        return out
+
+    def _cost(self, part: UsagePart) -> str:
+        """`$1.84`; `≥ $1.20` if a price is missing, nothing if all are."""
+        cost = stats.part_cost(part, self.prices)
+        if not cost.unpriced:
+            return text.money(cost.dollars)
+        return f"≥ {text.money(cost.dollars)}" if cost.dollars >= _CENT / 2 else ""
+
+    def _notes(self) -> Iterator[str]:
+        """Yield how much was used by subagents, and how much rewinds left behind."""
+        for what, part in (("by subagents", self.total.subagents), ("left behind by rewinds", self.total.left)):
+            if part.turns:
+                tokens = f"{text.tokens(text.new_tokens(part.total))} tokens"
+                parts = [f"  of which {what}: {text.counted(part.turns, 'turn')}", tokens, self._cost(part)]
+                yield from (self.here.paint("dim", line) for line in text.fold(parts, self.here.width, ", ", " " * 4))
+
+
+def _heading(by: GroupBy, more: int) -> str:
+    return f"{by}s, {more} more: --by {by}" if more > 0 else f"{by}s"

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from sessgit.cli import frame, invocation, render, session_argument
+from sessgit.check.status import Contents, Deleting, Status, Waiting
+from sessgit.cli import blocks, frame, invocation, render, session_argument, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS
-from sessgit.cli.pages import status as page
 from sessgit.history.resolve import ResolvedTarget
+from sessgit.model import canonical
+from sessgit.record import catch_up
+from sessgit.store.layout import StorePaths
 
 if TYPE_CHECKING:
     from sessgit.check.status import Status
@@ -28,7 +34,7 @@ def run(
     session = _session(here, address)
     status = _status(here)
     return Answer(
-        lambda: page.as_json(here, status, session), page.full(here, status, session), then=here.record_waiting
+        lambda: _as_json(here, status, session), _status_lines(here, status, session), then=here.record_waiting
     )
 
 
@@ -36,7 +42,7 @@ def first() -> None:
     """Print what `sessgit` says without a command."""
     here = invocation.read()
     session = _session(here)
-    render.lines(here, page.welcome(here, _status(here), session))
+    render.lines(here, _welcome_lines(here, _status(here), session))
     here.record_waiting()
 
 
@@ -52,3 +58,204 @@ def _status(here: Invocation) -> Status:
 
     index = here.index if here.has_store else None
     return status.status(here.env.store, here.env.homes, index, here.privacy, cwd=here.cwd, now=here.now)
+
+
+FIRST_COMMANDS = (
+    ("sessgit log", "the turns of this conversation; sessgit ls lists all of this project"),
+    ("sessgit search WORDS", "search what was said in all conversations"),
+    ("sessgit fork --at N", "continue from turn N in a new conversation"),
+    ("sessgit diff A B", "compare two conversations"),
+    ("sessgit restore ID", "restore the client's file, even if the client deleted it"),
+)
+
+
+def _status_lines(here: Invocation, status: Status, session: ResolvedTarget | None) -> Iterator[str]:
+    """Yield the whole page."""
+    yield from _recording(here, status)
+    yield from _line(here, "Store", "", here.short(here.env.store), *_store(status.contents))
+    if session is not None:
+        state = session.state
+        title = f"{here.ident(session.branch.name)}@{state.turns}  {blocks.title(state, 40)}"
+        level = "all recorded" if _is_level(here, session) else "its transcript has newer turns"
+        yield from _line(here, "Session", "", title, text.counted(state.turns, "turn"), level)
+    for remark in _remarks(here, status):
+        yield from _line(here, "Attention", "yellow", *remark)
+
+
+def _welcome_lines(here: Invocation, status: Status, session: ResolvedTarget | None) -> Iterator[str]:
+    """Yield the page of `sessgit` alone: the status and the first commands, or how to begin."""
+    if status.contents is None:
+        yield from _recording(here, status)
+        older = f": {status.older:,} {'is' if status.older == 1 else 'are'} here" if status.older else ""
+        commands: Sequence[tuple[str, str]] = (
+            ("sessgit install", "record every conversation with Claude Code from now on"),
+            ("sessgit import", f"import the conversations that you had before{older}"),
+        )
+    else:
+        yield from _status_lines(here, status, session)
+        commands = FIRST_COMMANDS
+    yield ""
+    columns = max(text.width(command) for command, _ in commands)
+    for command, purpose in commands:
+        yield from blocks.field(here, f"  {here.paint('bold', command.ljust(columns))}  ", [purpose])
+    yield ""
+    yield here.paint("dim", "sessgit --help lists all commands.")
+
+
+def _is_level(here: Invocation, session: ResolvedTarget) -> bool:
+    """Return whether the session is recorded up to the end of its transcript."""
+    path = session.state.transcript
+    return not path or catch_up.is_level(StorePaths(here.env.store), session.session, Path(path))
+
+
+def _as_json(here: Invocation, status: Status, session: ResolvedTarget | None) -> dict[str, Any]:
+    """Return what `status --json` prints."""
+    contents, deleting, waiting = status.contents, status.deleting, status.waiting
+    return {
+        "recording": {
+            "on": status.recording.on, "reason": status.recording.why or None,
+            "plugin": status.recording.plugin or None,
+        },
+        "here": {
+            "on": status.recording.on and not _reasons_off_here(here, status), "project": status.project,
+            "recorded": status.here.recorded, "glob": status.here.glob or None, "off_in_environment": here.env.off,
+        },
+        "redact": here.settings.record.redact,
+        "store": str(here.env.store),
+        "sessions": contents.sessions if contents else 0,
+        "turns": contents.turns if contents else 0,
+        "bytes": contents.size if contents else 0,
+        "raw_bytes": contents.raw if contents else 0,
+        "last": _last_json(contents) if contents else None,
+        "only_here": contents.only_here if contents else 0,
+        "older": status.older,
+        "purging": status.purging,
+        "packing": status.packing,
+        "waiting": waiting and {
+            "events": waiting.events, "first": _moment(waiting.first), "recorder": waiting.recorder
+        },
+        "deleting": deleting and {
+            "transcripts": deleting.transcripts, "after_days": deleting.days, "first": _moment(deleting.first),
+            "unrecorded": deleting.unrecorded, "off": deleting.off,
+        },
+        "errors": [
+            {"time": _moment(canonical.seconds(entry.time)), "version": entry.version, "message": entry.message}
+            for entry in status.errors
+        ],
+        "session": session and {
+            "id": session.branch.name, "turns": session.state.turns, "level": _is_level(here, session)
+        },
+    }  # fmt: skip
+
+
+def _last_json(contents: Contents) -> dict[str, Any] | None:
+    if contents.last is None:
+        return None
+    latest = contents.latest
+    return {
+        "id": contents.last.name, "turn": contents.last.turns, "time": contents.last.updated or None,
+        "recorded": _moment(latest.time) if latest else None,
+        "delay": None if latest is None or latest.delay is None else latest.delay / 1000,
+    }  # fmt: skip
+
+
+def _moment(seconds: float | None) -> str | None:
+    """Return the time as JSON has it, or None if it is unknown or outside of the calendar."""
+    try:
+        return None if seconds is None else canonical.rfc3339(seconds)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _line(here: Invocation, label: str, style: str, *parts: str) -> Iterator[str]:
+    return blocks.field(here, label, parts, width=12, style=f"bold {style}".strip(), between=" · ")
+
+
+def _recording(here: Invocation, status: Status) -> Iterator[str]:
+    """Yield whether this project is recorded, with the last turn, or why not."""
+    reasons, last = _reasons_off_here(here, status), _last(here, status.contents)
+    if status.recording.on and not reasons:
+        by = f"by the plugin {status.recording.plugin}" if status.recording.plugin else ""
+        yield from _line(here, "Recording", "green", "on", by, status.recording.why, last)
+        return
+    yield from _line(
+        here, "Recording", "yellow", "off here" if status.recording.on else "off", status.recording.why, *reasons
+    )
+    if status.recording.on:
+        yield from _line(here, "", "", last)
+
+
+def _reasons_off_here(here: Invocation, status: Status) -> list[str]:
+    reasons = ["SESSGIT_OFF=1 is set: no client started here is recorded"] if here.env.off else []
+    if not status.here.recorded:
+        reasons.append(f"{here.short(status.project)} is off: {status.here.why}")
+    return reasons
+
+
+def _last(here: Invocation, contents: Contents | None) -> str:
+    if contents is None or contents.last is None:
+        return ""
+    address = f"{here.ident(contents.last.name)}@{contents.last.turns}"
+    last = f"last turn {blocks.ago(here, contents.last.updated)} ({address})"
+    delay = contents.latest.delay if contents.latest else None
+    if delay is None:
+        return last
+    return f"{last}, {f'{delay} ms' if delay < 1000 else f'{delay / 1000:.1f} s'} after the answer"
+
+
+def _store(contents: Contents | None) -> list[str]:
+    if contents is None:
+        return ["not there yet: sessgit install"]
+    raw = f" (raw {text.size(contents.raw)})" if contents.raw else ""
+    sessions, turns = text.counted(contents.sessions, "conversation"), text.counted(contents.turns, "turn")
+    return [f"{sessions}, {turns}", text.size(contents.size) + raw]
+
+
+def _remarks(here: Invocation, status: Status) -> Iterator[Sequence[str]]:
+    """Yield what needs attention, each as the parts of a line."""
+    if status.waiting:
+        yield _waiting(here, status.waiting)
+    if status.deleting:
+        yield list(_deleting(here, status.deleting))
+    if status.contents and status.contents.only_here:
+        lost = text.counted(status.contents.only_here, "conversation")
+        yield [f"the client deleted {lost}: sessgit restore --all-lost"]
+    if status.older:
+        yield [f"{text.counted(status.older, 'older conversation')} can be imported: sessgit import"]
+    if status.contents and not here.settings.record.redact:
+        yield ["secrets are stored unredacted: record.redact is false"]
+    if status.purging:
+        yield ["a purge was interrupted: the value may still be stored", "sessgit doctor --fix finishes it"]
+    if status.packing:
+        yield ["the store is being packed in the background, and gets smaller"]
+    if status.errors:
+        last = status.errors[-1]
+        entries = text.counted(len(status.errors), "entry", "entries")
+        log = here.short(StorePaths(here.env.store).log)
+        yield [f"{entries} in {log}", f"the last one {blocks.ago(here, last.time)}:"]
+        yield [last.message, "find the cause: sessgit doctor"]
+
+
+def _waiting(here: Invocation, waiting: Waiting) -> tuple[str, str]:
+    when = text.ago(waiting.first, here.now)
+    if waiting.events == 1:
+        events = f"1 event is waiting to be recorded, from {when}"
+    else:
+        events = f"{waiting.events:,} events are waiting to be recorded, the first from {when}"
+    if waiting.recorder:
+        return events, "a recorder is running"
+    outcome = "SESSGIT_OFF=1 prevents one from starting here" if here.env.off else "one was started"
+    return events, f"no recorder was running: {outcome}"
+
+
+def _deleting(here: Invocation, deleting: Deleting) -> Iterator[str]:
+    day = time.strftime("%d %b", time.localtime(deleting.first)).lstrip("0")
+    when = "at its next start" if deleting.first <= here.now else f"on {day}"
+    first = when if deleting.transcripts == 1 else f"within a week, the first {when}"
+    yield f"the client deletes {text.counted(deleting.transcripts, 'transcript')} {first}"
+    if missing := deleting.unrecorded - deleting.off:
+        yield f"{missing:,} of them {'is' if missing == 1 else 'are'} not recorded: sessgit import"
+    if deleting.off:
+        yield f"{deleting.off:,} of projects that are off"
+    if not deleting.unrecorded:
+        yield "all recorded" if deleting.transcripts > 1 else "it is recorded"

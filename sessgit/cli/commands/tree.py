@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.cli import at_operation, frame, render
+from sessgit.cli import at_operation, blocks, frame, render, text
+from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import AT_OP, EVERYWHERE, PROJECT, argument, at_least_0, option
-from sessgit.cli.pages import tree as page
+from sessgit.cli.pages import ls
 from sessgit.history import tree
+from sessgit.history.ls import count_hidden
+from sessgit.history.tree import FoldedForks, Forest, TreeFamily, TreeNode
+from sessgit.store import ancestry
 
 _DRAWN = 40
 """The most families that are drawn on a terminal without a limit."""
@@ -50,8 +57,202 @@ def run(
     )
     with render.progress(here, "Counting", unit="turns") as progress:
         forest = tree.build_forest(here.index, query, here.settings.prices, progress)
-    options = page.TreeOptions(bool(address), everything, str(project or ""), limit is not None, live)
+    options = TreeOptions(bool(address), everything, str(project or ""), limit is not None, live)
     return Answer(
         lambda: tree.forest_json(forest, live, here.settings.prices) | {"at_op": at_operation.as_json(asof)},
-        chain(at_operation.headline(here, asof), page.full(here, forest, options)),
+        chain(at_operation.headline(here, asof), full(here, forest, options)),
     )
+
+
+_TITLE = 16
+_FIRST_WORDS = 12
+"""The first words are shown behind a title if they have so many columns."""
+_COLUMNS = (Column(right=True), Column("dim", right=True), Column(right=True), Column("green"))
+_TURNS, _AGO, _COST, _NOTE = 1, 2, 3, 4
+"""The columns behind the drawing, which is column 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeOptions:
+    """How the families were selected: by an address, all, or those of `project` or of this folder; `limited` if the
+    user gave a limit."""
+
+    address: bool = False
+    everything: bool = False
+    project: str = ""
+    limited: bool = False
+    live: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A node of the drawing: its rail and that of its notes, its texts, and its cells in the columns.
+
+    The title of a side branch says how many turns it has, and takes their column too.
+    """
+
+    node: TreeNode
+    rail: str
+    rail_below: str
+    address: str
+    title: str
+    first_words: str
+    cells: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def start(self) -> int:
+        """How many columns there are before the title."""
+        return text.width(self.rail) + text.width(self.address) + 2
+
+    def needed(self, limit: int, turns: int) -> int:
+        """Return how many columns the drawing needs if title and first words get at most `limit`."""
+        title = text.width("  ".join(filter(None, (self.title, self.first_words))))
+        if self.cells[0]:
+            return self.start + min(limit, title)
+        return self.start + min(max(limit, text.width(self.title)), title) - turns - 2
+
+
+_Row = _Line | tuple[str, FoldedForks]
+
+
+def full(here: Invocation, forest: Forest, options: TreeOptions) -> Iterator[str]:
+    """Yield the whole page, under a line for each project if all are shown."""
+    families = [(family, list(_rows(here, family, options))) for family in forest.families]
+    widths = _widths(here, [row for _, rows in families for row in rows if isinstance(row, _Line)])
+    projects: dict[str, list[list[str]]] = {}
+    for family, rows in families:
+        project = family.root.branch.state.project if options.everything else ""
+        projects.setdefault(project, []).append([line for row in rows for line in _draw(here, widths, row)])
+    for project, drawings in projects.items():
+        if options.everything:
+            yield ls.project_heading(here, project)
+        for before, drawing in zip([[], *drawings], drawings, strict=False):
+            if before and max(len(before), len(drawing)) > 1:
+                yield ""
+            yield from drawing
+    if not options.address:
+        for line in _footer(here, forest, options):
+            yield from blocks.paragraph(here, line, "dim")
+
+
+def _rows(here: Invocation, family: TreeFamily, options: TreeOptions) -> Iterator[_Row]:
+    """Yield the nodes of a family from top to bottom, and the forks that are only counted, each with its rail."""
+    below: dict[str, list[TreeNode | FoldedForks]] = {}
+    for node in family.nodes[1:]:
+        below.setdefault(node.parent, []).append(node)
+    for fold in family.folds.values():
+        below.setdefault(fold.parent, []).append(fold)
+    waiting: list[tuple[TreeNode | FoldedForks, str, bool]] = [(family.root, "", True)]
+    while waiting:
+        member, before, is_last = waiting.pop()
+        rail = _shortened(here, before) + ("└" if is_last else "├")
+        if isinstance(member, FoldedForks):
+            yield f"{rail}─ ", member
+            continue
+        node = member
+        rail, under = f"{rail}{'─' if node.kind == 'session' else '┄'} ", f"{before}{' ' if is_last else '│'} "
+        if node is family.root:
+            rail, under = "● ", ""
+        members = below.get(node.branch.name, [])
+        yield _line(here, node, options.live, (rail, _shortened(here, under) + ("│ " if members else "  ")))
+        waiting += [(member, under, member is members[-1]) for member in reversed(members)]
+
+
+def _shortened(here: Invocation, rail: str) -> str:
+    """Return the rail, cut at its start if it would leave no room."""
+    limit = here.width // 4
+    return rail if len(rail) <= limit else f"… {rail[len(rail) - limit + 2 :]}"
+
+
+def _line(here: Invocation, node: TreeNode, live: frozenset[str], rails: tuple[str, str]) -> _Line:
+    state = node.branch.state
+    at = f"  @{text.clean(node.cell, 20) or node.turn}" if node.parent and not node.is_child else ""
+    role = state.unified.metadata.role
+    title, turns, note = text.clean(state.name or state.title, 200), "", ""
+    if node.kind == "session":
+        turns = text.counted(state.turns, "turn")
+        turns = f"{node.own_turns} of {turns}" if node.turn or node.cell else turns
+        note = "● live" if state.agent_id in live else "archived" if node.branch.archived else ""
+        note = note or text.clean(role or "") or ("child" if node.is_child else "")
+        if not title and not node.first_words:
+            title = "nothing new yet" if node.parent else blocks.title(state)
+    else:
+        kind = "left behind" if node.kind == "rewound" else "another version"
+        title = f"{kind}: {text.counted(node.own_turns, 'turn')}"
+    cost = text.money(node.own_cost) if node.own_turns else ""
+    first_words = f"“{text.clean(node.first_words, 200)}”" if node.first_words else ""
+    cells = (turns, blocks.ago(here, state.updated), cost, note)
+    address = here.ident(node.branch.name) + at
+    return _Line(node, *rails, address, title, first_words, cells, tuple(_notes(here, node)))
+
+
+def _notes(here: Invocation, node: TreeNode) -> Iterator[str]:
+    place = ancestry.fork_place(here.index, node.branch) if node.branch.state.origin and not node.parent else None
+    if place:
+        yield f"from {text.clean(here.ident(place.branch), 80)}@{text.clean(place.at)}"
+    for session, turn in node.merged:
+        yield f"merged into {here.ident(session)} at turn {turn}"
+
+
+def _widths(here: Invocation, lines: Sequence[_Line]) -> list[int]:
+    """Return the widths of the drawing and of the columns behind it."""
+    columns = [max((text.width(line.cells[place]) for line in lines), default=0) for place in range(len(_COLUMNS))]
+    most, least = (max((line.needed(limit, columns[0]) for line in lines), default=0) for limit in (here.width, _TITLE))
+    return blocks.fit_widths(
+        [most, *columns], ((0, least), (_COST, 0), (_AGO, 0), (_NOTE, 0), (_TURNS, 0), (0, 1)), here.width
+    )
+
+
+def _draw(here: Invocation, widths: Sequence[int], row: _Row) -> Iterator[str]:
+    """Yield the lines of a row."""
+    if not isinstance(row, _Line):
+        rail, fold = row
+        first, last = text.clean(fold.first, 20), text.clean(fold.last, 20)
+        turns = f"turn {first}" if first == last else f"turns {first} to {last}"
+        parts = [f"… {fold.count:,} more forks at {turns}", f"sessgit ls --forks-of {here.ident(fold.parent)}"]
+        lines = text.fold(parts, here.width - len(rail), ": ", "  ")
+        yield from (here.paint("dim", line) for line in text.hang(rail, lines))
+        return
+    dim = "dim" if row.node.branch.archived else ""
+    ident, at, turn = row.address.partition("@")
+    out = here.paint(dim or ("dim" if row.node.parent else "green"), row.rail)
+    out += here.paint(dim or "yellow", ident) + here.paint("dim", at + turn) + "  "
+    columns = list(zip(_COLUMNS, row.cells, widths[1:], strict=True))
+    room = widths[0] - row.start
+    if not row.cells[0] and widths[_TURNS]:
+        room += widths[_TURNS] + 2
+        del columns[0]
+    title = text.cut(row.title, room)
+    out += here.paint(dim, title)
+    rest = room - text.width(title) - (2 if title else 0)
+    if row.first_words and (rest >= _FIRST_WORDS or not title):
+        words = f"“{text.cut(row.first_words[1:-1], max(1, rest - 2))}”"
+        out += f"  {here.paint('dim', words)}" if title else here.paint(dim, words)
+    out = text.fit(out, row.start + room)
+    for column, words, width in columns:
+        if width:
+            out += "  " + Column(dim or column.style, column.right).cell(here, words, width)
+    yield out
+    for note in row.notes:
+        yield here.paint("dim", text.cut(row.rail_below + note, here.width))
+
+
+def _footer(here: Invocation, forest: Forest, options: TreeOptions) -> Iterator[str]:
+    if forest.quiet:
+        project = f" --project {shlex.quote(options.project)}" if options.project else ""
+        where = " --all" if options.everything else project
+        yield f"… {forest.quiet:,} more without forks: sessgit ls{where}"
+    shown, found = len(forest.families), forest.matching - forest.quiet
+    if shown < found:
+        more = "" if options.limited else " More: --limit N"
+        yield f"Showing the {shown:,} most recent of {text.counted(found, 'family', 'families')}.{more}"
+    elif forest.sessions:
+        counted = text.counted(forest.sessions, "conversation")
+        families = f" in {text.counted(forest.matching, 'family', 'families')}"
+        there = " All projects: sessgit tree --all" if forest.others and not options.everything else ""
+        yield f"{counted}{families if forest.sessions > 1 else ''}.{there}"
+    elif forest.others and not options.everything:
+        yield ls.nothing_here(here, count_hidden(here.index, options.project or here.cwd), "tree")
+    else:
+        yield "No conversations."
