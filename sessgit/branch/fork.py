@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -13,7 +12,7 @@ from sessgit.agents import new_file, turn_folder
 from sessgit.agents.base import Agent, SidecarPlace
 from sessgit.agents.line import Line
 from sessgit.agents.reader import Reader, no_redaction, opened
-from sessgit.agents.values import SideFile
+from sessgit.agents.values import SideFile, Written
 from sessgit.branch import sidecars
 from sessgit.branch.sidecars import WrittenFile
 from sessgit.errors import NotFoundError, SessgitError
@@ -84,25 +83,12 @@ def _make_fork(store: Store, head: Session, point: ForkPoint, plan: ForkPlan) ->
 
         plan = replace(plan, name=without_secrets(store, plan.name, head)[0])
     cut = _cut_after_cell(store, point) if point.cell else None
-    shared = point.turn - 1 if cut else point.turn
-    stored: Iterable[list[bytes]] = (turn_lines(store, point.commit, head, n) for n in range(1, shared + 1))
-    original, missing = list[list[bytes]](), 0
-    if store.state(point.commit).redacted:
-        stored = list(stored)
-        original, missing = _unredacted_turns(store, head, point, stored)
-    last = [cut.lines] if cut else []
-    prefix = agents.of(head).writer.resumable(chain(stored, last), plan.id, plan.name)
-    written = agents.of(head).writer.resumable(chain(original, last), plan.id, plan.name) if original else prefix
-    base = point.base if cut else point.commit
+    stored, written, missing = _beginning(store, head, point, cut, plan)
+    target, base = _transcript_target(head, plan), point.base if cut else point.commit
+    cell = f"{point.turn}.{cut.ordinal}" if cut else ""
     origin = Origin(
-        point.session,
-        shared,
-        base,
-        prefix=written.size,
-        prefix_sha256=prefix.sha256,
-        cell=f"{point.turn}.{cut.ordinal}" if cut else "",
+        point.session, point.turn - bool(cut), base, prefix=written.size, prefix_sha256=stored.sha256, cell=cell
     )
-    target = _transcript_target(head, plan)
     state = replace(
         _first_state(store, base, cut, plan, plan.project or _recorded_project(store, point)),
         unified=unified_state.inherited_state(store.state(point.pad or base).unified),
@@ -110,32 +96,45 @@ def _make_fork(store: Store, head: Session, point: ForkPoint, plan: ForkPlan) ->
         transcript=str(target or ""),
     )
     commit = _commit_fork(store, point, cut, state, plan)
-    summary = f"{plan.id[:8]}: fork of {point.session[:8]}@{origin.cell or origin.turn}"
-    noted, side_files, place, failure = dict[str, str](), list[SideFile](), None, None
+    hashes, side_files, place = dict[str, str](), list[SideFile](), None
     if target is not None:
-        noted[str(target)] = written.sha256
+        side_files, place = _fork_sidecars(store, head, state, commit, plan, target)
+        new = {path: file for file in side_files if (path := place.of(file)) and not os.path.lexists(path)}
+        hashes = {str(target): written.sha256}
+        hashes |= {str(path): sidecars.bytes_hash(file.data) for path, file in new.items()}
+    summary = f"{plan.id[:8]}: fork of {point.session[:8]}@{cell or point.turn}"
+    moves = [Move(layout.head_ref(plan.id), None, commit)]
+    operation = operations.perform_operation(store, "fork", summary, moves, plan.now, wrote=FileWrites(hashes))
+    files = list[WrittenFile]()
+    if target is not None and place is not None:
         try:
-            side_files, place = _fork_sidecars(store, head, state, commit, plan, target)
-            new = {path: file for file in side_files if (path := place.of(file)) and not os.path.lexists(path)}
-            noted |= {str(path): sidecars.bytes_hash(file.data) for path, file in new.items()}
-        except SessgitError as error:  # the fork is made all the same
-            failure = error
-    operation = operations.perform_operation(
-        store, "fork", summary, [Move(layout.head_ref(plan.id), None, commit)], plan.now, wrote=FileWrites(files=noted)
-    )
-    files: list[WrittenFile] = []
-    if target is not None:
-        try:
-            if failure is not None:
-                raise failure
-            assert place is not None
             files = sidecars.write_sidecars(side_files, place, sidecars.session_redaction(store, head))
             new_file.write(target, *written.parts)
         except SessgitError as error:
             hint = f"The fork exists without its files. Write them: `sessgit restore {plan.id[:8]}`"
             raise type(error)(str(error), hint) from error
-        missing += sum(file.redacted for file in files if file.outcome == sidecars.WRITTEN)
+    missing += sum(file.redacted for file in files if file.outcome == sidecars.WRITTEN)
     return ForkResult(state, commit, target, operation, missing, written.dropped_calls, tuple(files))
+
+
+def _beginning(
+    store: Store, head: Session, point: ForkPoint, cut: _CutTurn | None, plan: ForkPlan
+) -> tuple[Written, Written, int]:
+    """Return the beginning of the fork's transcript, made from the lines as they are stored, and again with the
+    original text of redacted ones, if the agent's file has it; and the number of redactions that are left."""
+    writer, last = agents.of(head).writer, [cut.lines] if cut else []
+    numbers = range(1, point.turn + 1 - bool(cut))
+    turns = (turn_lines(store, point.commit, head, number) for number in numbers)
+    if not store.state(point.commit).redacted:
+        written = writer.resumable(chain(turns, last), plan.id, plan.name)
+        return written, written, 0
+    stored = list(turns)
+    original, missing = _unredacted_turns(store, head, point, stored)
+    return (
+        writer.resumable([*stored, *last], plan.id, plan.name),
+        writer.resumable([*original, *last], plan.id, plan.name),
+        missing,
+    )
 
 
 def resume_command(state: Session, cwd: str) -> str:
