@@ -180,7 +180,7 @@ def test_theirs_of_another_project_comes_too(sessgit: Shell) -> None:
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        ("kill -9 $$", "“kill -9 $$” was killed by SIGKILL."),
+        ("kill -9 $$", "“kill -9 $$” was killed by signal 9."),
         ("yes | head -c 50000000", "“yes | head -c 50000000” printed more than 4 MiB."),
         ("cat /nowhere", "“cat /nowhere” exited with code 1."),
         ("printf ' \\n'", "“printf ' \\n'” printed nothing."),

@@ -140,7 +140,9 @@ def _move_sessions(
         result, moves = _planned_moves(store.path, wanted, back=back)
         if not moves:
             return result
-        summary = f"{_summary_prefix(result.sessions or wanted)} {what[1]}"
+        moved = result.sessions or wanted
+        named = f"{moved[0][:8]}:" if len(moved) == 1 else format_count(len(moved), "conversation")
+        summary = f"{named} {what[1]}"
         return replace(result, operation=operations.perform_operation(store, what[0], summary, moves, context.now()))
 
     result = operations.retry_moved(store, "the branches kept changing while they were archived", attempt)
@@ -171,10 +173,6 @@ def _planned_moves(store: Path, sessions: Sequence[str], *, back: bool) -> tuple
                 moves.append(Move(target + name, there, tip))
             moves.append(Move(source + name, tip, None))
     return ArchiveResult(tuple(session for session in sessions if session not in set(already)), tuple(already)), moves
-
-
-def _summary_prefix(sessions: Sequence[str]) -> str:
-    return f"{sessions[0][:8]}:" if len(sessions) == 1 else format_count(len(sessions), "conversation")
 
 
 def _has_gone_on(store: Path, session: str, place: str, moment: float) -> bool:

@@ -7,6 +7,7 @@ entries are added or brought up to date.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ from sessgit.branch.sidecars import ALREADY, LEFT, WRITTEN, WrittenFile
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, StoreError
 from sessgit.history import reassemble
 from sessgit.model.conversation.session import Session
-from sessgit.model.line_list import Bytes, file_lines, split_lines
+from sessgit.model.line_list import file_lines, split_lines
 from sessgit.store import layout
 from sessgit.store.context import Context
 from sessgit.store.index import Branch
@@ -58,7 +59,10 @@ def export_folder(context: Context, branches: Sequence[Branch], folder: Path) ->
     )
     for head in heads:
         _lay_out(context.store, head, folder, laid)
-    outcomes = {path: _write_outcome(path, file.data) for path, file in laid.files.items()}
+    outcomes = {
+        path: (ALREADY if sidecars.has_bytes(path, file.data) else LEFT) if os.path.lexists(path) else WRITTEN
+        for path, file in laid.files.items()
+    }
     taken = [path for path, outcome in outcomes.items() if outcome == LEFT]
     if taken:
         raise ConflictError(
@@ -101,13 +105,6 @@ def _later_version(known: SideFile | None, file: SideFile) -> SideFile:
         return file
     ours = file_lines(split_lines(file.data))
     return known if split_lines(known.data)[: len(ours)] == ours else file
-
-
-def _write_outcome(path: Path, data: Bytes) -> str:
-    """Return what writing a file will result in."""
-    if not path.exists() and not path.is_symlink():
-        return WRITTEN
-    return ALREADY if sidecars.has_bytes(path, data) else LEFT
 
 
 def _write_file(path: Path, file: SideFile, outcome: str) -> WrittenFile:

@@ -106,22 +106,17 @@ def delete_sessions(context: Context, going: Sequence[DeletionPlan]) -> Operatio
 
     def attempt() -> Operation:
         moves = deletion_moves(store, going, now)
-        _check_has_branches(names, moves)
+        going_refs = {move.ref for move in moves}
+        for name in names:
+            if layout.head_ref(name) not in going_refs and layout.archive_ref(name) not in going_refs:
+                hint = "Nothing was deleted. `sessgit ls --all` lists all conversations."
+                raise NotFoundError(f"{name} no longer exists", hint)  # it would get a tombstone without tips
         return operations.perform_operation(store, "delete", summary, moves, now)
 
     operation = operations.retry_moved(store, "the branches kept changing while they were deleted", attempt)
     wait_for_recorders(store, names)
     context.index.sync()
     return operation
-
-
-def _check_has_branches(names: Sequence[str], found: Sequence[Move]) -> None:
-    """Raise NotFoundError if a session has no branch to delete: it would get a tombstone without tips."""
-    going = {move.ref for move in found}
-    for name in names:
-        if layout.head_ref(name) not in going and layout.archive_ref(name) not in going:
-            hint = "Nothing was deleted. `sessgit ls --all` lists all conversations."
-            raise NotFoundError(f"{name} no longer exists", hint)
 
 
 def deleted_sessions(store: Path) -> set[str]:

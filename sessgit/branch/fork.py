@@ -89,8 +89,10 @@ def _make_fork(store: Store, head: Session, point: ForkPoint, plan: ForkPlan) ->
     origin = Origin(
         point.session, point.turn - bool(cut), base, prefix=written.size, prefix_sha256=stored.sha256, cell=cell
     )
+    # The branch may have been moved to another project since the turns were recorded, or share them with a parent.
+    project = plan.project or store.state(_present_tip(store, point)).project
     state = replace(
-        _first_state(store, base, cut, plan, plan.project or _recorded_project(store, point)),
+        _first_state(store, base, cut, plan, project),
         unified=unified_state.inherited_state(store.state(point.pad or base).unified),
         origin=origin,
         transcript=str(target or ""),
@@ -179,12 +181,6 @@ def _cut_after_cell(store: Store, point: ForkPoint) -> _CutTurn:
         )
     end = agent.writer.cell_end(body, found, found[ordinal - 1])
     return _CutTurn(agent, ordinal, store.message(point.commit).get("Prompt"), before, body[:end])
-
-
-def _recorded_project(store: Store, point: ForkPoint) -> str:
-    """Return the project that the forked branch has now. The turns before the point may have been recorded in another
-    one: the branch was moved, or shares them with a parent."""
-    return store.state(_present_tip(store, point)).project
 
 
 def _present_tip(store: Store, point: ForkPoint) -> str:

@@ -40,7 +40,7 @@ def lost_refs(store: Store, session: str = "") -> list[LostRef]:
     noted = {ref: at for ref, at in packed_refs.recorded_refs(store.path).items() if ref not in held}
     known = {ref: tips for ref, tips in known.items() if ref not in held}
     since = {mark: journal.read(store.paths, mark) for mark in {0, *(mark for _, mark in noted.values())}}
-    later = {mark: _last_moves(operations) for mark, operations in since.items()}
+    later = {mark: {move.ref: move for one in operations for move in one.moves} for mark, operations in since.items()}
     deleted = {mark: _deleted_sessions(operations) for mark, operations in since.items()}
     found, there = list[LostRef](), dict(held)
     for ref, tips in sorted(known.items()):
@@ -145,10 +145,6 @@ def _recorded_cursors(store: Store, held: Collection[str]) -> Iterator[tuple[str
         cursor = recorder_state.load_cursor(store.paths, session)
         if cursor is not None and cursor.commit:
             yield session, cursor.commit
-
-
-def _last_moves(operations: Iterable[Operation]) -> dict[str, Move]:
-    return {move.ref: move for operation in operations for move in operation.moves}
 
 
 def _deleted_sessions(operations: Iterable[Operation]) -> set[str]:

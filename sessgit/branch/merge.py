@@ -10,9 +10,7 @@ A summary is made without a model, from what is stored and from the prices that 
 from __future__ import annotations
 
 import hashlib
-import signal
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -128,7 +126,7 @@ def merge_sessions(
                 if new is None:
                     check_closed(ours.branch, context.homes)
                 text = summary_text(context.store, first.sides, first.rows, context.prices)
-                request = _with_retold_text(request, request.retell, text)
+                request = replace(request, retell=_retold(request.retell, text))
         elif new is not None or agents.is_open(context.homes, ours.state.agent_id):
             return MergeResult(ours.state, "", first)  # nothing is appended: a client may have the file open
         with _locked_target(context, ours, new) as target:
@@ -146,10 +144,10 @@ def merge_sessions(
             return _merge_into(context, target, plan, authored, request)
 
 
-def _with_retold_text(request: MergeRequest, retell: Callable[[str], str], summarized: str) -> MergeRequest:
-    """Return the request with that summary retold already: it may fail or take long, so no lock is held meanwhile."""
-    retold = retell(summarized)
-    return replace(request, retell=lambda text: retold if text == summarized else retell(text))
+def _retold(retell: Callable[[str], str], text: str) -> Callable[[str], str]:
+    """Return a function that retells the text as `retell` does now: it may take long, so no lock is held meanwhile."""
+    known = retell(text)
+    return lambda given: known if given == text else retell(given)
 
 
 def plan_pick(context: Context, ours: ResolvedTarget, chosen: Sequence[ResolvedTarget]) -> PickPlan:
@@ -323,7 +321,9 @@ def _merge_turns(
         text = request.retell(text)
     updated = canonical.seconds(store.state(plan.sides.tip).updated) or 0
     seam = replace(seam, latest=max(seam.latest, round(updated * 1000)))
-    texts = f"{summary_heading(plan.sides, plan.rows)}\n\n{text}", summary_reply(plan.rows)
+    turns = humanize.format_count(len(plan.rows), "turn")
+    reply = f"Understood. I know what was found there in {turns}, and will continue from here."
+    texts = f"{summary_heading(plan.sides, plan.rows)}\n\n{text}", reply
     return [agents.of(branch.state).writer.told(seam, plan.key, texts, store.state(branch.tip))]
 
 
@@ -564,15 +564,21 @@ def run_retell_command(command: str, given: str, cwd: str, env: Mapping[str, str
     What it starts is not recorded.
     """
     try:
-        code, data = _run_command(command, given.encode("utf-8", "replace"), cwd, {**env, "SESSGIT_OFF": "1"})
+        done = subprocess.run(
+            command, shell=True, check=False, input=given.encode("utf-8", "replace"), stdout=subprocess.PIPE, cwd=cwd,
+            env={**env, "SESSGIT_OFF": "1"},
+        )  # fmt: skip
     except OSError as error:
         raise SessgitError(f"cannot run “{command}”: {error.strerror or error}", "Nothing was changed.") from error
+    data = done.stdout
     if len(data) > _LONGEST_OUTPUT:
         raise SessgitError(
             f"“{command}” printed more than {_LONGEST_OUTPUT >> 20} MiB", "Nothing was changed: use a shorter summary."
         )
-    if code:
-        how = f"exited with code {code}" if code > 0 else f"was killed by {_signal_name(-code)}"
+    if done.returncode:
+        how = (
+            f"exited with code {done.returncode}" if done.returncode > 0 else f"was killed by signal {-done.returncode}"
+        )
         raise SessgitError(f"“{command}” {how}", "Nothing was changed.")
     text = data.decode("utf-8", "replace").strip()
     if not text:
@@ -580,36 +586,6 @@ def run_retell_command(command: str, given: str, cwd: str, env: Mapping[str, str
             f"“{command}” printed nothing", "Nothing was changed. The command gets the text on standard input."
         )
     return text
-
-
-def _run_command(command: str, given: bytes, cwd: str, env: Mapping[str, str]) -> tuple[int, bytes]:
-    """Return the command's exit code and its output; it is killed if it prints too much."""
-    with tempfile.TemporaryFile() as source:  # not a pipe: who does not read it, and speaks, would wait for ever
-        source.write(given)
-        source.seek(0)
-        with subprocess.Popen(command, shell=True, stdin=source, stdout=subprocess.PIPE, cwd=cwd, env=env) as running:
-            assert running.stdout is not None
-            try:
-                text = running.stdout.read(_LONGEST_OUTPUT + 1)
-            except BaseException:
-                running.kill()
-                raise
-            if len(text) > _LONGEST_OUTPUT:
-                running.kill()
-        return running.returncode, text
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def summary_reply(rows: Sequence[Row]) -> str:
-    """Return the answer to a summary, which no model wrote."""
-    turns = humanize.format_count(len(rows), "turn")
-    return f"Understood. I know what was found there in {turns}, and will continue from here."
 
 
 def _summary_intro(sides: MergeSides) -> str:

@@ -110,7 +110,7 @@ def merge_sides(context: Context, ours: Branch, theirs: Branch, turn: int | None
     our_history, their_history = _ancestors(store, ours.tip), _ancestors(store, tip)
     base = shared_turns.newest_commit(store, _common_ancestors(our_history, their_history))
     known = _count_reached(rows, our_history)
-    new = [row for row in rows[known:] if _brought_from(row) != ours.name]
+    new = [row for row in rows[known:] if row.trailer("Origin").partition("@")[0] != ours.name]  # not brought from ours
     lacking = [row for row in new if pairs.mine(row) is None]
     own = [row for row in mine[_count_reached(mine, their_history) :] if pairs.theirs(row) is None]
     grown = next(
@@ -191,11 +191,6 @@ def base_commit(store: Store, tip: str, base: str) -> str:
 def _count_reached(rows: list[Row], history: Collection[str]) -> int:
     """Return how many turns, from the first, are part of a history."""
     return next((number for number, row in enumerate(rows) if row.commit not in history), len(rows))
-
-
-def _brought_from(row: Row) -> str:
-    """Return the branch from which a merge copied the turn, or ``""``."""
-    return row.trailer("Origin").partition("@")[0]
 
 
 def _has_more(store: Store, tip: str, row: Row, ours: str, mine: Row) -> bool:
@@ -435,8 +430,10 @@ def plan_merge(context: Context, ours: Branch, theirs: Branch, turn: int | None,
     store = context.store
     sides = merge_sides(context, ours, theirs, turn)
     mode: Mode = request.mode or ("forward" if sides.forward else "summary")
+    # A summary also tells of a turn that both have and of which theirs has more.
+    grown = (sides.grown,) if mode == "summary" and sides.grown else ()
     rows: tuple[Row, ...] = (
-        () if sides.merged else _picked_rows(sides, request.turns) if mode == "pick" else _rows_to_bring(sides, mode)
+        () if sides.merged else _picked_rows(sides, request.turns) if mode == "pick" else (*grown, *sides.new)
     )
     if mode in ("graft", "pick"):
         _check_agent(ours, theirs.state)
@@ -459,7 +456,8 @@ def check_conflicts(plan: MergePlan) -> None:
     if not plan.conflicts:
         return
     lines = [
-        f"{shown_path(d.path)}: ours {shown_value(d.ours)}, theirs {shown_value(d.theirs)}" for d in plan.conflicts
+        f"{canonical.one_line(d.path, _LONGEST_VALUE)}: ours {shown_value(d.ours)}, theirs {shown_value(d.theirs)}"
+        for d in plan.conflicts
     ]
     settable = next((d.path for d in plan.conflicts if d.path in merge_decisions.SCALARS), "")
     hint = "Use `--ours` or `--theirs` for all of them" + (
@@ -475,20 +473,10 @@ def shown_value(value: object) -> str:
     return "none" if value in (None, "") else f"“{value}”" if isinstance(value, str) else str(value)
 
 
-def shown_path(path: str) -> str:
-    """Return the path of a decision as messages show it: a key of a working memory can be any text."""
-    return canonical.one_line(path, _LONGEST_VALUE)
-
-
 def _branch_of(index: Index, row: Row) -> Branch:
     branch = index.branch(row.branch)
     assert branch is not None
     return branch
-
-
-def _rows_to_bring(sides: MergeSides, mode: Mode) -> tuple[Row, ...]:
-    """Return all turns that ours lacks; for a summary, also one that both have and of which theirs has more."""
-    return (*([sides.grown] if mode == "summary" and sides.grown else ()), *sides.new)
 
 
 def _picked_rows(sides: MergeSides, numbers: Sequence[int]) -> tuple[Row, ...]:

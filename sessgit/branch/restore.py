@@ -130,7 +130,9 @@ def restore_session(
     stands_for = ""
     if into is not None and client_files.is_elsewhere(homes, recorded, here):
         state = replace(state, project=project)
-        stands_for = _map_project(store, recorded.project, project) if here(recorded.project) != project else ""
+        if here(recorded.project) != project:  # the folder of another machine is this project here from now on
+            settings.change_setting(store.paths, f"project.map.{recorded.project}", project)
+            stands_for = recorded.project
     elif into is not None:
         with locks.session_lock(store.paths, session, _LOCK_WAIT):
             state = _move_project(store, session, into, target)
@@ -227,12 +229,6 @@ def _name_line(state: Session, file: LineFile) -> bytes:
         return b""
     line = agents.of(state).writer.title_line(state.name, state.agent_id)
     return line + b"\n" if line else b""
-
-
-def _map_project(store: Store, folder: str, project: str) -> str:
-    """Map the folder of another machine to the project from now on; return that folder."""
-    settings.change_setting(store.paths, f"project.map.{folder}", project)
-    return folder
 
 
 def _move_project(store: Store, session: str, into: RestoreTarget, target: Path) -> Session:
@@ -388,9 +384,11 @@ def bring_level(store: Store, session: str, homes: Homes, path: Path) -> int:
     with file_append.writable_session(store.paths, session):
         tips = reassemble.session_branches(store, session)
         state = store.state(tips[session])
-        if recorder_state.load_intent(store.paths, session) is not None:
+        intent = recorder_state.load_intent(store.paths, session)
+        if intent is not None and not intent.brought:  # a merge completes its own
             _check_closed(homes, state)
-            _finish_append(store.paths, session, path)
+            file_append.finish_append(store.paths, session, path)
+            recorder_state.delete_intent(store.paths, session)
         found = file_standing(
             store, session, reassemble.lay_out(reassemble.file_pieces(store, session, tips).found), path
         )
@@ -462,14 +460,6 @@ def _rest_of(recorded: LineFile, source: Opened) -> tuple[bytes, ...]:
         if len(known) < len(piece):
             return tuple(BytesIO(b"".join([piece[len(known) :], *pieces])))
     return ()
-
-
-def _finish_append(paths: StorePaths, session: str, path: Path) -> None:
-    """Complete what a kill left half appended; a merge completes its own."""
-    intent = recorder_state.load_intent(paths, session)
-    if intent is not None and not intent.brought:
-        file_append.finish_append(paths, session, path)
-        recorder_state.delete_intent(paths, session)
 
 
 def _check_can_append(found: FileStanding, homes: Homes, state: Session, path: Path) -> None:

@@ -42,8 +42,12 @@ def tag_turn(
     store = context.store
     name = check_tag(name)
     branch, turn = found.branch.name, found.state.turns if found.turn is None else found.turn
-    commit = _commit_to_tag(context, found, turn)
-    _check_reachable(index, name, where)
+    if turn:
+        commit = resolve.row_of(index, found.branch, turn).commit
+    else:
+        commit = [one.id for one in store.repo.first_parents(found.branch.tip)][-1]
+    if meant := resolve.branches_by_name(index, name, where):
+        raise ConflictError(f"the address “{name}” already means the conversation {meant[0]}", "Choose another word.")
     ref = layout.TAGS + name
 
     def attempt() -> TagResult:
@@ -95,18 +99,3 @@ def tag_address(tag: Tag) -> str:
     if not tag.branch:
         return f"{tag.commit[:12]}, which is not a conversation here"
     return f"{layout.short_name(tag.branch)}@{tag.turn}"
-
-
-def _commit_to_tag(context: Context, found: ResolvedTarget, turn: int) -> str:
-    if turn:
-        return resolve.row_of(context.index, found.branch, turn).commit
-    return [commit.id for commit in context.store.repo.first_parents(found.branch.tip)][-1]
-
-
-def _check_reachable(index: Index, name: str, where: CallerContext) -> None:
-    meant = resolve.branches_by_name(index, name, where)
-    if meant:
-        raise ConflictError(
-            f"the address “{name}” already means the conversation {meant[0]}",
-            "Choose another word.",
-        )

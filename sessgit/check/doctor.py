@@ -151,7 +151,9 @@ def diagnose(context: DoctorContext, *, fix: bool = False) -> Diagnosis:
 
 def _findings(context: DoctorContext) -> Iterator[Finding]:
     blocked = status.blocked_folders(context.store)
-    yield from _access_findings(context, blocked)
+    if blocked:  # there is no fix, since the permissions may be intended
+        what = "no permission to read and write there, so nothing is recorded"
+        yield Finding("damage", "permissions", str(blocked[0]), what, status.unblock_command(context.store))
     if context.store in blocked and not os.access(context.store, os.R_OK | os.X_OK):
         return
     yield from _recording_findings(context)
@@ -334,13 +336,6 @@ def _in_store(context: DoctorContext, findings: Iterable[Finding]) -> Iterator[F
 
 
 # Access
-
-
-def _access_findings(context: DoctorContext, blocked: Sequence[Path]) -> Iterator[Finding]:
-    """Return a finding for the `blocked` folders. There is no fix, since the permissions may be intended."""
-    if blocked:
-        what = "no permission to read and write there, so nothing is recorded"
-        yield Finding("damage", "permissions", str(blocked[0]), what, status.unblock_command(context.store))
 
 
 def _permissions(context: DoctorContext) -> Iterator[Finding]:

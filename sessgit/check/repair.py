@@ -90,7 +90,11 @@ def repair(
     another file of the session. Raises DamageError if nothing of it can be read, and NotFoundError or SessgitError if
     `copy` cannot be."""
     if copy is not None:
-        _check_copy(copy)
+        try:
+            with reader.opened(copy):
+                pass
+        except SessgitError as error:  # the user asked to search it
+            raise type(error)(str(error), "--from needs a copy of the conversation's transcript.") from error
     store, session = context.store, layout.session_of(branch)
     if dry_run and (lost := lost_refs.lost_refs(store, session)):
         return Repaired(branch, refs=len(lost))
@@ -116,15 +120,6 @@ def repair(
         if dry_run or head:
             return Repaired(branch, store.state(head).turns if head else 0, refs=count, rerecorded=True)
     return _repair_lines(context, branch_to_repair(store, branch), new_id, result, dry_run=dry_run)
-
-
-def _check_copy(copy: Path) -> None:
-    """Raise SessgitError if the file cannot be read: the user asked to search it."""
-    try:
-        with reader.opened(copy):
-            return
-    except SessgitError as error:
-        raise type(error)(str(error), "--from needs a copy of the conversation's transcript.") from error
 
 
 # A branch that cannot be read
