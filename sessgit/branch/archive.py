@@ -77,11 +77,11 @@ def old_sessions(index: Index, wanted: ls.SessionFilter, homes: Homes) -> OldSes
     """Return the matching sessions that may be archived because of their age; those that are open in a client, are
     labelled `keep`, manage others, or have a transcript written after the moment `before` are only archived by name."""
     live = agents.open_sessions(homes)
-    found = ls.matching_sessions(index, wanted)
+    matching = ls.matching_sessions(index, wanted)
     managers = ancestry.managing_sessions(index)
-    places = ancestry.session_transcripts(index, [outline.name for outline in found])
+    places = ancestry.session_transcripts(index, [outline.name for outline in matching])
     passed: dict[str, str] = {}
-    for outline in found:
+    for outline in matching:
         if outline.agent_id in live:
             passed[outline.name] = "open in a client"
         elif KEEP in json.loads(outline.labels):
@@ -90,7 +90,7 @@ def old_sessions(index: Index, wanted: ls.SessionFilter, homes: Homes) -> OldSes
             passed[outline.name] = "a manager"
         elif _has_gone_on(index.path, outline.name, places[outline.name], wanted.before or 0):
             passed[outline.name] = "with unrecorded turns"
-    return OldSessions(tuple(o.name for o in found if o.name not in passed), passed)
+    return OldSessions(tuple(o.name for o in matching if o.name not in passed), passed)
 
 
 def _record_last_lines(context: Context, sessions: Sequence[str]) -> None:
@@ -120,13 +120,13 @@ def archive_old(context: Context, *, after: float) -> ArchiveResult:
         return ArchiveResult(())
     mark.touch(0o600)
     context.index.sync()
-    found = old_sessions(
+    old = old_sessions(
         context.index, ls.SessionFilter(before=now - after, headless=True, empty=True), context.homes
     ).sessions
-    if not found:
+    if not old:
         return ArchiveResult(())
-    _record_last_lines(context, found)
-    return _move_sessions(context, found, (operations.BACKGROUND, "archived automatically"))
+    _record_last_lines(context, old)
+    return _move_sessions(context, old, (operations.BACKGROUND, "archived automatically"))
 
 
 def _move_sessions(
@@ -155,20 +155,20 @@ def _planned_moves(store: Path, sessions: Sequence[str], *, back: bool) -> tuple
     """Return the moves that archive or unarchive the sessions; a branch that is both live and archived counts as
     live."""
     source, target = (layout.ARCHIVE, layout.HEADS) if back else (layout.HEADS, layout.ARCHIVE)
-    held = refs.read_all(store)
+    tips = refs.read_all(store)
     branches: dict[str, list[str]] = {}
-    for ref in held:
+    for ref in tips:
         if ref.startswith(source):
             name = ref.removeprefix(source)
             branches.setdefault(layout.session_of(name), []).append(name)
     moves, already = list[Move](), list[str]()
     for session in sessions:
         if session not in branches.get(session, ()):
-            if target + session not in held:
+            if target + session not in tips:
                 raise NotFoundError(f"{session} no longer exists", "`sessgit ls --all` lists all conversations.")
             already.append(session)
         for name in branches.get(session, ()):
-            tip, there = held[source + name], held.get(target + name)
+            tip, there = tips[source + name], tips.get(target + name)
             if there is None or (not back and there != tip):
                 moves.append(Move(target + name, there, tip))
             moves.append(Move(source + name, tip, None))

@@ -75,7 +75,7 @@ def export_folder(context: Context, branches: Sequence[Branch], folder: Path) ->
     old = {path: _existing_index(agent, path) for path, agent in sorted(indexes.items(), key=lambda item: item[0])}
     written = [_write_file(path, file, outcomes[path]) for path, file in laid.files.items()]
     return FolderExport(
-        [*written, *(_write_index(indexes[path], path, found, laid) for path, found in old.items())], len(heads)
+        [*written, *(_write_index(indexes[path], path, data, laid) for path, data in old.items())], len(heads)
     )
 
 
@@ -117,17 +117,17 @@ def _existing_index(agent: Agent, path: Path) -> bytes | None:
     """Return the bytes of the existing index, or None; raises SessgitError if it is not an index."""
     try:
         with opened(path) as source:
-            found = source.file.read()
+            data = source.file.read()
     except NotFoundError:
         return None
-    agent.sidecars.merged(found, {}, path)
-    return found
+    agent.sidecars.merged(data, {}, path)
+    return data
 
 
-def _write_index(agent: Agent, path: Path, found: bytes | None, laid: _FolderLayout) -> WrittenFile:
+def _write_index(agent: Agent, path: Path, old: bytes | None, laid: _FolderLayout) -> WrittenFile:
     states = {file: state for file, state in laid.transcripts.items() if file.parent == path.parent}
-    data = agent.sidecars.merged(found, states, path)
-    if data == found:
+    data = agent.sidecars.merged(old, states, path)
+    if data == old:
         return WrittenFile(path, INDEX, ALREADY, counts=False)
     try:
         write_private(path, data)

@@ -54,7 +54,7 @@ class DeletionPlan:
 def plan_deletion(index: Index, sessions: Sequence[str], homes: Homes) -> list[DeletionPlan]:
     """Return what a deletion of the sessions would remove; raises ConflictError if one is open in a client."""
     live = agents.open_sessions(homes)
-    found = list[DeletionPlan]()
+    plans = list[DeletionPlan]()
     every, returned = resolve.list_tags(index), ancestry.merged_elsewhere(index)
     for session in dict.fromkeys(sessions):
         branch = index.branch(session)
@@ -68,7 +68,7 @@ def plan_deletion(index: Index, sessions: Sequence[str], homes: Homes) -> list[D
         shared = [one for one in own if index.sessions_holding([one.commit]) - set(sessions)]
         sides = ancestry.side_branches(index, session)
         own_file = client_files.transcript_place(homes, branch.state), branch.state.transcript
-        found.append(
+        plans.append(
             DeletionPlan(
                 branch,
                 sum(map(layout.is_rewound_branch, sides)),
@@ -81,7 +81,7 @@ def plan_deletion(index: Index, sessions: Sequence[str], homes: Homes) -> list[D
                 lost_sessions.is_lost(branch.state, homes, layout.StorePaths(index.path)),
             )
         )
-    return found
+    return plans
 
 
 def _merged_into(
@@ -89,12 +89,12 @@ def _merged_into(
 ) -> tuple[tuple[str, int], ...]:
     """Return the sessions that turns of this one were merged into, each with their number, except sessions that are
     deleted too."""
-    found: dict[str, set[tuple[str, int]]] = {}
+    merged: dict[str, set[tuple[str, int]]] = {}
     for source, into in returned.items():
         for branch, turns in into.items() if layout.session_of(source) == session else ():
             numbers = {(source, number) for some in turns for number in some}
-            found.setdefault(layout.session_of(branch), set()).update(numbers)
-    return tuple((into, len(turns)) for into, turns in sorted(found.items()) if into not in (*going, session))
+            merged.setdefault(layout.session_of(branch), set()).update(numbers)
+    return tuple((into, len(turns)) for into, turns in sorted(merged.items()) if into not in (*going, session))
 
 
 def delete_sessions(context: Context, going: Sequence[DeletionPlan]) -> Operation:
@@ -126,12 +126,12 @@ def deleted_sessions(store: Path) -> set[str]:
 
 def stray_moves(store: Path, sessions: set[str]) -> list[Move]:
     """Return the moves that delete branches of deleted sessions which a running recorder has just written."""
-    held = refs.read_all(store)
+    tips = refs.read_all(store)
     spaces = (layout.HEADS, layout.ARCHIVE)
-    names = {ref: ref.removeprefix(space) for space in spaces for ref in held if ref.startswith(space)}
+    names = {ref: ref.removeprefix(space) for space in spaces for ref in tips if ref.startswith(space)}
     left = {layout.session_of(name) for name in names.values()} & sessions
-    back = {session for session in left if layout.head_ref(session) in held or layout.archive_ref(session) in held}
-    return [Move(ref, held[ref], None) for ref, name in names.items() if layout.session_of(name) in left - back]
+    back = {session for session in left if layout.head_ref(session) in tips or layout.archive_ref(session) in tips}
+    return [Move(ref, tips[ref], None) for ref, name in names.items() if layout.session_of(name) in left - back]
 
 
 def deletion_moves(
@@ -144,11 +144,11 @@ def deletion_moves(
     session's branches, what its tags led to, and what remotes had of it when they were last seen, as far as a branch
     here leads to that: what was only seen there was never here.
     """
-    held = refs.read_all(store.path)
+    current = refs.read_all(store.path)
     own: dict[str, list[str]] = {one.session: [] for one in going}
     tips: dict[str, set[str]] = {one.session: set() for one in going}
     seen: dict[str, set[str]] = {one.session: set() for one in going}
-    for ref, oid in held.items():
+    for ref, oid in current.items():
         space, name = layout.split_ref(ref)
         session = layout.session_of(name)
         if session in own and space in (layout.HEADS, layout.ARCHIVE):
@@ -158,20 +158,20 @@ def deletion_moves(
             else:
                 seen[session].add(oid)
     tree = store.repo.edit_tree(None, {})
-    found = list[Move]()
+    moves = list[Move]()
     for one in going:
-        tags = [ref for name in one.tags if (ref := layout.TAGS + name) in held]
+        tags = [ref for name in one.tags if (ref := layout.TAGS + name) in current]
         had = tips[one.session]
         seen_too = {tip for tip in seen[one.session] if any(store.repo.is_ancestor(tip, other) for other in had)}
-        gone = sorted(had | seen_too | {held[ref] for ref in tags})
+        gone = sorted(had | seen_too | {current[ref] for ref in tags})
         message = messages.format_message(
             Message("deleted", (("Session", one.session), *(("Tip", tip) for tip in gone)))
         )
         made = (stones or {}).get(one.session) or store.repo.write_commit(tree, [], message, int(now))
         stone = layout.tombstone_ref(one.session)
-        found.append(Move(stone, held.get(stone), made))
-        found += [Move(ref, held[ref], None) for ref in [*own[one.session], *tags]]
-    return found
+        moves.append(Move(stone, current.get(stone), made))
+        moves += [Move(ref, current[ref], None) for ref in [*own[one.session], *tags]]
+    return moves
 
 
 def wait_for_recorders(store: Store, sessions: Sequence[str]) -> None:

@@ -109,34 +109,34 @@ def parse_confidence(word: str) -> float | Literal[""]:
 
 def label(text: str) -> str:
     """Return the text, stripped; raises UsageError if it cannot be a label."""
-    found = text.strip()
-    if not found or len(found) > LONGEST_LABEL or found[0] in "+-" or "," in found or not canonical.is_printable(found):
+    word = text.strip()
+    if not word or len(word) > LONGEST_LABEL or word[0] in "+-" or "," in word or not canonical.is_printable(word):
         raise UsageError(
-            f"“{canonical.printable(found)}” cannot be a label" if found else "the label is empty",
+            f"“{canonical.printable(word)}” cannot be a label" if word else "the label is empty",
             f"A label has 1 to {LONGEST_LABEL} characters, no comma or control character, and does not start "
             f"with + or -.",
         )
-    return found
+    return word
 
 
 # Changes
 
 
-def addressed_session(found: ResolvedTarget) -> str:
+def addressed_session(target: ResolvedTarget) -> str:
     """Return the session of an address, also of a side branch; raises UsageError if the address names a turn."""
-    if found.turn is not None:
+    if target.turn is not None:
         raise UsageError(
-            f"only a whole conversation can be edited, not turn {found.turn}",
-            f"Leave out the turn: {found.session[:8]}. To mark a turn: `sessgit "
-            f"tag NAME {found.session[:8]}@{found.turn}`",
+            f"only a whole conversation can be edited, not turn {target.turn}",
+            f"Leave out the turn: {target.session[:8]}. To mark a turn: `sessgit "
+            f"tag NAME {target.session[:8]}@{target.turn}`",
         )
-    return found.session
+    return target.session
 
 
 def without_secrets(store: Store, text: str, state: Session) -> tuple[str, int]:
     """Return the text as it is stored for the session, and the number of redactions in it."""
-    data, found = secret_filter.text_cleaner(store.paths, state.rules)(text.encode())
-    return data.decode(), found
+    data, count = secret_filter.text_cleaner(store.paths, state.rules)(text.encode())
+    return data.decode(), count
 
 
 def edit_session(context: Context, session_id: str, changes: EditChanges) -> EditResult:
@@ -195,8 +195,8 @@ def changed_state(store: Store, before: Session, changes: EditChanges) -> EditRe
 
     def clean(text: str) -> str:
         nonlocal secrets
-        clean, found = without_secrets(store, text, before)
-        secrets += found
+        clean, count = without_secrets(store, text, before)
+        secrets += count
         return clean
 
     kept = set(before.labels) - set(changes.remove)

@@ -95,21 +95,21 @@ class EndChange:
     is_done: bool = False
 
 
-def planned_changes(store: Store, operation: Operation, homes: Homes, held: str, back: str) -> list[EndChange]:
+def planned_changes(store: Store, operation: Operation, homes: Homes, tip: str, back: str) -> list[EndChange]:
     """Return what has to be done to files in the clients' folders when a branch goes from the commit `held` to `back`;
     a file that is gone needs nothing.
 
     Raises ConflictError where a file has gone on since, cannot be as it was, or is open in a client.
     """
-    found = [_plan_cut(operation, path, piece) for path, piece in _existing_ranges(operation.wrote.appended, homes)]
+    changes = [_plan_cut(operation, path, piece) for path, piece in _existing_ranges(operation.wrote.appended, homes)]
     if operation.wrote.cut:
         data = b"".join(line for _, lines in _undone_turns(store, back, operation) for line in lines)
-        found += [
+        changes += [
             _plan_append(operation, path, piece, data) for path, piece in _existing_ranges(operation.wrote.cut, homes)
         ]
-    if found:
-        check_closed(store.state(held).agent_id, homes)
-    return found
+    if changes:
+        check_closed(store.state(tip).agent_id, homes)
+    return changes
 
 
 def check_closed(
@@ -193,12 +193,12 @@ def _gone_on_error(operation: Operation, path: Path) -> ConflictError:
 
 def _undone_turns(store: Store, tip: str, undo: Operation) -> list[tuple[Message, list[bytes]]]:
     """Return the turns that an undo removed from a branch, in order: their messages, and their lines with newlines."""
-    found: dict[int, tuple[Message, list[bytes]]] = {}
+    turns: dict[int, tuple[Message, list[bytes]]] = {}
     for commit, message in store.history(tip):
         if commit == undo.moves[0].new:
             break
         number = message.number("Turn")
-        if number and number not in found:
+        if number and number not in turns:
             lines = store.lines(commit, number)
-            found[number] = message, [line + b"\n" for line in (*lines.before, *lines.body)]
-    return [found[number] for number in sorted(found)]
+            turns[number] = message, [line + b"\n" for line in (*lines.before, *lines.body)]
+    return [turns[number] for number in sorted(turns)]

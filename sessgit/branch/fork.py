@@ -171,15 +171,15 @@ def _cut_after_cell(store: Store, point: ForkPoint) -> _CutTurn:
     stored = store.lines(point.commit, point.turn)
     agent = agents.of_commit(store, point.commit)
     before, body = agent.parsed(stored.before), agent.parsed(stored.body)
-    found = agent.cells.describe(body).cells
-    ordinal = next((n for n, cell in enumerate(found, start=1) if point.cell in (cell.id, str(n))), 0)
+    cells = agent.cells.describe(body).cells
+    ordinal = next((n for n, cell in enumerate(cells, start=1) if point.cell in (cell.id, str(n))), 0)
     if not ordinal:
-        count = f"{len(found)} cell{'' if len(found) == 1 else 's'}"
+        count = f"{len(cells)} cell{'' if len(cells) == 1 else 's'}"
         raise NotFoundError(
             f"turn {point.turn} has no cell {point.cell}; it has {count}",
             f"`sessgit cells {point.session}` lists them.",
         )
-    end = agent.writer.cell_end(body, found, found[ordinal - 1])
+    end = agent.writer.cell_end(body, cells, cells[ordinal - 1])
     return _CutTurn(agent, ordinal, store.message(point.commit).get("Prompt"), before, body[:end])
 
 
@@ -292,10 +292,10 @@ def _original_lines(store: Store, head: Session, commit: str, lines: list[bytes]
     try:
         with opened(Path(head.transcript)) as file:
             reader = Reader(file, 0, no_redaction, agents.of(head).lines.make)
-            found = [line for extent in message.extents for line in reader.again(extent)]
+            original = [line for extent in message.extents for line in reader.again(extent)]
     except SessgitError:
         return None
-    if store.hmac(with_newlines(line.written for line in found)) != message.get("Original-HMAC"):
+    if store.hmac(with_newlines(line.written for line in original)) != message.get("Original-HMAC"):
         return None
     without_purged = secret_filter.line_cleaner(store.paths, {}, agents.of(head).protected_keys)
-    return [*lines[: len(lines) - len(found)], *(without_purged(line.written)[0] for line in found)]
+    return [*lines[: len(lines) - len(original)], *(without_purged(line.written)[0] for line in original)]

@@ -36,15 +36,15 @@ def lost_refs(store: Store, session: str = "") -> list[LostRef]:
     `session` only those of that session."""
     if store.paths.purging.exists():  # it gives tags other names before it says so
         return []
-    known, held = _known_refs(store)
-    noted = {ref: at for ref, at in packed_refs.recorded_refs(store.path).items() if ref not in held}
-    known = {ref: tips for ref, tips in known.items() if ref not in held}
-    since = {mark: journal.read(store.paths, mark) for mark in {0, *(mark for _, mark in noted.values())}}
+    known, current = _known_refs(store)
+    recorded = {ref: at for ref, at in packed_refs.recorded_refs(store.path).items() if ref not in current}
+    known = {ref: tips for ref, tips in known.items() if ref not in current}
+    since = {mark: journal.read(store.paths, mark) for mark in {0, *(mark for _, mark in recorded.values())}}
     later = {mark: {move.ref: move for one in operations for move in one.moves} for mark, operations in since.items()}
     deleted = {mark: _deleted_sessions(operations) for mark, operations in since.items()}
-    found, there = list[LostRef](), dict(held)
+    lost, there = list[LostRef](), dict(current)
     for ref, tips in sorted(known.items()):
-        mark = noted[ref][1] if ref in noted else 0
+        mark = recorded[ref][1] if ref in recorded else 0
         last = later[mark].get(ref)
         if (last is not None and last.new is None) or ref.startswith(layout.KEEP):
             continue
@@ -52,13 +52,13 @@ def lost_refs(store: Store, session: str = "") -> list[LostRef]:
         # was noted of a ref that an operation moved since it moved from there, perhaps back.
         has_moved = last is not None and not store.repo.read_problem(last.new or "")
         is_past = has_moved or layout.session_of_ref(ref) in deleted[mark]
-        since_then = tips[1:] if ref in noted and is_past else tips
+        since_then = tips[1:] if ref in recorded and is_past else tips
         tip = _latest_commit(store, [*since_then, *([last.new] if last is not None and last.new else [])])
         # A session's head comes before its side branches: where it is lost, so may they be.
         if tip and not _is_accounted_for(store, ref, tip, there):
-            found.append(LostRef(ref, tip))
+            lost.append(LostRef(ref, tip))
             there[ref] = tip
-    return [one for one in found if session in ("", layout.session_of(one.ref.split("/", 2)[-1]))]
+    return [one for one in lost if session in ("", layout.session_of(one.ref.split("/", 2)[-1]))]
 
 
 def restore_lost(store: Store, session: str = "") -> int:
@@ -66,44 +66,45 @@ def restore_lost(store: Store, session: str = "") -> int:
     moved to `state/damaged/`, so that git can move refs again."""
     if packed_refs.invalid_lines(store.path):
         packed_refs.remove_invalid_lines(store.path)
-    found = lost_refs(store, session)
-    held, names = refs.read_all(store.path), {one.ref for one in found}
+    lost = lost_refs(store, session)
+    current, names = refs.read_all(store.path), {one.ref for one in lost}
     hollow = [ref for ref in packed_refs.refs_without_id(store.path) if ref in names]
     for ref in hollow:
         packed_refs.quarantine_ref(store.path, ref)
-    if found:
+    if lost:
         kept = [
             LostRef(ref, oid)
             for ref, (oid, _) in packed_refs.recorded_refs(store.path).items()
-            if ref.startswith(layout.KEEP) and ref not in held and not store.repo.read_problem(oid)
+            if ref.startswith(layout.KEEP) and ref not in current and not store.repo.read_problem(oid)
         ]
-        moves = [Move(one.ref, held.get(one.ref), one.oid) for one in (*found, *kept)]
+        moves = [Move(one.ref, current.get(one.ref), one.oid) for one in (*lost, *kept)]
         transaction.move_all(store.path, [move for move in moves if move.old != move.new])
-    return len(found)
+    return len(lost)
 
 
 def forget_other_refs(store: Store) -> list[LostRef]:
     """Return the lost refs, and refs without an object id; if none is lost, forget recorded refs that no longer
     exist."""
-    found, held = lost_refs(store), refs.read_all(store.path)
-    names = {one.ref for one in found}
-    if not found:
+    lost, current = lost_refs(store), refs.read_all(store.path)
+    names = {one.ref for one in lost}
+    if not lost:
         packed_refs.forget_refs(
-            store.path, [ref for ref in packed_refs.recorded_refs(store.path) if ref not in held and ref not in names]
+            store.path,
+            [ref for ref in packed_refs.recorded_refs(store.path) if ref not in current and ref not in names],
         )
-    return [*found, *(LostRef(ref, "") for ref in packed_refs.refs_without_id(store.path) if ref not in names)]
+    return [*lost, *(LostRef(ref, "") for ref in packed_refs.refs_without_id(store.path) if ref not in names)]
 
 
 def lost_ref_findings(store: Store) -> Iterator[Finding]:
     """Yield the findings about lost refs."""
-    found, held, hollow = lost_refs(store), refs.read_all(store.path), packed_refs.refs_without_id(store.path)
-    for one in found[:_MOST_FINDINGS]:
+    lost, current, hollow = lost_refs(store), refs.read_all(store.path), packed_refs.refs_without_id(store.path)
+    for one in lost[:_MOST_FINDINGS]:
         if one.ref in hollow:
             continue  # another check reports it
-        what = "it holds an id of no object" if one.ref in held else "it is missing, and no command removed it"
+        what = "it holds an id of no object" if one.ref in current else "it is missing, and no command removed it"
         yield Finding("damage", "ref", one.ref, what, _FIX_HINT, (one.oid,))
-    if len(found) > _MOST_FINDINGS:
-        yield Finding("damage", "ref", "refs", f"{len(found) - _MOST_FINDINGS:,} more are missing", _FIX_HINT)
+    if len(lost) > _MOST_FINDINGS:
+        yield Finding("damage", "ref", "refs", f"{len(lost) - _MOST_FINDINGS:,} more are missing", _FIX_HINT)
 
 
 def _known_refs(store: Store) -> tuple[dict[str, list[str]], dict[str, str]]:
@@ -111,21 +112,21 @@ def _known_refs(store: Store) -> tuple[dict[str, list[str]], dict[str, str]]:
     recorded last, and when an operation moved it whose files still exist. Then return the present refs, except those
     without an object id, or with the id of an unknown missing object."""
     every, hollow = refs.read_all(store.path), set(packed_refs.refs_without_id(store.path))
-    held = {ref: oid for ref, oid in every.items() if ref not in hollow}
-    suspect = {ref for ref, oid in held.items() if store.repo.read_problem(oid) == "missing"}
+    current = {ref: oid for ref, oid in every.items() if ref not in hollow}
+    suspect = {ref for ref, oid in current.items() if store.repo.read_problem(oid) == "missing"}
     known: dict[str, list[str]] = {ref: [oid] for ref, (oid, _) in packed_refs.recorded_refs(store.path).items()}
     for ref in hollow & every.keys():  # it was packed, too
         known.setdefault(ref, []).append(every[ref])
-    for session, commit in _recorded_cursors(store, held.keys() - suspect):
+    for session, commit in _recorded_cursors(store, current.keys() - suspect):
         known.setdefault(layout.head_ref(session), []).append(commit)
     for operation in journal.read(store.paths):
         moves = [move for move in operation.moves if move.new and move.ref.startswith(layout.REF_SPACES)]
-        missing = [move for move in moves if move.ref not in held or move.ref in suspect]
+        missing = [move for move in moves if move.ref not in current or move.ref in suspect]
         if missing and any(map(_is_file, operation.files)):
             for move in missing:
                 known.setdefault(move.ref, []).append(str(move.new))
-    wrong = {ref for ref in suspect if ref in known and held[ref] not in known[ref]}
-    return known, {ref: oid for ref, oid in held.items() if ref not in wrong}
+    wrong = {ref for ref in suspect if ref in known and current[ref] not in known[ref]}
+    return known, {ref: oid for ref, oid in current.items() if ref not in wrong}
 
 
 def _is_file(name: str) -> bool:
@@ -135,12 +136,12 @@ def _is_file(name: str) -> bool:
         return False
 
 
-def _recorded_cursors(store: Store, held: Collection[str]) -> Iterator[tuple[str, str]]:
+def _recorded_cursors(store: Store, current: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield each session with a cursor but without an intact ref, and the last recorded commit."""
     for path in store.paths.state.glob("*.json"):
         session = path.stem
         places = (layout.head_ref(session), layout.archive_ref(session), layout.tombstone_ref(session))
-        if not ids.is_branch(session) or any(place in held for place in places):
+        if not ids.is_branch(session) or any(place in current for place in places):
             continue
         cursor = recorder_state.load_cursor(store.paths, session)
         if cursor is not None and cursor.commit:
@@ -163,7 +164,7 @@ def _latest_commit(store: Store, tips: Iterable[str]) -> str:
     return best
 
 
-def _is_accounted_for(store: Store, ref: str, tip: str, held: Mapping[str, str]) -> bool:
+def _is_accounted_for(store: Store, ref: str, tip: str, current: Mapping[str, str]) -> bool:
     """Return whether the commits of a missing ref are where they should be by now: archived, deleted, or on another
     branch of the session."""
     space = next((space for space in layout.REF_SPACES if ref.startswith(space)), "")
@@ -172,20 +173,20 @@ def _is_accounted_for(store: Store, ref: str, tip: str, held: Mapping[str, str])
     if space in (layout.TAGS, ""):
         return False
     if space == layout.DELETED:
-        return any(place in held for place in (layout.head_ref(session), layout.archive_ref(session)))
-    if layout.tombstone_ref(session) in held:
+        return any(place in current for place in (layout.head_ref(session), layout.archive_ref(session)))
+    if layout.tombstone_ref(session) in current:
         return True
     if not layout.is_side_branch(name):
-        return any(place in held for place in (layout.head_ref(session), layout.archive_ref(session)))
-    own = _session_tips(session, held)
+        return any(place in current for place in (layout.head_ref(session), layout.archive_ref(session)))
+    own = _session_tips(session, current)
     return not own or any(store.repo.is_ancestor(tip, other) for other in own)
 
 
-def _session_tips(session: str, held: Mapping[str, str]) -> Collection[str]:
+def _session_tips(session: str, current: Mapping[str, str]) -> Collection[str]:
     """Return the tips of a session's branches."""
     spaces = (layout.HEADS, layout.ARCHIVE)
     return {
         oid
-        for ref, oid in held.items()
+        for ref, oid in current.items()
         if ref.startswith(spaces) and layout.session_of(ref.split("/", 2)[-1]) == session
     }

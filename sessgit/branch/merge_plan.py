@@ -284,8 +284,8 @@ def _base_commits(store: Store, sides: MergeSides) -> tuple[str, str]:
 def _pad_files(store: Store, commit: str) -> dict[str, tuple[str, bool]]:
     """Return the files of a scratchpad; not those of programs' cells, which belong to turns."""
     entry = store.repo.entry(store.tree(commit), layout.PAD) if commit else None
-    found = store.repo.files(entry[0]) if entry and entry[1] else {}
-    return {name: file for name, file in found.items() if not program_lines.is_file(name)}
+    files = store.repo.files(entry[0]) if entry and entry[1] else {}
+    return {name: file for name, file in files.items() if not program_lines.is_file(name)}
 
 
 def _pad_lines(store: Store, entry: tuple[str, bool] | None) -> list[bytes]:
@@ -388,7 +388,7 @@ def _check_agent(ours: Branch, theirs: Session) -> None:
 def check_picks(context: Context, ours: Branch, rows: Sequence[Row]) -> None:
     """Raise UsageError if a turn is named twice or is in ours already, ConflictError if it is of another client."""
     turns = context.index.turns(ours.name)
-    brought, held = {row.trailer("Origin") for row in turns}, {row.prompt: row for row in turns}
+    origins, own_turns = {row.trailer("Origin") for row in turns}, {row.prompt: row for row in turns}
     seen = dict[str, Row]()
     for row in rows:
         _check_agent(ours, context.store.state(row.commit))
@@ -396,7 +396,9 @@ def check_picks(context: Context, ours: Branch, rows: Sequence[Row]) -> None:
             raise UsageError(
                 f"turn {row.turn} of {layout.short_name(row.branch)} is named twice", "Name each turn once."
             )
-        if turn_address(row) in brought or (row.prompt in held and is_same_turn(context.store, held[row.prompt], row)):
+        if turn_address(row) in origins or (
+            row.prompt in own_turns and is_same_turn(context.store, own_turns[row.prompt], row)
+        ):
             own, name = layout.short_name(ours.name), layout.short_name(row.branch)
             hint = f"`sessgit diff {own} {name}` shows what is not."
             if row.branch == ours.name:
@@ -415,10 +417,10 @@ def turn_address(row: Row) -> str:
 
 def plan_pick(context: Context, ours: Branch, rows: Sequence[Row]) -> PickPlan:
     """Return what picking these turns decides."""
-    brought = Decision("turns", "bring", value=[f"{row.branch}@{row.turn}" for row in rows])
+    appended = Decision("turns", "bring", value=[f"{row.branch}@{row.turn}" for row in rows])
     named = [path for row in rows for path in turn_gists(context, _branch_of(context.index, row), [row])[0].files]
     files = [Decision("files", "unite", [], list(dict.fromkeys(named)), list(dict.fromkeys(named)))] if named else []
-    return PickPlan(ours, tuple(rows), (brought, *files))
+    return PickPlan(ours, tuple(rows), (appended, *files))
 
 
 def plan_merge(context: Context, ours: Branch, theirs: Branch, turn: int | None, request: MergeRequest) -> MergePlan:
@@ -446,9 +448,9 @@ def plan_merge(context: Context, ours: Branch, theirs: Branch, turn: int | None,
     authored = merge_decisions.decide_all(base_states(store, sides), ours.state, theirs.state, request.choice)
     _check_labels(authored)
     _check_memory(ours.state, theirs.state, authored)
-    brought = Decision("turns", "bring", len(sides.own), len(sides.new), [f"{theirs.name}@{row.turn}" for row in rows])
+    appended = Decision("turns", "bring", len(sides.own), len(sides.new), [f"{theirs.name}@{row.turn}" for row in rows])
     files = _file_decisions(context, sides, rows)
-    return MergePlan(sides, standing, mode, rows, (brought, *files, *authored, *pad.decisions), pad)
+    return MergePlan(sides, standing, mode, rows, (appended, *files, *authored, *pad.decisions), pad)
 
 
 def check_conflicts(plan: MergePlan) -> None:

@@ -256,18 +256,18 @@ def write_copy(store: Store, state: Session, folder: Path) -> Path:
 
 
 def _rebuild_with_layout(store: Store, session: str) -> tuple[RebuiltFile, LaidOutFile]:
-    found = reassemble.file_pieces(store, session, reassemble.session_branches(store, session))
-    laid = reassemble.lay_out(found.found)
+    pieces = reassemble.file_pieces(store, session, reassemble.session_branches(store, session))
+    laid = reassemble.lay_out(pieces.found)
     missing = laid.missing + _count_unrecorded(recorder_state.load_cursor(store.paths, session), laid)
-    same = _is_same_as_recorded(found, laid.data)
-    return RebuiltFile(laid.data, found.redacted, missing, found.checked, found.rewritten, same), laid
+    same = _is_same_as_recorded(pieces, laid.data)
+    return RebuiltFile(laid.data, pieces.redacted, missing, pieces.checked, pieces.rewritten, same), laid
 
 
-def _is_same_as_recorded(found: Pieces, file: LineFile) -> bool | None:
+def _is_same_as_recorded(pieces: Pieces, file: LineFile) -> bool | None:
     """Return whether a file has the last hash of the whole file that was stored; None if none was."""
-    if not found.hashes:  # it can be what a fork wrote, whose hash was compared
-        return True if found.checked and not found.rewritten else None
-    *_, stored = max(found.hashes)
+    if not pieces.hashes:  # it can be what a fork wrote, whose hash was compared
+        return True if pieces.checked and not pieces.rewritten else None
+    *_, stored = max(pieces.hashes)
     return file_hash.hash_lines(file.lines) == stored if stored else None
 
 
@@ -389,19 +389,19 @@ def bring_level(store: Store, session: str, homes: Homes, path: Path) -> int:
             _check_closed(homes, state)
             file_append.finish_append(store.paths, session, path)
             recorder_state.delete_intent(store.paths, session)
-        found = file_standing(
+        standing = file_standing(
             store, session, reassemble.lay_out(reassemble.file_pieces(store, session, tips).found), path
         )
-        if not found.lacks:
+        if not standing.lacks:
             return 0
-        _check_can_append(found, homes, state, path)
+        _check_can_append(standing, homes, state, path)
         place = agents.of(state).sidecars.place(homes.of(state), path.parent, state.agent_id, state.agent_version)
         sidecars.write_sidecars(recorded_sidecars(store, session), place, sidecars.session_redaction(store, state))
-        data = b"\n" * found.unended + b"".join(found.lacks)
+        data = b"\n" * standing.unended + b"".join(standing.lacks)
         _check_closed(homes, state)  # writing the sidecar files took a while
-        file_append.append_lines(store.paths, session, path, AppendIntent(str(path), found.size, data))
+        file_append.append_lines(store.paths, session, path, AppendIntent(str(path), standing.size, data))
         recorder_state.delete_intent(store.paths, session)
-        return found.turns
+        return standing.turns
 
 
 def recorded_sidecars(store: Store, session: str) -> list[SideFile]:
@@ -440,12 +440,12 @@ def file_standing(store: Store, session: str, laid: LaidOutFile, path: Path) -> 
         return FileStanding(True, lacks=rest, turns=turns, size=size)
     # Where a branch left behind by a rewind cannot come with the rest, it stays out.
     for lacks in (every, [piece for piece in every if piece.key in chain or piece.is_tail]):
-        found = file.new(lacks)
+        missing = file.new(lacks)
         turns = len({piece.key for piece in lacks if piece.key})
-        fits = not is_torn and _ends_with_chain(agent, lines, found, chain, names)
+        fits = not is_torn and _ends_with_chain(agent, lines, missing, chain, names)
         if fits:
             break
-    return FileStanding(True, ahead, parted, tuple(found), turns, size, reader.unended, fits, is_torn)
+    return FileStanding(True, ahead, parted, tuple(missing), turns, size, reader.unended, fits, is_torn)
 
 
 def _rest_of(recorded: LineFile, source: Opened) -> tuple[bytes, ...]:
@@ -462,11 +462,11 @@ def _rest_of(recorded: LineFile, source: Opened) -> tuple[bytes, ...]:
     return ()
 
 
-def _check_can_append(found: FileStanding, homes: Homes, state: Session, path: Path) -> None:
+def _check_can_append(standing: FileStanding, homes: Homes, state: Session, path: Path) -> None:
     short = state.id[:8]
-    if found.torn:
+    if standing.torn:
         raise torn_file_error(path)
-    if found.parted or not found.fits:
+    if standing.parted or not standing.fits:
         raise ConflictError(
             f"{short} was continued elsewhere, and its file {path} here: neither has all turns",
             f"`sessgit fork {short}` continues the recorded turns in a new conversation.",

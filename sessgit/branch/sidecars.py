@@ -140,9 +140,9 @@ def bytes_hash(data: Bytes) -> str:
 
 def put_file(path: Path, data: Bytes) -> str:
     """Write a file unless one exists, and return the outcome; raises SessgitError if it cannot be written."""
-    found = has_bytes(path, data)
-    if found is not None:
-        return ALREADY if found else LEFT
+    same = has_bytes(path, data)
+    if same is not None:
+        return ALREADY if same else LEFT
     try:
         new_file.write(path, *file_pieces(data))
     except ConflictError:  # it came just now, or it is a link or a folder
@@ -158,8 +158,8 @@ def _put_unredacted(path: Path, file: SideFile, rules: Redact) -> str:
 
 
 def _original_file(file: SideFile, path: Path | None, rules: Redact) -> SideFile:
-    found = _existing_bytes(file, path, may_go_on=True) if path is not None else b""
-    return replace(file, data=found) if _matches_recorded(file, found, rules) else file
+    data = _existing_bytes(file, path, may_go_on=True) if path is not None else b""
+    return replace(file, data=data) if _matches_recorded(file, data, rules) else file
 
 
 def _existing_bytes(file: SideFile, path: Path, *, may_go_on: bool = False) -> Bytes:
@@ -183,9 +183,9 @@ def _redacted(name: str, data: Bytes, redact: Redact) -> Bytes:
     return file_of_split([*(redact(raw)[0] for raw in lines), redact(rest)[0] if rest else rest])
 
 
-def _matches_recorded(file: SideFile, found: Bytes, rules: Redact) -> bool:
+def _matches_recorded(file: SideFile, data: Bytes, rules: Redact) -> bool:
     """Return whether an existing file is what ours was recorded from."""
-    stored = _redacted(file.name, found, rules)
+    stored = _redacted(file.name, data, rules)
     if isinstance(stored, bytes) and isinstance(file.data, bytes):
         return stored == file.data
     return split_lines(stored) == split_lines(file.data)
@@ -242,11 +242,11 @@ def _turn_pieces(store: Store, turn: _TurnFolder) -> Iterator[SideFile]:
 
 def _pieces_by_file(pieces: Iterable[tuple[Iterable[SideFile], bool]]) -> list[list[tuple[SideFile, bool]]]:
     """Return the pieces of each file, in order, each with whether another session recorded it."""
-    found: dict[tuple[str, str], list[tuple[SideFile, bool]]] = {}
+    pieces_of: dict[tuple[str, str], list[tuple[SideFile, bool]]] = {}
     for parts, taken_over in pieces:
         for part in parts:
-            found.setdefault((part.kind, part.name), []).append((part, taken_over))
-    return list(found.values())
+            pieces_of.setdefault((part.kind, part.name), []).append((part, taken_over))
+    return list(pieces_of.values())
 
 
 def _join_pieces(parts: Sequence[tuple[SideFile, bool]]) -> SideFile:
@@ -275,8 +275,8 @@ def _own_session_file(agent: Agent, parts: Sequence[tuple[SideFile, bool]], stat
 
 def _live_files(store: Store, commit: str) -> list[SideFile]:
     entry = store.repo.entry(store.tree(commit), layout.LIVE)
-    found = sorted(store.repo.files(entry[0]).items()) if entry and entry[1] else []
-    named = ((path.partition("/"), oid) for path, (oid, _) in found)
+    files = sorted(store.repo.files(entry[0]).items()) if entry and entry[1] else []
+    named = ((path.partition("/"), oid) for path, (oid, _) in files)
     return [
         SideFile(_KIND_BY_FOLDER[top], name, store.repo.blob(oid))
         for (top, _, name), oid in named

@@ -28,7 +28,7 @@ class TagResult:
 def tag_turn(
     context: Context,
     name: str,
-    found: ResolvedTarget,
+    target: ResolvedTarget,
     where: CallerContext,
     *,
     force: bool = False,
@@ -41,17 +41,17 @@ def tag_turn(
     index = context.index
     store = context.store
     name = check_tag(name)
-    branch, turn = found.branch.name, found.state.turns if found.turn is None else found.turn
+    branch, turn = target.branch.name, target.state.turns if target.turn is None else target.turn
     if turn:
-        commit = resolve.row_of(index, found.branch, turn).commit
+        commit = resolve.row_of(index, target.branch, turn).commit
     else:
-        commit = [one.id for one in store.repo.first_parents(found.branch.tip)][-1]
+        commit = [one.id for one in store.repo.first_parents(target.branch.tip)][-1]
     if meant := resolve.branches_by_name(index, name, where):
         raise ConflictError(f"the address “{name}” already means the conversation {meant[0]}", "Choose another word.")
     ref = layout.TAGS + name
 
     def attempt() -> TagResult:
-        if without_secrets(store, name, found.state)[1]:
+        if without_secrets(store, name, target.state)[1]:
             raise UsageError("the tag looks like a secret", "Choose a readable word.")
         old = refs.read(store.path, ref)
         before = None if old is None else Tag(name, old, *_place(context.index, old))

@@ -52,54 +52,58 @@ def undo_operation(store: Store, wanted: str, homes: Homes, now: float, *, dry_r
     Raises ConflictError if a ref has moved since then, or a file that the operation appended to has changed. Files that
     it wrote below `config`, the agent's folder, are deleted if they are unchanged.
     """
-    found = _chosen_operation(store, wanted)
-    if not found.wrote.appended and not found.wrote.cut:
-        return _undo_locked(store, found, homes, now, dry_run=dry_run)
-    session = layout.session_of_ref(found.moves[0].ref)
+    operation = _chosen_operation(store, wanted)
+    if not operation.wrote.appended and not operation.wrote.cut:
+        return _undo_locked(store, operation, homes, now, dry_run=dry_run)
+    session = layout.session_of_ref(operation.moves[0].ref)
     with file_append.writable_session(store.paths, session):
-        return _undo_locked(store, found, homes, now, session, dry_run=dry_run)
+        return _undo_locked(store, operation, homes, now, session, dry_run=dry_run)
 
 
 def _undo_locked(
-    store: Store, found: Operation, homes: Homes, now: float, session: str = "", *, dry_run: bool
+    store: Store, operation: Operation, homes: Homes, now: float, session: str = "", *, dry_run: bool
 ) -> UndoResult:
     """Undo an operation; the caller holds the lock of `session`, to whose file it appended, if any."""
-    held = refs.read_all(store.path)
-    for move in found.moves:
-        if not has_only_end_commits(store, move.new, held.get(move.ref)) or _would_delete_again(move, found, held):
+    current = refs.read_all(store.path)
+    for move in operation.moves:
+        if not has_only_end_commits(store, move.new, current.get(move.ref)) or _would_delete_again(
+            move, operation, current
+        ):
             raise ConflictError(
-                f"cannot undo “{found.summary}”: {_shown_ref(move.ref)} has changed since then",
+                f"cannot undo “{operation.summary}”: {_shown_ref(move.ref)} has changed since then",
                 "Nothing was changed. `sessgit ops` lists all operations.",
             )
-    back = tuple(Move(move.ref, held.get(move.ref), move.old) for move in found.moves)
-    unchanged, changed = _written_files(found, homes)
+    back = tuple(Move(move.ref, current.get(move.ref), move.old) for move in operation.moves)
+    unchanged, changed = _written_files(operation, homes)
     for made in filter(None, (agents.transcript_at(homes, path) for path in unchanged)):
         file_append.check_closed(made.agent_id, homes)
     ends = str(back[0].old), str(back[0].new)
-    turned = file_append.planned_changes(store, found, homes, *ends) if session else []
+    turned = file_append.planned_changes(store, operation, homes, *ends) if session else []
     cut = tuple(one.path for one in turned if one.data is None)
     appended = tuple(one.path for one in turned if one.data is not None)
-    original, redone = _original_operation(store, found)
+    original, redone = _original_operation(store, operation)
     if dry_run:
-        return UndoResult(found, original, redone, None, back, unchanged, changed, cut, appended)
+        return UndoResult(operation, original, redone, None, back, unchanged, changed, cut, appended)
     if session:
-        file_append.check_closed(store.state(str(held.get(found.moves[0].ref))).agent_id, homes)
+        file_append.check_closed(store.state(str(current.get(operation.moves[0].ref))).agent_id, homes)
     git.find_git()  # nothing is half done for want of git
-    wrote = file_append.apply_change(store, found, turned, session, ends[1]) if session else None
+    wrote = file_append.apply_change(store, operation, turned, session, ends[1]) if session else None
     # The files before the refs: a restore brings them back, but one that outlived its session would be recorded anew.
     file_append.delete_files(unchanged, homes)
     try:
-        done = perform_operation(store, "undo", f"undo: {found.summary}", back, now, undoes=found.id, wrote=wrote)
+        done = perform_operation(
+            store, "undo", f"undo: {operation.summary}", back, now, undoes=operation.id, wrote=wrote
+        )
     except MovedError as error:
         raise ConflictError("a ref was just changed", "Only files were changed. Try again.") from error
     except StoreError as error:
         if unchanged or turned:
-            hint = f"Only files were changed. To finish: `sessgit undo {found.id}`"
+            hint = f"Only files were changed. To finish: `sessgit undo {operation.id}`"
             raise StoreError(str(error), hint) from error
         raise
     if session:
         recorder_state.delete_intent(store.paths, session)
-    return UndoResult(found, original, redone, done, back, unchanged, changed, cut, appended)
+    return UndoResult(operation, original, redone, done, back, unchanged, changed, cut, appended)
 
 
 def _chosen_operation(store: Store, wanted: str) -> Operation:
@@ -110,11 +114,11 @@ def _chosen_operation(store: Store, wanted: str) -> Operation:
                 _check_not_pruned(store, one.operation, every)
                 return _check_undoable(one.operation)
         raise NotFoundError("there is nothing to undo", "`sessgit ops` lists all operations.")
-    found = find_operation(every, wanted)
-    if found.standing != "done":
-        state = "was already undone" if found.standing == "undone" else "was never completed"
-        raise ConflictError(f"“{found.operation.summary}” {state}", "`sessgit ops` lists all operations.")
-    return _check_undoable(found.operation)
+    listed = find_operation(every, wanted)
+    if listed.standing != "done":
+        state = "was already undone" if listed.standing == "undone" else "was never completed"
+        raise ConflictError(f"“{listed.operation.summary}” {state}", "`sessgit ops` lists all operations.")
+    return _check_undoable(listed.operation)
 
 
 def _original_operation(store: Store, operation: Operation) -> tuple[Operation, bool]:
@@ -131,40 +135,41 @@ def _is_next_undo(one: ListedOperation) -> bool:
     return one.standing == "done" and not one.operation.undoes and one.operation.command != BACKGROUND
 
 
-def _check_not_pruned(store: Store, found: Operation, every: Sequence[ListedOperation]) -> None:
+def _check_not_pruned(store: Store, operation: Operation, every: Sequence[ListedOperation]) -> None:
     """Raise ConflictError if what the operation removed was pruned; the hint names the next one to undo."""
 
     def is_there(one: Operation) -> bool:
         return all(move.old is None or store.repo.read_problem(move.old) != "missing" for move in one.moves)
 
-    if is_there(found):
+    if is_there(operation):
         return
-    held = refs.read_all(store.path)
+    current = refs.read_all(store.path)
     for one in (one.operation for one in every if _is_next_undo(one) and one.operation.command != PURGE):
-        if is_there(one) and all(has_only_end_commits(store, move.new, held.get(move.ref)) for move in one.moves):
+        if is_there(one) and all(has_only_end_commits(store, move.new, current.get(move.ref)) for move in one.moves):
             hint = f"Undo “{one.summary}” instead: `sessgit undo {one.id}`"
             break
     else:
         hint = "`sessgit ops` lists all operations."
     raise ConflictError(
-        f"“{found.summary}” can no longer be undone: sessgit gc --prune made it final", f"Nothing was changed. {hint}"
+        f"“{operation.summary}” can no longer be undone: sessgit gc --prune made it final",
+        f"Nothing was changed. {hint}",
     )
 
 
-def _check_undoable(found: Operation) -> Operation:
-    if found.command == PURGE:
+def _check_undoable(operation: Operation) -> Operation:
+    if operation.command == PURGE:
         raise ConflictError(
             "a purge cannot be undone: the value is gone", "To undo an earlier operation: `sessgit undo OP`"
         )
-    return found
+    return operation
 
 
-def _would_delete_again(move: Move, operation: Operation, held: Mapping[str, str]) -> bool:
+def _would_delete_again(move: Move, operation: Operation, current: Mapping[str, str]) -> bool:
     """Return whether undoing a move would restore a tombstone while the session exists."""
     if not move.ref.startswith(layout.DELETED) or move.old is None:
         return False
     session = move.ref.removeprefix(layout.DELETED)
-    places = {layout.head_ref(session), layout.archive_ref(session)} & held.keys()
+    places = {layout.head_ref(session), layout.archive_ref(session)} & current.keys()
     return not places <= {other.ref for other in operation.moves}
 
 

@@ -46,18 +46,20 @@ def plan_worktree(folder: str, head: Head, path: Path | None, name: str, env: En
     `folder` is the project. Without a path it is next to the project's own folder, as `<project>-<name>`. Raises
     NotFoundError where the project or the commit is gone, ConflictError where something is at the path.
     """
-    found = git.find_checkout(folder, env)
+    checkout = git.find_checkout(folder, env)
     short = head.commit[:8]
-    if not git.has_object(found.top, env, f"{head.commit}^{{commit}}"):
+    if not git.has_object(checkout.top, env, f"{head.commit}^{{commit}}"):
         raise NotFoundError(
-            f"the project's commit {short} is not in {found.top}",
+            f"the project's commit {short} is not in {checkout.top}",
             "`git fetch` brings it if another clone still has it. Without --worktree, the fork needs no commit.",
         )
-    path = path or _default_path(folder, found.top, name)
+    path = path or _default_path(folder, checkout.top, name)
     _check_path_free(path)
-    is_there = found.inner and git.has_object(found.top, env, f"{head.commit}:{found.inner}/")
-    inner = path / found.inner if is_there else path
-    return Worktree(found.top, path, str(inner), head, git.has_object(found.top, env, f"{head.commit}:.gitmodules"))
+    is_there = checkout.inner and git.has_object(checkout.top, env, f"{head.commit}:{checkout.inner}/")
+    inner = path / checkout.inner if is_there else path
+    return Worktree(
+        checkout.top, path, str(inner), head, git.has_object(checkout.top, env, f"{head.commit}:.gitmodules")
+    )
 
 
 def make_worktree(planned: Worktree, env: Env) -> None:

@@ -119,7 +119,7 @@ def status(store: Path, homes: Homes, index: Index | None, privacy: Privacy, *, 
     outlines = index.outlines() if index else []
     projects = {outline.name: outline.project for outline in outlines}
     deleted = {ref.removeprefix(layout.DELETED) for ref in refs.read_all(store, layout.DELETED)} if index else set()
-    held = {*projects, *deleted}
+    known = {*projects, *deleted}
     files = [file for file in _files(homes, projects) if file.session not in deleted]
     is_recorded = private.recorded_filter(privacy, projects)
     return Status(
@@ -127,9 +127,9 @@ def status(store: Path, homes: Homes, index: Index | None, privacy: Privacy, *, 
         project.project_root(cwd),
         private.verdict(privacy, cwd),
         _contents(store, homes, outlines, index) if index else None,
-        _deleting(StorePaths(store), homes, files, held, is_recorded, now),
+        _deleting(StorePaths(store), homes, files, known, is_recorded, now),
         sum(
-            not file.known and is_recorded(file.path, file.session) and import_files.is_new(file.path, held)
+            not file.known and is_recorded(file.path, file.session) and import_files.is_new(file.path, known)
             for file in files
         ),
         tuple(log.entries(StorePaths(store).log)),
@@ -241,8 +241,8 @@ def _files(homes: Homes, known: Collection[str]) -> Iterator[_File]:
 
 def _contents(store: Path, homes: Homes, outlines: Sequence[Outline], index: Index) -> Contents:
     sessions, turns = index.count_sessions(), stats.count_turns(index)
-    held = [outline for outline in outlines if outline.turns]
-    last = max(held, key=lambda outline: outline.updated, default=None)
+    with_turns = [outline for outline in outlines if outline.turns]
+    last = max(with_turns, key=lambda outline: outline.updated, default=None)
     note = recorder_state.load_latest(StorePaths(store))
     if note is not None and (last is None or (note.session, note.turn) != (last.name, last.turns)):
         note = None
@@ -264,7 +264,7 @@ def _deleting(
     paths: StorePaths,
     homes: Homes,
     files: Sequence[_File],
-    held: Collection[str],
+    known: Collection[str],
     is_recorded: Callable[[Path, str], bool],
     now: float,
 ) -> Deleting | None:
@@ -272,7 +272,7 @@ def _deleting(
     days, soon = _expiring(homes, files, now)
     if not soon:
         return None
-    missing = [file for file in soon if _is_missing(paths, file, held)]
+    missing = [file for file in soon if _is_missing(paths, file, known)]
     off = sum(not is_recorded(file.path, file.session) for file in missing)
     first = min(file.modified for file in soon) + days * _DAY
     return Deleting(len(soon), days, first, len(missing), off)
@@ -288,10 +288,10 @@ def _expiring(homes: Homes, files: Sequence[_File], now: float) -> tuple[float, 
     return min((days[file.agent] for file in soon), default=0.0), soon
 
 
-def _is_missing(paths: StorePaths, file: _File, held: Collection[str]) -> bool:
+def _is_missing(paths: StorePaths, file: _File, known: Collection[str]) -> bool:
     """Return whether a transcript has lines that could be recorded and are not; `held` are the known sessions."""
     if not file.known:
-        return import_files.is_new(file.path, held)
+        return import_files.is_new(file.path, known)
     return not catch_up.is_level(paths, file.session, file.path)
 
 

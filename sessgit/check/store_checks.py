@@ -246,10 +246,10 @@ def shared_findings(store: Store) -> Iterator[Finding]:
     """Yield the findings about what sessions share: packs, refs, the journal, and files next to the repository."""
     yield from check_packs(store.path, None)
     yield from check_refs(store, None)
-    held = refs.read_all(store.path)
-    for ref, oid in sorted(held.items()):
+    current = refs.read_all(store.path)
+    for ref, oid in sorted(current.items()):
         if ref.startswith((layout.HEADS, layout.ARCHIVE)):
-            yield from _branch_findings(ref, oid, held)
+            yield from _branch_findings(ref, oid, current)
         elif ref.startswith(layout.TAGS):
             yield from _tag_findings(store, ref, oid)
         elif ref.startswith(layout.DELETED):
@@ -279,15 +279,15 @@ def kept_tips(store: Store) -> dict[str, dict[str, str]]:
     return tips
 
 
-def _branch_findings(ref: str, oid: str, held: Mapping[str, str]) -> Iterator[Finding]:
+def _branch_findings(ref: str, oid: str, current: Mapping[str, str]) -> Iterator[Finding]:
     name = ref.removeprefix(layout.HEADS).removeprefix(layout.ARCHIVE)
     session = layout.session_of(name)
     if not ids.is_branch(name):
         yield Finding("wrong", "ref", ref, "not a valid name for a branch of a session")
-    elif layout.head_ref(session) not in held and layout.archive_ref(session) not in held:
+    elif layout.head_ref(session) not in current and layout.archive_ref(session) not in current:
         hint = f"sessgit repair {quote_for_shell(session)}"
         yield Finding("wrong", "ref", ref, "a side branch whose session has no head", hint)
-    if ref.startswith(layout.ARCHIVE) and held.get(layout.head_ref(name), oid) != oid:
+    if ref.startswith(layout.ARCHIVE) and current.get(layout.head_ref(name), oid) != oid:
         yield Finding("note", "ref", ref, "a live branch has another last commit, which takes precedence")
 
 
