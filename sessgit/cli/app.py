@@ -95,7 +95,6 @@ _SHARED_MODULES = {
     "edit": "rename tag",
     "import_": "import",
     "install": "uninstall on off config",
-    "maintain": "verify repair doctor recover gc",
     "merge": "pick",
     "restore": "resume",
     "sync": "remote pull push",

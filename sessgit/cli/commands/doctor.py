@@ -1,21 +1,61 @@
-"""What `doctor` prints: problems, what was fixed, and the versions in use."""
+"""`sessgit doctor`: whether recording works, and what is in its way."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from sessgit.check import doctor as checks
 from sessgit.check.doctor import Diagnosis
-from sessgit.cli import blocks, text
+from sessgit.cli import blocks, frame, text
+from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import option
 from sessgit.cli.pages import findings
+from sessgit.errors import SessgitError
+from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.finding import Finding
 
 _CLIENTS = 4
 
 
-def full(here: Invocation, diagnosis: Diagnosis) -> Iterator[str]:
+@frame.command("doctor")
+def run(here: Invocation, fix: bool = option("--fix", "Fix what can be fixed without losing anything.")) -> Answer:
+    """Check that recording works.
+
+    Checks hooks and settings, waiting events, indexes, locks, leftovers of killed commands, permissions of the store,
+    transcripts that the client will soon delete, the disk, packing, git, remotes, the clock, and errors in the log.
+    Each finding says what to do. --fix does what loses nothing, and says what it did. Exit code 1 if anything is wrong.
+    """
+
+    index, problem = None, ""
+    try:
+        index = here.index if here.has_store and here.store else None
+    except SessgitError as error:
+        problem = str(error)
+    try:
+        privacy = here.privacy
+    except SessgitError:  # the settings are wrong, which is a finding
+        privacy = Privacy(RecordConfig(), str(here.env.home), here.env.off)
+    context = checks.DoctorContext(
+        here.env.store,
+        here.env.homes,
+        here.env.home,
+        privacy,
+        index,
+        dict(os.environ),
+        sys.executable,
+        here.now,
+        problem,
+    )
+    report = checks.diagnose(context, fix=fix)
+    return Answer(lambda: _report_json(report), _problem_lines(here, report), exit_code=int(not report.is_sound))
+
+
+def _problem_lines(here: Invocation, diagnosis: Diagnosis) -> Iterator[str]:
     """Yield the whole page."""
     for fixed in diagnosis.fixed:
         outcome = here.paint("green", "fixed") if fixed.done else here.paint("yellow", "not fixed")
@@ -34,7 +74,7 @@ def full(here: Invocation, diagnosis: Diagnosis) -> Iterator[str]:
     yield from blocks.paragraph(here, "Run `sessgit verify` to check the store.")
 
 
-def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
+def _report_json(diagnosis: Diagnosis) -> dict[str, Any]:
     """Return what `doctor --json` prints."""
     return {
         "sound": diagnosis.is_sound,

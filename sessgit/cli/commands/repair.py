@@ -1,22 +1,63 @@
-"""What `repair` prints: what was restored and mended, and how the conversation continues."""
+"""`sessgit repair`: a broken conversation made anew, and lost objects restored."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from sessgit.agents.values import Mend
+from sessgit.check import repair as checks
 from sessgit.check.repair import Repaired
-from sessgit.cli import blocks, client_notes, text
+from sessgit.cli import blocks, client_notes, frame, remote_argument, session_argument, text
+from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import DRY_RUN, argument, option
 from sessgit.cli.pages import findings
+from sessgit.errors import DamageError
 from sessgit.model import canonical
+from sessgit.store import remotes
 
 _MENDS = 12
 
 
-def full(here: Invocation, repaired: Repaired, way_on: str, *, dry_run: bool) -> Iterator[str]:
+@frame.command("repair", needs="store")
+def run(
+    here: Invocation,
+    address: str = argument("ADDRESS", "SESSION (default: the current one)."),
+    dry_run: bool = DRY_RUN,
+    copy: Path | None = option("--from FILE", "Also search this copy of its transcript."),
+) -> Answer:
+    """Repair a broken conversation.
+
+    Creates a new conversation from one that no client can continue; the original stays. It begins with the turns that
+    need no repair, and fixes missing parents, lines glued together, calls without results, results without calls, lines
+    of another conversation, duplicate uuids, cycles, times that go backwards, and a reversed file.
+
+    If the store has lost objects or refs of the conversation, they are restored from the client's file, from the file
+    that was imported, or from a remote. What is found nowhere is reported, and all readable turns become a new
+    conversation.
+    """
+
+    branch = session_argument.branch(here, address)
+    with ExitStack() as stack:
+        known = remotes.list_remotes(here.env.store)
+        connections = [stack.enter_context(remote_argument.connected(here, remote)) for remote in known]
+        result = checks.repair(here.context, branch, str(uuid.uuid4()), connections, copy=copy, dry_run=dry_run)
+    command, next_step = client_notes.continuation(here, result.made.state) if result.made else ("", "")
+    failed = (result.lost or result.findings) and not result.is_needed
+    return Answer(
+        lambda: _report_json(result, command, dry_run=dry_run),
+        _repair_lines(here, result, next_step, dry_run=dry_run),
+        client_notes.redacted(result.redacted if result.made else 0, "it"),
+        DamageError.exit_code if failed else 0,
+    )
+
+
+def _repair_lines(here: Invocation, repaired: Repaired, way_on: str, *, dry_run: bool) -> Iterator[str]:
     """Yield the whole page; `way_on` says how the repaired session is continued, or is ``""``."""
     for sentence in _restored(here, repaired, dry_run=dry_run):
         yield from blocks.paragraph(here, sentence)
@@ -33,7 +74,7 @@ def full(here: Invocation, repaired: Repaired, way_on: str, *, dry_run: bool) ->
         yield canonical.printable(way_on)
 
 
-def as_json(repaired: Repaired, command: str, *, dry_run: bool) -> dict[str, Any]:
+def _report_json(repaired: Repaired, command: str, *, dry_run: bool) -> dict[str, Any]:
     """Return what `repair --json` prints; `command` continues the repaired session, or is ``""``."""
     made = repaired.made
     return {

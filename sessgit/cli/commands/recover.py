@@ -1,25 +1,58 @@
-"""What `recover` prints: a line for each conversation, and the command that continues it."""
+"""`sessgit recover`: conversations whose client was killed."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from typing import Any
 
 from sessgit.branch import fork
+from sessgit.check import recover as checks
 from sessgit.check.recover import Outcome, Recovered
-from sessgit.cli import blocks, text
+from sessgit.cli import blocks, frame, render, text
+from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import option
 from sessgit.history import client_files
 from sessgit.history.resolve import session_title
 from sessgit.model import canonical
 from sessgit.model.conversation.session import Session
 
+_WAIT_STEP = 0.1
 _INDENT = " " * 10
 _CUT = {"call": "stopped during a call", "answer": "stopped before an answer"}
 
 
-def full(here: Invocation, outcome: Outcome) -> Iterator[str]:
+@frame.command("recover", needs="store")
+def run(here: Invocation, everything: bool = option("--all", "Search all projects.")) -> Answer:
+    """Find conversations whose client was killed.
+
+    Records what their transcripts still hold, marks them as interrupted or ended, and prints the command that continues
+    each one. This includes a conversation that was killed in its first turn, before anything was recorded: a transcript
+    written since `sessgit install` that ends without an answer. Other missing conversations need `sessgit import`. If a
+    file was written seconds ago, recover waits for it. It stops no process, and skips conversations that are open in a
+    client.
+    """
+
+    def wait(seconds: float) -> None:
+        wait_until_quiet(here, seconds)
+
+    result = checks.recover(here.context, None if everything else here.cwd, clock=time.time, wait=wait)
+    notes = (f"{here.ident(failure.session)}: {failure.reason}" for failure in result.errors)
+    return Answer(lambda: _report_json(here, result), _session_lines(here, result), notes=notes)
+
+
+def wait_until_quiet(here: Invocation, seconds: float) -> None:
+    """Wait until files are no longer written, with a bar on a terminal."""
+    end = time.monotonic() + seconds
+    with render.progress(here, "waiting for files that were just written", unit="seconds") as progress:
+        while (left := end - time.monotonic()) > 0:
+            progress(int(seconds - left), math.ceil(seconds))
+            time.sleep(min(left, _WAIT_STEP))
+
+
+def _session_lines(here: Invocation, outcome: Outcome) -> Iterator[str]:
     """Yield the whole page."""
     if not outcome.sessions and not outcome.errors and not outcome.waiting:
         yield "Nothing needs to be recovered."
@@ -41,7 +74,7 @@ def full(here: Invocation, outcome: Outcome) -> Iterator[str]:
         yield text.cut(f"{ident}  its file was just written: run sessgit recover again in {seconds}", here.width)
 
 
-def as_json(here: Invocation, outcome: Outcome) -> dict[str, Any]:
+def _report_json(here: Invocation, outcome: Outcome) -> dict[str, Any]:
     """Return what `recover --json` prints."""
     return {
         "sessions": [_session_json(here, recovered) for recovered in outcome.sessions],

@@ -1,0 +1,72 @@
+"""`sessgit gc`: the store packed, and deletions made final."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sessgit.check import gc as checks
+from sessgit.check.gc import Collected
+from sessgit.cli import frame, render, text
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
+from sessgit.cli.options import YES, option
+from sessgit.model.config import span_seconds
+from sessgit.store.maintenance import ObjectCount
+
+_NAMED_SESSIONS = 8
+
+
+@frame.command("gc", needs="store")
+def run(
+    here: Invocation,
+    prune: bool = option("--prune", "Make deletions final, and remove unreachable objects."),
+    yes: bool = YES,
+) -> Answer:
+    """Pack the store.
+
+    Recording also packs the store when it has grown enough. What commands removed can be restored by undo for as long
+    as the setting undo.keep says, 90 days by default. --prune makes deletions final: no undo brings those conversations
+    back. It asks first.
+    """
+
+    if prune and not yes:
+        _confirm_prune(here, checks.doomed(here.store))
+    keep = span_seconds(here.settings.undo.keep)
+    with render.progress(here, "Packing", unit="objects") as progress:
+        result = checks.collect(here.context, keep=keep, prune=prune, progress=progress)
+    document = {
+        "before": _count_json(result.before),
+        "after": _count_json(result.after),
+        "pruned": prune,
+        **frame.attributes(result, "leftovers", "expired", "final"),
+    }
+    return Answer(document, _packed(result))
+
+
+def _confirm_prune(here: Invocation, sessions: Sequence[str]) -> None:
+    if not sessions:
+        return
+    count = text.counted(len(sessions), "deleted conversation")
+    render.check_can_ask(here, f"Pass --yes: {count} would be deleted for good.")
+    names = ", ".join(text.some([here.ident(session) for session in sessions], _NAMED_SESSIONS))
+    them = "it" if len(sessions) == 1 else "them"
+    question = f"{count} would be deleted for good: {names}. Until then, `sessgit undo` brings {them} back."
+    frame.confirm(text.wrap(question, here.width), "Prune?")
+
+
+def _packed(result: Collected) -> Iterator[str]:
+    before, after = result.before, result.after
+    objects = text.counted(after.objects, "object")
+    if before.objects != after.objects:
+        objects = f"{before.objects:,} → {objects}"
+    yield f"{objects}, {text.size(before.size)} → {text.size(after.size)}"
+    if result.leftovers:
+        yield f"{text.counted(result.leftovers, 'file')} left by interrupted commands removed"
+    if result.expired:
+        yield f"{text.counted(result.expired, 'expired undo ref')} removed"
+    if result.final:
+        yield f"{text.counted(len(result.final), 'deleted conversation')} removed for good"
+
+
+def _count_json(count: ObjectCount) -> dict[str, int]:
+    return {"objects": count.objects, "bytes": count.size}
