@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from sessgit import __version__
 from sessgit.cli import completion, frame, render
-from sessgit.cli.parser import Command, Light
+from sessgit.cli.options import Command, Light
 from sessgit.errors import ROOM, SessgitError, StoreError, UnreadableError, UsageError
 
 GROUPS = {
@@ -279,9 +279,9 @@ def main() -> NoReturn:
     except Exception as error:
         problem = error if isinstance(error, SessgitError) else _explained(error)
         if isinstance(error, UnreadableError):
-            from sessgit.cli import session_argument
+            from sessgit.cli import arguments
 
-            problem = UnreadableError(str(error), session_argument.repair_hint(error.hint))
+            problem = UnreadableError(str(error), arguments.repair_hint(error.hint))
         render.error(problem)
         sys.exit(problem.exit_code)
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sessgit import agents
-from sessgit.cli import frame, render, text
+from sessgit.api.values import ImportedSession
+from sessgit.cli import blocks, frame, render, text
+from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
 from sessgit.errors import NotFoundError, UsageError
+from sessgit.exchange.systems import FolderImport
 from sessgit.history import search
 from sessgit.record import privacy
 from sessgit.store import layout, refs
@@ -88,14 +92,13 @@ def run(
         "dry_run": dry_run,
         "errors": [frame.attributes(failure, "path", "reason") for failure in result.errors],
     }
-    page = _page(here, result, has_paths=bool(paths), dry_run=dry_run)
-    lines = (part for line in page for part in text.wrap(line, here.width))
+    report = _report_lines(here, result, has_paths=bool(paths), dry_run=dry_run)
+    lines = (part for line in report for part in text.wrap(line, here.width))
     return Answer(document, lines, _failures(here, result), int(bool(result.errors)))
 
 
 def _import_system(here: Invocation, system: str, paths: list[Path], *, dry_run: bool) -> Answer:
     from sessgit.api.store import Store
-    from sessgit.cli.pages import import_report as page
     from sessgit.exchange import systems
     from sessgit.record import imports
 
@@ -113,8 +116,8 @@ def _import_system(here: Invocation, system: str, paths: list[Path], *, dry_run:
             render.tell(f"Cannot pack the store: {unpacked}")
         _index_and_pack(here)
     remarks = (f"{path}: {reason}" for path, reason in (result.errors if here.json else result.refused))
-    lines = page.full(here, result, dry_run=dry_run)
-    return Answer(lambda: page.as_json(result, dry_run=dry_run), lines, remarks, int(bool(result.errors)))
+    lines = _full(here, result, dry_run=dry_run)
+    return Answer(lambda: _as_json(result, dry_run=dry_run), lines, remarks, int(bool(result.errors)))
 
 
 def _index_and_pack(here: Invocation) -> None:
@@ -163,7 +166,7 @@ def _failures(here: Invocation, result: ImportResult) -> Iterator[str]:
             yield from (f"  {line}" for line in text.wrapped(reason, here.width - 2))
 
 
-def _page(here: Invocation, result: ImportResult, *, has_paths: bool, dry_run: bool) -> Iterator[str]:
+def _report_lines(here: Invocation, result: ImportResult, *, has_paths: bool, dry_run: bool) -> Iterator[str]:
     imported = "would be imported" if dry_run else "imported"
     counts = [f"{text.counted(result.sessions, 'conversation')}, {text.counted(result.turns, 'turn')} {imported}"]
     if result.unchanged:
@@ -198,3 +201,96 @@ def _page(here: Invocation, result: ImportResult, *, has_paths: bool, dry_run: b
 
 def _were(count: int) -> str:
     return "was" if count == 1 else "were"
+
+
+_LIMIT = 100
+_OUTCOME = 10
+_SKIPPED = {
+    "excluded": "of projects that are off: skipped",
+    "archived": "with new turns since the archiving: sessgit unarchive",
+    "deleted": "deleted here before: skipped (sessgit undo OP reverts a deletion)",
+}
+_FILES = {"imported": "imported", "empty": "empty", "left": "left out", "damaged": "damaged"}
+_EXPECTED = ("", "kept as it is", "derived from the cells", "the transcript contains it")
+
+
+def _full(here: Invocation, report: FolderImport, *, dry_run: bool) -> Iterator[str]:
+    """Yield the whole page."""
+    turns = text.counted(sum(session.turns for session in report.changed), "turn")
+    imported = f"{text.counted(len(report.changed), 'conversation')}, {turns}"
+    outcomes = Counter[str](session.outcome for session in report.sessions)
+    unchanged = outcomes["unchanged"]
+    were = f"; {unchanged:,} {'was' if unchanged == 1 else 'were'} already imported" if unchanged else ""
+    yield f"{imported} {'would be ' if dry_run else ''}imported from {report.system}{were}"
+    rows = [_row(session) for session in report.changed[:_LIMIT]]
+    yield from blocks.table(here, (Column(), Column("yellow"), Column(), Column("dim")), rows, [(2, 12), (3, 1)])
+    yield from _more(report.changed)
+    for outcome, phrase in _SKIPPED.items():
+        if outcomes[outcome]:
+            yield f"{text.counted(outcomes[outcome], 'conversation')} {phrase}"
+    yield from _files(here, report)
+
+
+def _as_json(report: FolderImport, *, dry_run: bool) -> dict[str, Any]:
+    """Return what `import --json` prints for another system."""
+    outcomes = Counter[str](session.outcome for session in report.sessions)
+    return {
+        "sessions": len(report.changed),
+        "turns": sum(session.turns for session in report.changed),
+        **{key: outcomes[key] for key in ("unchanged", "excluded", "archived", "deleted")},
+        "errors": [{"path": path, "reason": reason} for path, reason in report.errors],
+        "system": report.system,
+        "dry_run": dry_run,
+        "operation_id": report.report.operation or None,
+        "conversations": [_session_json(session) for session in report.sessions],
+        "files": [
+            {"path": file.path, "outcome": file.outcome, "reason": file.why or None,
+             "conversation": file.session or None}
+            for file in report.files
+        ],
+        "refs": {move.ref: {"before": move.old, "after": move.new} for move in report.report.moves},
+    }  # fmt: skip
+
+
+def _session_json(session: ImportedSession) -> dict[str, Any]:
+    return {
+        "id": session.id,
+        "source_id": session.source_id,
+        "outcome": session.outcome,
+        "title": session.title,
+        "turns": session.turns,
+        "parent": session.parent or None,
+        "fork_turn": session.shared if session.parent else None,
+        "reason": session.why or None,
+    }
+
+
+def _row(session: ImportedSession) -> tuple[str, ...]:
+    outcome = "fork" if session.outcome == "new" and session.parent else session.outcome
+    at = f", from {layout.short_name(session.parent)}@{session.shared}" if session.parent else ""
+    note = f"{text.counted(session.turns, 'turn')}{at}"
+    if not session.turns and not at:
+        note = session.why or ("its last turn" if session.outcome == "grown" else "its details")
+    return outcome.ljust(_OUTCOME), session.id[:8], text.clean(session.title, 200), note
+
+
+def _files(here: Invocation, report: FolderImport) -> Iterator[str]:
+    """Yield how many files had which outcome, and those that were not simply imported."""
+    outcomes = Counter[str](file.outcome for file in report.files)
+    counts = [f"{outcomes[key]:,} {phrase}" for key, phrase in _FILES.items() if outcomes[key]]
+    if counts:
+        counts[0] = f"{text.counted(len(report.files), 'file')}: {counts[0]}"
+        yield from text.fold(counts, here.width, ", ", "  ")
+    others = [file for file in report.files if file.outcome in ("left", "damaged") or file.why not in _EXPECTED]
+    for file in others[:_LIMIT]:
+        room = here.width - _OUTCOME - 2
+        path = text.cut_start(here.shown(file.path), room)
+        reason = f"{path}: {file.why}" if file.why else path
+        lines = [reason] if text.width(reason) <= room else [path, *text.wrapped(file.why, room)]
+        yield from text.hang(file.outcome.ljust(_OUTCOME + 2), lines)
+    yield from _more(others)
+
+
+def _more(listed: Sequence[object]) -> Iterator[str]:
+    if len(listed) > _LIMIT:
+        yield f"and {len(listed) - _LIMIT:,} more: --json lists all"

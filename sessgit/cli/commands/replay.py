@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from sessgit.cli import frame, render, session_argument, text
+from sessgit.cli import arguments, frame, render, text
 from sessgit.cli.blocks import paragraph, session_heading
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
@@ -80,9 +80,9 @@ def run(
     if (timeout is not None and not 0 < timeout < 1 << 31) or not 0 < memory < 1 << 31:
         raise UsageError("--timeout and --memory must be more than 0", "And less than 2147483648.")
     if inputs:
-        target = session_argument.target(here, address)
+        target = arguments.target(here, address)
         return _send_prompts(here, target, to, protocol, timeout or _PROMPT_SECONDS, keep=not no_keep)
-    target = session_argument.target_or_cell_id(here, address)
+    target = arguments.target_or_cell_id(here, address)
     if target.cell and cells:
         raise UsageError("the address already names a cell.", "Use the address or --cell.")
     from sessgit.replay import plan as plans

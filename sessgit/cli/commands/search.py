@@ -55,14 +55,14 @@ def run(
     branch = left_out = ""
     commits = None
     if file:
-        from sessgit.cli import paths_argument
+        from sessgit.cli import arguments
 
-        commits = paths_argument.commits(here, [file])
+        commits = arguments.commits(here, [file])
     if session or without:
-        from sessgit.cli import session_argument
+        from sessgit.cli import arguments
 
-        branch = session_argument.target(here, session).branch.name if session else ""
-        left_out = session_argument.target(here, without).session if without else ""
+        branch = arguments.target(here, session).branch.name if session else ""
+        left_out = arguments.target(here, without).session if without else ""
     scope = search.SearchScope(
         session=branch,
         without=left_out,

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import chain
+from typing import Any
 
-from sessgit.cli import blocks, frame, render, session_argument, text
+from sessgit import agents
+from sessgit.cli import arguments, blocks, frame, render, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ANY_ADDRESS, option
-from sessgit.cli.pages import cell_chain
-from sessgit.cli.pages import show as page
-from sessgit.cli.pages.turn_pieces import ShowOptions
+from sessgit.cli.pages import cell_chain, turn_pieces
+from sessgit.cli.pages.log import fork_place, side_branch_phrase
+from sessgit.cli.pages.turn_pieces import ShowOptions, TurnPieces
 from sessgit.errors import NotFoundError, UsageError
-from sessgit.history import cell_graph, cells, resolve, session_files, show
+from sessgit.history import cell_graph, cells, resolve, session_files, show, views
 from sessgit.history.resolve import ResolvedTarget
+from sessgit.history.show import SessionCard, SessionStart, ShownCell, ShownTurn
+from sessgit.model import canonical, prices, unified_state
+from sessgit.model.conversation.turn import Tokens
+from sessgit.store import layout
 
 
 @frame.command("show", reads=True, excludes={"--raw": "--json --deps", "--kept": "--raw --deps"})
@@ -34,7 +43,7 @@ def run(
     prints the transcript lines of the turn (including those before its prompt), of the cell, or of all turns, byte for
     byte if the output is a pipe.
     """
-    target = session_argument.target_or_cell_id(here, address)
+    target = arguments.target_or_cell_id(here, address)
     if deps and not target.cell:
         name = here.ident(target.branch.name)
         raise UsageError("--deps needs a cell.", f"`sessgit cells {name}` lists the cells.")
@@ -49,17 +58,17 @@ def run(
         with render.progress(here, "Reading", unit="turns") as progress:
             if here.json:
                 return Answer({"session": show.session_document(context, branch, prices, progress)})
-            return Answer({}, page.card(here, show.session_card(context, branch, progress), detail))
+            return Answer({}, _card_lines(here, show.session_card(context, branch, progress), detail))
     if target.turn == 0 and not target.cell:
         start = show.show_start(context, branch)
-        return Answer(lambda: {"turn": show.start_document(start)}, page.start(here, start))
+        return Answer(lambda: {"turn": show.start_document(start)}, _start_lines(here, start))
     if not target.cell:
         turn = show.show_turn(context, branch, target.turn)
-        return Answer(lambda: {"turn": show.turn_document(turn, prices)}, page.turn(here, turn, detail))
+        return Answer(lambda: {"turn": show.turn_document(turn, prices)}, _turn_lines(here, turn, detail))
     cell = show.show_cell(context, branch, target.turn, target.cell)
     document = show.cell_document(cell, prices) if here.json else {}
     if not deps:
-        return Answer({"cell": document}, page.cell(here, cell))
+        return Answer({"cell": document}, _cell_lines(here, cell))
     own = f"{target.turn}.{cell.ordinal}"
     with render.progress(here, "Reading", unit="turns") as progress:
         whole = cell_graph.read_graph(context, branch, progress=progress)
@@ -68,7 +77,7 @@ def run(
     others = cell_chain.related_nodes(whole, own)
     known = cells.cell_details(here.store, branch, cells.turn_rows(here.index, branch, others), others)
     related = cell_chain.related(here, branch, whole, own, known)
-    return Answer({}, chain(page.cell(here, cell), related), notes=map("({})".format, whole.damage))
+    return Answer({}, chain(_cell_lines(here, cell), related), notes=map("({})".format, whole.damage))
 
 
 def _kept(here: Invocation, target: ResolvedTarget, path: str) -> Answer | None:
@@ -102,3 +111,293 @@ def _print_lines(here: Invocation, target: ResolvedTarget) -> None:
     elif target.turn:
         resolve.row_of(here.index, target.branch, target.turn)
         render.raw(here, show.raw_turn(here.store, target.branch, target.turn))
+
+
+_FILES = 12
+_PATH = 44
+_LINES = 4
+_KEYS = 6
+_field = partial(blocks.field, width=12, style="bold")
+
+
+def _turn_lines(here: Invocation, shown: ShownTurn, options: ShowOptions) -> Iterator[str]:
+    """Yield the turn from its prompt to its answer."""
+    row, content = shown.row, shown.content
+    name = f"{here.ident(shown.branch.name)}@{row.turn}"
+    cost = text.money(prices.token_cost(content.tokens, here.settings.prices) if content.tokens else None)
+    used = ", ".join(filter(None, [_new_tokens(content.total), cost]))
+    when = _clock(here, content.time, row.time)
+    yield from blocks.heading(
+        here, name, "", when, text.clean(content.model, 200), used, turn_pieces.duration(shown.seconds)
+    )
+    for note in _notes(shown):
+        yield here.paint("dim", text.cut(f"{' ' * len(name)}  {note}", here.width))
+    yield from TurnPieces(here, shown, options).draw(shown.pieces)
+    ending = "" if content.answer else "No answer."
+    if content.interrupted:
+        ending = "Interrupted." if content.answer else "Interrupted before an answer."
+    if ending:
+        yield ""
+        yield here.paint("dim", ending)
+
+
+def _notes(shown: ShownTurn) -> Iterator[str]:
+    if shown.row.compacted:
+        yield "the conversation was compacted before this turn"
+    if shown.cut:
+        yield f"only its beginning: forked at {shown.cut}"
+    if len(shown.row.commits) > 1:
+        yield f"recorded in {len(shown.row.commits)} commits, the last one {shown.row.commit[:12]}"
+    for name, lines in shown.subagents.items():
+        yield f"subagent {text.clean(name, 80)}: {text.counted(lines, 'line')}"
+
+
+def _cell_lines(here: Invocation, shown: ShownCell) -> Iterator[str]:
+    """Yield all of a cell: its input, its result, the cells it needed and those that needed it."""
+    row, call = shown.turn.row, shown.call
+    result = turn_pieces.outcome(call) if call else ""
+    yield from blocks.heading(
+        here, f"{here.ident(row.branch)}@{row.turn}.{shown.ordinal}", text.clean(shown.cell.operation, 200), result,
+        _new_tokens(shown.tokens), turn_pieces.duration(shown.seconds), _clock(here, shown.time, row.time),
+    )  # fmt: skip
+    facts = [shown.cell.id, text.numbers("line", list(shown.cell.lines), 100)]
+    for word, ordinals in (("after", shown.depends), ("before", shown.dependents)):
+        facts.append(f"{word} {', '.join(f'{row.turn}.{ordinal}' for ordinal in ordinals)}" if ordinals else "")
+    yield from (here.paint("dim", line) for line in text.fold(facts, here.width, "  ·  "))
+    yield ""
+    yield from _message(here, shown) if call is None else ()
+    if call is None:
+        return
+    for change in call.changes:
+        yield here.paint("bold", turn_pieces.path(here, shown.turn.branch.state.project, change.path, here.width))
+        yield from turn_pieces.diff(here.paint, change)
+    if not call.changes:
+        yield from turn_pieces.call_input(here, call)
+    if call.result_line:
+        output = turn_pieces.output(call)
+        yield ""
+        yield here.paint("bold", "Output" if output else "No output")
+        yield from output
+
+
+def _message(here: Invocation, shown: ShownCell) -> Iterator[str]:
+    """Yield the words of the model."""
+    if not shown.words:
+        yield "No text."
+    for number, words in enumerate(shown.words):
+        if number:
+            yield ""
+        if words.thinking:
+            yield from (here.paint("dim", line) for line in ["thinking:", *text.plain(words.text)])
+        else:
+            yield from turn_pieces.prose(here, words.text, here.width)
+
+
+def _start_lines(here: Invocation, shown: SessionStart) -> Iterator[str]:
+    """Yield the place before turn 1."""
+    state, origin, at = shown.branch.state, shown.branch.state.origin, shown.at
+    name = here.ident(shown.branch.name)
+    when = _clock(here, state.created, shown.time)
+    yield from blocks.heading(here, f"{name}@0", "", "the start", when, text.clean(here.short(state.project)))
+    if origin is not None and at is not None:
+        turns = "Its first turn is shared with" if at.turn == 1 else f"Its first {at.turn:,} turns are shared with"
+        was_rewound = at.turn < origin.turn
+        place = f"turn {origin.turn}" if was_rewound else fork_place(here, at)
+        note = ", and rewound since" if was_rewound else ""
+        parent = f"{here.ident(at.branch)}: forked at {place}, commit {origin.commit[:12]}{note}"
+        yield from blocks.paragraph(here, f"{turns} {parent}.")
+    elif state.turns:
+        yield from blocks.paragraph(here, f"Nothing comes before turn 1. To show it: sessgit show {name}@1")
+    else:
+        yield "No turns yet."
+
+
+def _card_lines(here: Invocation, shown: SessionCard, options: ShowOptions) -> Iterator[str]:
+    """Yield the session on a page: its facts, files, relatives and last words."""
+    state, name = shown.state, here.ident(shown.branch.name)
+    yield from blocks.session_heading(here, shown.branch)
+    indent = len(name) + 2
+    if state.name and state.title and state.title != state.name:
+        yield from blocks.paragraph(here, f"title in the client: “{text.clean(state.title, 200)}”", indent=indent)
+    if state.description:
+        yield from blocks.paragraph(here, state.description, indent=indent)
+    labels = ", ".join(text.clean(label, 60) for label in state.labels)
+    confidence = "" if state.confidence is None else f"confidence {state.confidence:g}"
+    authored = [f"labels {labels}" if labels else "", text.clean(state.stage, 60), confidence]
+    yield from blocks.field(here, " " * indent, authored)
+    yield ""
+    for label, parts in (*_session_facts(here, shown), *_program_facts(here, shown)):
+        yield from _field(here, label, parts)
+    if memory := state.unified.working_memory:
+        size = f"{text.counted(len(memory), 'key')}, {text.size(unified_state.memory_size(memory))}:"
+        keys = [text.clean(key, 30) or "(no name)" for key in sorted(memory)]
+        yield from _field(here, "Memory", [size, *text.some(keys, _KEYS)], between="  ")
+    yield from _field(here, "Exported", [text.clean(here.short(state.unified.trajectory.export_path or ""), 300)])
+    for number, parts in enumerate(_source(shown.source)):
+        yield from _field(here, "" if number else "Imported", parts)
+    label = "Files"
+    for verb, paths in (("changed", shown.changed), ("read", shown.read)):
+        if paths:
+            names = [turn_pieces.path(here, state.project, path, _PATH) for path in paths]
+            names = names if options.full else text.some(names, _FILES)
+            yield from _field(here, label, [f"{len(paths)} {verb}:", *names], between="  ")
+            label = ""
+    yield from _field(here, "Role", [text.clean(state.unified.metadata.role or "")])
+    for number, relative in enumerate((*_family(here, shown), *_relatives(here, shown))):
+        yield from _field(here, "" if number else "Family", [relative])
+    yield from _field(here, "Redacted", [text.counted(state.redacted, "secret")] if state.redacted else [])
+    if shown.only_here:
+        restore = f"sessgit restore {name.partition('.')[0]}"
+        yield from _field(here, "Kept", ["only in this store", "the client has no transcript", restore])
+    version = text.clean(state.agent_version, 40)
+    yield from _field(here, "Client", [f"Claude Code {version}" if version and state.agent == "claude" else version])
+    yield from _last_turn(here, shown, options)
+
+
+def _relatives(here: Invocation, shown: SessionCard) -> Iterator[str]:
+    """Yield the parent of a child, and the children of a parent."""
+    if parent := shown.state.unified.metadata.parent:
+        yield f"child of {here.ident(parent)}"
+    for child in here.index.children_of(shown.branch.name):
+        yield f"child {here.ident(child.name)}  {blocks.title(child.state, 60)}"
+
+
+def _session_facts(here: Invocation, shown: SessionCard) -> Iterator[tuple[str, list[str]]]:
+    """Yield where and when it took place, how large it is, and what each model used."""
+    state, known_prices = shown.state, here.settings.prices
+    branch = f"branch {text.clean(state.git_branch, 100)}" if state.git_branch else ""
+    yield "Project", [text.clean(here.short(state.project), 300), branch]
+    yield "Time", _times(here, shown)
+    turns, messages = text.counted(state.turns, "turn"), text.counted(state.messages, "message")
+    yield "Size", [turns, messages, text.counted(state.cells, "cell")]
+    models = sorted({*state.tokens, *state.calls}, key=lambda model: -state.tokens.get(model, Tokens()).total)
+    label = "Model"
+    if len(models) > 1:
+        cost = text.money(views.session_cost(state, known_prices)) if state.tokens else ""
+        yield "Tokens", [*_tokens(views.total_tokens(state)), cost]
+        label = "Models"
+    for model in models:
+        tokens = state.tokens.get(model, Tokens())
+        calls = text.counted(state.calls.get(model, 0), "call")
+        cost = text.money(prices.token_cost({model: tokens}, known_prices))
+        yield label, [text.clean(model, 60), calls, *_tokens(tokens), cost]
+        label = ""
+    if shown.subagents:
+        cost = text.money(prices.token_cost(shown.subagents, known_prices))
+        total = sum(shown.subagents.values(), Tokens())
+        yield "Subagents", [*_tokens(total), f"{cost} more" if cost else ""]
+
+
+def _times(here: Invocation, shown: SessionCard) -> list[str]:
+    """From when to when, whether it is live or has ended, and whether it is headless."""
+    state = shown.state
+    span = _span(here, state.created, state.updated)
+    if layout.is_side_branch(shown.branch.name):
+        return [span]
+    standing: str = state.state
+    if agents.is_open(here.env.homes, state.agent_id):
+        standing = "live"
+    elif " – " in (rest := _span(here, state.updated, state.ended)):  # it continued after its last turn
+        standing += f" {rest.rpartition(' – ')[2]}"
+    return [span, standing, "headless" if state.is_headless else ""]
+
+
+def _program_facts(here: Invocation, shown: SessionCard) -> Iterator[tuple[str, list[str]]]:
+    """Yield what a program that drives the session has set."""
+    own = shown.state.unified
+    activation, budget = own.activation, own.budget
+    active = {None: "", True: "active", False: "not active"}[activation.rlm_active]
+    mode = f"({activation.activation_mode})" if activation.activation_mode else ""
+    complexity = "" if activation.complexity_score is None else f"complexity {activation.complexity_score:g}"
+    depth = _of("depth", activation.current_depth, activation.max_depth)
+    calls = _of("recursive calls", budget.total_recursive_calls, budget.max_recursive_calls)
+    cost = f"{text.money(budget.cost_usd)} in total" if budget.cost_usd else ""
+    version = text.clean(own.metadata.rlm_version or "", 40)
+    yield "Program", [version, f"{active} {mode}".strip(), complexity, depth, calls, cost]
+    yield "", [text.clean(activation.activation_reason or "", 200)]
+
+
+def _source(note: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Yield from which system it was imported, then what that says of it."""
+    if not note.get("system"):
+        return
+    yield [f"from {text.clean(str(note['system']), 20)}, there {text.clean(str(note.get('id', '')), 100)}"]
+    facts, out = dict(note.get("facts") or {}), list[str]()
+    if tokens := facts.pop("tokens", 0):
+        out.append(f"{text.tokens(int(tokens))} tokens")
+    if cost := facts.pop("cost_usd", 0):
+        out.append(text.money(float(cost)))
+    for key, value in facts.items():
+        words = text.some([text.clean(str(one), _PATH) for one in value], _KEYS) if isinstance(value, list) else [value]
+        out.append(f"{text.clean(key, 30).replace('_', ' ')} {', '.join(text.clean(str(one), 100) for one in words)}")
+    yield out
+
+
+def _family(here: Invocation, shown: SessionCard) -> Iterator[str]:
+    """Yield the conversation it was forked from, its forks, and its side branches."""
+    name, log = shown.branch.name, shown.log
+    if layout.is_side_branch(name):
+        what = "left behind by a rewind of" if layout.is_rewound_branch(name) else "another version of"
+        yield f"{what} {here.ident(layout.session_of(name))}"
+    if shown.at is not None:
+        parent = blocks.title(shown.parent.state, 60) if shown.parent else "(not in this store)"
+        yield f"forked from {fork_place(here, shown.at)}  {parent}"
+    for fork in (fork for turn in sorted(log.forks) for fork in log.forks[turn]):
+        at = f"at {text.clean(fork.cell)}" if fork.cell else f"after turn {fork.turn}"
+        at += f" (from {fork_place(here, fork.left)})" if fork.is_elsewhere else ""
+        yield f"fork {here.ident(fork.branch.name)}  {blocks.title(fork.branch.state, 60)}, {at}"
+    for side in (side for turn in sorted(log.left) for side in log.left[turn]):
+        yield f"{side_branch_phrase(side, f' after turn {side.turn}')}: {here.ident(side.branch.name)}"
+
+
+def _last_turn(here: Invocation, shown: SessionCard, options: ShowOptions) -> Iterator[str]:
+    last = shown.last
+    if last is None:
+        yield ""
+        yield "No turns yet."
+        return
+    answer = last.answer or ("(interrupted)" if last.interrupted else "(no answer)")
+    sections = {f"Last prompt (turn {shown.state.turns})": last.prompt or "(no text)", "Last answer": answer}
+    for heading, words in sections.items():
+        yield ""
+        yield here.paint("bold", heading)
+        lines = list(blocks.paragraph(here, words.strip(), indent=2))
+        more = 0 if options.full or len(lines) <= _LINES + 1 else len(lines) - _LINES
+        yield from lines[: len(lines) - more]
+        if more:
+            yield here.paint("dim", f"  … {text.counted(more, 'more line')}")
+
+
+def _new_tokens(counts: Tokens) -> str:
+    new = text.new_tokens(counts)
+    return f"{text.tokens(new)} tokens" if new else ""
+
+
+def _tokens(counts: Tokens) -> list[str]:
+    """New tokens, and those of the cache."""
+    cached = ((counts.cache_read, "read"), (counts.cache_write, "written"))
+    cache = ", ".join(f"{text.tokens(number)} {word}" for number, word in cached if number)
+    return [f"{text.tokens(counts.input)} in, {text.tokens(counts.output)} out", f"cache {cache}" if cache else ""]
+
+
+def _of(noun: str, number: int | None, limit: int | None) -> str:
+    """`depth 1 of 3`, or as much of it as is known."""
+    if number is None:
+        return "" if limit is None else f"{noun} up to {limit}"
+    return f"{noun} {number}" if limit is None else f"{noun} {number} of {limit}"
+
+
+def _span(here: Invocation, began: str, ended: str) -> str:
+    """`02 Mar 11:40 – 12:10`, or one time if both are shown alike."""
+    moments = [moment for moment in map(canonical.seconds, (began, ended)) if moment is not None]
+    clock = text.clock(here.now, moments)
+    shown = list(dict.fromkeys(time.strftime(clock, time.localtime(moment)) for moment in moments))
+    if len(shown) == 2 and time.localtime(moments[0])[:3] == time.localtime(moments[1])[:3]:
+        shown[1] = time.strftime("%H:%M", time.localtime(moments[1]))
+    return " – ".join(shown)
+
+
+def _clock(here: Invocation, moment: str, otherwise: float) -> str:
+    """Return the RFC 3339 time as a person reads it; if there is none, the other one."""
+    seconds = canonical.seconds(moment) or otherwise
+    return text.at(text.clock(here.now, [seconds]), seconds)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 
 from sessgit.agents.transcript import Transcript
-from sessgit.cli import render
+from sessgit.cli import render, text
 from sessgit.cli.invocation import Invocation
 from sessgit.errors import AmbiguousError, DamageError, NotFoundError, StoreError, UnreadableError, UsageError
 from sessgit.history import resolve
 from sessgit.history.resolve import ResolvedTarget
+from sessgit.history.views import commits_touching
 from sessgit.model import humanize
 from sessgit.model.address import Address, parse_address
 from sessgit.record import catch_up
-from sessgit.store import layout, packed_refs, refs
+from sessgit.store import layout, packed_refs, refs, remotes
+from sessgit.store.remotes import Connection, Remote
 
 _CELL_ID = re.compile(r"(?:(?P<session>[^@]*)@\.?)?(?P<cell>cell_[0-9a-z]{8})")
 _BARE_CELL = re.compile(r"\d+\.\d+")
@@ -185,3 +190,73 @@ def _unreadable_branch(here: Invocation, start: str) -> str | None:
     names = {name for name in every if name.startswith(start)}
     sessions = {layout.session_of(name) for name in names}
     return start if start in names else sessions.pop() if len(sessions) == 1 else None
+
+
+_GIT_VARIABLES = re.compile(
+    r"GIT_(SSH(_COMMAND|_VARIANT)?|ASKPASS|TERMINAL_PROMPT|SSL_.+|HTTP_.+|PROXY_.+|ALLOW_PROTOCOL"
+    r"|CONFIG_(GLOBAL|SYSTEM|NOSYSTEM|COUNT|KEY_\d+|VALUE_\d+))"
+)
+"""The variables that git gets, for authentication and for the user's own configuration. Others, which a git hook or
+alias sets, name a repository, an index or objects, and would move the work elsewhere; or they mix a trace into the
+output."""
+_SHOWN_AFTER = 1.0
+_EACH = 0.1
+
+
+def chosen(here: Invocation, first: str, others: Sequence[str]) -> tuple[Remote, tuple[str, ...]]:
+    """Return the remote that the first word names, and the addresses; the only remote need not be named."""
+    known = [remote.name for remote in remotes.list_remotes(here.env.store)]
+    if first in known:
+        return remotes.find_remote(here.env.store, first), tuple(others)
+    if len(known) > 1 and first:
+        raise UsageError(f"“{first}” is not a remote; there are {', '.join(known)}.", "Name the remote first.")
+    return remotes.find_remote(here.env.store, ""), (first, *others) if first else ()
+
+
+@contextmanager
+def explain_unknown(remote: Remote, addresses: Sequence[str]) -> Iterator[None]:
+    """Say of a first word that names neither a remote nor a conversation that it names no remote either."""
+    try:
+        yield
+    except AmbiguousError:
+        raise
+    except NotFoundError as error:
+        if not addresses:
+            raise
+        message = f"{error}, and there is no remote “{addresses[0]}”, only {remote.name}"
+        raise NotFoundError(message, error.hint) from error
+
+
+@contextmanager
+def connected(here: Invocation, remote: Remote) -> Iterator[Connection]:
+    """Connect to a remote; on a terminal, git's progress is shown on one line once it takes a second."""
+    env = {
+        key: value for key, value in os.environ.items() if not key.startswith("GIT_") or _GIT_VARIABLES.fullmatch(key)
+    }
+    began = last = time.monotonic()
+    shown = False
+
+    def report(piece: str) -> None:
+        nonlocal last, shown
+        now = time.monotonic()
+        if here.terminal.shows_errors and now - began > _SHOWN_AFTER and now - last > _EACH:
+            last, shown = now, True
+            _overwrite(text.cut(text.clean(piece), here.width - 1))
+
+    try:
+        yield Connection(remote, env, report)
+    finally:
+        if shown:
+            _overwrite("")
+
+
+def _overwrite(line: str) -> None:
+    with suppress(OSError):
+        sys.stderr.write(f"\r{line}\033[K")
+        sys.stderr.flush()
+
+
+def commits(here: Invocation, paths: Sequence[str]) -> set[str]:
+    """Return the last commits of the turns that read or changed one of the paths."""
+    with render.progress(here, "Reading turns", unit="turns") as progress:
+        return commits_touching(here.context, paths, here.cwd, progress)
