@@ -549,13 +549,7 @@ class FilePass:
     def move(self, before: Mapping[str, str], tips: Mapping[str, str]) -> None:
         """Move the branches that changed: rewound ones, then the head; then delete those that the head took over."""
         check_tips(self.store, self.session, self.known.tips)
-        is_ancestor = self.store.repo.is_ancestor
-        gone = [
-            name
-            for name in before.keys() - tips.keys()
-            if not any(is_ancestor(before[name], tip) for tip in tips.values())
-        ]
-        if gone:  # forgotten first: after a kill in between the ref is there
+        if gone := before.keys() - tips.keys():  # forgotten first: after a kill in between the ref is there
             packed_refs.forget_refs(self.store.path, map(layout.head_ref, gone))
         for branch in sorted({*tips, *before}, key=lambda b: (b not in tips, b == self.session, b)):
             old, new = before.get(branch), tips.get(branch)
