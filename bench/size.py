@@ -32,7 +32,7 @@ from sessgit.model.homes import Homes
 from sessgit.model.progress import no_progress
 from sessgit.record import fork_detection
 from sessgit.record.import_files import TranscriptFile
-from sessgit.record.import_run import ImportRun
+from sessgit.record.imports import ImportRun
 from sessgit.store import maintenance
 from sessgit.store import store as stores
 from sessgit.store.context import Context

@@ -29,8 +29,8 @@ from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.progress import no_progress
 from sessgit.record import fork_detection, import_files
 from sessgit.record.import_files import ImportFailure, TranscriptFile
-from sessgit.record.import_run import ImportRun
 from sessgit.record.import_workers import RecordTask, record_families
+from sessgit.record.imports import ImportRun
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules
 from sessgit.store import maintenance, pack_file, private_files, refs, tempdirs

@@ -18,7 +18,7 @@ from sessgit.history import pad_lists
 from sessgit.model import canonical, pad
 from sessgit.model.conversation.message import Message
 from sessgit.model.pad import Entry
-from sessgit.record import tip_join
+from sessgit.record import tip_delivery
 from sessgit.store import layout
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -226,8 +226,8 @@ def test_two_machines_that_note_something_each_have_both(keep: Keep, store: Stor
     there = pad_changes.perform_change(
         Context(index, now=lambda: NOW + 11), SESSION, pad_changes.add_entry("claim", "there", EntryPlace())
     ).commit
-    joined = tip_join.reconcile_tips(store, here, there)
-    assert joined == tip_join.reconcile_tips(store, there, here)
+    joined = tip_delivery.reconcile_tips(store, here, there)
+    assert joined == tip_delivery.reconcile_tips(store, there, here)
     assert {one.text for one in pad_lists.read_pad(store, joined.tip).entries} == {"stays", "here", "there"}
 
 

@@ -13,7 +13,7 @@ from transcripts import SESSION, Talk
 
 from sessgit.check import verify
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.record import file_hash
+from sessgit.record import commits
 from sessgit.record.file_pass import RecordingResult
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
@@ -58,7 +58,7 @@ def test_a_plain_turn(keep: Keep, store: Store, git: Git) -> None:
         "Tokens-Cache-Write: 100\n"
         f"Extent: 0+{len(joined(body).encode())}/5\n"
         f"Lines-SHA256: {sha256(body)}\n"
-        f"File-Hash: {file_hash.hash_lines(line for line in body)}\n"
+        f"File-Hash: {commits.hash_lines(line for line in body)}\n"
         "sessgit <sessgit@localhost> 1772359201\n"
     )
     tip = branches(store)[SESSION]

@@ -14,7 +14,7 @@ from transcripts import OTHER, Talk
 from sessgit.history import session_files
 from sessgit.model.conversation.message import Message
 from sessgit.model.foreign_session import agent_id
-from sessgit.record import tip_join
+from sessgit.record import tip_delivery
 from sessgit.store import layout, refs
 from sessgit.store.store import Store
 
@@ -58,7 +58,7 @@ def test_where_two_sides_come_together_nothing_is_lost(store: Store, keep: Keep)
     store.repo.move(layout.head_ref(talk.session), ours, base)
     theirs = kept(store, talk.session, a="theirs", b="a file", d="d", **{"source.json": "yours"})
     for one, other in ((ours, theirs), (theirs, ours)):
-        done = tip_join.reconcile_tips(store, one, other)
+        done = tip_delivery.reconcile_tips(store, one, other)
         assert done.outcome == "joined"
         found = {path: store.repo.blob(oid) for path, (oid, _) in session_files.kept_files(store, done.tip).items()}
         assert found["d"] == b"d"

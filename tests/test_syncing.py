@@ -20,7 +20,7 @@ from transcripts import OTHER, SESSION, Talk
 from sessgit.branch import restore, tag
 from sessgit.errors import ConflictError
 from sessgit.model.conversation.session import Origin, Session
-from sessgit.record import tip_join
+from sessgit.record import tip_delivery
 from sessgit.store import operations, remotes
 from sessgit.store.context import Context
 from sessgit.store.store import Store
@@ -573,14 +573,14 @@ _SAID = st.fixed_dictionaries(
 
 @given(_SAID, _SAID, _SAID, st.booleans())
 def test_swapped_sides_say_the_same(base: Session, ours: Session, theirs: Session, later: bool) -> None:
-    said = tip_join._joined_state(base, ours, theirs, theirs_is_later=later)
-    assert said == tip_join._joined_state(base, theirs, ours, theirs_is_later=not later)
+    said = tip_delivery._joined_state(base, ours, theirs, theirs_is_later=later)
+    assert said == tip_delivery._joined_state(base, theirs, ours, theirs_is_later=not later)
     for name in ("name", "description", "stage", "confidence", "project"):
         values = [getattr(one, name) for one in (base, ours, theirs)]
         changed = {value for value in values[1:] if value != values[0]}
         assert getattr(said, name) in (changed or values)
-    assert tip_join._joined_state(base, base, theirs, theirs_is_later=later) == theirs
-    assert tip_join._joined_state(base, ours, ours, theirs_is_later=later) == ours
+    assert tip_delivery._joined_state(base, base, theirs, theirs_is_later=later) == theirs
+    assert tip_delivery._joined_state(base, ours, ours, theirs_is_later=later) == ours
 
 
 # Redaction

@@ -21,7 +21,7 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.history import search
 from sessgit.model import canonical
-from sessgit.record import tip_join
+from sessgit.record import tip_delivery
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -46,7 +46,7 @@ def joined(kept: Recorded, later: int = 1) -> Recorded:
     one = kept.then("edit", "edit: label a", files={**kept.stated(authored={"labels": ["a"]}), "pad/x.md": b"x"})
     run_git(store.path, "update-ref", f"refs/heads/{SESSION}", before)
     kept.then("edit", "edit: stage shaping", files={**kept.stated(authored={"stage": "shaping"}), "pad/y.md": b"y"})
-    made = tip_join.reconcile_tips(store, one, kept.remade(later=later))
+    made = tip_delivery.reconcile_tips(store, one, kept.remade(later=later))
     store.repo.release()
     assert made.outcome == "joined"
     run_git(store.path, "update-ref", f"refs/heads/{SESSION}", made.tip)

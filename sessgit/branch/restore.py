@@ -31,7 +31,7 @@ from sessgit.model.conversation.session import Session
 from sessgit.model.homes import Homes
 from sessgit.model.line_list import LineFile
 from sessgit.model.progress import Progress
-from sessgit.record import catch_up, edit_commit, file_hash, fork_detection
+from sessgit.record import catch_up, commits, edit_commit, fork_detection
 from sessgit.record.edit_commit import StateEdit
 from sessgit.store import locks, recorder_state, settings
 from sessgit.store.context import Context
@@ -268,7 +268,7 @@ def _is_same_as_recorded(pieces: Pieces, file: LineFile) -> bool | None:
     if not pieces.hashes:  # it can be what a fork wrote, whose hash was compared
         return True if pieces.checked and not pieces.rewritten else None
     *_, stored = max(pieces.hashes)
-    return file_hash.hash_lines(file.lines) == stored if stored else None
+    return commits.hash_lines(file.lines) == stored if stored else None
 
 
 def _count_unrecorded(known: Cursor | None, laid: LaidOutFile) -> int:

@@ -25,7 +25,7 @@ from sessgit.model.conversation.message import EVENTS, Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.finding import Finding, Severity
 from sessgit.model.merge_decisions import Base, Choice
-from sessgit.record import tip_join
+from sessgit.record import tip_delivery
 from sessgit.store import backend, layout, refs
 from sessgit.store.index import Branch
 from sessgit.store.objects import Commit, Entry
@@ -328,10 +328,10 @@ class _CommitCheck:
         store, parents = self.cache.scratch, self.commit.parents
         if any(map(store.repo.read_problem, parents)):
             return
-        if tip_join.has_own_turns(store, parents[1], parents[0]):
+        if tip_delivery.has_own_turns(store, parents[1], parents[0]):
             self.report.add("damage", "join", "it leaves out turns of the side that it joins")
             return
-        again = store.tree(tip_join.joined_commit(store, parents[0], parents[1]))
+        again = store.tree(tip_delivery.joined_commit(store, parents[0], parents[1]))
         # If both sides are of one second, the greater id counts as the later one; a purge changes ids.
         is_certain = len({self.store.commit(parent).time for parent in parents}) > 1
         paths = list(stored_forms.differing_entries(store.repo, again, self.commit.tree))

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sessgit.agents import facts
 from sessgit.agents.base import Agent
@@ -23,11 +23,10 @@ from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Cell, Gist
 from sessgit.model.line_list import file_lines
 from sessgit.record import commits, fork_detection
-from sessgit.record.commits import TurnContent, TurnSidecars
-from sessgit.record.file_hash import FileHash
-from sessgit.record.index_updates import IndexUpdates
+from sessgit.record.commits import FileHash, TurnContent, TurnSidecars
 from sessgit.record.recorded_turns import (
     RecordedSession,
     RecordedTurns,
@@ -40,10 +39,19 @@ from sessgit.record.recorded_turns import (
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import layout, packed_refs, recorder_state, refs
 from sessgit.store.context import Context
+from sessgit.store.index import Index
 from sessgit.store.recorder_state import Cursor
 from sessgit.store.store import Store
 
+if TYPE_CHECKING:
+    from sessgit.store.index import CachedTurn
+
 SkipReason = Literal["", "archived", "deleted"]
+_MOST_WAITING = 1 << 20
+"""The bytes of bodies that are processed only after the refs have moved; a long transcript has hundreds of times as
+many."""
+_LONGEST_BODY = 32 << 20
+"""A longer body is read again when its cells are needed: copies of it may not fit in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,43 @@ class FileReading:
     def opened(self) -> Opened:
         """The file as it was when the pass began."""
         return self.reader.source
+
+
+@dataclass
+class IndexUpdates:
+    """The gists of turns by their commits; and of each the folder's tree, the cells, the body and the prompt's key."""
+
+    gists: dict[str, Gist] = field(default_factory=dict)
+    cells: dict[str, tuple[Agent, str, Sequence[Cell], list[bytes], str]] = field(default_factory=dict)
+    known: dict[str, CachedTurn] = field(default_factory=dict)
+    """What follows from them, once they are many bytes."""
+    size: int = 0
+
+    def take(self, store: Store, commit: str, node: Node, content: TurnContent, *, is_last: bool) -> None:
+        """Add a turn that was just written, before its node names the commit. Only the last commit of a turn that is
+        written cell by cell adds its cells: adding them each time would be quadratic."""
+        self.gists[commit] = commits.turn_gist(content, whole=not node.commit)
+        entry = store.repo.entry(store.tree(commit), layout.turn_folder(node.number)) if is_last else None
+        if entry is None or len(content.stored[layout.BODY]) > _LONGEST_BODY:
+            return
+        body = bytes(content.stored[layout.BODY]).split(b"\n")[:-1]
+        self.cells[commit] = content.agent, entry[0], content.turn.cells, body, node.key
+        self.size += len(content.stored[layout.BODY])
+        if self.size > _MOST_WAITING:
+            self._release_bodies()
+
+    def keep(self, index: Index) -> None:
+        """Write the rows to the index, which is up to date with the refs."""
+        index.remember(self.gists)
+        self._release_bodies()
+        index.store_cells(self.known)
+
+    def _release_bodies(self) -> None:
+        """Compute the rows of the bodies, and drop the bodies."""
+        from sessgit.history.cells import cached_turn  # loaded here: the refs have moved, so no user waits
+
+        self.known |= {commit: cached_turn(*cells) for commit, cells in self.cells.items()}
+        self.cells, self.size = {}, 0
 
 
 @dataclass

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from sessgit.errors import DamageError, NewerStoreError, RemoteDamageError, SessgitError
 from sessgit.model import ids
 from sessgit.model.address import check_tag
-from sessgit.record.tip_delivery import count_lacking
-from sessgit.record.tip_join import turn_folders
+from sessgit.record.tip_delivery import count_lacking, turn_folders
 from sessgit.store import layout, remotes
 from sessgit.store.remotes import Connection
 from sessgit.store.store import Store
