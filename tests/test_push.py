@@ -17,7 +17,7 @@ from shell import Shell, on_terminal
 from transcripts import OTHER, SESSION, Talk
 from waiting import PATIENCE
 
-from sessgit.cli import arguments, invocation
+from sessgit.cli import invocation, operands
 from sessgit.store import refs, remotes, settings
 from sessgit.store.layout import StorePaths
 
@@ -571,11 +571,11 @@ def test_how_it_gets_on_is_one_line(
 ) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
     sessgit.out("remote", "add", "origin", "/stick")
-    monkeypatch.setattr(arguments, "_SHOWN_AFTER", 0.0)
-    monkeypatch.setattr(arguments, "_EACH", 0.0)
+    monkeypatch.setattr(operands, "_SHOWN_AFTER", 0.0)
+    monkeypatch.setattr(operands, "_EACH", 0.0)
     for terminal in (True, False):
         here = on_terminal(invocation.read(), shows_errors=terminal, width=40)
-        with arguments.connected(here, remotes.find_remote(here.env.store, "origin")) as link:
+        with operands.connected(here, remotes.find_remote(here.env.store, "origin")) as link:
             link.say("Receiving objects:  50% (1/2)\x1b[31m")
             time.sleep(0.01)
             link.say("x" * 100)

@@ -279,9 +279,9 @@ def main() -> NoReturn:
     except Exception as error:
         problem = error if isinstance(error, SessgitError) else _explained(error)
         if isinstance(error, UnreadableError):
-            from sessgit.cli import arguments
+            from sessgit.cli import operands
 
-            problem = UnreadableError(str(error), arguments.repair_hint(error.hint))
+            problem = UnreadableError(str(error), operands.repair_hint(error.hint))
         render.error(problem)
         sys.exit(problem.exit_code)
 

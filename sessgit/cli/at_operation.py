@@ -46,11 +46,11 @@ def target(here: Invocation, asof: AsOf | None, address: str) -> ResolvedTarget:
 
     Raises NotFoundError, with the reason if it names something only now.
     """
-    from sessgit.cli import arguments
+    from sessgit.cli import operands
     from sessgit.history import resolve
 
     if asof is None:
-        return arguments.target(here, address)
+        return operands.target(here, address)
     try:
         resolved = resolve.resolve_target(here.index, resolve.resolve_address(here.index, address), here.where)
     except AmbiguousError:

@@ -55,9 +55,9 @@ def brief(words: Sequence[str]) -> NoReturn:
 
 def _addressed(words: Sequence[str]) -> list[str]:
     """Return the words with the session that was the current one: for another terminal it may be another one."""
-    from sessgit.cli import arguments
+    from sessgit.cli import operands
 
-    session = arguments.addressed()
+    session = operands.addressed()
     if session and len(words) == 1 and words[0] in ("log", "show"):
         return [*words, session]
     return [f"{session}{word}" if word.startswith("@") else word for word in words]

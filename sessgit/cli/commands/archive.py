@@ -12,7 +12,7 @@ from sessgit.branch import delete as deletes
 from sessgit.branch import edit
 from sessgit.branch.archive import ArchiveResult, OldSessions
 from sessgit.branch.delete import DeletionPlan
-from sessgit.cli import arguments, frame, render, text
+from sessgit.cli import frame, operands, render, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESSES, DRY_RUN, YES, option, parse_time
@@ -51,7 +51,7 @@ def archive(
     """
     if addresses:
         chosen = OldSessions(
-            tuple(edit.addressed_session(arguments.target(here, each, changes=True)) for each in addresses)
+            tuple(edit.addressed_session(operands.target(here, each, changes=True)) for each in addresses)
         )
     elif older_than:
         query = ls.SessionFilter(
@@ -224,7 +224,7 @@ def _json(plan: DeletionPlan) -> dict[str, object]:
 
 def _recorded(here: Invocation, addresses: Sequence[str]) -> list[str]:
     """Return the sessions that addresses name, as they are recorded, each once."""
-    sessions = (edit.addressed_session(arguments.recorded(here, address)) for address in addresses)
+    sessions = (edit.addressed_session(operands.recorded(here, address)) for address in addresses)
     return list(dict.fromkeys(sessions))
 
 

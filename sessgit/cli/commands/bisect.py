@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from sessgit.cli import arguments, blocks, frame, render, text
+from sessgit.cli import blocks, frame, operands, render, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, option
@@ -65,7 +65,7 @@ def run(
         raise UsageError("bisect needs either --run COMMAND or --cell-fails REGEX.", hint)
     limit = _parse_duration(timeout) if timeout else None
     compiled = bisects.compile_pattern(pattern) if pattern else None
-    target = arguments.whole_turn(here, address, "bisect")
+    target = operands.whole_turn(here, address, "bisect")
     span = _range(here, target, good, bad)
     report = _reporter(here, runs=bool(command))
     if compiled is not None:

@@ -11,7 +11,7 @@ from io import StringIO
 import typer
 
 from sessgit.api.bridge import LONGEST_REQUEST, Answer, Bridge
-from sessgit.cli import arguments, completion, frame, render
+from sessgit.cli import completion, frame, operands, render
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
 from sessgit.errors import NotFoundError, UsageError
@@ -86,7 +86,7 @@ class _Subject:
         self.remarks = set[str]()
         with self._once():
             if session:
-                self.session = arguments.target(here, session).branch.name
+                self.session = operands.target(here, session).branch.name
             elif self._branch() is None:
                 here.check_recorded()
 
@@ -97,9 +97,9 @@ class _Subject:
 
     def _branch(self) -> Branch | None:
         """Return the session's branch, or None; the current session is recorded if it never was."""
-        target = None if self.session else arguments.current(self.here)
+        target = None if self.session else operands.current(self.here)
         try:
-            return (target or arguments.target(self.here, self.session)).branch
+            return (target or operands.target(self.here, self.session)).branch
         except NotFoundError:
             return None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Literal
 
-from sessgit.cli import arguments, completion, frame, render, text
+from sessgit.cli import completion, frame, operands, render, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, CELL_ADDRESS, LIMIT, argument, option
@@ -51,7 +51,7 @@ def cells(
     ended and how long it took: the last 100, or N. @N lists those up to turn N. --index prints all of them as one
     graph.
     """
-    target = arguments.whole_turn(here, address, "cells")
+    target = operands.whole_turn(here, address, "cells")
     branch = target.branch
     if as_index:
         whole = _graph(here, branch, target.turn)
@@ -88,7 +88,7 @@ def deps(
     the last call that wrote it. Changes that shell commands make to files are not tracked. Prints the nearest 40 cells
     in the order in which they happened; other cells, and those that merely came before, are counted. --json prints all.
     """
-    target = arguments.cell(here, address, "deps")
+    target = operands.cell(here, address, "deps")
     branch = target.branch
     whole = _graph(here, branch)
     cell = listing.cell_at(here.context, branch, target.turn or 0, target.cell)
@@ -126,7 +126,7 @@ def explain(
     if others and not address and not _is_current(here, others):
         address = others[0]
         render.tell(f"(using {here.ident(address)}, the most recent conversation here that read or wrote {file})")
-    target = arguments.whole_turn(here, address, f"why {file}")
+    target = operands.whole_turn(here, address, f"why {file}")
     branch = target.branch
     others = [other for other in others if other != target.session]
     whole = _graph(here, branch, target.turn)
@@ -146,7 +146,7 @@ def _sessions_with(here: Invocation, file: str) -> list[str]:
     if not here.has_store:
         return []
     paths = [file] if file.startswith("/") else [file, f"*/{file}"]
-    found = here.index.sessions_holding(arguments.commits(here, paths))
+    found = here.index.sessions_holding(operands.commits(here, paths))
     own = resolve.outlines_in_project(here.index.outlines(), here.cwd)
     return [outline.name for outline in own if outline.name in found]
 

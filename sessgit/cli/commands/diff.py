@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from sessgit.cli import arguments, blocks, completion, frame, text
+from sessgit.cli import blocks, completion, frame, operands, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
@@ -37,11 +37,11 @@ def run(
     The turns that both share are one line; then come the turns, files and cost that only one of them has. --code also
     compares the commits and files of the project, as recorded after the last turn of A and of B.
     """
-    left = arguments.target(here, a)
+    left = operands.target(here, a)
     if b:
-        right = arguments.target(here, b)
+        right = operands.target(here, b)
     elif left.state.origin is not None:
-        left, right = arguments.target(here, left.state.origin.session), left
+        left, right = operands.target(here, left.state.origin.session), left
     else:
         hint = "Name two conversations: `sessgit diff A B`. `sessgit ls` lists them."
         raise UsageError(f"{here.ident(left.branch.name)} is not a fork.", hint)

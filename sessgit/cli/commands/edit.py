@@ -8,7 +8,7 @@ from typing import Literal
 from sessgit.branch import edit as edits
 from sessgit.branch import tag as tags
 from sessgit.branch.edit import EditChanges
-from sessgit.cli import arguments, blocks, completion, frame, text
+from sessgit.cli import blocks, completion, frame, operands, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
@@ -54,7 +54,7 @@ def edit(
         confidence=None if confidence is None else edits.parse_confidence(confidence),
     )
     is_change = changes != EditChanges()
-    target = arguments.target(here, address, changes=is_change)
+    target = operands.target(here, address, changes=is_change)
     session = edits.addressed_session(target)
     head, commit, remarks = here.index.branch(session), "", list[str]()
     state = head.state if head else target.state
@@ -157,7 +157,7 @@ def _check_is_name(here: Invocation, name: str) -> None:
 def _renamed_target(here: Invocation, address: str, name: str) -> ResolvedTarget:
     """Return the conversation; the error for an unknown one says so if the name is that of a conversation."""
     try:
-        return arguments.target(here, address, changes=True)
+        return operands.target(here, address, changes=True)
     except AmbiguousError:
         raise
     except NotFoundError as error:
@@ -187,7 +187,7 @@ def tag(
     if name is None:
         known = resolve.list_tags(here.index)
         return Answer(lambda: {"tags": [_tag_json(here, each) for each in known]}, _tag_table(here, known))
-    target = arguments.whole_turn(here, address, f"tag {name}", changes=True)
+    target = operands.whole_turn(here, address, f"tag {name}", changes=True)
     result = tags.tag_turn(here.context, name, target, here.where, force=force)
     before = f"was: {tags.tag_address(result.before)}" if result.before else ""
     return _changed(here, result.tag, before if result.changed else "already there")

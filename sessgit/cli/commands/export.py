@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from sessgit.cli import arguments, client_notes, frame, render, text
+from sessgit.cli import client_notes, frame, operands, render, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
@@ -49,7 +49,7 @@ def run(
     request = _Request(format_, output, len(addresses), bool(turns or no_tools), full, force)
     if problem := _problem(here, request):
         raise UsageError(*problem)
-    targets = [arguments.whole_turn(here, address, f"export {format_}") for address in addresses]
+    targets = [operands.whole_turn(here, address, f"export {format_}") for address in addresses]
     if format_ not in _DOCUMENTS:
         for target in targets:
             if target.turn is not None:

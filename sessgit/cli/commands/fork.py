@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sessgit.branch import fork as forks
 from sessgit.branch.edit import check_name_free
 from sessgit.branch.fork import ForkResult
-from sessgit.cli import arguments, blocks, client_notes, frame, text
+from sessgit.cli import blocks, client_notes, frame, operands, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, option
@@ -48,7 +48,7 @@ def fork(
     """
     if worktree and not address:
         _check_is_path(here, worktree)
-    source = arguments.target(here, address, at, changes=True)
+    source = operands.target(here, address, at, changes=True)
     folder = str(project.resolve()) if project else ""
     if name:
         name = check_name(name)

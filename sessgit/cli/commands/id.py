@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sessgit import agents
-from sessgit.cli import arguments, frame, render
+from sessgit.cli import frame, operands, render
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS
@@ -18,7 +18,7 @@ def run(
 ) -> Answer:
     """Print the full id of a session."""
     if address:
-        session = arguments.target(here, address).branch.name
+        session = operands.target(here, address).branch.name
     elif here.env.session:
         session = ids.session_id(here.env.session)
     elif client := agents.client_above(here.env.homes, here.where.pid):

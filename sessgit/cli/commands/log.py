@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from itertools import chain
 
-from sessgit.cli import at_operation, frame, render
+from sessgit.cli import at_operation, frame, operands, render
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, AT_OP, LIMIT, SINCE, option, parse_time
@@ -59,13 +59,11 @@ def run(
     target = at_operation.target(here, asof, address)
     commits = None
     if paths:
-        from sessgit.cli import arguments
-
-        commits = arguments.commits(here, paths)
+        commits = operands.commits(here, paths)
     selection = logs.TurnFilter(parse_time(since, here.now), tool, commits)
     if graph and (selection.narrows or reverse):
         raise UsageError("--graph draws all turns, newest first.", "To select or reverse turns, leave out --graph.")
-    arguments.check_no_cell(here, target, "log")
+    operands.check_no_cell(here, target, "log")
     log = logs.branch_log(here.index, target.branch, target.turn, limit, selection)
 
     def document() -> dict[str, object]:

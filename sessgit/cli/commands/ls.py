@@ -50,7 +50,7 @@ def run(
     that are open in a client. With -- PATH, only conversations in which a tool read or changed PATH: a file, a folder
     or a glob.
     """
-    from sessgit.cli import arguments
+    from sessgit.cli import operands
 
     query = ls.SessionFilter(
         folder=None if everything else here.folder(project),
@@ -59,8 +59,8 @@ def run(
         stage=stage or "",
         since=parse_time(since, here.now),
         among=tuple(_among(here, search, paths)),
-        forks_of=arguments.target(here, forks_of).session if forks_of else "",
-        children_of=arguments.target(here, children).session if children else "",
+        forks_of=operands.target(here, forks_of).session if forks_of else "",
+        children_of=operands.target(here, children).session if children else "",
         archived=archived,
         headless=headless or everything,
         empty=everything or bool(children),
@@ -88,9 +88,9 @@ def _among(here: Invocation, query: str, paths: list[str]) -> Iterator[Collectio
             render.tell(f"({behind})")
         yield set(sessions)
     if paths:
-        from sessgit.cli import arguments
+        from sessgit.cli import operands
 
-        yield here.index.sessions_holding(arguments.commits(here, paths))
+        yield here.index.sessions_holding(operands.commits(here, paths))
 
 
 def _damaged(here: Invocation) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sessgit.branch import edit
 from sessgit.branch.merge import MergeResult
 from sessgit.branch.merge_plan import MergePlan, PickPlan
-from sessgit.cli import arguments, blocks, client_notes, completion, frame, text
+from sessgit.cli import blocks, client_notes, completion, frame, operands, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import DRY_RUN, INTO, NEW, argument, option
@@ -73,8 +73,8 @@ def merge(
         raise UsageError(wrong, "For example: `--mode pick --turns 4,6-8`.")
     if rewriter and mode != "summary":
         raise UsageError(f"--with rewrites a summary, but --mode {mode} makes none.", "Use one of the two.")
-    ours = arguments.target(here, into, changes=not dry_run)
-    other = arguments.target(here, theirs)
+    ours = operands.target(here, into, changes=not dry_run)
+    other = operands.target(here, theirs)
     merge_plan.check_sides(ours, other)
     request = _request(here, other, mode, turns, choice, rewriter)
     if dry_run:
@@ -153,9 +153,9 @@ def pick(
     from sessgit.branch import merge as merges
     from sessgit.branch import merge_plan
 
-    ours = arguments.target(here, into, changes=not dry_run)
+    ours = operands.target(here, into, changes=not dry_run)
     merge_plan.check_ours(ours)
-    sources = [arguments.target(here, address) for address in addresses]
+    sources = [operands.target(here, address) for address in addresses]
     result = None if dry_run else merges.pick_turns(here.context, ours, sources, _new_session(here, ours, new))
     plan = result.picked if result else merges.plan_pick(here.context, ours, sources)
     assert plan is not None

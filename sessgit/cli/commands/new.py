@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sessgit.api import new_session
 from sessgit.api.new_session import NewSession
-from sessgit.cli import arguments, frame, text
+from sessgit.cli import frame, operands, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import option
@@ -29,7 +29,7 @@ def run(
     parent, but `sessgit tree` and `sessgit ls` draw it there. A manager, which is a conversation with that role or with
     children, is never archived because of its age.
     """
-    above = arguments.target(here, parent, changes=True) if parent else None
+    above = operands.target(here, parent, changes=True) if parent else None
     if above is not None and above.turn is not None:
         raise UsageError("a child has a conversation as its parent, not a turn.", "Leave out @ and what follows.")
     made = NewSession(str(uuid.uuid4()), here.folder(project), title, above.session if above else "", role, inherit)

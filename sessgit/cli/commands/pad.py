@@ -8,7 +8,7 @@ from typing import Any
 
 from sessgit.branch import edit, pad_changes
 from sessgit.branch.pad_changes import EntryPlace, MakeChange, PadResult
-from sessgit.cli import arguments, blocks, completion, frame, text
+from sessgit.cli import blocks, completion, frame, operands, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
@@ -121,7 +121,7 @@ def _text(words: list[str]) -> str:
 
 
 def _change(here: Invocation, address: str, change: MakeChange) -> Answer:
-    session = edit.addressed_session(arguments.target(here, address, changes=True))
+    session = edit.addressed_session(operands.target(here, address, changes=True))
     result = pad_changes.perform_change(here.context, session, change)
     compacted = result.wanted.compacted
     if compacted is not None:
@@ -139,7 +139,7 @@ def _change(here: Invocation, address: str, change: MakeChange) -> Answer:
 
 def _stored(here: Invocation, address: str) -> tuple[Session, pads.Pad]:
     """Return the state and the pad of a conversation as of a turn."""
-    target = arguments.whole_turn(here, address, "pad")
+    target = operands.whole_turn(here, address, "pad")
     turn = target.state.turns if target.turn is None else target.turn
     commit = fork_point.last_commit_before_next(here.context, target.branch, turn)
     return here.store.state(commit), pad_lists.read_pad(here.store, commit)

@@ -12,7 +12,7 @@ from typing import Any
 from sessgit.agents.values import Mend
 from sessgit.check import repair as checks
 from sessgit.check.repair import Repaired
-from sessgit.cli import arguments, blocks, client_notes, frame, text
+from sessgit.cli import blocks, client_notes, frame, operands, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import DRY_RUN, argument, option
@@ -42,10 +42,10 @@ def run(
     conversation.
     """
 
-    branch = arguments.branch(here, address)
+    branch = operands.branch(here, address)
     with ExitStack() as stack:
         known = remotes.list_remotes(here.env.store)
-        connections = [stack.enter_context(arguments.connected(here, remote)) for remote in known]
+        connections = [stack.enter_context(operands.connected(here, remote)) for remote in known]
         result = checks.repair(here.context, branch, str(uuid.uuid4()), connections, copy=copy, dry_run=dry_run)
     command, next_step = client_notes.continuation(here, result.made.state) if result.made else ("", "")
     failed = (result.lost or result.findings) and not result.is_needed

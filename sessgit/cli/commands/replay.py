@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from sessgit.cli import arguments, frame, render, text
+from sessgit.cli import frame, operands, render, text
 from sessgit.cli.blocks import paragraph, session_heading
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
@@ -80,9 +80,9 @@ def run(
     if (timeout is not None and not 0 < timeout < 1 << 31) or not 0 < memory < 1 << 31:
         raise UsageError("--timeout and --memory must be more than 0", "And less than 2147483648.")
     if inputs:
-        target = arguments.target(here, address)
+        target = operands.target(here, address)
         return _send_prompts(here, target, to, protocol, timeout or _PROMPT_SECONDS, keep=not no_keep)
-    target = arguments.target_or_cell_id(here, address)
+    target = operands.target_or_cell_id(here, address)
     if target.cell and cells:
         raise UsageError("the address already names a cell.", "Use the address or --cell.")
     from sessgit.replay import plan as plans
@@ -106,7 +106,6 @@ def run(
 def _execute(
     here: Invocation, target: ResolvedTarget, plan: ReplayPlan, options: RunOptions, folder: str, *, keep: bool
 ) -> Answer:
-    from sessgit.replay import kept_result
     from sessgit.replay import run as runs
     from sessgit.replay.sandbox import workspace
 
@@ -139,7 +138,6 @@ def _execute(
 
 def _keep(here: Invocation, target: ResolvedTarget, plan: ReplayPlan, results: tuple[CellResult, ...]) -> KeptSession:
     """Keep the results as a fork from the last replayed turn."""
-    from sessgit.replay import kept_result
 
     context, name = here.context, here.ident(target.branch.name)
     point = fork_point.fork_point(context, replace(target, turn=plan.last, cell=""))

@@ -12,7 +12,7 @@ from sessgit.agents.transcript import Transcript
 from sessgit.branch import fork as forks
 from sessgit.branch import restore as restores
 from sessgit.branch.restore import RebuiltFile, RestoreAllResult, RestoreResult, VerifiedFile
-from sessgit.cli import arguments, blocks, client_notes, frame, render, text
+from sessgit.cli import blocks, client_notes, frame, operands, render, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, option
@@ -59,7 +59,7 @@ def restore(
     """
     if all_lost:
         return _restore_all(here)
-    target = arguments.target(here, address)
+    target = operands.target(here, address)
     _check_whole(here, target, "restored")
     session = target.session
     if verify:
@@ -262,7 +262,7 @@ def resume(
     If the client has deleted its transcript and sidecar files, they are written again. If the conversation was
     continued on another machine, the missing turns are appended.
     """
-    target = arguments.target(here, address)
+    target = operands.target(here, address)
     _check_whole(here, target, "continued", " --run")
     if not target.state.turns:
         hint = "`sessgit ls` lists others."

@@ -54,15 +54,12 @@ def run(
         raise UsageError("--tool and --in need a QUERY.", "Say what to look for.")
     branch = left_out = ""
     commits = None
-    if file:
-        from sessgit.cli import arguments
+    if file or session or without:
+        from sessgit.cli import operands  # what catches up with a transcript is not needed else
 
-        commits = arguments.commits(here, [file])
-    if session or without:
-        from sessgit.cli import arguments
-
-        branch = arguments.target(here, session).branch.name if session else ""
-        left_out = arguments.target(here, without).session if without else ""
+        commits = operands.commits(here, [file]) if file else None
+        branch = operands.target(here, session).branch.name if session else ""
+        left_out = operands.target(here, without).session if without else ""
     scope = search.SearchScope(
         session=branch,
         without=left_out,

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from sessgit import agents
-from sessgit.cli import arguments, blocks, frame, render, text
+from sessgit.cli import blocks, frame, operands, render, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
@@ -43,7 +43,7 @@ def run(
     prints the transcript lines of the turn (including those before its prompt), of the cell, or of all turns, byte for
     byte if the output is a pipe.
     """
-    target = arguments.target_or_cell_id(here, address)
+    target = operands.target_or_cell_id(here, address)
     if deps and not target.cell:
         name = here.ident(target.branch.name)
         raise UsageError("--deps needs a cell.", f"`sessgit cells {name}` lists the cells.")

@@ -39,9 +39,9 @@ def run(
     """
     target = None
     if address:
-        from sessgit.cli import arguments  # what catches up with a transcript is not needed else
+        from sessgit.cli import operands  # what catches up with a transcript is not needed else
 
-        target = arguments.target(here, address)
+        target = operands.target(here, address)
     with render.progress(here, "Counting", unit="turns") as progress:
         shares = stats.all_shares(here.index, progress)
     root = projects.project_root(here.folder(project)) if project else None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sessgit.check.status import Contents, Deleting, Status, Waiting
-from sessgit.cli import arguments, blocks, frame, invocation, render, text
+from sessgit.cli import blocks, frame, invocation, operands, render, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS
@@ -49,8 +49,8 @@ def first() -> None:
 def _session(here: Invocation, address: str = "") -> ResolvedTarget | None:
     if address:
         here.check_store()
-        return arguments.target(here, address)
-    return arguments.current(here) if here.has_store else None
+        return operands.target(here, address)
+    return operands.current(here) if here.has_store else None
 
 
 def _status(here: Invocation) -> Status:

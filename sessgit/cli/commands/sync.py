@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sessgit.cli import arguments, blocks, completion, frame, text
+from sessgit.cli import blocks, completion, frame, operands, text
 from sessgit.cli.blocks import paragraph
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
@@ -87,12 +87,12 @@ def pull(
     from sessgit.sync import pull as pulling
     from sessgit.sync import selection
 
-    source, named = arguments.chosen(here, remote, addresses)
-    with arguments.connected(here, source) as connection:
+    source, named = operands.chosen(here, remote, addresses)
+    with operands.connected(here, source) as connection:
         sessions = None
         if named:
             listed = remotes.remote_refs(here.env.store, connection)
-            with arguments.explain_unknown(source, named):
+            with operands.explain_unknown(source, named):
                 sessions = selection.remote_sessions(here.index, listed, named, here.where)
         result = pulling.pull_sessions(here.context, connection, sessions, dry_run=dry_run)
     return Answer(_pulled_json(result, dry_run=dry_run), _pulled_lines(here, result, dry_run=dry_run))
@@ -117,10 +117,10 @@ def push(
     """
     from sessgit.sync import push as pushing
 
-    destination, named = arguments.chosen(here, remote, addresses)
-    with arguments.explain_unknown(destination, named):
+    destination, named = operands.chosen(here, remote, addresses)
+    with operands.explain_unknown(destination, named):
         sessions = _selected(here, named, label, project, everything=everything)
-    with arguments.connected(here, destination) as connection:
+    with operands.connected(here, destination) as connection:
         request = pushing.PushRequest(sessions, named=sessions if named else (), unredacted=unredacted)
         result = pushing.push_sessions(here.context, connection, request, dry_run=dry_run)
     return Answer(_pushed_json(result, dry_run=dry_run), _pushed_lines(here, result, dry_run=dry_run))
@@ -151,7 +151,7 @@ def _selected(
 
 
 def _whole_session(here: Invocation, address: str) -> str:
-    target = arguments.target(here, address, changes=True)
+    target = operands.target(here, address, changes=True)
     name = here.ident(target.session)
     if target.turn is not None or target.cell:
         hint = f"`sessgit fork {name} --at {target.turn}` makes one that ends there."
@@ -178,7 +178,7 @@ def sync(here: Invocation, remote: str = REMOTE) -> Answer:
     include = here.settings.sync.include
     pushed: PushResult | None = None
     failure: SessgitError | None = None
-    with arguments.connected(here, remotes.find_remote(here.env.store, remote)) as connection:
+    with operands.connected(here, remotes.find_remote(here.env.store, remote)) as connection:
         pulled = pulling.pull_sessions(here.context, connection)
         if include:
             sessions = selection.included_sessions(here.index, include, here.privacy)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sessgit.check import verify as checks
 from sessgit.check.verify import Verified
-from sessgit.cli import arguments, blocks, frame, render, text
+from sessgit.cli import blocks, frame, operands, render, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
@@ -34,7 +34,7 @@ def run(
     and the proofs of redacted lines in the client's own files with the store.
     """
 
-    session = layout.session_of(arguments.branch(here, address)) if address else ""
+    session = layout.session_of(operands.branch(here, address)) if address else ""
     if session:
         report = checks.verify_session(here.store, session, deep=deep)
     else:
