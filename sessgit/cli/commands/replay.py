@@ -28,10 +28,7 @@ from sessgit.replay.run import CellResult
 from sessgit.replay.sandbox.workspace import Sandbox
 
 if TYPE_CHECKING:
-    from sessgit.replay.kept_result import KeptSession
-    from sessgit.replay.plan import ReplayPlan
-    from sessgit.replay.run import CellResult, RunOptions
-    from sessgit.replay.sandbox.workspace import Sandbox
+    from sessgit.replay.run import RunOptions
 
 _DIFFERS = 6
 _SECONDS, _PROMPT_SECONDS = 60.0, 600.0
