@@ -240,8 +240,9 @@ def test_a_broken_configuration_of_git(healthy: Shell, monkeypatch: pytest.Monke
     monkeypatch.setattr(pygit2, "Repository", _refusing)
     done = healthy("doctor")
     assert done.code == 1
-    assert "~/.gitconfig  damaged" in done.out
-    assert "bad config" in done.out
+    assert "~/.claude/session-store  damaged" in done.out
+    assert "cannot open the store" in done.out
+    assert "invalid section header" in done.out
 
 
 def _refusing(path: str) -> None:

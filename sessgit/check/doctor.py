@@ -88,7 +88,6 @@ class DoctorContext:
 
     store: Path
     homes: Homes
-    home: Path
     privacy: Privacy
     index: Index | None
     env: Mapping[str, str]
@@ -628,7 +627,8 @@ def _git(context: DoctorContext) -> Iterator[Finding]:
     if _order(version)[:2] < OLDEST_GIT:
         yield Finding("wrong", "git", "git", f"git {version} is too old", _INSTALL)
     if context.error and not _is_explained(context):
-        yield _open_error(context)
+        what = f"cannot open the store: {context.error}"
+        yield Finding("damage", "store", str(context.store), what, "If the error names a file, correct that file.")
 
 
 def _is_explained(context: DoctorContext) -> bool:
@@ -638,27 +638,6 @@ def _is_explained(context: DoctorContext) -> bool:
     except SessgitError:
         return True
     return bool(missing_parts(context.store) or status.blocked_folders(context.store))
-
-
-def _open_error(context: DoctorContext) -> Finding:
-    """Return why libgit2 cannot open the store; often it rejects settings of the user that git itself ignores."""
-    for path in (context.home / ".gitconfig", context.home / ".config" / "git" / "config"):
-        if complaint := _complaint(context, path):
-            what = f"cannot read git's settings, so the store cannot be opened: {complaint}"
-            return Finding("damage", "git", str(path), what, f"Correct that line, or move {path} away.")
-    what = f"cannot open the store: {context.error}"
-    return Finding("damage", "store", str(context.store), what, "`git fsck` in it may show more.")
-
-
-def _complaint(context: DoctorContext, path: Path) -> str:
-    program = shutil.which("git", path=context.env.get("PATH"))
-    if program is None or not path.exists():
-        return ""
-    done = subprocess.run(
-        [program, "config", "--file", str(path), "--list"], capture_output=True, text=True, check=False, cwd="/",
-        errors="replace", env=git.PLAIN_ENV,
-    )  # fmt: skip
-    return canonical.one_line(done.stderr.removeprefix("fatal: "), 200) if done.returncode else ""
 
 
 def _disk(context: DoctorContext) -> Iterator[Finding]:

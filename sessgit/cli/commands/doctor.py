@@ -43,7 +43,6 @@ def run(here: Invocation, fix: bool = option("--fix", "Fix what can be fixed wit
     context = checks.DoctorContext(
         here.env.store,
         here.env.homes,
-        here.env.home,
         privacy,
         index,
         dict(os.environ),
