@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pictures import conversation
+from plain import run_git
 from rollouts import THREAD, Rollout
 from shell import Shell
+from test_verify import loose, unpack
 from transcripts import SESSION
 
 from sessgit.record.recording import record
@@ -242,6 +244,17 @@ def test_a_torn_rollout_is_restored(sessgit: Shell, size: int) -> None:
     path.unlink()
     sessgit("restore", THREAD)
     assert path.read_bytes() == data
+    sound(sessgit)
+
+
+@FORMS
+def test_what_the_store_lost_comes_back_from_the_rollout(sessgit: Shell, *, paginated: bool) -> None:
+    imported(sessgit, worked(sessgit, paginated=paginated))
+    unpack(sessgit.store)
+    oid = run_git(sessgit.store, "rev-parse", f"{THREAD}:turns/0000/000002/transcript.jsonl").strip()
+    loose(sessgit.store, oid).unlink()
+    done = sessgit("repair", THREAD)
+    assert done.out.startswith("1 object restored from the client's file.\n"), done
     sound(sessgit)
 
 

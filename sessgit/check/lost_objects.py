@@ -23,7 +23,7 @@ from sessgit.record import fork_detection, import_files
 from sessgit.record.import_files import ImportFailure, TranscriptFile
 from sessgit.record.recording import record
 from sessgit.record.source import rules_from_settings
-from sessgit.store import locks, maintenance, object_scan, pack_repair, recorder_state, refs, remotes, tempdirs
+from sessgit.store import layout, locks, maintenance, object_scan, pack_repair, recorder_state, refs, remotes, tempdirs
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -34,7 +34,6 @@ from sessgit.store.store import Store
 
 _WAIT = 30.0
 _MOST_ROUNDS = 8
-_MOST_FORKS = 100
 
 _Fill = Callable[[Path], None]
 """Makes a repository at a path that may have the lost objects."""
@@ -144,8 +143,10 @@ def _sources(
     context: Context, session: str, links: Sequence[Connection], copy: Path | None
 ) -> Iterator[tuple[str, _Fill]]:
     """Yield the sources in the order in which they are searched: files, then remotes."""
-    states = _ancestors(context, session)
-    files = dict(_files(context, states, copy))
+    states = _family(context, session)
+    files = {
+        file: state for state in states if (file := _transcript(context, state, copy if state is states[-1] else None))
+    }
     if files:
         outside = [file for file in files if not context.homes.hold(file.path)]
         name = "the client's file"
@@ -169,53 +170,44 @@ def _with_folder(file: TranscriptFile, outside: Collection[TranscriptFile]) -> T
     return TranscriptFile(file.path, file.agent_id, file.size, file.root, file.path.parents[2] if is_other else None)
 
 
-def _ancestors(context: Context, session: str) -> list[Session]:
-    """Return the states of the sessions whose turns this one has, the first one first and its own last; for an
-    unreadable one, a state with its id alone."""
-    store, states = context.store, dict[str, Session]()
-    tips = [tip for tip, _ in refs.branches(store.path, session).values()]
-    for commit in known_commits(context, session):
-        if not store.repo.read_problem(commit):
-            tips.append(commit)
-            break
-    for tip in tips:
+def _family(context: Context, session: str) -> list[Session]:
+    """Return the states of the sessions that begin with the same prompt, that of `session` last; for an unreadable one,
+    a state with its id alone. Which turns they share can only be told from the files of all of them."""
+    index, root = context.index, _root(context, session)
+    cursors = (path.stem for path in context.store.paths.state.glob("*.json") if ids.is_branch(path.stem))
+    names = {layout.session_of(row.branch) for row in index.with_prompt(root)} if root else set()
+    names |= {name for name in cursors if root and not index.turns(name, 1, 1) and _root(context, name) == root}
+    return [_state(context, name) for name in (*sorted(names - {session}), session)]
+
+
+def _root(context: Context, session: str) -> str:
+    """Return the uuid of the session's first prompt, ``""`` if it is unknown."""
+    for row in context.index.turns(session, 1, 1):
+        return row.prompt
+    file = _transcript(context, _state(context, session), None)
+    return file.root if file else ""
+
+
+def _state(context: Context, session: str) -> Session:
+    """Return the state of a session as of its tip, or of the latest readable commit; if there is none, a state with its
+    id alone."""
+    tips = [tip for tip, _ in refs.branches(context.store.path, session).values()]
+    for commit in (*tips, *known_commits(context, session)):
         with suppress(SessgitError):
-            chain = [store.state(tip)]
-            while (origin := chain[-1].origin) is not None and len(chain) < _MOST_FORKS:
-                try:
-                    chain.append(store.state(origin.commit))
-                except SessgitError:
-                    chain.append(Session(origin.session, origin.session, rules=chain[0].rules))
-            states.update((state.id, state) for state in reversed(chain))
-    own = states.pop(session, None) or Session(session, session)
-    return [*states.values(), own]
+            return context.store.state(commit)
+    return Session(session, session)
 
 
-def _files(context: Context, states: Sequence[Session], copy: Path | None) -> Iterator[tuple[TranscriptFile, Session]]:
-    """Yield the files of sessions, and of those that begin with the same prompt: the turns that they share can only be
-    told from all of them."""
-    roots = set[str]()
-    for state in states:
-        path = copy if copy is not None and state is states[-1] else find_transcript(context, state)
-        if path is not None:
-            file = _transcript(path, state)
-            roots.add(file.root)
-            yield file, state
-    known = {state.id for state in states}
-    for path in sorted(context.store.paths.state.glob("*.json")) if roots - {""} else ():
-        if path.stem not in known and ids.is_branch(path.stem):
-            state = Session(path.stem, path.stem, rules=states[-1].rules)
-            place = find_transcript(context, state)
-            if place is not None and (file := _transcript(place, state)).root in roots - {""}:
-                yield file, state
-
-
-def _transcript(path: Path, state: Session) -> TranscriptFile:
+def _transcript(context: Context, state: Session, copy: Path | None) -> TranscriptFile | None:
+    """Return the file of a session, `copy` if that is given; None if it is gone."""
+    path = copy or find_transcript(context, state)
+    if path is None:
+        return None
     root = ""
     with suppress(SessgitError, OSError):
         root = fork_detection.first_prompt(path)
     is_named = state.agent_id == state.id and ids.session_id(path.stem) == state.id
-    return TranscriptFile(path, path.stem if is_named else state.agent_id, 0, root)
+    return TranscriptFile(path, path.stem if is_named else state.agent_id, 0, root, agent=agents.of_file(path).name)
 
 
 def _recorder(context: Context, files: dict[TranscriptFile, Session]) -> _Fill:
