@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from merging import NEW, THEIRS, THIRD, assert_whole, git, prompts, tip, transcript
 from shell import Shell
+from test_unfinished import killed
 from transcripts import SESSION
 
 
@@ -88,21 +89,31 @@ def test_it_is_an_operation_and_undone(sessgit: Shell) -> None:
     assert prompts(sessgit) == ["one", "ours", "away", "two"]
 
 
-@pytest.mark.parametrize("step", ["store.recorder_state.delete_intent", "branch.file_append.is_only_intent"])
-def test_killed_before_it_was_written_down_a_second_run_completes_it(
-    sessgit: Shell, monkeypatch: pytest.MonkeyPatch, step: str
+def test_killed_before_anything_was_appended_a_second_run_does_it(
+    sessgit: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from test_merge_refused import _killed
-
     before, head = transcript(sessgit).read_bytes(), tip(sessgit)
-    with monkeypatch.context() as patch:
-        patch.setattr(f"sessgit.{step}", _killed)
-        assert sessgit("pick", "e90c@3", "--into", "5e55").code == 70
+    killed(sessgit, monkeypatch, "store.recorder_state.delete_intent", "pick", "e90c@3", "--into", "5e55")
     assert sessgit.out("pick", "e90c@3", "--into", "5e55").startswith("5e551011  added turn 3 from e90c55aa\n")
+    _is_undone(sessgit, before, head)
+
+
+def test_killed_before_it_was_written_down_gc_notes_it(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, head = transcript(sessgit).read_bytes(), tip(sessgit)
+    killed(sessgit, monkeypatch, "branch.merge._record_operation", "pick", "e90c@3", "--into", "5e55")
+    done = sessgit("pick", "e90c@3", "--into", "5e55")
+    assert (done.code, done.err.splitlines()[0]) == (2, "Error: turn 3 of e90c55aa is already in 5e551011.")
+    assert prompts(sessgit) == ["one", "ours", "three"]
+    sessgit.out("gc")
+    _is_undone(sessgit, before, head)
+
+
+def _is_undone(sessgit: Shell, data: bytes, head: str) -> None:
+    """Check that one pick is there, and that undo reverts it."""
     assert prompts(sessgit) == ["one", "ours", "three"]
     assert [one["command"] for one in sessgit.json("ops")["operations"] if one["standing"] == "done"] == ["pick"]
     assert sessgit("undo").code == 0
-    assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)
+    assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (data, head)
 
 
 def test_into_a_new_conversation(sessgit: Shell) -> None:

@@ -90,13 +90,10 @@ class MergeResult:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The branch that gets the turns, and the fork that it is, if it is new. `picked` are the addresses of the turns
-    that an interrupted pick appended to the file at `path`, None if the file is gone."""
+    """The branch that gets the turns, and the fork that it is, if it is new."""
 
     branch: Branch
     fork: ForkResult | None
-    picked: Sequence[str] = ()
-    path: Path | None = None
 
 
 def plan_merge(context: Context, ours: ResolvedTarget, theirs: ResolvedTarget, request: MergeRequest) -> MergePlan:
@@ -173,10 +170,6 @@ def pick_turns(
 
 def _pick_into(context: Context, target: _Target, rows: Sequence[Row]) -> MergeResult:
     branch, store = target.branch, context.store
-    if target.picked == list(map(turn_address, rows)):
-        before = replace(branch, state=replace(branch.state, turns=branch.state.turns - len(rows)))
-        plan = plans.plan_pick(context, before, rows)
-        return MergeResult(branch.state, branch.tip, None, tuple(plan.numbers), target.path, 0, plan)
     plans.check_picks(context, branch, rows)
     plan = plans.plan_pick(context, branch, rows)
     names = "+".join(row.commit for row in rows)
@@ -209,15 +202,7 @@ def _locked_target(context: Context, ours: ResolvedTarget, new: NewSession | Non
         prepare_file(context, _current_branch(index, session))
         store.repo.begin_write()  # before anything is appended: it waits for a purge
         stack.callback(store.repo.release)
-        branch = _current_branch(index, session)
-        intent = recorder_state.load_intent(store.paths, session)
-        target = _Target(branch, fork)
-        if intent is not None and intent.command == "pick" and file_append.is_only_intent(store, intent, branch.tip):
-            # A pick was killed before its operation was noted: its turns are there.
-            origins = [origin for _, origin in intent.brought.values()]
-            _record_operation(context, target, "pick", ", ".join(origins), intent.sources, branch.tip)
-            target = replace(target, picked=origins, path=Path(intent.path) if path_exists(intent.path) else None)
-        yield target
+        yield _Target(_current_branch(index, session), fork)
 
 
 def _current_branch(index: Index, session: str) -> Branch:
