@@ -240,7 +240,7 @@ def test_what_is_said_is_shown(sessgit: Shell) -> None:
         "Description  It fails now and then.\n"
         "\n"
         "             Mostly at night.\n"
-        "Labels       ci, flaky\n"
+        "Labels       #ci, #flaky\n"
         "Stage        critiquing\n"
         "Confidence   0.75\n"
     )

@@ -193,7 +193,7 @@ def test_the_family_and_what_left(sessgit: Shell) -> None:
     sessgit("edit", SESSION, "--name", "the first", "--label", "parser", "--description", "What it is about.")
     out = sessgit.out("export", "markdown", "the first")
     assert "> What it is about.\n" in out
-    assert "| Labels | parser |\n| Left behind | 1 turn, by rewinds |\n" in out
+    assert "| Labels | #parser |\n| Left behind | 1 turn, by rewinds |\n" in out
     assert "- `5e551011` **the first**, 3 turns (this one)\n  - `5e551011` one, 3 turns, forked at turn 2\n" in out
     after = out.partition("## Turn 2")[2].partition("## Turn 3")[0]
     assert after.endswith("*↳ `5e551011` one was forked here, 3 turns*\n\n*1 turn left behind by a rewind*\n\n")

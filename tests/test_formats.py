@@ -148,7 +148,7 @@ def test_the_head_of_a_markdown_page() -> None:
 | Turns | 1, 3 of 3 |
 | Tokens | 170 new, 9k from the cache |
 | Cost | \\$0.19 |
-| Labels | parser |
+| Labels | #parser |
 | Left behind | 2 turns, by rewinds |
 
 1 secret in this conversation is redacted as `[redacted:…]`. Tool calls are not included. Times are UTC.

@@ -280,7 +280,7 @@ def test_dry_run_shows_the_decisions(sessgit: Shell) -> None:
         == """\
 base   5e551011@2   ours  5e551011 (+1 turn)   theirs  e90c55aa (+2 turns)
   append       a summary of 2 turns, as turn 4
-  union        files 0 + 2 → 2 · labels {fast, parser}
+  union        files 0 + 2 → 2 · labels #fast, #parser
   take         stage “shaping” (theirs)
   conflict     description   ours “Pratt”   theirs “trie”
                --ours | --theirs | --set description=…

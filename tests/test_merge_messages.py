@@ -33,7 +33,7 @@ def test_what_people_said_of_theirs_comes_without_a_turn(sessgit: Shell, fork: s
         sessgit.out("merge", fork, "--into", SESSION, "--dry-run")
         == """\
 base   5e551011@3   ours  5e551011 (+0 turns)   theirs  f0000001 (+0 turns)
-  union        labels {fast}
+  union        labels #fast
   take         description “with a trie” (theirs)
   take         stage “shaping” (theirs)
 """

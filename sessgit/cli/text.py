@@ -53,6 +53,11 @@ def clean(text: str, limit: int = 500) -> str:
     return canonical.one_line(text, limit)
 
 
+def label(name: str, limit: int = 500) -> str:
+    """Return a label as it is shown: `#review`."""
+    return f"#{clean(name, limit)}"
+
+
 def width(text: str) -> int:
     """Return how many columns a text takes on a terminal; colours take none."""
     if "\033" in text:

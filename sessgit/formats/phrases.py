@@ -48,7 +48,7 @@ def session_facts(story: Story) -> list[tuple[str, str]]:
         ("Tokens", _tokens_phrase(story)),
         ("Cost", format_money(story.cost) if story.total.total else ""),
         ("Stage", one_line(state.stage, 40)),
-        ("Labels", ", ".join(one_line(label, 60) for label in state.labels)),
+        ("Labels", " ".join(f"#{one_line(label, 60)}" for label in state.labels)),
         ("Left behind", f"{format_count(story.rewound, 'turn')}, by rewinds" if story.rewound else ""),
         (
             "Elsewhere",

@@ -77,7 +77,7 @@ def _values(here: Invocation, state: Session) -> Iterator[str]:
     yield f"{here.paint('yellow', ident)}  {text.cut(blocks.title(state), here.width - text.width(ident) - 2)}"
     values = {
         "Description": [state.description],
-        "Labels": map(text.clean, sorted(state.labels)),
+        "Labels": map(text.label, sorted(state.labels)),
         "Stage": [text.clean(state.stage)],
         "Confidence": [] if state.confidence is None else [f"{state.confidence:g}"],
     }

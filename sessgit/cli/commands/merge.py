@@ -264,7 +264,7 @@ def _line(
 
 def _united(decision: Decision) -> str:
     if decision.path == "labels":
-        return f"labels {{{', '.join(map(text.clean, decision.value))}}}"
+        return f"labels {', '.join(map(text.label, decision.value))}"
     name = decision.path.removeprefix("pad/").removesuffix(".jsonl")
     name = "working memory" if decision.path == unified_state.MEMORY else text.clean(name)
     ours, theirs, both = (

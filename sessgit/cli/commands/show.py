@@ -221,7 +221,7 @@ def _card_lines(here: Invocation, shown: SessionCard, options: ShowOptions) -> I
         yield from blocks.paragraph(here, f"title in the client: “{text.clean(state.title, 200)}”", indent=indent)
     if state.description:
         yield from blocks.paragraph(here, state.description, indent=indent)
-    labels = ", ".join(text.clean(label, 60) for label in state.labels)
+    labels = " ".join(text.label(label, 60) for label in state.labels)
     confidence = "" if state.confidence is None else f"confidence {state.confidence:g}"
     authored = [f"labels {labels}" if labels else "", text.clean(state.stage, 60), confidence]
     yield from blocks.field(here, " " * indent, authored)

@@ -120,7 +120,7 @@ def _notes(here: Invocation, entry: ListEntry) -> Iterator[str]:
         yield f"forked {text.times(entry.forks)}"
     if entry.children:
         yield text.counted(entry.children, "child", "children")
-    yield from map(text.clean, entry.branch.state.labels)
+    yield from map(text.label, entry.branch.state.labels)
 
 
 def _footer(here: Invocation, listing: SessionListing, *, folded: bool) -> Iterator[str]:

@@ -35,7 +35,7 @@ export function Conversation({ address, readOnly }) {
       <p class="facts"><code>${value.short}</code>${node?.live && html` · <b class="tag live">live</b>`} · <span title=${session.project}>${base(session.project)}</span>
         ${session.git_branch && html` · ${session.git_branch}`} · ${plural(session.turns, "turn")} · ${count(newTokens(session.tokens))} tokens
         ${session.cost_usd !== null && html` · ${money(session.cost_usd)}`} · <time datetime=${session.updated} title=${session.updated}>${ago(session.updated)}</time>
-        ${session.labels.map((label) => html` <span class="tag">${label}</span>`)}${session.archived && html` <span class="tag">archived</span>`}</p>
+        ${session.labels.map((label) => html` <span class="tag">#${label}</span>`)}${session.archived && html` <span class="tag">archived</span>`}</p>
       ${session.description && html`<p class="description" dir="auto">${session.description}</p>`}
       <div class="actions">
         ${value.resume && html`<button id="resume" data-text=${value.resume} title=${value.resume} onClick=${() => copy(value.resume)}>Copy resume command</button>`}

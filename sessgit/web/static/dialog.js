@@ -72,7 +72,7 @@ function Form({ command, values: given, labels, close }) {
     <h2 id="dialog-title">${form.title}</h2>
     ${!done && html`<p class="quiet">${form.about}</p>
       <form onSubmit=${(event) => (event.preventDefault(), line && !busy && start(needsTrial ? "dry-run" : "run"))}>
-        ${labels.length > 0 && html`<p>Now: ${labels.map((one) => html`<span class="tag">${one}</span> `)}</p>`}
+        ${labels.length > 0 && html`<p>Now: ${labels.map((one) => html`<span class="tag">#${one}</span> `)}</p>`}
         ${Object.entries(form.fields).map(([name, label]) => field(name, label))}
         <datalist id="others">${others.filter((one) => one.id !== given.into).map((one) => html`<option value=${one.id}>${one.name || one.title || one.first_prompt}</option>`)}</datalist>
         ${line && html`<p class="command"><code>${line.command}</code> <button type="button" onClick=${() => copy(line.command)}>Copy</button></p>`}

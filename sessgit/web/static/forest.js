@@ -108,7 +108,7 @@ function Row({ node, session, current, here }) {
         ${(title || kind) && node.first_words && node.first_words !== title && html` <bdi class="words">${node.first_words}</bdi>`}
       </span>
       <span class="meta">
-        ${session?.labels.map((label) => html`<span class="tag">${label}</span>`)}
+        ${session?.labels.map((label) => html`<span class="tag">#${label}</span>`)}
         ${node.archived && html`<span class="tag">archived</span>`}
         <span class="count">${turns}</span><span class="cost">${money(node.own_cost_usd)}</span>
         <span class="ago">${ago(node.updated)}</span>
