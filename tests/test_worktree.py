@@ -95,7 +95,7 @@ def test_where_no_branch_was_checked_out(coded: Coded) -> None:
     made = coded.shell.json("fork", "5e55@4", "--worktree", "../new")
     head = coded.git("rev-parse", "HEAD")
     path = coded.project.parent / "new"
-    assert made["worktree"] == {"path": str(path), "commit": head, "branch": None, "dirty": False}
+    assert made["worktree"] == {"path": str(path), "commit": head, "branch": None, "dirty": False, "new_branch": None}
     assert made["resume"] == f"cd {quote(str(path))} && claude --resume {FIRST}"
     assert coded.shell.json("fork", "5e55@4")["worktree"] is None
     assert f" at {head[:8]}, on no branch.\n" in coded.shell.out("fork", "5e55", "--worktree")
@@ -363,3 +363,16 @@ def test_what_is_noted_is_read_back(commit: str, branch: str, dirty: bool) -> No
 def test_what_is_no_head_is_none(text: str) -> None:
     assert git.parse_head(text) is None
     assert git.parse_head(f"--output=x ({text})") is None
+
+
+def test_a_branch_in_the_worktree(coded: Coded) -> None:
+    said = coded.shell.out("fork", "5e55@1", "--worktree", "../tried", "--branch", "tried/regex")
+    assert " on its new branch tried/regex.\n" in said and "To make a branch" not in said
+    assert coded.git("branch", "--show-current", at=coded.project.parent / "tried") == "tried/regex"
+    before = worktrees(coded)
+    done = refused(coded, "5e55@1", "--worktree", "../again", "--branch", "tried/regex")
+    assert done.err.startswith("Error: the project already has a branch tried/regex.\n")
+    done = refused(coded, "5e55@1", "--worktree", "../again", "--branch", "a..b")
+    assert done.err.startswith("Error: “a..b” is not a valid name for a branch.\n")
+    assert coded.shell("fork", "5e55@1", "--branch", "x").code == 2
+    assert worktrees(coded) == before

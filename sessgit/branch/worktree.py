@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sessgit.branch.fork import ForkPlan, ForkResult, fork_session
 from sessgit.branch.undo import UndoResult
-from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError
+from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError, UsageError
 from sessgit.history.client_files import LocalPath
 from sessgit.history.code import git
 from sessgit.history.code.git import Env, Head
@@ -27,7 +27,7 @@ from sessgit.store.store import Store
 class Worktree:
     """A worktree that can be made, or was: `path` is its top, `folder` where in it the conversation goes on.
 
-    `source` is the checkout that git is run in to make it.
+    `source` is the checkout that git is run in to make it, `branch` the new branch that it is on, or empty.
     """
 
     source: str
@@ -35,16 +35,18 @@ class Worktree:
     folder: str
     head: Head
     has_submodules: bool
+    branch: str = ""
 
     def as_json(self) -> dict[str, object]:
-        return {"path": str(self.path), **self.head.as_json()}
+        return {"path": str(self.path), **self.head.as_json(), "new_branch": self.branch or None}
 
 
-def plan_worktree(folder: str, head: Head, path: Path | None, name: str, env: Env) -> Worktree:
+def plan_worktree(folder: str, head: Head, path: Path | None, name: str, env: Env, branch: str = "") -> Worktree:
     """Return the worktree that `make_worktree` makes, after all checks; nothing is changed.
 
     `folder` is the project. Without a path it is next to the project's own folder, as `<project>-<name>`. Raises
-    NotFoundError where the project or the commit is gone, ConflictError where something is at the path.
+    NotFoundError where the project or the commit is gone, ConflictError where something is at the path or the new
+    branch exists, UsageError for a name that git does not take for a branch.
     """
     checkout = git.find_checkout(folder, env)
     short = head.commit[:8]
@@ -53,30 +55,34 @@ def plan_worktree(folder: str, head: Head, path: Path | None, name: str, env: En
             f"the project's commit {short} is not in {checkout.top}",
             "`git fetch` brings it if another clone still has it. Without --worktree, the fork needs no commit.",
         )
+    if branch:
+        _check_branch(checkout.top, branch, env)
     path = path or _default_path(folder, checkout.top, name)
     _check_path_free(path)
     is_there = checkout.inner and git.has_object(checkout.top, env, f"{head.commit}:{checkout.inner}/")
     inner = path / checkout.inner if is_there else path
-    return Worktree(
-        checkout.top, path, str(inner), head, git.has_object(checkout.top, env, f"{head.commit}:.gitmodules")
-    )
+    has_submodules = git.has_object(checkout.top, env, f"{head.commit}:.gitmodules")
+    return Worktree(checkout.top, path, str(inner), head, has_submodules, branch)
 
 
 def make_worktree(planned: Worktree, env: Env) -> None:
-    """Make the worktree, with HEAD detached, so that no branch is used. If git fails, nothing of it is left."""
+    """Make the worktree, on its new branch or with HEAD detached. If git fails, nothing of it is left."""
+    on = ("-b", planned.branch) if planned.branch else ("--detach",)
     try:
         git.run_change(
-            planned.source, env, "worktree", "add", "--quiet", "--detach", *_add_arguments(planned), planned.head.commit
+            planned.source, env, "worktree", "add", "--quiet", *on, *_add_arguments(planned), planned.head.commit
         )
     except KeyboardInterrupt:
         with suppress(SessgitError):  # git may have been done by then
-            git.run_change(planned.source, env, "worktree", "remove", *_add_arguments(planned))
+            remove_worktree(planned, env)
         raise
 
 
 def remove_worktree(planned: Worktree, env: Env) -> None:
-    """Remove the worktree that `make_worktree` has just made."""
+    """Remove the worktree that `make_worktree` has just made, and its branch."""
     git.run_change(planned.source, env, "worktree", "remove", "--force", *_add_arguments(planned))
+    if planned.branch:
+        git.run_change(planned.source, env, "branch", "--quiet", "-D", "--", planned.branch)
 
 
 def fork_into_worktree(
@@ -120,6 +126,18 @@ def _default_path(folder: str, top: str, name: str) -> Path:
     main = Path(project.project_root(folder))
     own = main if (main / ".git").exists() else Path(top)
     return own.parent / f"{own.name}-{name}"
+
+
+def _check_branch(top: str, name: str, env: Env) -> None:
+    """Raise UsageError if git takes the name for no branch, ConflictError if the branch exists."""
+    try:
+        git.read_output(top, env, "check-ref-format", "--branch", name)
+    except SessgitError as error:
+        raise UsageError(
+            f"“{name}” is not a valid name for a branch.", "Choose another with `--branch NAME`."
+        ) from error
+    if git.has_object(top, env, f"refs/heads/{name}"):
+        raise ConflictError(f"the project already has a branch {name}", "Choose another with `--branch NAME`.")
 
 
 def _check_path_free(path: Path) -> None:

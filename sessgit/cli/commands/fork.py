@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from sessgit.branch.worktree import Worktree
 
 
-@frame.command("fork", reads=True, excludes={"--run": "--no-restore", "--worktree": "--project"})
+@frame.command(
+    "fork",
+    reads=True,
+    excludes={"--run": "--no-restore", "--worktree": "--project"},
+    requires={"--branch": "--worktree"},
+)
 def fork(
     here: Invocation,
     address: str = ADDRESS,
@@ -33,6 +38,7 @@ def fork(
     no_restore: bool = option("--no-restore", "Do not write a transcript for the client."),
     project: Path | None = option("--project DIR", "Continue the fork in DIR."),
     worktree: str | None = option("--worktree [PATH]", "Also make a git worktree with the code as of turn N."),
+    branch: str = option("--branch NAME", "Make this git branch in the worktree."),
     run: bool = option("--run", "Start the client on the fork."),
 ) -> Answer:
     """Fork a conversation at a turn.
@@ -43,8 +49,8 @@ def fork(
 
     --worktree also makes a git worktree of the project, at PATH or next to the project, at the commit that the project
     had at the end of turn N, and continues the fork there. With --at 7.3 it is the last commit recorded before that
-    cell, or else the one at the end of turn 6. It creates no branch. Changes that were uncommitted then are not
-    restored.
+    cell, or else the one at the end of turn 6. It is on no branch, except with --branch. Changes that were uncommitted
+    then are not restored.
     """
     if worktree and not address:
         _check_is_path(here, worktree)
@@ -64,7 +70,7 @@ def fork(
 
         head = heads.head_at(here.context, source.branch, point.turn, point.cell)
         path = Path(worktree).expanduser().resolve() if worktree else None
-        tree = worktrees.plan_worktree(source.state.project, head, path, plan.id[:8], os.environ)
+        tree = worktrees.plan_worktree(source.state.project, head, path, plan.id[:8], os.environ, branch)
         result = worktrees.fork_into_worktree(here.store, source.state, point, plan, tree, os.environ)
     state = client_files.localize_state(result.state, here.local_path)
     command, next_step = client_notes.continuation(here, state)
@@ -123,6 +129,7 @@ def _page(
 
 def _worktree(here: Invocation, tree: Worktree) -> Iterator[str]:
     commit = tree.head.commit[:8] + (f" ({text.clean(tree.head.branch)})" if tree.head.branch else "")
+    branch = f"its new branch {text.clean(tree.branch)}" if tree.branch else "no branch"
     missing = [
         "uncommitted changes" * tree.head.dirty,
         "untracked files (.env, node_modules)",
@@ -130,9 +137,9 @@ def _worktree(here: Invocation, tree: Worktree) -> Iterator[str]:
         "anything outside the repository",
     ]
     for paragraph in (
-        f"Worktree: {here.shown(tree.path)} at {commit}, on no branch.",
+        f"Worktree: {here.shown(tree.path)} at {commit}, on {branch}.",
         f"Not included: {', '.join(filter(None, missing))}.",
         f"Earlier turns name files in {here.shown(tree.source)}: tell the agent the new folder.",
-        "To make a branch:  git switch -c NAME, in the worktree",
+        *([] if tree.branch else ["To make a branch:  git switch -c NAME, in the worktree"]),
     ):
         yield from blocks.paragraph(here, paragraph)
