@@ -29,3 +29,18 @@ def test_an_override_wins_by_its_whole_name_or_its_beginning(name: str) -> None:
 def test_the_longest_override_wins() -> None:
     overrides = {"claude-": Price(1, 1, 1, 1), "claude-opus-": Price(2, 2, 2, 2)}
     assert prices.model_price("claude-opus-5-5", overrides) == Price(2, 2, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("model", "dollars"),
+    [
+        ("gpt-5.1-codex", 1.25 + 10 + 0.125),
+        ("gpt-5.2-2026-01-15", 1.75 + 14 + 0.175),
+        ("gpt-5.4-pro", None),
+        ("gpt-5.9", None),
+        ("gpt-5.2-codex-mini", None),
+    ],
+)
+def test_a_model_of_openai_is_known_by_its_whole_name(model: str, dollars: float | None) -> None:
+    used = {model: Tokens(input=1_000_000, output=1_000_000, cache_read=1_000_000)}
+    assert prices.token_cost(used, {}) == dollars

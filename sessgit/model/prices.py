@@ -3,12 +3,14 @@
 The table holds list prices for a million tokens as the vendor's model and pricing pages gave them in October 2026:
 input, output, reading from the cache, writing to it for five minutes. Those of Opus 5.5 are also what the client itself
 computes in its `cost-state` lines. It does not distinguish what the pages price separately: writing for an hour, a long
-prompt, fast mode, batches. Prices change; `prices` in the configuration wins over the table, and a model that neither
-knows has no known cost.
+prompt, fast mode, batches. Those of OpenAI are the standard prices of its API in May 2026, which its Codex rate card of
+that month gives in credits, 25 to the dollar; it asks nothing for writing to the cache. Prices change; `prices` in the
+configuration wins over the table, and a model that neither knows has no known cost.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from sessgit.model.config import Price
@@ -34,6 +36,17 @@ _FAMILIES = (
     ("claude-3-haiku", Price(0.25, 1.25, 0.03, 0.3)),
 )
 """The first whose name a model's begins with."""
+_GPT_5, _GPT_5_MINI = Price(1.25, 10.0, 0.125, 0.0), Price(0.25, 2.0, 0.025, 0.0)
+_GPT_5_2 = Price(1.75, 14.0, 0.175, 0.0)
+_NAMED = {
+    "gpt-5": _GPT_5, "gpt-5-codex": _GPT_5, "gpt-5-mini": _GPT_5_MINI,
+    "gpt-5.1": _GPT_5, "gpt-5.1-codex": _GPT_5, "gpt-5.1-codex-max": _GPT_5, "gpt-5.1-codex-mini": _GPT_5_MINI,
+    "gpt-5.2": _GPT_5_2, "gpt-5.2-codex": _GPT_5_2, "gpt-5.3-codex": _GPT_5_2,
+    "gpt-5.4": Price(2.5, 15.0, 0.25, 0.0), "gpt-5.4-mini": Price(0.75, 4.5, 0.075, 0.0),
+    "gpt-5.5": Price(5.0, 30.0, 0.5, 0.0),
+}  # fmt: skip
+"""By the whole name without its date: another ending, such as `-pro`, is another price."""
+_DATE = re.compile(r"-20\d\d-\d\d-\d\d$")
 
 
 def model_price(model: str, overrides: Mapping[str, Price]) -> Price | None:
@@ -44,7 +57,8 @@ def model_price(model: str, overrides: Mapping[str, Price]) -> Price | None:
     own = sorted((name for name in overrides if model.startswith(name)), key=len)
     if own:
         return overrides[own[-1]]
-    return next((price for name, price in _FAMILIES if model.startswith(name)), None)
+    named = _NAMED.get(_DATE.sub("", model))
+    return named or next((price for name, price in _FAMILIES if model.startswith(name)), None)
 
 
 def token_cost(tokens: Mapping[str, Tokens], overrides: Mapping[str, Price]) -> float | None:
