@@ -121,8 +121,11 @@ def rewritten_lines(draw: st.DrawFn, lines: Sequence[bytes], number: int) -> lis
 @st.composite
 def copies(draw: st.DrawFn) -> Copies:
     """The newest file, and two to four pieces of it or of the files that the client wrote anew until then: from any
-    place, with a gap, without a last newline."""
-    lines = draw(transcripts(broken=False).filter(lambda one: one.data.count(b"\n") > 3)).data.split(b"\n")[:-1]
+    place, with a gap, without a last newline. Two lines may stand on one, without a newline between them."""
+    lines = draw(transcripts(broken=False).filter(lambda one: one.data.count(b"\n") > 5)).data.split(b"\n")[:-1]
+    if draw(st.sampled_from([False, False, False, True])):
+        place = draw(st.integers(0, len(lines) - 2))
+        lines[place : place + 2] = [lines[place] + lines[place + 1]]
     count = draw(st.integers(0, 2))
     cuts = sorted(draw(st.integers(2, len(lines))) for _ in range(count))
     first, *later = (lines[start:end] for start, end in zip([0, *cuts], [*cuts, len(lines)], strict=True))

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents.line import Line
-from sessgit.agents.reader import opened
+from sessgit.agents.reader import Reader, no_redaction, opened
 from sessgit.errors import SessgitError
 from sessgit.model import ids
 from sessgit.model.homes import DEFAULT, Homes
@@ -23,9 +22,10 @@ from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_LARGE_HEAD = 1 << 20
-_SMALL_HEAD = 1 << 13
-"""The number of first bytes that nearly always hold a whole line."""
+_READ_SIZE = 1 << 16
+"""The number of bytes that are read at once to find the first prompt: most often it is among the first lines."""
+_MOST_READ = 1 << 20
+"""The number of bytes in which a line that says the session's id is sought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,39 +138,37 @@ def is_named_by_id(path: Path) -> bool:
     return _UUID.fullmatch(agents.of_file(path).home.agent_id(path)) is not None
 
 
-def agent_id(path: Path) -> tuple[str, bool]:
-    """Return the session's own id: the file's name if that is a uuid, else what its first lines say, else the name;
-    and whether it is that last one."""
+def examine(path: Path) -> TranscriptFile:
+    """Return a transcript to import. Its session's own id is the file's name if that is a uuid, else what its first
+    lines say, else the name.
+
+    Raises SessgitError for a file that cannot be read, or has no line that a client could have written.
+    """
     agent = agents.of_file(path)
-    by_name = agent.home.agent_id(path)
-    if _UUID.fullmatch(by_name):
-        return by_name, False
-    named = next((line.session for line in _first_lines(path, _LARGE_HEAD) if line.session), "")
-    return named or by_name, not named
-
-
-def has_lines(path: Path) -> bool:
-    """Return whether the file begins with a line that a client could have written, whatever the file's name."""
-    return any(line.is_known for size in (_SMALL_HEAD, _LARGE_HEAD) for line in _first_lines(path, size))
+    name, is_named = agent.home.agent_id(path), is_named_by_id(path)
+    root, said, is_transcript = "", "", False
+    with opened(path) as source:
+        for line in Reader(source, 0, no_redaction, agent.lines.make).lines(_READ_SIZE):
+            is_transcript = is_transcript or line.is_known
+            said = said or line.session
+            root = root or (line.prompt_id if line.is_prompt else "")
+            if root and (is_named or said or line.extent.offset > _MOST_READ):
+                break
+    if not root and not is_transcript:
+        raise SessgitError("it has no transcript lines" if source.size else "it is empty")
+    agent_id = name if is_named or not said else said
+    return TranscriptFile(path, agent_id, source.size, root, agent=agent.name, by_name=not is_named and not said)
 
 
 def is_new(path: Path, known: Collection[str]) -> bool:
     """Return whether an import would record a file of the client: not if its session is known, nor if it has no
     readable line of a transcript."""
+    if ids.session_id(agents.of_file(path).home.agent_id(path)) in known:
+        return False
     try:
-        if ids.session_id(agents.of_file(path).home.agent_id(path)) in known or (
-            not is_named_by_id(path) and ids.session_id(agent_id(path)[0]) in known
-        ):
-            return False
-        return has_lines(path) or bool(fork_detection.first_prompt(path))
+        return examine(path).session not in known
     except SessgitError:
         return False
-
-
-def _first_lines(path: Path, size: int) -> list[Line]:
-    with opened(path) as source:
-        first = source.file.read(size).split(b"\n")
-    return agents.of_file(path).parsed(first)
 
 
 def distinct_files(files: Sequence[TranscriptFile], index: Index, errors: list[ImportFailure]) -> list[TranscriptFile]:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from sessgit import agents
 from sessgit.agents.base import Agent
-from sessgit.agents.reader import opened
 from sessgit.agents.values import PLAIN
 from sessgit.errors import (
     ROOM,
@@ -26,7 +25,7 @@ from sessgit.model import ids
 from sessgit.model.config import Privacy
 from sessgit.model.homes import Homes
 from sessgit.model.progress import Progress, no_progress
-from sessgit.record import fork_detection, import_files, import_workers
+from sessgit.record import import_files, import_workers
 from sessgit.record import privacy as private
 from sessgit.record.file_pass import RecordingResult, SkipReason
 from sessgit.record.import_files import ImportFailure, SkippedFiles, TranscriptFile
@@ -103,28 +102,23 @@ def import_one(
     paths: Sequence[Path],
     watch: ImportProgress,
 ) -> ImportResult:
-    """Imports the one transcript whose session's id begins so, even if that session was deleted here.
+    """Import the one transcript whose session's id begins with `session`, even if that session was deleted here.
 
     Raises NotFoundError where there is none at `paths`, AmbiguousError where there are several.
     """
     private.check_on(off=context.privacy.off)
-    seen = _ImportPlan()
-    near = (
-        path
-        for path in _find_transcripts(paths, context.homes, [])
-        if import_files.agent_id(path)[0].startswith(session)
-    )
-    seen.files.extend(f for f in _examine_files(near, seen.errors) if ids.session_id(f.agent_id).startswith(session))
-    found = sorted({ids.session_id(file.agent_id) for file in seen.files})
+    every = _examine_files(_find_transcripts(paths, context.homes, []), [])
+    files = [file for file in every if file.session.startswith(session)]
+    found = sorted({file.session for file in files})
     if len(found) > 1:
         raise AmbiguousError(f"“{session}” matches {', '.join(found)}", "Type more of the id.")
-    if not found:
+    if not files:
         raise NotFoundError(
             f"there is no transcript of a conversation “{session}”", "Name its file: `sessgit import --id ID PATH`"
         )
-    if _without_excluded(context.index, seen.files, context.privacy):
+    if _without_excluded(context.index, files, context.privacy):
         operations.drop_tombstone(context.store, found[0], context.now())
-    return _record_files(context, _ImportPlan(seen.files), watch)
+    return _record_files(context, _ImportPlan(files), watch)
 
 
 def import_claude_folders(context: Context, paths: Sequence[Path], watch: ImportProgress) -> ImportResult:
@@ -231,14 +225,7 @@ def _find_transcripts(paths: Sequence[Path], homes: Homes, folders: list[Path]) 
 def _examine_files(paths: Iterable[Path], errors: list[ImportFailure]) -> Iterator[TranscriptFile]:
     for path in dict.fromkeys(path.absolute() for path in paths):
         try:
-            with opened(path) as source:
-                size = source.size
-            root = fork_detection.first_prompt(path)
-            if not root and not import_files.has_lines(path):
-                errors.append(ImportFailure(path, "it has no transcript lines" if size else "it is empty"))
-                continue
-            agent_id, by_name = import_files.agent_id(path)
-            yield TranscriptFile(path, agent_id, size, root, agent=agents.of_file(path).name, by_name=by_name)
+            yield import_files.examine(path)
         except SessgitError as error:
             errors.append(ImportFailure(path, str(error)))
 
