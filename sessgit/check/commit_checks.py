@@ -302,11 +302,14 @@ class _CommitCheck:
             self.report.wrong("fork", "its origin is not the commit that it follows")
         if self.message.get("Fork-Point") != f"{origin.session}@{origin.cell or origin.turn}":
             self.report.wrong("fork", "its Fork-Point is not its origin")
-        trees = self.commit.tree, self.store.tree(before.commit) if self.has_before else self.commit.tree
-        own = [self.number] if is_ours and origin.cell else [] if is_ours else [
-            number for number in range(1, origin.turn + 1)
-            if len({self.store.repo.entry(tree, layout.turn_folder(number)) for tree in trees}) > 1
-        ]  # fmt: skip
+        if is_ours:
+            own = [self.number] if origin.cell else []
+        elif self.has_before:
+            trees = self.commit.tree, self.store.tree(before.commit)
+            folders = ((n, layout.turn_folder(n)) for n in range(1, origin.turn + 1))
+            own = [n for n, path in folders if len({self.store.repo.entry(tree, path) for tree in trees}) > 1]
+        else:
+            own = []
         for number in own:
             self._check_turn(number)
         return own
