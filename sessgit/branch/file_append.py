@@ -63,6 +63,14 @@ def finish_append(paths: StorePaths, session: str, path: Path) -> None:
         recorder_state.delete_intent(paths, session)
 
 
+def withdraw_append(intent: AppendIntent) -> None:
+    """Remove from the file what a kill left appended, if it is the file's end."""
+    path = Path(intent.path)
+    written = path.read_bytes()[intent.offset :] if path_exists(path) else b""
+    if written and intent.data.startswith(written):
+        file_end.cut(path, len(written), hashlib.sha256(written).hexdigest())
+
+
 def is_only_intent(store: Store, intent: AppendIntent, head: str) -> bool:
     """Return whether the head came of the intent alone: no other turn and no edit came since."""
     for commit, message in store.history(head):

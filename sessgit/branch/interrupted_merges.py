@@ -7,23 +7,20 @@ be undone.
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.branch import file_append, sidecars
-from sessgit.errors import SessgitError
+from sessgit.branch import file_append, undo
+from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import canonical, humanize
 from sessgit.model.homes import Homes
-from sessgit.store import journal, layout, locks, maintenance, operations, recorder_state, refs
+from sessgit.store import journal, layout, locks, maintenance, recorder_state, refs
 from sessgit.store.journal import Operation
-from sessgit.store.private_files import path_exists
 from sessgit.store.recorder_state import AppendIntent
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 _MERGE_COMMANDS = ("merge", "pick")
 
@@ -108,36 +105,16 @@ def _delete_session(store: Store, session: str, homes: Homes, now: float) -> boo
     head, every = refs.read(store.path, ref), _head_operations(store, session)
     if head is None or _finish_head_move(store, every, head) or len(every) != 1 or every[0].command != "fork":
         return False
-    fork, intent = every[0], recorder_state.load_intent(store.paths, session)
-    made = fork.moves[0].new
-    has_grown = intent is not None and intent.head == made and file_append.is_only_intent(store, intent, head)
-    if not has_grown and not operations.has_only_end_commits(store, made, head):
-        return False
-    if not all(homes.hold(path) and _is_as_made(path, proof, intent) for path, proof in _paths(fork.files)):
-        return False
-    for path, proof in _paths({**(intent.files if intent else {}), **dict.fromkeys(fork.files, "")}):
-        if homes.hold(path) and (not proof or sidecars.bytes_hash(sidecars.read_file(path) or b"") == proof):
-            file_append.delete_files([path], homes)
-    summary = f"undo: {fork.summary}, which was interrupted"
-    operations.perform_operation(store, "undo", summary, [Move(ref, head, None)], now, undoes=fork.id)
-    recorder_state.delete_intent(store.paths, session)
-    recorder_state.delete_cursor(store.paths, session)
-    return True
-
-
-def _paths(files: Mapping[str, str]) -> list[tuple[Path, str]]:
-    return [(Path(name), proof) for name, proof in files.items()]
-
-
-def _is_as_made(path: Path, proof: str, intent: AppendIntent | None) -> bool:
-    """Return whether a file is gone, or holds what the fork wrote, the beginning of the intent, and nothing else."""
-    if not path_exists(path):
-        return True
-    data, appended = sidecars.read_file(path) or b"", b""
-    if intent is not None and intent.path == str(path):
-        data, appended = data[: intent.offset], data[intent.offset :]
-    is_ours = not appended or (intent is not None and intent.data.startswith(appended))
-    return hashlib.sha256(data).hexdigest() == proof and is_ours
+    intent = recorder_state.load_intent(store.paths, session)
+    if intent is not None and head == every[0].moves[0].new:
+        file_append.withdraw_append(intent)
+        recorder_state.delete_intent(store.paths, session)
+    with suppress(ConflictError):  # it was continued
+        if not undo.undo_operation(store, every[0].id, homes, now, dry_run=True).left:
+            undo.undo_operation(store, every[0].id, homes, now)
+            recorder_state.delete_cursor(store.paths, session)
+            return True
+    return False
 
 
 def _finish_merge(store: Store, session: str, homes: Homes, now: float) -> bool:
