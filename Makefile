@@ -31,7 +31,7 @@ help:
 	@echo "make package      build the wheel and the sdist, and try each in a new environment"
 	@echo "make bench        measure speed and size (GROUP=import: one group, QUICK=1: fewer runs)"
 	@echo "make schemas      write docs/schemas/ from the code"
-	@echo "make anchors      write the prefilter of the redaction rules"
+	@echo "make anchors      write the table of the redaction rules, with their prefilter"
 	@echo "make format       format the code, and apply safe fixes of ruff"
 
 $(READY): pyproject.toml $(CONSTRAINTS)
@@ -102,8 +102,7 @@ schemas: $(READY)
 	SESSGIT_TEST_WRITE_SCHEMAS=1 $(BIN)/python -m pytest -q tests/test_schemas.py tests/test_json_docs.py
 
 anchors: $(READY)
-	$(BIN)/python -c 'from pathlib import Path; from sessgit.redact import anchoring; \
-		Path("sessgit/redact/anchors.py").write_text(anchoring.source(), "utf-8")'
+	cd tests && ../$(BIN)/python -c 'import anchoring; anchoring.rules.PATH.write_text(anchoring.table(), "utf-8")'
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

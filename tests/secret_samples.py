@@ -3,9 +3,8 @@
 import random
 import string
 
+from anchoring import NAMES, RULES, SOURCE
 from redaction_examples import Example, example
-
-from sessgit.redact.rules import NAMES, RULES, VENDORS
 
 HEX = "0123456789abcdef"
 WORD = string.ascii_letters + string.digits
@@ -34,9 +33,8 @@ PASSWORD = "s3" + "cr3t-Pa!" + "w0rd"
 JWT = "eyJ" + body(20) + ".eyJ" + body(40) + "." + body(43, WORD + "-_")
 
 TEMPLATES = [
-    *((rule.kind, template) for rule in RULES for template in rule.examples),
-    *((name.kind, template) for name in NAMES for template in name.examples),
-    *((kind, template) for _, kind, template in VENDORS),
+    *((rule["kind"], template) for rule in (*RULES, *NAMES) for template in rule["examples"]),
+    *((vendor["kind"], vendor["example"]) for vendor in SOURCE["vendors"]),
 ]
 """The kinds and examples of the table."""
 CASES: list[tuple[str, Example]] = [

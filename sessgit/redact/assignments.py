@@ -217,7 +217,7 @@ def naming_of(name: bytes) -> Naming | None:
         return None
     if strong is None and not (PUBLIC_WORDS if shell else HARMLESS_WORDS).isdisjoint(words):
         return None
-    vendor = next((kind for part, kind, _ in VENDORS if part in plain), None)
+    vendor = next((kind for part, kind in VENDORS.items() if part in plain), None)
     known = strong is not None or vendor is not None
     return Naming(vendor or kind, weak=not (known or shell), shell=shell, strong=known, composed=len(words) > 1)
 

@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 import re2
 
-from sessgit.redact import anchors
+from sessgit.redact.rules import ANCHORS, FIRST_COMMAND, RULES
 
+_ANCHORS = [(kind, number, anchor) for kind, anchors in ANCHORS.items() for number, anchor in enumerate(anchors)]
+"""What each anchor is of, its number among those, and the anchor."""
 _MEMORY = 64 << 20
 """RE2 throws its automaton away and starts anew where it grows above this."""
 _END = rb"\z"
@@ -34,7 +36,7 @@ def scan(text: bytes) -> Hits | None:
     """Return what may match a text, or in a string of the JSON line that it is; None where nothing does."""
     matched = _compiled_anchors().Match(text)
     if matched is None:  # RE2 ran out of memory
-        return Hits(tuple(range(len(anchors.RULES))), names=True, key_lines=True, options=True)
+        return Hits(tuple(range(len(RULES))), names=True, key_lines=True, options=True)
     return None if len(matched) == 1 else _make_hits(tuple(matched))
 
 
@@ -51,7 +53,7 @@ def _compiled_anchors() -> re2.Set:
     options.never_capture = True
     options.max_mem = _MEMORY
     compiled = re2.Set.SearchSet(options)
-    for anchor in (*anchors.RULES, *anchors.NAMES, *anchors.OPTIONS, *anchors.KEY_LINES):
+    for _, _, anchor in _ANCHORS:
         compiled.Add(anchor.encode("latin-1"))
     compiled.Add(_END)
     compiled.Compile()
@@ -60,15 +62,7 @@ def _compiled_anchors() -> re2.Set:
 
 @lru_cache(4096)
 def _make_hits(matched: tuple[int, ...]) -> Hits:
-    first_name = len(anchors.RULES)
-    first_option = first_name + len(anchors.NAMES)
-    first_key = first_option + len(anchors.OPTIONS)
-    end = first_key + len(anchors.KEY_LINES)
-    return Hits(
-        tuple(sorted(place for place in matched if place < first_name)),
-        names=any(first_name <= place < first_key for place in matched),
-        key_lines=any(first_key <= place < end for place in matched),
-        options=any(
-            anchors.FIRST_COMMAND <= place < first_name or first_option <= place < first_key for place in matched
-        ),
-    )
+    hits = [_ANCHORS[place] for place in matched if place < len(_ANCHORS)]
+    kinds, rules = {kind for kind, _, _ in hits}, sorted(number for kind, number, _ in hits if kind == "rules")
+    is_option = "options" in kinds or any(number >= FIRST_COMMAND for number in rules)
+    return Hits(tuple(rules), "names" in kinds or "options" in kinds, "key_lines" in kinds, is_option)

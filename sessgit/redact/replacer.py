@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from sessgit.model.json_scan import Token, decode_string, encode_string, string_tokens
-from sessgit.redact import key_lines, views
+from sessgit.redact import checks, key_lines, views
 from sessgit.redact.assignments import Naming, find_assigned, is_secret_literal, naming_of
 from sessgit.redact.engine import Hits, scan
 from sessgit.redact.json_unescape import is_json
@@ -300,30 +300,21 @@ def _assigned_spans(data: bytes) -> list[Span]:
 
 
 def _rule_spans(number: int, data: bytes) -> list[Span]:
-    rule, near = RULES[number], _context_pattern_of(number)
-    spans: list[Span] = []
-    if near is not None and not near.search(data):
+    rule, spans = RULES[number], list[Span]()
+    if not _compiled(rule.near).search(data):
         return spans
-    pattern, group = _pattern_of(number)
+    pattern, check = _compiled(rule.pattern), getattr(checks, rule.check)
+    group = "secret" if "secret" in pattern.groupindex else 0
     for match in pattern.finditer(data):
         if data[match.start() : match.start() + 1].isalnum() and not _BOUNDARY.match(data, match.start()):
             continue
         if _DIGEST.search(data[max(0, match.start() - _LONGEST_DIGEST) : match.start()]):
             continue
-        if rule.check(match[group]):
+        if check(match[group]):
             spans.append((*match.span(group), rule.kind))
     return spans
 
 
 @cache
-def _pattern_of(number: int) -> tuple[re.Pattern[bytes], int | str]:
-    """Return a rule's expression and the group of it that is the secret."""
-    compiled = re.compile(RULES[number].pattern.encode("ascii"))
-    return compiled, "secret" if "secret" in compiled.groupindex else 0
-
-
-@cache
-def _context_pattern_of(number: int) -> re.Pattern[bytes] | None:
-    """Return the expression that has to match somewhere in a text for a rule to be tried, or None."""
-    near = RULES[number].near
-    return re.compile(near.encode("ascii")) if near else None
+def _compiled(pattern: str) -> re.Pattern[bytes]:
+    return re.compile(pattern.encode("ascii"))
