@@ -55,6 +55,15 @@ def sound(sessgit: Shell) -> None:
     assert (done.code, "no damage" in done.out) == (0, True), done
 
 
+def test_only_the_conversations_with_one_agent(sessgit: Shell) -> None:
+    sessgit.keep(sessgit.talk().turns("mend the roof"))
+    imported(sessgit, rollout(sessgit).turns("write the parser"))
+    assert {row["agent"] for row in sessgit.json("ls")["sessions"]} == {"claude", "codex"}
+    assert [row["id"] for row in sessgit.json("ls", "--agent", "codex")["sessions"]] == [THREAD]
+    assert [row["id"] for row in sessgit.json("ls", "--agent", "claude")["sessions"]] == [SESSION]
+    assert sessgit("ls", "--agent", "gemini").code == 2
+
+
 @FORMS
 def test_a_conversation_is_read(sessgit: Shell, *, paginated: bool) -> None:
     sessgit.keep(sessgit.talk().turns("mend the roof"))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sessgit.agents import processes
 from sessgit.agents.transcript import Transcript
+from sessgit.errors import UsageError
 from sessgit.model.homes import DEFAULT, Homes
 from sessgit.store.layout import session_of
 
@@ -29,6 +30,13 @@ def named(name: str) -> Agent:
     """Return the agent with a name."""
     agent: Agent = importlib.import_module(PACKAGES.get(name) or PACKAGES[DEFAULT]).AGENT
     return agent
+
+
+def check_name(name: str) -> str:
+    """Return the name of an agent as a user typed it, or ""; raise UsageError if there is no such agent."""
+    if name and name not in PACKAGES:
+        raise UsageError(f"there is no agent “{name}”.", f"The agents are {' and '.join(sorted(PACKAGES))}.")
+    return name
 
 
 def every() -> list[Agent]:

@@ -25,14 +25,15 @@ State = Literal["live", "active", "ended", "interrupted"]
 class SessionFilter:
     """Which sessions to list, and in which order. None or empty selects all.
 
-    `folder` is a folder of the project, `since` and `before` are seconds since 1970, `live` the agent's ids of the
-    sessions that are open in a client, `among` sets of sessions from other queries, `forks_of` a session whose
-    descendants are listed, `children_of` one whose children are listed, and theirs. Headless and empty sessions are
-    listed only on request, archived ones alone.
+    `agent` is the name of one, such as claude. `folder` is a folder of the project, `since` and `before` are seconds
+    since 1970, `live` the agent's ids of the sessions that are open in a client, `among` sets of sessions from other
+    queries, `forks_of` a session whose descendants are listed, `children_of` one whose children are listed, and theirs.
+    Headless and empty sessions are listed only on request, archived ones alone.
     """
 
     folder: str | None = None
     labels: tuple[str, ...] = ()
+    agent: str = ""
     state: State | None = None
     stage: str = ""
     since: float | None = None
@@ -51,7 +52,9 @@ class SessionFilter:
     def narrowed(self) -> bool:
         """Whether it selects by anything but the project."""
         related = self.forks_of or self.children_of
-        return bool(self.labels or self.state or self.stage or self.since is not None or self.among or related)
+        return bool(
+            self.labels or self.agent or self.state or self.stage or self.since is not None or self.among or related
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +195,7 @@ def _matching_outlines(index: Index, outlines: Sequence[Outline], query: Session
         and (not labels or labels <= set(json.loads(outline.labels)))
         and _has_state(outline, query)
         and query.stage in ("", outline.stage)
+        and query.agent in ("", outline.agent)
         and outline.updated >= since
         and (before is None or "" < (outline.updated or outline.created) < before)
         and all(outline.name in chosen for chosen in query.among)

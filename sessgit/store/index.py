@@ -46,6 +46,7 @@ class Outline(NamedTuple):
     tip: str
     archived: bool
     session: str
+    agent: str
     agent_id: str
     project: str
     title: str
@@ -72,7 +73,7 @@ class Outline(NamedTuple):
 _SQL_TYPES = {str: "TEXT", int: "INTEGER", bool: "INTEGER"}
 _OUTLINE_COLUMNS = ", ".join(f"{name} {_SQL_TYPES[kind]} NOT NULL" for name, kind in get_type_hints(Outline).items())
 SCHEMA = cache_file.Schema(
-    15,
+    16,
     ("branches", "noted", "turns", "merges", "gists", "touched", "cells", "edited", "edits"),
     (
         f"CREATE TABLE branches({_OUTLINE_COLUMNS}, state BLOB NOT NULL, PRIMARY KEY(name)) WITHOUT ROWID",
@@ -637,8 +638,8 @@ class PastIndex(_MemoryIndex):
 
 def _outline(branch: str, tip: str, state: Session, *, archived: bool) -> Outline:
     return Outline(
-        branch, tip, archived, layout.session_of(branch), state.agent_id, state.project, state.title, state.name,
-        state.description, state.first_prompt, json.dumps(state.labels), state.created, state.updated,
+        branch, tip, archived, layout.session_of(branch), state.agent, state.agent_id, state.project, state.title,
+        state.name, state.description, state.first_prompt, json.dumps(state.labels), state.created, state.updated,
         "" if state.state == "active" else state.ended, state.turns, state.is_headless, state.state, state.stage,
         layout.session_of(state.origin.session) if state.origin else "",
         state.unified.metadata.parent or "",

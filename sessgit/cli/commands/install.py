@@ -14,7 +14,7 @@ from sessgit.agents import Client
 from sessgit.cli import frame, render, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import FOLDER, argument, option
+from sessgit.cli.options import AGENT, FOLDER, argument, option
 from sessgit.errors import UsageError
 from sessgit.model import canonical
 from sessgit.model.homes import DEFAULT
@@ -32,7 +32,7 @@ def install(
     granularity: Literal["turn", "cell"] | None = option(
         "--granularity", "Commit after each turn, or also after each tool result."
     ),
-    agent: str = option("--agent NAME", "Only this client: claude or codex."),
+    agent: str = AGENT,
     trust: bool = option("--trust", "Trust the hooks in Codex without asking."),
     plugin: bool = option("--plugin", "Only make what the plugin needs."),
 ) -> Answer:
@@ -90,13 +90,9 @@ def install(
 
 def _clients(here: Invocation, name: str) -> list[Client]:
     """Return the client of the named agent, else every client with a folder here, or the default one if none has."""
-    clients = agents.hooked_clients(here.env.homes)
-    if name:
-        chosen = [client for client in clients if client.agent.name == name]
-        if not chosen:
-            raise UsageError(f"there is no agent “{name}”.", "The agents are claude and codex.")
-        return chosen
-    present = [client for client in clients if client.folder.is_dir()]
+    if agents.check_name(name):
+        return [agents.client(here.env.homes, name)]
+    present = [client for client in agents.hooked_clients(here.env.homes) if client.folder.is_dir()]
     return present or [agents.client(here.env.homes)]
 
 

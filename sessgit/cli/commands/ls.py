@@ -10,7 +10,7 @@ from sessgit import agents
 from sessgit.cli import frame, render
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import EVERYWHERE, LABELS, LIMIT, PATHS, PROJECT, SINCE, at_least_0, option, parse_time
+from sessgit.cli.options import AGENT, EVERYWHERE, LABELS, LIMIT, PATHS, PROJECT, SINCE, at_least_0, option, parse_time
 from sessgit.cli.pages import ls as page
 from sessgit.history import ls
 
@@ -25,6 +25,7 @@ def run(
     everything: bool = EVERYWHERE,
     project: Path | None = PROJECT,
     label: list[str] = LABELS,
+    agent: str = AGENT,
     state: Literal["live", "active", "ended", "interrupted"] | None = option(
         "--state", "Only in this state; live means open in a client."
     ),
@@ -55,6 +56,7 @@ def run(
     query = ls.SessionFilter(
         folder=None if everything else here.folder(project),
         labels=tuple(label),
+        agent=agents.check_name(agent),
         state=state,
         stage=stage or "",
         since=parse_time(since, here.now),
