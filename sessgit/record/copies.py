@@ -40,22 +40,24 @@ _NO_SIDECARS = Path("/dev/null/none")
 """The path of a version without sidecar files."""
 
 
-def record_copies(current: FilePass) -> RecordingResult | None:
-    """Record the file as one of several copies; return None if it continues what is recorded, or if the recorded
-    commits do not follow from lines alone."""
+def record_copies(current: FilePass) -> tuple[RecordingResult | None, bool]:
+    """Record the file as one of several copies, unless it continues what is recorded, or the recorded commits do not
+    follow from lines alone: then the result is None. Return also whether all of its lines are recorded."""
     if current.file.prefix and not current.source.imported:
-        return None  # the file of a fork that goes on is never a copy
+        return None, False  # the file of a fork that goes on is never a copy
     store, session = current.context.store, current.source.session
     known, branches = current.known.cursor, store.branches(session)
     copies = _Copies(store, session, current.file.opened, current.known.redact, current.source.agent, known)
     if copies.new == copies.head:
-        return None
-    is_ours = known is not None and known.commit == current.known.head
-    is_ours = is_ours and all(name in current.versions.branches for name in branches if layout.is_other_version(name))
-    is_ours = is_ours and not copies.is_restored
+        return None, False
+    is_ours = (
+        known is not None
+        and known.commit == current.known.head
+        and set(filter(layout.is_other_version, branches)).issubset(known.others)
+        and not copies.is_restored
+    )
     if not is_ours or not current.source.is_copy or not _is_derived(Context(current.context.index), session, branches):
-        current.versions.is_known = copies.is_known
-        return None
+        return None, copies.is_known
     every = [*copies.recorded, copies.new]
     before, after = versions.versions(copies.recorded), versions.versions(every)
     writer = _VersionWriter(current, copies, branches)
@@ -65,19 +67,16 @@ def record_copies(current: FilePass) -> RecordingResult | None:
         writer.write(before[0], after)
     current.move(branches, writer.tips)
     others = sorted(filter(layout.is_other_version, writer.tips))
-    kept = [
-        copies.dump(copy) for copy in versions.maximal_copies([*copies.recorded, copies.new]) if (copy,) != after[0]
-    ]
+    kept = [copies.dump(copy) for copy in versions.maximal_copies(every) if (copy,) != after[0]]
     if writer.head is not None:
         head, cutter = writer.head
-        head.versions.branches, head.versions.copies = others, kept
-        head.remember(cutter, writer.tips)
+        head.save_cursor(cutter, writer.tips, kept, others)
     else:
         _save_cursor(current, known, kept, others, writer.tips[session])
         current.context.index.sync(session)
     for one in writer.passes:
-        one.written.index_updates.keep(current.context.index)
-    return RecordingResult(session, writer.turns(), writer.tips != branches, writer.tips[session])
+        one.index_updates.keep(current.context.index)
+    return RecordingResult(session, writer.turns(), writer.tips != branches, writer.tips[session]), False
 
 
 @dataclass
@@ -232,7 +231,7 @@ class _VersionWriter:
 
     def turns(self) -> tuple[int, ...]:
         """Return the numbers of the turns that were not recorded as they are."""
-        written = ((number, commit) for one in self.passes for number, commit in one.written.commits)
+        written = ((node.number, commit) for one in self.passes for node, commit, _ in one.written)
         return tuple(
             number for number, commit in written if _turn_tree(self.store, commit, number) not in self._folders
         )

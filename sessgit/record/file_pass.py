@@ -13,8 +13,9 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
 from sessgit.agents import facts
-from sessgit.agents.base import Agent
+from sessgit.agents.base import Agent, Subagents
 from sessgit.agents.cutter import Cutter
+from sessgit.agents.facts import Facts
 from sessgit.agents.line import Line
 from sessgit.agents.reader import Opened, Reader
 from sessgit.agents.values import Node
@@ -73,6 +74,10 @@ class FileReading:
     """How far a pass has read which of the session's files."""
 
     reader: Reader
+    agents: Subagents
+    """The files of subagents, and how much of them is recorded."""
+    facts: Facts
+    """What the lines so far say of the session as a whole."""
     prefix: int = 0
     """The number of bytes that a fork wrote: what they hold is recorded where the fork came from."""
     number: int = 1
@@ -126,38 +131,6 @@ class IndexUpdates:
         self.cells, self.size = {}, 0
 
 
-@dataclass
-class WrittenTurns:
-    """What a pass has written so far."""
-
-    tops: dict[str, str] = field(default_factory=dict)
-    """The tip of each branch by the prompt of its last turn; by ``""`` the start."""
-    commits: list[tuple[int, str]] = field(default_factory=list)
-    """The number and the commit of each turn."""
-    last: tuple[Node, bool] | None = None
-    """The turn that was written last, and whether it was interrupted."""
-    index_updates: IndexUpdates = field(default_factory=IndexUpdates)
-
-
-@dataclass
-class OtherVersions:
-    """What is recorded of other versions of the file: the copies that they follow from, and their branches."""
-
-    copies: list[str]
-    branches: list[str]
-    is_known: bool = False
-    """Whether all lines of the file are recorded, and more: then no branch moves."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedBranches:
-    """The recorded turns, and which of them is the head's last one and which that of each rewound branch."""
-
-    turns: RecordedTurns
-    head: Node | None
-    rewound: dict[str, Node]
-
-
 class FilePass:
     """One reading of a transcript, and what it writes."""
 
@@ -168,14 +141,18 @@ class FilePass:
         origins = source.origins or recorder_state.load_origins(context.store.paths, source.session)
         self.source = replace(source, origins=origins)
         origin = known.state.origin if known.state else None
-        reader = Reader(file, 0, known.redact, source.agent.lines.make)
-        self.file = FileReading(reader, origin.prefix if origin else 0)
-        self.agents = source.agent.sidecars.subagents(source.path, source.agent_id, known.redact)
-        self.facts = facts.begin(known.state)
+        self.file = FileReading(
+            Reader(file, 0, known.redact, source.agent.lines.make),
+            source.agent.sidecars.subagents(source.path, source.agent_id, known.redact),
+            facts.begin(known.state),
+            origin.prefix if origin else 0,
+        )
         self.lineage: fork_detection.Lineage | None = None
-        self.written = WrittenTurns()
-        cursor = known.cursor
-        self.versions = OtherVersions(cursor.copies, cursor.others) if cursor else OtherVersions([], [])
+        self.tops: dict[str, str] = {}
+        """The tip of each branch by the prompt of its last turn; by ``""`` the start."""
+        self.written: list[tuple[Node, str, bool]] = []
+        """Each turn that was written, its commit, and whether it was interrupted."""
+        self.index_updates = IndexUpdates()
 
     @property
     def store(self) -> Store:
@@ -206,27 +183,30 @@ class FilePass:
             return "deleted"
         return "archived" if self.store.ref(layout.archive_ref(self.session)) else ""
 
-    def finish(self, cutter: Cutter) -> RecordingResult:
-        """Record what the cutter reads."""
-        tips = self.cut(cutter)
+    def finish(self, cutter: Cutter, *, is_known: bool) -> RecordingResult:
+        """Record what the cutter reads. `is_known` says that all lines of the file are recorded, and more: then no
+        branch moves."""
+        tips, cursor = self.cut(cutter), self.known.cursor
         if not tips:
             return RecordingResult(self.session)
+        tips = self.known.tips if is_known else self._split_versions(cutter, tips)
         self.move(self.known.tips, tips)
-        self.remember(cutter, tips)
+        copies, others = (cursor.copies, cursor.others) if cursor else ([], [])
+        self.save_cursor(cutter, tips, copies, others, is_known=is_known)
         if not self.known.head and self.lineage is None and fork_detection.link_copies(self.context, self.session):
             self.context.index.sync()
-        turns = tuple(number for number, _ in self.written.commits)
+        turns = tuple(node.number for node, _, _ in self.written)
         return RecordingResult(self.session, turns, tips != self.known.tips, tips[self.session])
 
     def cut(self, cutter: Cutter) -> dict[str, str]:
         """Write the commits; return the new tips of the branches, none if there is nothing to record."""
         since = [self.known.head] if self.file.resumed else self.known.tips.values()
-        self.facts.learn(
+        self.file.facts.learn(
             given_names(self.store, self.session, since, self.file.resumed.commit if self.file.resumed else "")
         )
         # A prompt without an answer yet would be committed twice, once alone.
         for line in self.file.reader.settled() if self.source.prompting else self.file.reader.lines():
-            self.facts.note(line)
+            self.file.facts.note(line)
             self.file.hash.add(line)
             if line.uuid or line.extent.offset >= self.file.prefix:
                 cutter.feed(line)
@@ -237,14 +217,14 @@ class FilePass:
                 self._write(cutter, node)
             node.before, node.body = [], []  # the node stays longer than this pass
         if not self.file.resumed:
-            has_grown = self.written.last is not None and self.written.last[0] is cutter.head
-            cutter.keep(self.branches.head, self.branches.rewound, has_grown=has_grown)
+            has_grown = bool(self.written) and self.written[-1][0] is cutter.head
+            cutter.keep(self.head, self.rewound, has_grown=has_grown)
         if not self.known.head and cutter.head is None and not (self.source.final and self.file.opened.size):
             return {}
         self._write_leftover(cutter)
         tips = {name: self._base(node) for name, node in cutter.rewound.items()}
         tips[self.session] = self._head(cutter)
-        return self.known.tips if self.versions.is_known else self._split_versions(cutter, tips)
+        return tips
 
     def _split_versions(self, cutter: Cutter, tips: dict[str, str]) -> dict[str, str]:
         """Return the branches, the old head as another version's if another machine added turns to it.
@@ -253,7 +233,7 @@ class FilePass:
         when it was read last.
         """
         rewound = cutter.rewound.items()
-        name = next((branch for branch, node in rewound if node is self.branches.head and not node.met), "")
+        name = next((branch for branch, node in rewound if node is self.head and not node.met), "")
         cursor = self.file_cursor
         if not name or cursor is None or tips[name] != self.known.head:
             return tips
@@ -292,13 +272,13 @@ class FilePass:
             return None
         if not self.file.reader.resume(cursor.offset, unended=cursor.unended):
             return None
-        self.file.resumed, self.facts, self.file.number = cursor, known, cursor.file
+        self.file.resumed, self.file.facts, self.file.number = cursor, known, cursor.file
         self.file.prefix = min(self.file.prefix, cursor.offset)
-        self.agents.done = dict(cursor.agents)
+        self.file.agents.done = dict(cursor.agents)
         self.file.hash = FileHash.loads(cursor.hash, cursor.offset)
         cutter = self._cutter(commit_finder(self.context.index, self.session, self.known.tips))
-        last = self.branches.turns.node_at(self.known.tips[branch])
-        cutter.resume(self.branches.head, self.branches.rewound, last, cursor.uuids)
+        last = self.turns.node_at(self.known.tips[branch])
+        cutter.resume(self.head, self.rewound, last, cursor.uuids)
         cutter.await_prompt(
             [line for extent in cursor.pending for line in self.file.reader.again(extent)], cursor.stuck
         )
@@ -360,11 +340,10 @@ class FilePass:
         origin = self.known.state.origin if self.known.state else None
         turns = RecordedTurns(self.store, tips, self.agent, find_turn, origin.turn if origin and origin.prefix else 0)
         nodes = {branch: turns.node_at(tip) for branch, tip in tips.items()}
-        self.written.tops = {node.key if node else "": self.known.tips[branch] for branch, node in nodes.items()}
-        head = nodes.pop(self.session, None)
-        rewound = {branch: node for branch, node in nodes.items() if node is not None}
-        self.branches = RecordedBranches(turns, head, rewound)
-        return Cutter(self.branches.turns, session=self.session)
+        self.tops = {node.key if node else "": self.known.tips[branch] for branch, node in nodes.items()}
+        self.turns, self.head = turns, nodes.pop(self.session, None)
+        self.rewound = {branch: node for branch, node in nodes.items() if node is not None}
+        return Cutter(turns, session=self.session)
 
     # Turns
 
@@ -384,17 +363,17 @@ class FilePass:
         """Commit the session's own last turn again, with what subagents wrote since then, if the agent has closed the
         file: no other turn will hold that."""
         node = cutter.head
-        if not self.source.final or node is None or cutter.is_behind or not self.written.tops.get(node.key):
+        if not self.source.final or node is None or cutter.is_behind or not self.tops.get(node.key):
             return
         message = self.store.message(node.commit)
-        if message.get("Session") == self.session and self.agents.has_more():
+        if message.get("Session") == self.session and self.file.agents.has_more():
             origins = {node.key: commits.event_and_origin(message), **self.source.origins}
             self.source = replace(self.source, origins=origins)
             self._write_lines(cutter, node, *self._lines_again(node), is_open=True)
 
     def _write_lines(self, cutter: Cutter, node: Node, before: list[Line], body: list[Line], *, is_open: bool) -> None:
         state = self.store.state(self._base(node.parent))
-        on = self.written.tops[node.key] if node.key in self.written.tops else self._base(node.parent)
+        on = self.tops[node.key] if node.key in self.tops else self._base(node.parent)
         if not node.commit and any(line.is_boundary for line in before[node.copied :]):
             own = state if state.id == self.session else self._identified(state)
             lines = before[node.copied :]
@@ -410,22 +389,21 @@ class FilePass:
             )  # fmt: skip
             is_last = self.source.at_rest and is_open and node is cutter.head
             on = self._commit(node, on, content, state, live=self.source.live or is_last)
-            self.written.index_updates.take(self.store, on, node, content, is_last=length == len(body))
-        self.written.tops[node.key] = node.commit = on
-        self.written.last = node, content.turn.interrupted
-        self.written.commits.append((node.number, on))
+            self.index_updates.take(self.store, on, node, content, is_last=length == len(body))
+        self.tops[node.key] = node.commit = on
+        self.written.append((node, on, content.turn.interrupted))
 
     def _base(self, parent: Node | None) -> str:
         """Return the parent commit of what follows a turn."""
         if self.lineage is not None and self.lineage.is_fork_point(parent):
             assert parent is not None
-            if parent.key not in self.written.tops:
-                self.written.tops[parent.key] = self._fork()
+            if parent.key not in self.tops:
+                self.tops[parent.key] = self._fork()
         if parent is not None:
-            return self.written.tops.get(parent.key) or parent.commit
-        if "" not in self.written.tops:
-            self.written.tops[""] = self._start()
-        return self.written.tops[""]
+            return self.tops.get(parent.key) or parent.commit
+        if "" not in self.tops:
+            self.tops[""] = self._start()
+        return self.tops[""]
 
     def _unrecorded_lines(self, cutter: Cutter, node: Node) -> tuple[list[Line], list[Line]]:
         """Return all lines of the turn, or none if every line that was met is recorded, or if the turn is closed: a
@@ -433,12 +411,8 @@ class FilePass:
         if not node.commit:
             return node.before, node.body
         if node.met:
-            self.agents.pass_over(node.key, lambda: self._subagent_lines(node))
-        if (
-            node.key not in self.written.tops
-            and node is not cutter.head
-            and (cutter.head is None or cutter.head.commit)
-        ):
+            self.file.agents.pass_over(node.key, lambda: self._subagent_lines(node))
+        if node.key not in self.tops and node is not cutter.head and (cutter.head is None or cutter.head.commit):
             return [], []
         before, body = self._lines_again(node)
         new = node.body
@@ -451,7 +425,7 @@ class FilePass:
             known = {line.uuid or line.raw for line in body}
             new = [n for n in new if n.extent.offset >= self.file.prefix and (n.uuid or n.raw) not in known]
         if new:
-            self.written.tops.setdefault(node.key, node.commit)
+            self.tops.setdefault(node.key, node.commit)
         return (before, body + new) if new or self._got_newline(node, body) else ([], [])
 
     def _got_newline(self, node: Node, body: list[Line]) -> bool:
@@ -462,14 +436,14 @@ class FilePass:
 
     def _lines_again(self, node: Node) -> tuple[list[Line], list[Line]]:
         """Return the recorded lines, read from the agent's file if it has them, so that their places are known."""
-        tip, message = self.written.tops.get(node.key, node.commit), self.store.message(node.commit)
+        tip, message = self.tops.get(node.key, node.commit), self.store.message(node.commit)
         is_shared = self.known.state is not None and shared_turns.is_parent_folder(
             self.store, tip, self.known.state, node.number
         )
         is_here = message.get("Session") == self.session and message.file == self.file.number
         placed = [line for extent in message.extents for line in self.file.reader.again(extent)] if is_here else []
         own = partial(shared_turns.own_line, state=self.known.state) if is_shared and self.known.state else None
-        return self.branches.turns.lines_again(node, tip, placed, own)
+        return self.turns.lines_again(node, tip, placed, own)
 
     def _commit_points(self, node: Node, body: list[Line]) -> list[tuple[int, bool]]:
         """Return the lengths of the body to commit one after another, and whether each is a whole turn."""
@@ -478,16 +452,16 @@ class FilePass:
         return commits.commit_points(
             self.agent,
             body,
-            len(self.branches.turns.lines(node, self.written.tops[node.key])[1]) if node.commit else 0,
+            len(self.turns.lines(node, self.tops[node.key])[1]) if node.commit else 0,
         )
 
     def _turn_sidecars(self, cutter: Cutter, node: Node, lines: list[Line]) -> TurnSidecars:
-        agents = self.agents.of_turn(node.key, lines, is_last=node is cutter.head)
+        agents = self.file.agents.of_turn(node.key, lines, is_last=node is cutter.head)
         named = self.agent.sidecars.results(self.source.path, self.source.agent_id, lines, self.known.redact)
         results = {path: (self.store.repo.write_blob(data), False) for path, data in named}
         if self.known.sides is not None:
             recorded = self.known.sides.get(node.key, {})
-            results = {path: entry for path, entry in recorded.items() if not self.agents.has(path)} | results
+            results = {path: entry for path, entry in recorded.items() if not self.file.agents.has(path)} | results
         return TurnSidecars(agents, results)
 
     def _subagent_lines(self, node: Node) -> dict[str, int]:
@@ -508,7 +482,7 @@ class FilePass:
         """Return the changes outside the turn: what only a live recorder sees, and what a rewind carries over."""
         changes: dict[str, tuple[str, bool] | None] = {}
         if content.complete and live:
-            folder, slug = self.source.folder, self.facts.slug
+            folder, slug = self.source.folder, self.file.facts.slug
             live_files = self.agent.sidecars.live(folder, self.source.agent_id, slug, self.known.redact)
             files = {path: (self.store.repo.write_blob(data), False) for path, data in live_files}
             changes[layout.LIVE] = (self.store.repo.edit_tree(None, files), True) if files else None
@@ -520,7 +494,7 @@ class FilePass:
         """Return the state with this session's id, authored fields, and what its lines say."""
         if self.known.state is not None:
             state = sessions.carry_over(self.known.state, state)
-        return self.facts.apply(
+        return self.file.facts.apply(
             state, id=self.session, agent_id=self.source.agent_id, transcript=self._place, rules=self.known.rules
         )
 
@@ -540,7 +514,7 @@ class FilePass:
         known = self.known.head or (self.lineage.commit if self.lineage else "")
         if known:
             return [commit.id for commit in self.store.repo.first_parents(known)][-1]
-        state = Session(self.session, self.source.agent_id, self.source.client, created=self.facts.born)
+        state = Session(self.session, self.source.agent_id, self.source.client, created=self.file.facts.born)
         return commits.commit_start(self.store, self._identified(state))
 
     def _fork(self) -> str:
@@ -587,9 +561,9 @@ class FilePass:
 
     def _is_cut_short(self, head: Node | None, top: str) -> bool:
         """Return whether the last turn, as of the commit `top`, was interrupted."""
-        if self.written.last and self.written.last[0] is head:
-            return self.written.last[1]
-        return head is not None and commits.is_cut_short(self.agent, self.branches.turns.lines(head, top)[1])
+        if self.written and self.written[-1][0] is head:
+            return self.written[-1][2]
+        return head is not None and commits.is_cut_short(self.agent, self.turns.lines(head, top)[1])
 
     def move(self, before: Mapping[str, str], tips: Mapping[str, str]) -> None:
         """Move the branches that changed: rewound ones, then the head; then delete those that the head took over."""
@@ -601,8 +575,11 @@ class FilePass:
             if old != new and not (old and self.lineage):
                 self.store.repo.move(layout.head_ref(branch), old, new)
 
-    def remember(self, cutter: Cutter, tips: dict[str, str]) -> None:
-        """Save how far the file is recorded."""
+    def save_cursor(
+        self, cutter: Cutter, tips: dict[str, str], copies: list[str], others: list[str], *, is_known: bool = False
+    ) -> None:
+        """Save how far the file is recorded, with the copies that the branches follow from, and the branches of other
+        versions; then update the index."""
         names: dict[Node | None, str] = {**{node: name for name, node in cutter.rewound.items()}, cutter.head: ""}
         commit = self.file.ended or tips[self.session]
         if cutter.is_behind:
@@ -616,20 +593,20 @@ class FilePass:
             offset=self.file.reader.offset,
             proof=proof if self.file.reader.is_as_read() else "",  # asked last: else it may prove what nobody has read
             commit=commit,
-            current=names.get(cutter.current) if not self.versions.is_known else None,
+            current=None if is_known else names.get(cutter.current),
             uuids=cutter.uuids(),
             pending=messages.join_extents(line.extent for line in cutter.pending),
             stuck=cutter.stuck,
             final=self.source.final,
-            agents=self.agents.done,
-            facts=self.facts.kept(),
+            agents=self.file.agents.done,
+            facts=self.file.facts.kept(),
             file=self.file.number,
             unended=self.file.reader.unended,
             torn=len(self.file.reader.torn),
             hash=self.file.hash.dumps(),
-            copies=self.versions.copies,
-            others=self.versions.branches,
+            copies=copies,
+            others=others,
         )
         recorder_state.save_cursor(self.store.paths, self.session, cursor)
         self.context.index.sync(self.session)
-        self.written.index_updates.keep(self.context.index)
+        self.index_updates.keep(self.context.index)

@@ -32,12 +32,15 @@ def record(context: Context, source: TranscriptSource, rules: RecordRules) -> Re
                     return RecordingResult(source.session, skipped=reason)
                 cutter = current.resume() if not moved else None
                 is_whole = current.file.reader.offset == file.size or not source.imported
+                is_known = False
                 if current.known.head and (cutter is None or not is_whole):
                     from sessgit.record import copies  # loaded here: it is rare
 
-                    if result := copies.record_copies(current):
+                    result, is_known = copies.record_copies(current)
+                    if result is not None:
                         return result
-                return current.finish(cutter or current.begin(shared_limits if different < _MOST_DIFFERENT else None))
+                limits = shared_limits if different < _MOST_DIFFERENT else None
+                return current.finish(cutter or current.begin(limits), is_known=is_known)
         except MovedError:
             moved += 1  # and the cursor stays: it tells which turns came from elsewhere meanwhile
         except DifferentTurnError as turn:
