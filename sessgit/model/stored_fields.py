@@ -109,6 +109,8 @@ def load(cls: Callable[..., T], document: Mapping[str, Any]) -> T:
 
 def to_json(value: Any) -> Any:
     """Return a value as `json` writes it: a dataclass as an object, bytes in base64."""
+    if value is None or isinstance(value, str | int | float):  # most are
+        return value
     if is_dataclass(value):
         every = [(field, getattr(value, field.name)) for field in fields(value)]
         return {f.name: to_json(one) for f, one in every if one or f.metadata != OPTIONAL}

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from sessgit.agents.base import Agent
 from sessgit.agents.cutter import Cutter
@@ -56,27 +57,28 @@ def record_copies(current: FilePass) -> tuple[RecordingResult | None, bool]:
         and set(filter(layout.is_other_version, branches)).issubset(known.others)
         and not copies.is_restored
     )
-    if not is_ours or not current.source.is_copy or not _is_derived(Context(current.context.index), session, branches):
+    if not is_ours or not current.source.is_copy or not _is_derived(current.context, session, branches):
         return None, copies.is_known
     every = [*copies.recorded, copies.new]
     before, after = versions.versions(copies.recorded), versions.versions(every)
-    writer = _VersionWriter(current, copies, branches)
-    if before == after:
-        writer.tips = dict(branches)
-    else:
-        writer.write(before[0], after)
-    current.move(branches, writer.tips)
-    others = sorted(filter(layout.is_other_version, writer.tips))
+    sides, folders = _recorded_turns(store, branches)
+    passes: list[_VersionPass] = []
+    tips = dict(branches)
+    if before != after:
+        tips, passes = _write_versions(current, copies, after, _RecordedVersion(before[0], branches, sides))
+    current.move(branches, tips)
+    others = sorted(filter(layout.is_other_version, tips))
     kept = [copies.dump(copy) for copy in versions.maximal_copies(every) if (copy,) != after[0]]
-    if writer.head is not None:
-        head, cutter = writer.head
-        head.save_cursor(cutter, writer.tips, kept, others)
+    if passes and passes[0].version == after[0] == (copies.new,):
+        passes[0].writer.save_cursor(passes[0].cutter, tips, kept, others)
     else:
-        _save_cursor(current, known, kept, others, writer.tips[session])
+        _save_cursor(current, known, kept, others, tips[session])
         current.context.index.sync(session)
-    for one in writer.passes:
-        one.index_updates.keep(current.context.index)
-    return RecordingResult(session, writer.turns(), writer.tips != branches, writer.tips[session]), False
+    for one in passes:
+        one.writer.index_updates.keep(current.context.index)
+    written = [(node.number, commit) for one in passes for node, commit, _ in one.writer.written]
+    turns = tuple(number for number, commit in written if _turn_tree(store, commit, number) not in folders)
+    return RecordingResult(session, turns, tips != branches, tips[session]), False
 
 
 @dataclass
@@ -197,64 +199,63 @@ class _Copies:
         return line.raw
 
 
-class _VersionWriter:
-    """The branches that the copies make. `head` is the pass that read the file at hand as all of the head's version,
-    and its cutter, if there is one."""
+class _RecordedVersion(NamedTuple):
+    """The version that the recorded head is of, all recorded branches, and their sidecar files by the key of the
+    turn."""
 
-    def __init__(self, current: FilePass, copies: _Copies, branches: Mapping[str, str]) -> None:
-        self.current, self.copies, self.store, self.branches = current, copies, copies.store, branches
-        self.tips: dict[str, str] = {}
-        self.passes: list[FilePass] = []
-        self.head: tuple[FilePass, Cutter] | None = None
-        self._sides: dict[str, dict[str, tuple[str, bool]]] = {}
-        self._folders: set[str] = set()
+    head: Version
+    branches: Mapping[str, str]
+    sides: Mapping[str, Mapping[str, tuple[str, bool]]]
 
-    def write(self, recorded: Version, every: Sequence[Version]) -> None:
-        """Write the commits of every version, the newest first, unless that is the recorded head's."""
-        self._sides, self._folders = _recorded_turns(self.store, self.branches)
-        session, covered = self.copies.session, set[str]()
-        for version in every:
-            if version == recorded and not self.tips:
-                own = {name: tip for name, tip in self.branches.items() if not layout.is_other_version(name)}
-            else:
-                own = self._written(version)
-            if not self.tips:
-                self.tips = own
-                covered = self.copies.line_digests(own)
-                continue
-            for branch in sorted(own, key=lambda name: (name != session, name)):
-                lines = self.copies.line_digests({session: own[branch]})
-                if not lines <= covered:
-                    covered |= lines
-                    name = free_name(self.store, session, own[branch], self.tips[session], self.tips)
-                    self.tips[name] = own[branch]
 
-    def turns(self) -> tuple[int, ...]:
-        """Return the numbers of the turns that were not recorded as they are."""
-        written = ((node.number, commit) for one in self.passes for node, commit, _ in one.written)
-        return tuple(
-            number for number, commit in written if _turn_tree(self.store, commit, number) not in self._folders
-        )
+class _VersionPass(NamedTuple):
+    """A version that was written, by what, and how far it was cut."""
 
-    def _written(self, version: Version) -> dict[str, str]:
-        """Return the branches of a version, recorded as if nothing of the session were."""
-        source = self.current.source
-        state = self.store.state(self.branches[self.copies.session])
-        source = replace(
-            source,
-            path=source.path if self.copies.has_new_lines(version) else _NO_SIDECARS,
-            place=str(source.path) if source.is_in_place else state.transcript,
-            final=source.final or bool(self.tips),
-        )
-        with self.copies.opened(version) as (file, redact):
-            known = RecordedSession(self.current.known.cursor, state.rules, redact, sides=self._sides)
-            isolated = FilePass(self.current.context, source, self.current.rules, known, file)
-            cutter = isolated.begin()
-            tips = isolated.cut(cutter)
-        if not self.tips and version == (self.copies.new,):
-            self.head = isolated, cutter
-        self.passes.append(isolated)
-        return tips
+    version: Version
+    writer: FilePass
+    cutter: Cutter
+
+
+def _write_versions(
+    current: FilePass, copies: _Copies, every: Sequence[Version], recorded: _RecordedVersion
+) -> tuple[dict[str, str], list[_VersionPass]]:
+    """Write the commits of every version, the newest first, unless that is the recorded head's; return the branches
+    that the copies make, and what wrote them."""
+    session, tips, covered, passes = copies.session, dict[str, str](), set[str](), list[_VersionPass]()
+    for version in every:
+        if version == recorded.head and not tips:
+            own = {name: tip for name, tip in recorded.branches.items() if not layout.is_other_version(name)}
+        else:
+            own, written = _write_version(current, copies, version, recorded, is_newest=not tips)
+            passes.append(written)
+        if not tips:
+            tips = own
+            covered = copies.line_digests(own)
+            continue
+        for branch in sorted(own, key=lambda name: (name != session, name)):
+            lines = copies.line_digests({session: own[branch]})
+            if not lines <= covered:
+                covered |= lines
+                tips[free_name(copies.store, session, own[branch], tips[session], tips)] = own[branch]
+    return tips, passes
+
+
+def _write_version(
+    current: FilePass, copies: _Copies, version: Version, recorded: _RecordedVersion, *, is_newest: bool
+) -> tuple[dict[str, str], _VersionPass]:
+    """Record a version as if nothing of the session were; return its branches."""
+    source, state = current.source, copies.store.state(recorded.branches[copies.session])
+    source = replace(
+        source,
+        path=source.path if copies.has_new_lines(version) else _NO_SIDECARS,
+        place=str(source.path) if source.is_in_place else state.transcript,
+        final=source.final or not is_newest,
+    )
+    with copies.opened(version) as (file, redact):
+        known = RecordedSession(current.known.cursor, state.rules, redact, sides=recorded.sides)
+        writer = FilePass(current.context, source, current.rules, known, file)
+        cutter = writer.begin()
+        return writer.cut(cutter), _VersionPass(version, writer, cutter)
 
 
 def _save_cursor(current: FilePass, known: Cursor | None, copies: list[str], others: list[str], tip: str) -> None:
