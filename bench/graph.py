@@ -66,15 +66,12 @@ def cells(rounds: int) -> Table:
     }
     keys = list(needs)
     chance.shuffle(keys)
-    by_place = list(needs.values())
     shuffled = {key: needs[key] for key in keys}
     asked: dict[str, Callable[[], object]] = {
         "order (goal 50 ms)": lambda: dependency_graph.topological_order(needs),
         "chain (goal 50 ms)": lambda: dependency_graph.all_dependencies(needs, CELLS - 1),
         "order of cells in any order": lambda: dependency_graph.topological_order(shuffled),
         "chain of cells in any order": lambda: dependency_graph.all_dependencies(shuffled, CELLS - 1),
-        "chain by places (goal 50 ms)": lambda: dependency_graph.dependencies_by_number(by_place, CELLS - 1),
-        "what depends on the first, by places": lambda: dependency_graph.dependents_by_number(by_place, 0),
     }
     return questions(f"a graph of {CELLS:,} cells, in one process", asked, rounds)
 

@@ -82,11 +82,7 @@ def plain(program: Program) -> dict[str, dict[str, list[str]]]:
 
 
 def edges(found: Graph) -> dict[str, dict[str, list[str]]]:
-    names = found.nodes.addresses
-    return {
-        kind: {names[place]: [names[other] for other in others] for place, others in found.edges[kind].items()}
-        for kind in KINDS
-    }
+    return {kind: {address: list(others) for address, others in found.edges[kind].items()} for kind in KINDS}
 
 
 def closure(needs: dict[str, list[str]], start: str) -> set[str]:

@@ -88,17 +88,6 @@ def test_a_chain_is_closed_minimal_and_in_order(needs: Needs, data: st.DataObjec
     ]
 
 
-@given(dags(shuffled=False), st.data())
-def test_by_number_it_is_the_same(needs: Needs, data: st.DataObject) -> None:
-    keys = list(needs)
-    numbers = [[keys.index(other) for other in needs[key] if other in needs] for key in keys]
-    start = data.draw(st.integers(0, len(keys) - 1))
-    before = dependency_graph.dependencies_by_number(numbers, start)
-    assert [keys[number] for number in before] == dependency_graph.all_dependencies(needs, keys[start])
-    after = dependency_graph.dependents_by_number(numbers, start)
-    assert [keys[number] for number in after] == [key for key in keys if keys[start] in closure(needs, key)]
-
-
 @given(dags())
 def test_without_a_cycle_none_is_found(needs: Needs) -> None:
     assert dependency_graph.find_cycle(needs) == []

@@ -166,7 +166,7 @@ def test_some_turns_are_read_as_all_are(store: Objects, index: Index, keep: Keep
     index.sync()
     branch = index.branch(SESSION)
     assert branch is not None
-    every = [(turn.number, turn.cells) for turn in read_turns(Context(index), branch)]
+    every = [(turn.number, [node.cell for node in turn.nodes]) for turn in read_turns(Context(index), branch)]
     assert len(every) == 231
     told = read_cached_turns(Context(index), branch)
     assert [(number, [cell[0] for cell in found]) for number, found in told] == [
@@ -174,7 +174,7 @@ def test_some_turns_are_read_as_all_are(store: Objects, index: Index, keep: Keep
     ]
     for first, last in [(1, 1), (98, 101), (99, 99), (100, 100), (199, 200), (200, None), (231, 231), (232, None)]:
         found = read_turns(Context(index), branch, first, last)
-        assert [(turn.number, turn.cells) for turn in found] == every[first - 1 : last]
+        assert [(turn.number, [node.cell for node in turn.nodes]) for turn in found] == every[first - 1 : last]
         assert read_cached_turns(Context(index), branch, first) == told[first - 1 :]
     with index._db as db:
         db.execute("DELETE FROM cells")

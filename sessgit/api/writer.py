@@ -578,7 +578,7 @@ class Writer(Transcript):
         """Return the recorded cells of the last turn that have no result, without their arguments."""
         branch = self.branch()
         last = recorded_cells.read_turns(self.context, branch, max(1, branch.state.turns))
-        cells = last[-1].cells if last else []
+        cells = [node.cell for node in last[-1].nodes] if last else []
         return [Task(cell.type, cell.operation, {}, "", cell.depends, cell.id) for cell in cells if cell.ok is None]
 
 

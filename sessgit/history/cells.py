@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sessgit import agents
 from sessgit.agents.base import Agent
@@ -43,69 +43,56 @@ USE_FIELD = 7
 
 @dataclass(frozen=True)
 class TurnCells:
-    """The cells of a turn as the index has them; `damage` says what could not be read."""
+    """The cells of a turn as the index has them; `folder` is that of the project, `damage` says what could not be
+    read."""
 
     number: int
     records: Sequence[Sequence[Any]]
     folder: str
-    """The project's folder."""
     damage: tuple[str, ...] = ()
 
     @property
-    def cells(self) -> list[Cell]:
-        return [self.cell(ordinal) for ordinal in range(1, len(self.records) + 1)]
-
-    def cell(self, ordinal: int) -> Cell:
-        """Return the cell with that ordinal."""
-        own, kind, operation, lines, depends, ok, *more = self.records[ordinal - 1]
-        return Cell(own, kind, operation, tuple(lines), tuple(depends), ok, bool(more and more[0]))
-
-    def use(self, ordinal: int) -> Use | None:
-        """Return what a cell is about, a file by its absolute path; None if that is not known."""
-        record = self.records[ordinal - 1]
-        if not self.is_call(ordinal):
-            return NO_USE
-        if record[USE_FIELD] is None:
-            return None
-        file, access, command = record[USE_FIELD]
-        return Use(self.path(file), "r" in access, "w" in access, command)
-
-    def is_call(self, ordinal: int) -> bool:
-        """Return whether a cell is one that can be about something."""
-        return len(self.records[ordinal - 1]) > USE_FIELD
-
-    def path(self, file: str) -> str:
-        """Return the absolute path of a file."""
-        if not file or file.startswith("/"):
-            return file
-        return os.path.normpath(os.path.join(self.folder, file))  # noqa: PTH118 - as the agent has it
-
     def nodes(self) -> list[Node]:
-        """Return all cells with their places."""
-        return [Node(self.number, ordinal, self) for ordinal in range(1, len(self.records) + 1)]
+        """All cells with their places."""
+        return [Node(self.number, n, record, self.folder) for n, record in enumerate(self.records, start=1)]
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A cell at its place in the conversation."""
+class Node(NamedTuple):
+    """A cell at its place in the conversation, with its record and the project's folder."""
 
     turn: int
     ordinal: int
-    of_turn: TurnCells = field(repr=False, compare=False)
-
-    @property
-    def cell(self) -> Cell:
-        return self.of_turn.cell(self.ordinal)
-
-    @property
-    def use(self) -> Use:
-        """What it is about, if that is known; only the file if the call failed, or has no result."""
-        return self.of_turn.use(self.ordinal) or NO_USE
+    record: Sequence[Any]
+    folder: str
 
     @property
     def address(self) -> str:
         """`7.3`: the turn, and the cell's ordinal in it."""
         return f"{self.turn}.{self.ordinal}"
+
+    @property
+    def cell(self) -> Cell:
+        own, kind, operation, lines, depends, ok, *more = self.record
+        return Cell(own, kind, operation, tuple(lines), tuple(depends), ok, bool(more and more[0]))
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it can be about something."""
+        return len(self.record) > USE_FIELD
+
+    @property
+    def traced_use(self) -> Use | None:
+        """What a call is about, a file by its absolute path; None if that is not known."""
+        if self.record[USE_FIELD] is None:
+            return None
+        file, access, command = self.record[USE_FIELD]
+        path = file if not file or file.startswith("/") else os.path.normpath(os.path.join(self.folder, file))  # noqa: PTH118 - as the agent has it
+        return Use(path, "r" in access, "w" in access, command)
+
+    @property
+    def use(self) -> Use:
+        """What it is about, if that is known; only the file if the call failed, or has no result."""
+        return (self.traced_use if self.is_call else None) or NO_USE
 
 
 # Reading
@@ -287,7 +274,7 @@ def list_cells(context: Context, branch: Branch, choice: CellFilter, progress: P
         if choice.limit is not None and len(nodes) > choice.limit:
             break
         damage += reversed(turn.damage)
-        fitting = [node for node in turn.nodes() if choice.may_fit(node.cell, shells)]
+        fitting = [node for node in turn.nodes if choice.may_fit(node.cell, shells)]
         if choice.failed and fitting:
             details = cell_details(context.store, branch, [rows[turn.number]], fitting)
             codes = {address: detail.exit_code for address, detail in details.items()}
@@ -315,7 +302,7 @@ def find_by_id(context: Context, branch: Branch, cell_id: str) -> Node:
     """Return the cell with that id; raises NotFoundError if the branch has none, AmbiguousError if it has several."""
     short = layout.short_name(branch.name)
     turns = (turn for turn in read_turns(context, branch) if any(record[0] == cell_id for record in turn.records))
-    nodes = [node for turn in turns for node in turn.nodes() if node.cell.id == cell_id]
+    nodes = [node for turn in turns for node in turn.nodes if node.cell.id == cell_id]
     if not nodes:
         raise NotFoundError(f"{short} has no cell {cell_id}", f"`sessgit cells {short}` lists its cells.")
     if len(nodes) > 1:
@@ -326,7 +313,7 @@ def find_by_id(context: Context, branch: Branch, cell_id: str) -> Node:
 
 def cell_at(context: Context, branch: Branch, turn: int, name: str) -> Node:
     """Return the cell of a turn with that ordinal or id; raises NotFoundError if the turn has none."""
-    nodes = [node for read in read_turns(context, branch, turn, turn) for node in read.nodes()]
+    nodes = [node for read in read_turns(context, branch, turn, turn) for node in read.nodes]
     ordinal = cell_ordinal([node.cell for node in nodes], name)
     if not ordinal:
         raise no_cell_error(branch, turn, name, len(nodes))

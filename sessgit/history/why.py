@@ -77,70 +77,71 @@ def file_history(graph: Graph, file: str, *, behind: bool = True) -> FileHistory
 
 
 class _HistoryBuilder:
-    """Cells are numbers here, and only those in the history become nodes."""
+    """Calls are numbers here, in the order in which they happened."""
 
     def __init__(self, graph: Graph, file: str, behind: bool) -> None:
-        self.graph, self.file, self.behind = graph, file, behind
-        self.reads = [place for place, use in graph.uses.items() if use is not None and use.reads and not use.writes]
-        self.untraced = [place for place, use in graph.uses.items() if use is None or not use.file]
-        self.writers = {place: others[0] for place, others in graph.edges["data"].items()}
-        self.after_write = self._places_after_write()
+        self.file, self.behind = file, behind
+        self.calls = [graph.nodes[address] for address in graph.uses]
+        self.uses = list(graph.uses.values())
+        self.reads = [n for n, use in enumerate(self.uses) if use is not None and use.reads and not use.writes]
+        self.untraced = [n for n, use in enumerate(self.uses) if use is None or not use.file]
+        numbers = {address: number for number, address in enumerate(graph.uses)}
+        self.writers = {numbers[address]: numbers[others[0]] for address, others in graph.edges["data"].items()}
+        self.after_write = self._numbers_after_write()
         name = re.escape(os.path.basename(file))  # noqa: PTH119 - of a path as the agent has it
         self.naming = re.compile(rf"(?<![\w-]){name}(?![\w-]|\.\w)")
 
     def steps(self) -> Iterator[FileStep]:
-        uses, at = self.graph.uses, self.graph.nodes.at
         readers: dict[int, list[Node]] = {}
-        for place, writer in self.writers.items():
-            use = uses[place]
+        for number, writer in self.writers.items():
+            use = self.uses[number]
             if use is not None and use.file == self.file and not use.writes:
-                readers.setdefault(writer, []).append(at(place))
-        for place, use in uses.items():
+                readers.setdefault(writer, []).append(self.calls[number])
+        for number, (call, use) in enumerate(zip(self.calls, self.uses, strict=True)):
             if use is None:
                 continue
             if use.file != self.file:
                 if use.command and self.naming.search(use.command):
-                    yield FileStep("named", at(place))
+                    yield FileStep("named", call)
             elif use.writes:
-                reads = self._since_write(self.reads, place)
-                behind = self._indirect_reads(place, reads) if self.behind else []
-                others = [at(other) for other in self._since_write(self.untraced, place)]
-                own = readers.get(place, [])
-                yield FileStep("wrote", at(place), self._file_reads(reads), self._file_reads(behind), others, own)
+                reads = self._since_write(self.reads, number)
+                behind = self._indirect_reads(number, reads) if self.behind else []
+                others = [self.calls[other] for other in self._since_write(self.untraced, number)]
+                own = readers.get(number, [])
+                yield FileStep("wrote", call, self._file_reads(reads), self._file_reads(behind), others, own)
             elif not use.reads:
-                yield FileStep("failed", at(place))
-            elif place not in self.writers:
-                yield FileStep("read", at(place))
+                yield FileStep("failed", call)
+            elif number not in self.writers:
+                yield FileStep("read", call)
 
-    def _places_after_write(self) -> dict[int, int]:
-        """Return for each cell that wrote a file the number after the previous write of that file, or 0."""
+    def _numbers_after_write(self) -> dict[int, int]:
+        """Return for each call that wrote a file the number after the previous write of that file, or 0."""
         last: dict[str, int] = {}
         after: dict[int, int] = {}
-        for place, use in self.graph.uses.items():
+        for number, use in enumerate(self.uses):
             if use is not None and use.writes:
-                after[place] = last.get(use.file, 0)
-                last[use.file] = place + 1
+                after[number] = last.get(use.file, 0)
+                last[use.file] = number + 1
         return after
 
-    def _file_reads(self, places: Sequence[int]) -> list[FileRead]:
-        nodes = self.graph.nodes
+    def _file_reads(self, numbers: Sequence[int]) -> list[FileRead]:
         return [
-            FileRead(nodes.at(place), nodes.addresses[self.writers[place]] if place in self.writers else "")
-            for place in places
+            FileRead(self.calls[number], self.calls[self.writers[number]].address if number in self.writers else "")
+            for number in numbers
         ]
 
-    def _since_write(self, places: Sequence[int], place: int, most: int | None = None) -> Sequence[int]:
+    def _since_write(self, numbers: Sequence[int], end: int, most: int | None = None) -> Sequence[int]:
         """Return those of the ascending numbers since the file was written before, or the last of them."""
-        first, last = (bisect_left(places, end) for end in (self.after_write[place], place))
-        return places[first if most is None else max(first, last - most) : last]
+        first, last = (bisect_left(numbers, number) for number in (self.after_write[end], end))
+        return numbers[first if most is None else max(first, last - most) : last]
 
-    def _indirect_reads(self, place: int, reads: Sequence[int]) -> list[int]:
+    def _indirect_reads(self, write: int, reads: Sequence[int]) -> list[int]:
         """Return what the writers of these files, and of this one, had read, and the writers of those."""
         known = set(reads)
-        waiting = [self.writers.get(one) for one in (place, *reads)]
+        waiting = [self.writers.get(number) for number in (write, *reads)]
         followed: set[int | None] = {None}
-        found: list[int] = []
-        while waiting and len(found) < _MOST_READS and len(followed) <= _MOST_WRITERS:
+        indirect: list[int] = []
+        while waiting and len(indirect) < _MOST_READS and len(followed) <= _MOST_WRITERS:
             writer = waiting.pop()
             if writer is None or writer in followed:
                 continue
@@ -150,8 +151,8 @@ class _HistoryBuilder:
                 waiting.append(self.writers.get(read))
                 if read not in known:
                     known.add(read)
-                    found.append(read)
-        return sorted(found)
+                    indirect.append(read)
+        return sorted(indirect)
 
 
 def resolve_file(graph: Graph, text: str, folders: Sequence[str]) -> str:

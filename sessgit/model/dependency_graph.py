@@ -7,7 +7,7 @@ dependency that is no key of the graph is ignored. Nothing here recurses, and al
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
 
@@ -91,25 +91,6 @@ def all_dependencies(needs: Needs[K], start: K) -> list[K]:
     order = topological_order({key: before for key, before in needs.items() if key in reached})
     order.remove(start)
     return order
-
-
-def dependencies_by_number(needs: Sequence[Collection[int]], start: int) -> list[int]:
-    """Return `all_dependencies` of a graph whose keys are 0, 1, 2 and so on, each needing only lower ones: sorted."""
-    reached, waiting = {start}, [start]
-    while waiting:
-        new = set(needs[waiting.pop()]) - reached
-        reached |= new
-        waiting += new
-    return sorted(reached - {start})
-
-
-def dependents_by_number(needs: Sequence[Collection[int]], start: int) -> list[int]:
-    """Return all keys of such a graph that depend on one, directly or not: sorted."""
-    reached = {start}
-    for key in range(start + 1, len(needs)):
-        if not reached.isdisjoint(needs[key]):
-            reached.add(key)
-    return sorted(reached - {start})
 
 
 def _sorter(needs: Needs[K]) -> TopologicalSorter[int]:

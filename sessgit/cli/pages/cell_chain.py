@@ -162,19 +162,14 @@ def _neighbours(graph: Graph, address: str) -> tuple[list[str], list[str]]:
     """Return the cells that a cell depends on directly, and those that depend on it; none if it is not stored."""
     if address not in graph.nodes:
         return [], []
-    own = graph.nodes.place(address)
-    edges = [graph.edges[kind] for kind in KINDS]
-    needed = dict.fromkeys(place for places in edges for place in places.get(own, ()))
-    needing = {place for places in edges for place, needs in places.items() if own in needs}
-    return [graph.nodes.addresses[place] for place in needed], [
-        graph.nodes.addresses[place] for place in sorted(needing)
-    ]
+    needed = dict.fromkeys(other for kind in KINDS for other in graph.edges[kind].get(address, ()))
+    needing = {other for kind in KINDS for other, needs in graph.edges[kind].items() if address in needs}
+    return list(needed), [other for other in graph.nodes if other in needing]
 
 
 def _writer(graph: Graph, address: str) -> str:
     """`as 3.4 wrote it`, if the cell read or edited what another one had written."""
-    writers = graph.edges["data"].get(graph.nodes.place(address), ())
-    return "".join(f"as {graph.nodes.addresses[place]} wrote it" for place in writers[:1])
+    return "".join(f"as {writer} wrote it" for writer in graph.edges["data"].get(address, ()))
 
 
 def _header(here: Invocation, branch: Branch, chain: CellChain) -> Iterator[str]:

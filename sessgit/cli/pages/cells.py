@@ -127,12 +127,11 @@ def cell_json(node: Node, details: Mapping[str, CellDetail]) -> dict[str, Any]:
 
 def edge_json(graph: Graph, address: str, other: str) -> dict[str, Any]:
     """Return the cell at `other`, which depends on the one at `address` or the other way round, and the edges."""
-    nodes = graph.nodes
-    first, second = sorted((nodes.place(address), nodes.place(other)))
-    kinds = [kind for kind in KINDS if first in graph.edges[kind].get(second, ())]
+    first, second = sorted((graph.nodes[address], graph.nodes[other]), key=lambda node: node[:2])
+    kinds = [kind for kind in KINDS if first.address in graph.edges[kind].get(second.address, ())]
     return {
-        "cell_id": nodes[other].cell.id,
+        "cell_id": graph.nodes[other].cell.id,
         "address": other,
         "kinds": kinds,
-        "file": nodes.at(second).use.file if "data" in kinds else None,
+        "file": second.use.file if "data" in kinds else None,
     }
