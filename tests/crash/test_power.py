@@ -98,8 +98,14 @@ def test_without_it_the_store_may_be_damaged(world: World) -> None:
     world.done(world.cli("config", "record.fsync", "false"))
     start = world.snapshot()
     _, calls = traced(world, "an event after rewinds", fsync=False)
+    state = str(world.store / "state")  # the list of refs, by which a lost one is known, is always synced
     assert not [
-        call for call in calls if call.kind == "fsync" and "sqlite" not in call.path and call.path != str(world.store)
+        call
+        for call in calls
+        if call.kind == "fsync"
+        and not call.path.startswith(state)
+        and "sqlite" not in call.path
+        and call.path != str(world.store)
     ]
     world.lay(remains(start, calls, len(calls)))
     assert world.fsck() != ""
