@@ -145,7 +145,8 @@ def test_what_was_brought_together_is_one_way_again_everywhere(machines: Machine
     # Reading the file once more changes nothing, and what it lacks can be appended.
     two.record(theirs)
     assert two.refs() == {HEAD: one.tip(), f"{HEAD}.r-a0005002": before}
-    assert restore.bring_level(two.store, SESSION, claude_homes(two.config), two.place / f"{SESSION}.jsonl") == 2
+    path = two.place / f"{SESSION}.jsonl"
+    assert restore.append_missing_turns(two.store, SESSION, claude_homes(two.config), path) == 2
     two.record_file(final=True)
     assert two.keys() == one.keys()
     for clone in (two, one, three, two):

@@ -21,7 +21,7 @@ from sessgit import agents
 from sessgit.agents.base import Chain
 from sessgit.api import validation
 from sessgit.api.values import Cell, State
-from sessgit.branch.restore import bring_level, restore_session
+from sessgit.branch.restore import append_missing_turns, restore_session
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError, UsageError
 from sessgit.history import cells as recorded_cells
 from sessgit.history import client_files, program_lines
@@ -145,7 +145,7 @@ class Transcript:
         if not is_aside or not catch_up.is_level(self.context.store.paths, self.id, self.end.path):
             self.record(final=not self.is_live())
 
-    def bring_level(self) -> None:
+    def append_missing_turns(self) -> None:
         """Append the turns that the file lacks, if the session was continued elsewhere."""
         self._restore()
         branch = self.branch()
@@ -155,7 +155,7 @@ class Transcript:
         if last is None or last.prompt == self.end.key:
             return
         self.record()  # if a client wrote meanwhile, the store lacks turns
-        bring_level(self.context.store, self.id, self.context.homes, self.end.path)
+        append_missing_turns(self.context.store, self.id, self.context.homes, self.end.path)
 
     def check_open(self) -> None:
         """Raise ConflictError if no turn may be written: the session is off, archived or deleted, or open in a
@@ -427,7 +427,7 @@ class Writer(Transcript):
                     try:
                         self._is_known = False
                         self.check_open()
-                        self.bring_level()
+                        self.append_missing_turns()
                         yield new
                     finally:
                         if self._turn is not new:

@@ -1,6 +1,6 @@
-"""Sessions out of the way, and back: their branches under `refs/archive/` instead of `refs/heads/`.
+"""Archives sessions, and unarchives them: moves their branches between `refs/heads/` and `refs/archive/`.
 
-Nothing else changes: what is archived is found, shown, searched, forked and restored as before.
+Nothing else changes: archived sessions are found, shown, searched, forked and restored as before.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Sessions as a folder of the client: what it would find in its own, for one that is started there.
+"""Exports sessions as a folder of the client, as it would find them in its own.
 
-All is laid out and compared with what lies in the folder before anything is written: a file that holds something
-else stops it with nothing changed. Nothing is ever written over, but for the index of a project's sessions, in which
-entries are added or brought up to date.
+All files are made and compared with those in the folder before anything is written: a file with other contents stops
+the export with nothing changed. No file is overwritten, except the index of a project's sessions, in which entries are
+added or updated.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TRANSCRIPT, INDEX = "transcript", "index"
 
 @dataclass(frozen=True, slots=True)
 class FolderExport:
-    """The files of a folder of the client that holds so many sessions, and what became of each."""
+    """The files of the exported folder with their outcomes, and the number of sessions in it."""
 
     files: list[WrittenFile]
     sessions: int
@@ -41,7 +41,7 @@ class FolderExport:
 
 @dataclass
 class _FolderLayout:
-    """What is to be in the folder: each file by its path, and of which session each transcript is."""
+    """The files of the folder by path, and the state of each transcript's session."""
 
     files: dict[Path, SideFile] = field(default_factory=dict)
     transcripts: dict[Path, Session] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""Sessions that a person wants to be rid of.
+"""Deletes sessions.
 
-Their refs go, and a tombstone says that nothing of them is to be recorded again. Until `sessgit gc --prune` an undo
-brings them back.
+Their refs are deleted, and a tombstone keeps them from being recorded again. Until `sessgit gc --prune`, undo restores
+them.
 """
 
 from __future__ import annotations
@@ -31,10 +31,9 @@ _LOCK_WAIT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class DeletionPlan:
-    """A session that shall go: its head, how many branches rewinds left and how many are from other machines, the tags
-    that go with it, the sessions that left it and keep what they share, those that keep so many of its turns since they
-    were brought there, and the client's own file, which stays, or None where there is none; `is_lost` says that the
-    client had one on this machine."""
+    """A session to delete: its head, the numbers of its rewound branches and of those of other machines, the tags that
+    are deleted with it, its forks and children, which stay, the sessions into which its turns were merged with their
+    number, and the client's own file, which stays, if there is one; `is_lost` says that the client had one here."""
 
     branch: Branch
     rewound: int

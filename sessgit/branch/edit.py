@@ -1,7 +1,7 @@
-"""What a person says of a session: its name, description, labels, stage and confidence.
+"""Edits what people say of a session: its name, description, labels, stage and confidence.
 
-A change is one commit on the session's head with the tree that is there, but for the state. Recording goes on from
-the commit before it, and rewinds carry the state over.
+A change is one commit on the session's head with the same tree, except for the state. Recording continues from the
+commit before it, and a rewind takes the state along.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from sessgit.store.index import Index
 from sessgit.store.store import Store
 
 LOCK_TIMEOUT = 10.0
-"""Seconds that an edit waits for another process that writes the session; then it goes on: the compare-and-swap of the
-ref keeps it correct."""
+"""Seconds that an edit waits for another process that writes the session; after that it continues: the compare-and-swap
+of the ref keeps it correct."""
 
 LONGEST_LABEL = 50
 LONGEST_DESCRIPTION = 2000

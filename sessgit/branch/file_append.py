@@ -1,7 +1,8 @@
-"""Lines appended to the agent's file by commands: noted first, completed after a kill, taken off and put back by undo.
+"""Appends lines to the agent's file for commands: the intent is saved first, an interrupted append is completed, and
+undo removes the lines or appends them again.
 
-The file comes first and the branch after it, in both directions: a recorder that reads the file between the two meets
-the turns that the store has, or those that it is about to have.
+The file comes first and the branch after it, in both directions: a recorder that reads the file between the two sees
+turns that the store has, or is about to have.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def writable_session(paths: StorePaths, session: str) -> Iterator[None]:
 
 
 def append_lines(paths: StorePaths, session: str, path: Path, intent: AppendIntent) -> None:
-    """Append to the file at `path` what the intent says, in one write; it stays noted until `delete_intent`."""
+    """Append to the file at `path` what the intent says, in one write; the intent stays saved until `delete_intent`."""
     recorder_state.save_intent(paths, session, intent)
     try:
         file_end.append(path, intent.offset, intent.data)
@@ -107,7 +108,7 @@ def planned_changes(store: Store, operation: Operation, homes: Homes, tip: str, 
     """Return what has to be done to files in the clients' folders when a branch goes from the commit `held` to `back`;
     a file that is gone needs nothing.
 
-    Raises ConflictError where a file has gone on since, cannot be as it was, or is open in a client.
+    Raises ConflictError if a file has changed since, cannot become what it was, or is open in a client.
     """
     changes = [_plan_cut(operation, path, piece) for path, piece in _existing_ranges(operation.wrote.appended, homes)]
     if operation.wrote.cut:

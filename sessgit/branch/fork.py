@@ -1,4 +1,4 @@
-"""A new session that begins where another one was, and its files for the client."""
+"""Forks a session: a new session that begins with turns of another one, and its files for the client."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class ForkResult:
 def fork_session(store: Store, head: Session, point: ForkPoint, plan: ForkPlan) -> ForkResult:
     """Make a session that begins with the turns of `point`; `head` is the state of the session that is forked.
 
-    The branch is there before its files are, and the transcript comes last: so whatever stops this, `restore` can
-    write what is missing, and a transcript that is there has all its sidecar files.
+    The branch is made before the files, and the transcript last: after a kill, `restore` can write what is missing,
+    and a transcript that exists has all its sidecar files.
     """
     check_folder(plan.project)
     store.repo.begin_write()  # the name must not have a value that is being purged

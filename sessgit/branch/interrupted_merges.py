@@ -1,8 +1,8 @@
-"""What a kill leaves of a merge or a pick, completed or taken back by the next command.
+"""Completes or reverts what a kill left of a merge or a pick.
 
 A new session that was begun for one and does not hold its result yet is deleted: the same command makes another one.
-Turns that are in the agent's file and recorded are what the user asked for: their operation is noted, so that it can
-be undone.
+Turns that are in the agent's file and recorded stay: their operation is added to the journal, so that `undo` can revert
+it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def finish_merges(store: Store, homes: Homes, now: float) -> int:
 
 
 def first_step(store: Store, session: str, command: str, head: str) -> Operation | None:
-    """Return the operation by which `finish_merges` noted turns of the same command, if the head is still theirs."""
+    """Return the operation that `finish_merges` added for turns of the same command, if the head is still theirs."""
     last = next(reversed(_head_operations(store, session)), None)
     if last is None or last.command != command or last.moves[0].new != head or not last.wrote.appended:
         return None
@@ -85,7 +85,8 @@ def _head_operations(store: Store, session: str) -> list[Operation]:
 
 
 def _finish_head_move(store: Store, every: Sequence[Operation], head: str) -> bool:
-    """Move the head to the commit of a merge whose operation was noted but not performed; return whether it moved."""
+    """Move the head to the commit of a merge whose operation is in the journal, but was not performed; return whether
+    it moved."""
     last = every[-1] if every else None
     if last is None or last.command not in _MERGE_COMMANDS or len(last.moves) != 1:
         return False

@@ -1,7 +1,7 @@
-"""Refs that are gone, and no command took them away: found by what is noted of them, and put back.
+"""Refs that disappeared although no command removed them: found in what is recorded of them, and restored.
 
-git keeps most refs in one file. One that a loss of power cut, or emptied, looks like one with fewer refs in it. What
-they held is noted next to the repository whenever they are packed; cursors and operations know of it, too.
+git keeps most refs in one file. A power loss may truncate or empty it, which then looks like a file with fewer refs.
+What refs held is recorded next to the repository whenever they are packed; cursors and operations name commits, too.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def lost_refs(store: Store, session: str = "") -> list[LostRef]:
         last = later[mark].get(ref)
         if (last is not None and last.new is None) or ref.startswith(layout.KEEP):
             continue
-        # What was noted of a session that was deleted since went with it; what is there now was recorded anew. And what
-        # was noted of a ref that an operation moved since it moved from there, perhaps back.
+        # A record is out of date if the session was deleted since, and maybe recorded again, or if an operation moved
+        # the ref since, maybe back.
         has_moved = last is not None and not store.repo.read_problem(last.new or "")
         is_past = has_moved or layout.session_of_ref(ref) in deleted[mark]
         since_then = tips[1:] if ref in recorded and is_past else tips

@@ -188,7 +188,7 @@ def _pick_into(context: Context, target: _Target, rows: Sequence[Row]) -> MergeR
 
 @contextmanager
 def _locked_target(context: Context, ours: ResolvedTarget, new: NewSession | None) -> Iterator[_Target]:
-    """Yield ours, or a fork of it, level with its file, while no other process records it."""
+    """Yield ours, or a fork of it, with all lines of its file recorded, while no other process records it."""
     store, index, session, fork = context.store, context.index, ours.session, None
     with ExitStack() as stack:
         if new is not None:
@@ -261,7 +261,7 @@ def _record_operation(
     old: str | None = head
     wrote, completes = FileWrites(), ""
     before = interrupted.first_step(store, session, command, head)
-    if before is not None:  # the same was begun before, and noted when no command completed it
+    if before is not None:  # the same command was interrupted before, and `gc` added its operation
         old, wrote, completes = before.moves[0].old, before.wrote, before.id
     if intent is not None and intent.sources <= sources and file_append.is_only_intent(store, intent, head):
         old, wrote = intent.head, file_append.appended_range(intent)
@@ -340,7 +340,7 @@ def _merge_commit(store: Store, branch: Branch, plan: MergePlan, authored: Sessi
 
 
 def _merge_summary(plan: MergePlan, name: str) -> str:
-    """`a summary of 2 turns of e90c55aa`: what was brought back from a branch."""
+    """Return what was merged, such as `a summary of 2 turns of e90c55aa`."""
     what = f"{'a summary of ' if plan.mode == 'summary' else ''}{humanize.format_count(len(plan.rows), 'turn')}"
     if not plan.rows:
         what = "what was said" if plan.standing == "open" else "what was brought back"
@@ -384,7 +384,7 @@ class SessionFileEnd:
 def session_file_end(context: Context, branch: Branch) -> Iterator[SessionFileEnd]:
     """Yield the end of the session's file; the caller holds the session's lock.
 
-    Raises ConflictError if a client has the session open, or if its file is not level with the store.
+    Raises ConflictError if a client has the session open, or if its file and the store do not have the same turns.
     """
     state, homes = branch.state, context.homes
     path = client_files.transcript_place(homes, state, context.store.paths)
@@ -467,7 +467,7 @@ def append_turns(
 ) -> None:
     """Append the turns to the session's file in one write, with the sidecar files next to it, and record them.
 
-    `origins` has the event and origin of each turn by its prompt. The append stays noted until `delete_intent`.
+    `origins` has the event and origin of each turn by its prompt. The intent stays saved until `delete_intent`.
     """
     branch, store, state = end.branch, context.store, end.branch.state
     agent = agents.of(state)

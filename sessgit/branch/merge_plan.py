@@ -36,7 +36,7 @@ class MergeSides:
     turns of theirs lie before it.
 
     `new` are theirs' turns since then that ours lacks, `own` those of ours that theirs lacks; `grown` is a turn that
-    both have and of which theirs has more. `merged` says that theirs is part of ours' history already; `brought` are
+    both have and of which theirs has more. `merged` says that theirs is part of ours' history already; `copied` are
     the numbers of theirs' turns since they parted that ours has.
     """
 
@@ -49,7 +49,7 @@ class MergeSides:
     own: tuple[Row, ...]
     grown: Row | None
     merged: bool
-    brought: tuple[int, ...]
+    copied: tuple[int, ...]
     related: bool = True
     """Whether the base is part of the history of both, and not only a turn that they have in common."""
 
@@ -110,7 +110,7 @@ def merge_sides(context: Context, ours: Branch, theirs: Branch, turn: int | None
     our_history, their_history = _ancestors(store, ours.tip), _ancestors(store, tip)
     base = shared_turns.newest_commit(store, _common_ancestors(our_history, their_history))
     known = _count_reached(rows, our_history)
-    new = [row for row in rows[known:] if row.trailer("Origin").partition("@")[0] != ours.name]  # not brought from ours
+    new = [row for row in rows[known:] if row.trailer("Origin").partition("@")[0] != ours.name]  # not copied from ours
     lacking = [row for row in new if pairs.mine(row) is None]
     own = [row for row in mine[_count_reached(mine, their_history) :] if pairs.theirs(row) is None]
     grown = next(
@@ -144,8 +144,8 @@ class _TurnPairs:
         return theirs if theirs is not None and self._is_one(row, theirs) else None
 
     def _is_one(self, mine: Row, theirs: Row) -> bool:
-        is_brought = mine.trailer("Origin") == f"{theirs.branch}@{theirs.turn}"  # maybe with other uuids in it
-        return is_brought or is_same_turn(self._store, mine, theirs)
+        is_copy = mine.trailer("Origin") == f"{theirs.branch}@{theirs.turn}"  # maybe with other uuids in it
+        return is_copy or is_same_turn(self._store, mine, theirs)
 
 
 def _ancestors(store: Store, tip: str) -> dict[str, tuple[str, ...]]:
@@ -483,7 +483,7 @@ def _branch_of(index: Index, row: Row) -> Branch:
 
 def _picked_rows(sides: MergeSides, numbers: Sequence[int]) -> tuple[Row, ...]:
     by_number = {row.turn: row for row in sides.new}
-    if set(numbers) <= set(sides.brought):
+    if set(numbers) <= set(sides.copied):
         return ()
     name, last = layout.short_name(sides.theirs.name), sides.theirs.state.turns
     for number in numbers:
@@ -506,7 +506,7 @@ def _merge_state(store: Store, sides: MergeSides, mode: Mode, rows: Sequence[Row
         return "unfinished"
     if rows:
         return "open"
-    return "unfinished" if sides.brought and (mode == "pick" or not sides.new) else "nothing"
+    return "unfinished" if sides.copied and (mode == "pick" or not sides.new) else "nothing"
 
 
 def _has_authored_changes(store: Store, sides: MergeSides) -> bool:

@@ -2,9 +2,9 @@
 
 The sidecar files are written first and the transcript last: the client, `resume` and `restore_session` look for that.
 So after a kill a transcript that exists is whole and has its sidecar files, and doing it again completes the rest. No
-existing file is overwritten. A file of a session that went on elsewhere gets the lines of later turns after its last
-one. Lines are known by their uuids: a file may hold the words that the store has replaced, and so bytes, lengths and
-places differ.
+existing file is overwritten. A file of a session that was continued elsewhere gets the lines of later turns after its
+last one. Lines are known by their uuids: a file may hold the words that the store has replaced, and so bytes, lengths
+and places differ.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def restore_session(
     that ends at an earlier point of the session gets the turns that it lacks.
 
     `homes` are the clients' folders. With `into` they are written for the agent started in that folder, and the session
-    is of that project from then on; but where its own is one of another machine, which goes on there, a setting says
+    is of that project from then on; but if its own is one of another machine, which continues there, a setting says
     that it is this folder here. `here` maps folders of other machines to those of this one.
     """
     project = into.project if into else ""
@@ -124,7 +124,7 @@ def restore_session(
     client_files.check_no_copies(homes, state, target)
     restored, laid = _rebuild_with_layout(store, session)
     is_there, rest = _read_beyond(target, restored.file)
-    appended = bring_level(store, session, homes, target) if is_there and rest is None else 0
+    appended = append_missing_turns(store, session, homes, target) if is_there and rest is None else 0
     name = _name_line(state, restored.file)
     there = _existing_file(store, state, laid, target)
     stands_for = ""
@@ -182,12 +182,12 @@ def _existing_file(store: Store, state: Session, laid: LaidOutFile, target: Path
         return _ExistingFile(len(rest))
     if rest is not None:
         raise _gone_on_error(target)
-    standing = file_standing(store, state.id, laid, target)
-    if not standing.known:
+    comparison = compare_file(store, state.id, laid, target)
+    if not comparison.known:
         raise _other_file_error(target)
-    if standing.torn:
+    if comparison.torn:
         raise torn_file_error(target)
-    if standing.ahead or standing.lacks:
+    if comparison.ahead or comparison.lacks:
         raise _gone_on_error(target)
     return _ExistingFile(same=False)
 
@@ -342,30 +342,30 @@ def restore_all(
 
 
 @dataclass(frozen=True, slots=True)
-class FileStanding:
+class FileComparison:
     """How a file compares with what is recorded of its session.
 
     `known` is False where it is not of that session at all; `ahead` says that it holds lines that are not recorded,
-    `parted` that there are turns or parts of turns among them. `lacks` are the lines that it needs to be level, each
+    `diverged` that there are turns or parts of turns among them. `lacks` are the lines that it needs to be level, each
     with its newline but for a last one that had none, and `turns` is how many turns they are of. `size` is how long the
     file is, `unended` says that its own last line has no newline.
     """
 
     known: bool
     ahead: bool = False
-    parted: bool = False
+    diverged: bool = False
     lacks: tuple[bytes, ...] = ()
     turns: int = 0
     size: int = 0
     unended: bool = False
     fits: bool = True
-    """Whether the agent would go on from the session's last turn, if the file had what it lacks."""
+    """Whether the agent would continue from the session's last turn, if the file had what it lacks."""
     torn: bool = False
     """Whether it ends in the middle of a line that is not recorded. If all of the file is recorded, the rest of that
     line is the first of `lacks`."""
 
 
-def is_level(files: StorePaths, branch: Branch, path: Path) -> bool:
+def is_up_to_date(files: StorePaths, branch: Branch, path: Path) -> bool:
     """Return whether the session's file is unchanged since it was recorded up to the branch's tip; False if that is
     unknown."""
     known = recorder_state.load_cursor(files, branch.name)
@@ -374,7 +374,7 @@ def is_level(files: StorePaths, branch: Branch, path: Path) -> bool:
     return catch_up.is_level(files, branch.name, path)
 
 
-def bring_level(store: Store, session: str, homes: Homes, path: Path) -> int:
+def append_missing_turns(store: Store, session: str, homes: Homes, path: Path) -> int:
     """Append to the session's file the turns that it lacks; return how many, 0 if there is no file.
 
     Raises ConflictError, with nothing changed, where it cannot get them. What else it holds is not looked at.
@@ -389,19 +389,19 @@ def bring_level(store: Store, session: str, homes: Homes, path: Path) -> int:
             _check_closed(homes, state)
             file_append.finish_append(store.paths, session, path)
             recorder_state.delete_intent(store.paths, session)
-        standing = file_standing(
+        comparison = compare_file(
             store, session, reassemble.lay_out(reassemble.file_pieces(store, session, tips).found), path
         )
-        if not standing.lacks:
+        if not comparison.lacks:
             return 0
-        _check_can_append(standing, homes, state, path)
+        _check_can_append(comparison, homes, state, path)
         place = agents.of(state).sidecars.place(homes.of(state), path.parent, state.agent_id, state.agent_version)
         sidecars.write_sidecars(recorded_sidecars(store, session), place, sidecars.session_redaction(store, state))
-        data = b"\n" * standing.unended + b"".join(standing.lacks)
+        data = b"\n" * comparison.unended + b"".join(comparison.lacks)
         _check_closed(homes, state)  # writing the sidecar files took a while
-        file_append.append_lines(store.paths, session, path, AppendIntent(str(path), standing.size, data))
+        file_append.append_lines(store.paths, session, path, AppendIntent(str(path), comparison.size, data))
         recorder_state.delete_intent(store.paths, session)
-        return standing.turns
+        return comparison.turns
 
 
 def recorded_sidecars(store: Store, session: str) -> list[SideFile]:
@@ -409,7 +409,7 @@ def recorded_sidecars(store: Store, session: str) -> list[SideFile]:
     return sidecars.session_sidecars(store, session, reassemble.session_branches(store, session))
 
 
-def file_standing(store: Store, session: str, laid: LaidOutFile, path: Path) -> FileStanding:
+def compare_file(store: Store, session: str, laid: LaidOutFile, path: Path) -> FileComparison:
     """Return how the file at a path compares with what is recorded, which is `laid`."""
     tips = reassemble.session_branches(store, session)
     state = store.state(tips[session])
@@ -422,22 +422,22 @@ def file_standing(store: Store, session: str, laid: LaidOutFile, path: Path) -> 
     recorded = {key for tip in tips.values() for key in _turn_keys(store, tip)}
     file = _ParsedFile(agent, lines)
     if not file.nodes or next(iter(file.nodes)) not in recorded:
-        return FileStanding(False, size=size)
+        return FileComparison(False, size=size)
     names = {_line_name(line) for piece in laid.pieces for line in agent.parsed(piece.lines)}
     own = {piece.key for piece in laid.pieces}
-    parted = bool(file.nodes.keys() - recorded) or any(
+    diverged = bool(file.nodes.keys() - recorded) or any(
         line.is_body and _line_name(line) not in names
         for key in file.nodes.keys() & own
         for line in file.nodes[key].body
     )
     every = file.lacks(laid.pieces)
     is_torn = bool(reader.torn) and not rest
-    ahead = parted or is_torn or file.holds_more_than(names, state.agent_id)
+    ahead = diverged or is_torn or file.holds_more_than(names, state.agent_id)
     if not any(piece.key in chain for piece in every) and not (reader.torn and rest):
-        return FileStanding(True, ahead, parted, size=size, torn=is_torn)
+        return FileComparison(True, ahead, diverged, size=size, torn=is_torn)
     if rest:
         turns = len({piece.key for piece in every if piece.key})
-        return FileStanding(True, lacks=rest, turns=turns, size=size)
+        return FileComparison(True, lacks=rest, turns=turns, size=size)
     # Where a branch left behind by a rewind cannot come with the rest, it stays out.
     for lacks in (every, [piece for piece in every if piece.key in chain or piece.is_tail]):
         missing = file.new(lacks)
@@ -445,7 +445,7 @@ def file_standing(store: Store, session: str, laid: LaidOutFile, path: Path) -> 
         fits = not is_torn and _ends_with_chain(agent, lines, missing, chain, names)
         if fits:
             break
-    return FileStanding(True, ahead, parted, tuple(missing), turns, size, reader.unended, fits, is_torn)
+    return FileComparison(True, ahead, diverged, tuple(missing), turns, size, reader.unended, fits, is_torn)
 
 
 def _rest_of(recorded: LineFile, source: Opened) -> tuple[bytes, ...]:
@@ -462,11 +462,11 @@ def _rest_of(recorded: LineFile, source: Opened) -> tuple[bytes, ...]:
     return ()
 
 
-def _check_can_append(standing: FileStanding, homes: Homes, state: Session, path: Path) -> None:
+def _check_can_append(comparison: FileComparison, homes: Homes, state: Session, path: Path) -> None:
     short = state.id[:8]
-    if standing.torn:
+    if comparison.torn:
         raise torn_file_error(path)
-    if standing.parted or not standing.fits:
+    if comparison.diverged or not comparison.fits:
         raise ConflictError(
             f"{short} was continued elsewhere, and its file {path} here: neither has all turns",
             f"`sessgit fork {short}` continues the recorded turns in a new conversation.",

@@ -1,7 +1,7 @@
-"""Sidecar files out of the store: those of a transcript as of a turn, and how they are written back.
+"""Sidecar files from the store: those of a transcript as of a turn, and how they are written for the client.
 
-What a subagent said is stored in pieces, with the turns in which they came. They are laid out in the order in which
-they stood in the agent's file, those that a rewind left behind included. Of a long line there is one copy.
+Lines of subagents are stored in pieces, in the turns in which they came. They are joined in the order in which they
+were in the agent's file, including those of rewound turns. Of a long line there is one copy in memory.
 """
 
 from __future__ import annotations

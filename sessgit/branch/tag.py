@@ -1,4 +1,4 @@
-"""Tags: git's own, each at a point of a conversation that a person wants to find again."""
+"""Tags, which are git's own: each marks a turn that a person wants to find again."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ from sessgit.store.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Worktree:
-    """A worktree that can be made, or was: `path` is its top, `folder` where in it the conversation goes on.
+    """A worktree that can be made, or was: `path` is its top, `folder` the project in it, where the conversation
+    continues.
 
     `source` is the checkout that git is run in to make it, `branch` the new branch that it is on, or empty.
     """

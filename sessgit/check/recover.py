@@ -122,7 +122,7 @@ def recover(
 
 
 def _known_sessions(context: Context, folder: str | None) -> Iterator[_Abandoned]:
-    """Yield the sessions that did not end, or went on since, and whose client is gone."""
+    """Yield the sessions that did not end, or continued afterwards, and whose client is gone."""
     index, homes = context.index, context.homes
     outlines = [outline for outline in index.outlines() if outline.turns and not outline.archived]
     paths = layout.StorePaths(index.path)

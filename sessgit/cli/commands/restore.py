@@ -287,9 +287,9 @@ def resume(
 
 
 def _append_missing_turns(here: Invocation, target: ResolvedTarget, place: Path) -> None:
-    if restores.is_level(layout.StorePaths(here.env.store), target.branch, place):
+    if restores.is_up_to_date(layout.StorePaths(here.env.store), target.branch, place):
         return
-    turns = restores.bring_level(here.store, target.session, here.env.homes, place)
+    turns = restores.append_missing_turns(here.store, target.session, here.env.homes, place)
     if turns:
         file = Transcript(place, target.state.agent_id, target.state.agent)
         catch_up.record_file(here.context, file, project=target.state.project)
