@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from sessgit import agents
 from sessgit.agents.line import Line
 from sessgit.errors import SessgitError
-from sessgit.history import shared_turns
+from sessgit.history import shared_turns, views
 from sessgit.model import prices
 from sessgit.model.config import Price
-from sessgit.model.conversation.message import parse_tools
 from sessgit.model.conversation.turn import Gist, Tokens
 from sessgit.model.line_list import Bytes, file_of_split
 from sessgit.model.progress import Progress, no_progress
@@ -319,7 +318,7 @@ def _read_gists(
             read[row.commit] = _read_gist(index, outlines, row, row.commit, known)
             index.remember({row.commit: read[row.commit]})
         except SessgitError:  # a damaged turn does not stop the count of all others
-            read[row.commit] = gist or _gist_from_trailers(row)
+            read[row.commit] = gist or views.gist_from_trailers(row)
     return read
 
 
@@ -350,7 +349,7 @@ def _read_gist(index: Index, outlines: Mapping[str, Outline], row: Row, commit: 
     body: list[Line] = []
     if known is None or agent.sidecars.may_be_inline(_client_version(index, _holder(row, outlines))):
         body = agent.parsed(store.lines(commit, row.turn).body)
-    own = known or (agent.cells.describe(body).gist if body else _gist_from_trailers(row))
+    own = known or (agent.cells.describe(body).gist if body else views.gist_from_trailers(row))
     files = _subagent_files(store, commit, row.turn)
     counted = {
         message
@@ -376,8 +375,3 @@ def _earlier_part(store: Store, commit: str, turn: int, name: str) -> Bytes:
     """Return what was recorded of a subagent's file with the last earlier turn that has a part of it."""
     earlier = (_subagent_files(store, commit, number) for number in range(turn - 1, 0, -1))
     return next((files[name] for files in earlier if name in files), b"")
-
-
-def _gist_from_trailers(row: Row) -> Gist:
-    model = row.trailer("Model")
-    return Gist(tokens={model: row.tokens} if model else {}, tools=parse_tools(row.trailer("Tools")))

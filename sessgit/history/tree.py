@@ -14,10 +14,8 @@ from sessgit.history.ls import is_begun
 from sessgit.history.resolve import outlines_in_project
 from sessgit.history.views import Prices
 from sessgit.model import prices as price_list
-from sessgit.model.progress import Progress, no_progress
 from sessgit.store import ancestry, layout
 from sessgit.store.ancestry import ForkPlace
-from sessgit.store.context import Context
 from sessgit.store.index import Branch, Index, Outline, Row
 
 Kind = Literal["session", "rewound", "machine"]
@@ -51,7 +49,7 @@ class TreeNode:
 
     `parent` is the branch above it, ``""`` for the first of a family; it left that after turn `turn`, or at `cell` of
     the next, or is its child (`turn` 0). A turn that was cut for a fork at a cell is not its own. `own_cost` leaves out
-    turns that were merged from another session; it is None if a price is unknown or a turn cannot be read.
+    turns that were merged from another session; it is None if a price is unknown.
     `first_words` is the first line of its first own prompt.
     """
 
@@ -123,11 +121,8 @@ class Forest:
     others: int
 
 
-def build_forest(index: Index, choice: TreeFilter, prices: Prices, progress: Progress = no_progress) -> Forest:
-    """Return the families to draw; states and turns are read only for nodes that are drawn.
-
-    `progress` counts turns whose cost must be read from their lines.
-    """
+def build_forest(index: Index, choice: TreeFilter, prices: Prices) -> Forest:
+    """Return the families to draw; states and turns are read only for nodes that are drawn."""
     outlines = index.outlines()
     chosen = list(_matching_families(outlines, choice))
     sessions = {member.name for family in chosen for member in family}
@@ -135,7 +130,7 @@ def build_forest(index: Index, choice: TreeFilter, prices: Prices, progress: Pro
     if choice.fold and not choice.session:
         quiet = _names_to_fold([family[0] for family in chosen if len(family) == 1 and _is_plain(family[0], choice)])
     shown = [family for family in chosen if family[0].name not in quiet][: choice.limit]
-    reader = _NodeReader(index, prices, progress, [member.name for family in shown for member in family])
+    reader = _NodeReader(index, prices, [member.name for family in shown for member in family])
     drawn = [reader.family(family, _foldable_forks(family, reader, choice) if choice.fold else {}) for family in shown]
     others = sum(not outline.archived and outline.name not in sessions for outline in outlines)
     return Forest(drawn, len(quiet), len(chosen), len(sessions), others)
@@ -224,8 +219,8 @@ def _count_shared_turns(left: ForkPlace) -> int:
 class _NodeReader:
     """Reads the nodes that are drawn."""
 
-    def __init__(self, index: Index, prices: Prices, progress: Progress, sessions: Sequence[str]) -> None:
-        self.index, self.prices, self.progress = index, prices, progress
+    def __init__(self, index: Index, prices: Prices, sessions: Sequence[str]) -> None:
+        self.index, self.prices = index, prices
         self.fork_places = ancestry.fork_places(index, sessions)
         self.merging = ancestry.sessions_with_merges(index, sessions)
         self.merged: dict[str, set[tuple[str, int]]] = {}
@@ -255,7 +250,7 @@ class _NodeReader:
             left.turn if left else 0,
             left.cell if left else "",
             max(0, branch.state.turns - first + 1),
-            self._cost(branch, self._own(branch, first))
+            self._cost(self._own(branch, first))
             if left or branch.name in self.merging
             else views.session_cost(branch.state, self.prices),
             self._words(branch, first),
@@ -265,7 +260,7 @@ class _NodeReader:
             last, count = self.index.left_behind(other.name, branch.name)
             if count:
                 at = ancestry.fork_place(self.index, other)
-                cost = self._cost(other, self._own(other, max(last, _count_shared_turns(at) if at else 0) + 1))
+                cost = self._cost(self._own(other, max(last, _count_shared_turns(at) if at else 0) + 1))
                 words = self._words(other, last + 1)
                 merged = tuple(sorted(self.merged.get(other.name, ())))
                 yield TreeNode(other, branch.name, last, "", count, cost, words, merged)
@@ -278,12 +273,8 @@ class _NodeReader:
         row = self.index.turn(branch.name, first)
         return self.index.title(row) if row else ""
 
-    def _cost(self, branch: Branch, rows: Sequence[Row]) -> float | None:
-        try:
-            gists = views.turn_gists(Context(self.index), branch, rows, self.progress)
-        except SessgitError:  # a damaged turn does not stop the drawing of all others
-            return None
-        return price_list.token_cost(views.sum_tokens(gists), self.prices)
+    def _cost(self, rows: Sequence[Row]) -> float | None:
+        return price_list.token_cost(views.sum_tokens(views.indexed_gists(self.index, rows)), self.prices)
 
 
 def _nodes_in_order(nodes: Sequence[TreeNode], root: str) -> list[TreeNode]:

@@ -15,10 +15,11 @@ from sessgit.errors import DamageError, NotFoundError, SessgitError
 from sessgit.history import program_lines
 from sessgit.model import canonical, prices, stored_fields
 from sessgit.model.config import Price
+from sessgit.model.conversation.message import parse_tools
 from sessgit.model.conversation.turn import Gist, Tokens, Turn
 from sessgit.model.progress import Progress, no_progress
 from sessgit.store.context import Context
-from sessgit.store.index import Branch, Row
+from sessgit.store.index import Branch, Index, Row
 
 if TYPE_CHECKING:
     from sessgit.agents.line import Line
@@ -72,6 +73,18 @@ def turn_gists(context: Context, branch: Branch, rows: Sequence[Row], progress: 
             if row.commit not in known:
                 read_turn(context.store, branch.tip, row)
     return [known[row.commit] for row in rows]
+
+
+def indexed_gists(index: Index, rows: Sequence[Row]) -> list[Gist]:
+    """Return the gist of each turn without reading any: of a turn that the index lacks, what its trailers tell."""
+    known = index.gists([row.commit for row in rows])
+    return [known.get(row.commit) or gist_from_trailers(row) for row in rows]
+
+
+def gist_from_trailers(row: Row) -> Gist:
+    """Return the tokens and the tools in the trailers of a turn's last commit; files are not among them."""
+    model = row.trailer("Model")
+    return Gist(tokens={model: row.tokens} if model else {}, tools=parse_tools(row.trailer("Tools")))
 
 
 def _read_gists(context: Context, tips: Mapping[str, str], rows: Sequence[Row], progress: Progress) -> dict[str, Gist]:

@@ -114,7 +114,7 @@ class Reader:
         branch = self._target(address).branch
         index, overrides = self.context.index, self.context.prices
         log = logs.branch_log(index, branch)
-        gists = views.turn_gists(self.context, branch, log.rows)
+        gists = views.indexed_gists(index, log.rows)
         turns = []
         for row, gist in zip(log.rows, gists, strict=True):
             price = prices.token_cost(gist.tokens, overrides)

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.cli import at_operation, blocks, frame, render, text
+from sessgit.cli import at_operation, blocks, frame, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
@@ -55,8 +55,7 @@ def run(
         live=live,
         fold=not here.json,
     )
-    with render.progress(here, "Counting", unit="turns") as progress:
-        forest = tree.build_forest(here.index, query, here.settings.prices, progress)
+    forest = tree.build_forest(here.index, query, here.settings.prices)
     options = TreeOptions(bool(address), everything, str(project or ""), limit is not None, live)
     return Answer(
         lambda: tree.forest_json(forest, live, here.settings.prices) | {"at_op": at_operation.as_json(asof)},
