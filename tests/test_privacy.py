@@ -315,10 +315,10 @@ def test_who_moved_on_to_another_folder_stays_in_the_project(sessgit: Shell) -> 
     away = Privacy(RecordConfig(exclude=("/elsewhere",)))
     talk.file.cwd = "/elsewhere"
     sessgit.keep(talk.turns("two"))
-    assert privacy.transcript_verdict(away, path, told="/elsewhere").recorded
+    assert privacy.transcript_verdict(away, path, event_folder="/elsewhere").recorded
     assert privacy.transcript_verdict(away, path, recorded="/elsewhere") == Verdict(False, "/elsewhere")
     path.write_text(json.dumps({"type": "mode"}) + "\n")
-    assert privacy.transcript_verdict(away, path, told="/elsewhere") == Verdict(False, "/elsewhere")
+    assert privacy.transcript_verdict(away, path, event_folder="/elsewhere") == Verdict(False, "/elsewhere")
     assert privacy.transcript_verdict(away, path.with_name("missing.jsonl")).recorded
 
 

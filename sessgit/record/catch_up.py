@@ -40,9 +40,9 @@ class CatchUpResult:
 
 
 def is_level(paths: layout.StorePaths, session: str, path: Path, *, final: bool = False) -> bool:
-    """Whether the cursor says that the file, as long as it is now, is recorded; a file that is gone is.
+    """Return whether the cursor says that the file, as long as it is now, is recorded; a file that is gone is.
 
-    With `final` what stands behind its last turn counts too, which is recorded once the client has let go of it.
+    With `final`, the lines after its last turn count too: they are recorded once the client has closed the file.
     """
     try:
         size = path.stat().st_size
@@ -57,7 +57,7 @@ def is_level(paths: layout.StorePaths, session: str, path: Path, *, final: bool 
 
 
 def _is_moved_copy(known: Cursor, path: Path) -> bool:
-    """Whether a file that was read at another place, as in a home that was moved since, ends as that one did."""
+    """Return whether a file that was read at another path, as in a home that was moved since, ends as that one did."""
 
     try:
         with opened(path) as source:
@@ -67,8 +67,7 @@ def _is_moved_copy(known: Cursor, path: Path) -> bool:
 
 
 def catch_up(context: Context, state: Session) -> CatchUpResult:
-    """Brings the session level with its transcript, if its project is recorded; loads no git library where it is
-    level already.
+    """Record what is new in the session's transcript, if its project is recorded; load no git library if nothing is.
 
     Only a file that lies where the client's transcripts lie is read, whatever the state says.
     """
@@ -95,7 +94,7 @@ def _catch_up_file(context: Context, state: Session, path: Path) -> CatchUpResul
 
 
 def _seems_closed(paths: layout.StorePaths, homes: Homes, path: Path, state: Session) -> bool:
-    """Whether nobody seems to write the file any more, though no event said so: a killed client sends none."""
+    """Return whether no process seems to write the file, though no event said so: a killed client sends none."""
     from sessgit.record import open_turns
 
     try:
@@ -112,9 +111,9 @@ def record_file(
     project: str = "",
     final: bool = False,
 ) -> CatchUpResult:
-    """Records one transcript, waiting a little for its lock; not where the settings or the environment say no.
+    """Record one transcript, waiting a little for its lock, unless the settings or the environment say no.
 
-    `project` is the session's where it is recorded already.
+    `project` is that of the session, if it is recorded already.
     """
     privacy = context.privacy
     if privacy.off:
@@ -145,7 +144,7 @@ def record_file(
 
 
 def find_unrecorded(homes: Homes, prefix: str) -> Transcript | None:
-    """The one transcript of the clients whose id starts with `prefix`, if there is just one."""
+    """Return the clients' transcript whose id starts with `prefix`, or None if there is none or several."""
     if not prefix or len(prefix) < 4:
         return None
     found = [file for file in agents.transcripts(homes) if file.agent_id.startswith(prefix)]

@@ -41,7 +41,7 @@ class TurnSidecars:
 
 @dataclass(frozen=True)
 class TurnContent:
-    """What a turn's commit holds: its lines, and the files beside them by path in its folder."""
+    """What a turn's commit holds: its lines, and its sidecar files by path in its folder."""
 
     agent: Agent
     before: Sequence[Line]
@@ -54,7 +54,7 @@ class TurnContent:
     origin: str
     """The address from which a merge brought the turn."""
     stood: Trailers
-    """Where the lines stood, from `provenance_trailers`."""
+    """Where the lines are in the file, from `provenance_trailers`."""
     rules: Mapping[str, int]
     """The versions of the rules by which the session is recorded, as its state names them."""
 
@@ -71,7 +71,7 @@ class TurnContent:
 
 
 def commit_turn(store: Store, on: str, node: Node, content: TurnContent, state: Session, changes: Changes) -> str:
-    """The commit of a turn, or of a turn so far, on the commit `on`."""
+    """Write the commit of a turn, or of a turn so far, on the commit `on`."""
     turn = content.turn
     # A file that the agent has deleted since it was recorded stays.
     kept = store.side_files(node.commit, node.number) if node.commit else {}
@@ -83,8 +83,8 @@ def commit_turn(store: Store, on: str, node: Node, content: TurnContent, state: 
 
 
 def turn_gist(content: TurnContent, *, whole: bool) -> Gist:
-    """What of the turn is asked for most; of its subagents only where all of their lines are at hand: in a commit
-    that is the turn's first, with files that begin in this turn."""
+    """Return the turn's gist; with its subagents only if all of their lines are in memory: in the turn's first commit
+    (`whole`), with files that begin in this turn."""
     files = [data for name, data in content.side.agents.items() if name.endswith(".jsonl")]
     if not whole or any(map(content.agent.sidecars.goes_on, files)):
         return content.turn.gist
@@ -92,15 +92,15 @@ def turn_gist(content: TurnContent, *, whole: bool) -> Gist:
 
 
 def commit_start(store: Store, state: Session, files: Changes = MappingProxyType({})) -> str:
-    """The first commit of a session that comes from no other: no turn yet. `files` are what its parent leaves it."""
+    """Write the first commit of a session that comes from no other. It has no turn yet; `files` are its parent's."""
     where = state.project or state.agent_id
     message = Message(f"start: {where}", (("Session", state.id), ("Event", "start")))
     return store.write_commit(None, files, state, message, [], _seconds(state.created))
 
 
 def commit_compaction(store: Store, on: str, lines: Sequence[Line], state: Session, stood: Trailers) -> str:
-    """A commit of its own for a compaction that stands before a prompt, so that the history shows it; `state` is that
-    of the commit `on`, as this session's."""
+    """Write a commit for a compaction before a prompt, so that the history shows it; `state` is that of the commit
+    `on`, as this session's."""
     moment = next((line.text("timestamp") for line in lines if line.is_boundary), "")
     trailers = (("Session", state.id), ("Event", "compact"), *stood)
     message = Message("compact: the conversation so far into a summary", trailers)
@@ -109,7 +109,7 @@ def commit_compaction(store: Store, on: str, lines: Sequence[Line], state: Sessi
 
 
 def commit_end(store: Store, on: str, lines: Sequence[Line], state: Session, stood: Trailers) -> str:
-    """The commit that the session ends with: the lines behind the last turn's body, and the state."""
+    """Write the commit that ends the session, with the lines after the last turn's body."""
     turns = f"{state.turns} turn{'' if state.turns == 1 else 's'}"
     message = Message(f"end: {turns}", (("Session", state.id), ("Event", "end"), *stood))
     time = _seconds(state.ended) or store.commit(on).time
@@ -117,12 +117,12 @@ def commit_end(store: Store, on: str, lines: Sequence[Line], state: Session, sto
 
 
 def tail_bytes(lines: Sequence[Line]) -> Bytes:
-    """The lines as `tail.jsonl` holds them; a last line without a newline has none there either."""
+    """Return the lines as `tail.jsonl` holds them; a last line without a newline has none there either."""
     return file_of_lines([line.raw for line in lines], unended=bool(lines) and lines[-1].is_unended)
 
 
 def has_tail(store: Store, on: str, lines: Sequence[Line]) -> bool:
-    """Whether a commit holds just these lines behind its last turn's body."""
+    """Return whether a commit has exactly these lines after its last turn's body."""
     data, entry = tail_bytes(lines), store.repo.entry(store.tree(on), layout.TAIL)
     return (entry[0] if entry else "") == (object_id("blob", data) if data else "")
 
@@ -161,7 +161,7 @@ def _turn_message(node: Node, turn: Turn, content: TurnContent, session: str) ->
 
 
 def usage_trailers(turn: Turn) -> list[tuple[str, str]]:
-    """The trailers that say what a turn used: its model, tools and tokens."""
+    """Return the trailers that say what a turn used: its model, tools and tokens."""
     total = turn.total
     return [
         ("Model", turn.model),
@@ -174,34 +174,34 @@ def usage_trailers(turn: Turn) -> list[tuple[str, str]]:
 
 
 def _finished_cell(content: TurnContent) -> tuple[int, Cell | None]:
-    """The ordinal of the cell whose result is the body's last line, and the cell; 0 and None if it is no result."""
+    """Return the ordinal of the cell whose result is the body's last line, and the cell, or 0 and None."""
     last, cells = len(content.body), enumerate(content.turn.cells, start=1)
     return max(((n, cell) for n, cell in cells if result_line(cell) == last), default=(0, None), key=lambda one: one[0])
 
 
 def commit_points(agent: Agent, body: Sequence[Line], recorded: int) -> list[tuple[int, bool]]:
-    """The lengths of a body, so many lines of which are recorded, that are committed one after another where each cell
-    is, and whether each is of the whole turn."""
+    """Return the lengths of a body to commit one after another if each cell is a commit, and whether each is the whole
+    turn; `recorded` is the number of its lines that are recorded."""
     ends = sorted({end for cell in agent.cells.describe(body).cells if (end := result_line(cell)) > recorded})
     return [(n, False) for n in ends] + ([] if ends and ends[-1] == len(body) else [(len(body), True)])
 
 
 def event_and_origin(message: Message) -> tuple[str, str]:
-    """The event and the origin of a turn whose commit says this, for another commit of the whole turn."""
+    """Return the event and the origin for another commit of a turn, given the message of its last one."""
     return "graft" if message.get("Event") == "graft" else "turn", message.get("Origin")
 
 
 def result_line(cell: Cell) -> int:
-    """The number of the line that holds the result of a tool or a program's cell, 0 where there is none (yet)."""
+    """Return the number of the line with the result of a tool or a program's cell, 0 if there is none (yet)."""
     has_result = cell.type == "tool" or cell.program
     return cell.lines[-1] if has_result and cell.ok is not None else 0
 
 
 def provenance_trailers(store: Store, lines: Sequence[Line], file: int, file_hash: str = "") -> Trailers:
-    """Where the lines stood, in which file, the hash of what is stored, and a proof of the original bytes where they
-    differ.
+    """Return the trailers that say where the lines are in which file, the hash of what is stored, and a proof of the
+    original bytes if they differ.
 
-    All of it is of those lines alone whose place in the file is known.
+    Only lines whose place in the file is known count.
     """
     lines = [line for line in lines if line.extent.length]
     if not lines:
@@ -226,12 +226,12 @@ def extent_trailers(extents: Iterable[Extent], *, unended: bool) -> list[tuple[s
 
 
 def is_cut_short(agent: Agent, body: Sequence[Line]) -> bool:
-    """Whether a turn with this body was interrupted."""
+    """Return whether a turn with this body was interrupted."""
     return bool(body) and agent.cells.describe(body).interrupted
 
 
 def ended_state(state: Session, tail: Sequence[Line], *, cut_short: bool) -> Session:
-    """The state at the end of a session, whose last turn was interrupted where that was `cut_short`."""
+    """Return the state at the end of a session; `cut_short` says that its last turn was interrupted."""
     last = max((line.time for line in tail), default="")
     return replace(state, state="interrupted" if cut_short else "ended", ended=max(state.updated, last))
 

@@ -78,7 +78,7 @@ def _first_prompt_line(path: Path) -> Line | None:
 
 
 def read_outline(path: Path) -> TranscriptOutline:
-    """Reads the transcript once, keeping none of its lines.
+    """Return the outline of a transcript, which is read once.
 
     An import asks twice: to put parents first, and to record.
     """
@@ -88,7 +88,7 @@ def read_outline(path: Path) -> TranscriptOutline:
 
 @lru_cache(maxsize=1024)
 def _cached_outline(path: Path, _inode: int, _size: int, _modified: float) -> TranscriptOutline:
-    """What the file tells while it stays the same."""
+    """Return the outline of a file; the other arguments tell whether it has changed."""
     agent = agents.of_file(path)
     cutter, facts = Cutter(EmptyHistory(), session="outline"), begin_facts()
     times: dict[str, str] = {}
@@ -126,7 +126,7 @@ class DifferentTurnError(SessgitError):
 def find_lineage(
     context: Context, source: TranscriptSource, rules: Mapping[str, int], most: Mapping[str, int]
 ) -> Lineage | None:
-    """Return the lineage of a transcript that is not recorded yet, or None where it is no copy of a recorded one.
+    """Return the lineage of a transcript that is not recorded yet, or None if it is no copy of a recorded one.
 
     `rules` are those by which it is recorded; `most` says of branches how many of their turns it can share at most.
     """
@@ -164,10 +164,10 @@ def _may_be_prompt(row: Row, subject: str) -> bool:
 def _shared_parent_turns(
     index: Index, seen: TranscriptOutline, relatives: Collection[str], most: Mapping[str, int]
 ) -> list[Row]:
-    """The turns that a transcript shares with its parent, or none where that is none of the relatives.
+    """Return the turns that a transcript shares with its parent, or none if that is none of the relatives.
 
-    That is the session that it names, else one with which it shares the most, best one that left no other. Of those
-    that a family has by the hundred few are read: each prompt, from the last one on, says who has it.
+    The parent is the session that it names, else one with which it shares the most, preferably one that is no fork.
+    There may be hundreds of relatives, so the index is asked which of them has each prompt, the last prompt first.
     """
     named = ids.session_id(seen.forked_from) if seen.forked_from else ""
     if named in relatives:
@@ -228,7 +228,7 @@ def link_copies(context: Context, session: str) -> list[str]:
 
 
 def _count_same_turns(store: Store, a: tuple[Branch, Sequence[Row]], b: tuple[Branch, Sequence[Row]]) -> int:
-    """How many turns two branches share from the first one on; the last of them may be cut short on one side."""
+    """Return how many turns two branches share from the first one on; the last of them may be cut short on one side."""
     together = common_prefix_length((row.prompt for row in a[1]), (row.prompt for row in b[1]))
     turns = LineComparison(store, (a[0].tip, a[1]), (b[0].tip, b[1]))
     pairs = zip(a[1][:together], b[1], strict=False)
@@ -246,7 +246,7 @@ class Lineage:
     agent: Agent
     own: dict[int, str] = field(default_factory=dict)
     extents: list[list[Extent]] = field(default_factory=lambda: [[]])
-    """In runs: lines that stand before another turn as well are kept apart, for those are found there too."""
+    """In runs: lines that come before another turn as well are in a run of their own."""
     secrets: int = 0
     unended: bool = False
     """Whether the last of the shared lines had no newline."""
@@ -259,9 +259,9 @@ class Lineage:
         return self.rows[-1].commit
 
     def take(self, node: Node, agent_id: str) -> bool:
-        """Whether the turn is one of those shared: then it stands for the parent's, and its lines are noted.
+        """Return whether the turn is a shared one; then its node gets the parent's commit, and its lines are counted.
 
-        Raises DifferentTurnError where it only has the prompt uuid of the parent's.
+        Raises DifferentTurnError if only its prompt uuid is that of the parent's turn.
         """
         row = self.rows[node.number - 1] if node.number <= len(self.rows) else None
         if row is None or row.prompt != node.key:
@@ -282,7 +282,7 @@ class Lineage:
         return True
 
     def is_fork_point(self, node: Node | None) -> bool:
-        """Whether it is the last turn that is shared."""
+        """Return whether it is the last turn that is shared."""
         return node is not None and node.key == self.rows[-1].prompt
 
     def fork(self, session: str, agent_id: str, file_hash: str, identified: Callable[[Session], Session]) -> str:
@@ -294,7 +294,7 @@ class Lineage:
         return self.store.write_commit(self.commit, changes, state, message, [self.commit], time)
 
     def _changes(self) -> dict[str, tuple[str, bool] | None]:
-        """The turns whose folders hold the fork's own bytes, and what it takes over of the scratchpad."""
+        """Return the turns' folders with the fork's own bytes, and what it takes over of the scratchpad."""
         own = {layout.turn_folder(number): (tree, True) for number, tree in self.own.items()}
         from sessgit.history import pad_lists  # what few recordings need, and takes a while to load
 
@@ -305,7 +305,7 @@ class Lineage:
         }
 
     def _state(self, parent: Session, session: str, agent_id: str) -> Session:
-        """The first state of the fork: what the parent's turns count, the parent's labels, no name yet."""
+        """Return the first state of the fork: the parent's counts and labels as of the fork point, and no name yet."""
         replaced = self._ids(parent) if self._replaced else ()
         return replace(
             parent,
@@ -321,7 +321,7 @@ class Lineage:
         )
 
     def _message(self, session: str, file_hash: str) -> Message:
-        """The message of the fork's first commit; its extents are those of all shared turns, in their order."""
+        """Return the message of the fork's first commit; its extents are those of all shared turns, in their order."""
         trailers = [
             ("Session", session),
             ("Event", "fork"),
@@ -339,11 +339,11 @@ class Lineage:
 
     @cached_property
     def _parent_ids(self) -> tuple[str, ...]:
-        """The ids that may stand in the parent's lines."""
+        """The ids that may be in the parent's lines."""
         return self._ids(self.store.state(self.commit))
 
     def _has_parent_lines(self, row: Row, node: Node, agent_id: str) -> bool:
-        """Whether the lines are the parent's, as they are or with the session's id in the place of the parent's."""
+        """Return whether the lines are the parent's, perhaps with the session's id in place of the parent's."""
         stored = self.store.lines(self.commit, row.turn)
         theirs, ours = [*stored.before, *stored.body], [line.raw for line in (*node.before, *node.body)]
         if theirs == ours:

@@ -79,16 +79,16 @@ class _ImportPlan:
     files: list[TranscriptFile] = field(default_factory=list)
     errors: list[ImportFailure] = field(default_factory=list)
     folders: list[Path] = field(default_factory=list)
-    """Those that were looked through."""
+    """Those that were searched."""
     is_own: bool = False
-    """Whether they are the client's own, in which every file lies where the client wants it."""
+    """Whether they are the client's own, in which every file is where the client wants it."""
 
 
 def run_import(context: Context, paths: Sequence[Path], watch: ImportProgress) -> ImportResult:
-    """Imports the transcripts at `paths` (files, or folders with all below), or all of the client's.
+    """Import the transcripts at `paths` (files, or folders with all below), or all of the client's.
 
-    Parents come before their forks. A file that cannot be read is named in the result and the others go on. Raises
-    UsageError where nothing may be recorded because a command asks.
+    Parents come before their forks. The result names the files that cannot be read. Raises UsageError if the
+    environment says that nothing is recorded.
     """
     private.check_on(off=context.privacy.off)
     seen = _ImportPlan(is_own=not paths)
@@ -104,7 +104,7 @@ def import_one(
 ) -> ImportResult:
     """Import the one transcript whose session's id begins with `session`, even if that session was deleted here.
 
-    Raises NotFoundError where there is none at `paths`, AmbiguousError where there are several.
+    Raises NotFoundError if there is none at `paths`, AmbiguousError if there are several.
     """
     private.check_on(off=context.privacy.off)
     every = _examine_files(_find_transcripts(paths, context.homes, []), [])
@@ -122,7 +122,7 @@ def import_one(
 
 
 def import_claude_folders(context: Context, paths: Sequence[Path], watch: ImportProgress) -> ImportResult:
-    """Imports folders of the client as they lie somewhere, with plan, todos and tasks as of the last turn of each.
+    """Import copies of the client's folder from anywhere, with plan, todos and tasks as of the last turn of each.
 
     Nothing outside of a folder is read, and no link in it is followed. Only the folder of the client that works here
     counts as the place of a transcript. Raises UsageError as `run_import` does.
@@ -157,7 +157,7 @@ SOURCES: dict[str, Importer] = {"claude": import_claude_folders}
 
 
 def _is_self_contained(agent: Agent, folder: Path, file: TranscriptFile, errors: list[ImportFailure]) -> bool:
-    """Whether all that a recording of the file reads lies in the folder itself."""
+    """Return whether all that a recording of the file reads is in the folder itself; add an error if not."""
     if not PLAIN.fullmatch(file.agent_id):
         errors.append(ImportFailure(file.path, "the session id in it cannot be a file name"))
         return False
@@ -206,7 +206,7 @@ def pack_import(store: Store, packs: Collection[str] = (), progress: Progress = 
 
 
 def _find_transcripts(paths: Sequence[Path], homes: Homes, folders: list[Path]) -> Iterator[Path]:
-    """The transcripts at `paths`; the folders that are looked through go into `folders`."""
+    """Yield the transcripts at `paths`; add the folders that are searched to `folders`."""
     if not paths:
         for agent, own in agents.clients(homes):
             folders.extend(agent.home.transcript_folders(own))
@@ -231,7 +231,7 @@ def _examine_files(paths: Iterable[Path], errors: list[ImportFailure]) -> Iterat
 
 
 def _without_excluded(index: Index, files: list[TranscriptFile], privacy: Privacy) -> list[TranscriptFile]:
-    """Those whose projects are recorded."""
+    """Return the files whose projects are recorded."""
     if privacy.is_everything:
         return files
     is_recorded = private.recorded_filter(privacy, {one.name: one.project for one in index.branch_outlines()})

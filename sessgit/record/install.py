@@ -67,11 +67,11 @@ def install(
     known: Collection[str] = (),
     privacy: Privacy | None = None,
 ) -> InstallResult:
-    """From now on every event of the client is recorded in the store, made if need be.
+    """Have every event of the client recorded in the store, which is created if it does not exist.
 
-    Where the plugin is enabled and the settings have no entry of ours, the plugin records and they get none, unless
-    each cell is to be committed: the plugin runs no hook for that. Doing it again changes nothing. `known` are the
-    sessions that are recorded already, or were deleted.
+    If the plugin is enabled and the settings have no entry of ours, the plugin records, and they get none, unless each
+    cell is to be committed: the plugin runs no hook for that. Doing it again changes nothing. `known` are the sessions
+    that are recorded already, or were deleted.
     """
     hooks = client.agent.hooks
     if granularity not in get_args(Granularity):
@@ -127,7 +127,7 @@ def prepare(store: Path, python: str) -> Path:
 
 
 def uninstall(store_path: Path, client: Client) -> UninstallResult:
-    """Nothing records any more, and no trace but the store is left; the store may even be gone."""
+    """Stop recording and leave no trace but the store, which may even be gone."""
     store = store_path.absolute()
     hooks = client.agent.hooks
     path = hooks.settings_file(client.folder)
@@ -153,7 +153,7 @@ def uninstall(store_path: Path, client: Client) -> UninstallResult:
 def _edit_settings(
     hooks: Hooks, path: Path, change: Callable[[Document], Document], *, keep_empty: bool = True
 ) -> Installation:
-    """What was installed before the change, which is in the file now."""
+    """Change the settings file; return what was installed before."""
     for attempt in range(_ATTEMPTS):
         snapshot = hook_settings.read(path)
         try:
@@ -170,7 +170,7 @@ def _edit_settings(
 
 
 def _count_transcripts(client: Client, known: Collection[str], privacy: Privacy) -> int:
-    """How many conversations of the client an import would bring in, none of which is `known`."""
+    """Return how many conversations of the client an import would add, none of which is `known`."""
     is_recorded = private.recorded_filter(privacy, {})
     home = client.agent.home
     found = {ids.session_id(home.agent_id(path)): path for path in home.transcripts(client.folder)}

@@ -1,4 +1,4 @@
-"""Which turns this process has open: of one session one at a time, whoever else would like to write."""
+"""The turns that this process has open: one at a time of a session, among all processes."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class OpenTurnLock:
 
     @property
     def is_mine(self) -> bool:
-        """Whether it waits for this thread."""
+        """Return whether it waits for this thread."""
         own = threading.get_ident()
         return own in self.cells.values() if self.loose else own == self.thread
 
     def begin(self, cells: Iterable[str]) -> None:
-        """Takes cells that this thread begins."""
+        """Add cells that this thread begins."""
         self.cells |= dict.fromkeys(cells, threading.get_ident())
 
     def detach_thread(self) -> None:
-        """From now on it is there for the cells that other threads began, and still run."""
+        """Keep it open only for the cells that other threads began, and still run."""
         others = {thread.ident for thread in threading.enumerate()} - {threading.get_ident()}
         self.loose = self.closing = True
         self.cells = {cell: thread for cell, thread in self.cells.items() if thread in others}
@@ -50,9 +50,9 @@ _open_turns: dict[tuple[str, str], OpenTurnLock] = {}
 
 
 def open_turn(paths: StorePaths, session: str) -> OpenTurnLock | None:
-    """Holds what says that a turn of the session is open, until `close_turn`; None where someone else does.
+    """Open a turn of the session until `close_turn`; return None if another process or thread has one open.
 
-    Raises UsageError where this thread does, which would wait for itself.
+    Raises UsageError if this thread has one open, since it would wait for itself.
     """
     key = (str(paths.locks), session)
     if key in _open_turns and _open_turns[key].is_mine:
@@ -68,13 +68,13 @@ def open_turn(paths: StorePaths, session: str) -> OpenTurnLock | None:
 
 
 def close_turn(paths: StorePaths, session: str, turn: OpenTurnLock) -> None:
-    """Others may open a turn now."""
+    """Let others open a turn."""
     _open_turns.pop((str(paths.locks), session), None)
     locks.release(turn.handle)
 
 
 def is_open(paths: StorePaths, session: str) -> bool:
-    """Whether anybody has a turn of the session open."""
+    """Return whether any process has a turn of the session open."""
     if (str(paths.locks), session) in _open_turns:
         return True
     if not locks.turn_was_open(paths, session):
@@ -86,9 +86,9 @@ def is_open(paths: StorePaths, session: str) -> bool:
 
 
 def _forget_in_child() -> None:
-    """A child has the parent's descriptors, and would keep its turns open when that is gone."""
+    """Close the parent's descriptors in a child: they would keep its turns open after its end."""
     for turn in _open_turns.values():
-        os.close(turn.handle)  # not let go of: the lock is the parent's as well
+        os.close(turn.handle)  # not released: the lock is the parent's as well
     _open_turns.clear()
 
 

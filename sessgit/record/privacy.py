@@ -38,13 +38,13 @@ class Verdict:
 
 
 def check_on(*, off: bool) -> None:
-    """Raises UsageError where nothing may be recorded because a command asks; `off` is that of `Privacy`."""
+    """Raise UsageError if the environment says that nothing is recorded; `off` is that of `Privacy`."""
     if off:
         raise UsageError("SESSGIT_OFF=1 is set, so nothing is recorded", "Unset it to record.")
 
 
 def verdict(privacy: Privacy, folder: str) -> Verdict:
-    """Whether what is done in a folder is recorded."""
+    """Return whether what is done in a folder is recorded."""
     if privacy.is_everything:
         return Verdict(True)
     names = project.project_paths(folder)
@@ -55,16 +55,17 @@ def verdict(privacy: Privacy, folder: str) -> Verdict:
     return Verdict(not include or bool(_first_matching_glob(include, names, privacy.home)))
 
 
-def transcript_verdict(privacy: Privacy, path: Path, recorded: str = "", told: str = "") -> Verdict:
-    """Whether a transcript is recorded. Its project is the one that its session's state names (`recorded`), else the
-    first folder that its lines name, else the one that an event `told`."""
+def transcript_verdict(privacy: Privacy, path: Path, recorded: str = "", event_folder: str = "") -> Verdict:
+    """Return whether a transcript is recorded. Its project is the one that its session's state names (`recorded`), else
+    the first folder that its lines name, else that of an event (`event_folder`)."""
     if privacy.is_everything:
         return Verdict(True)
-    return verdict(privacy, recorded or _first_folder(path) or told)
+    return verdict(privacy, recorded or _first_folder(path) or event_folder)
 
 
 def recorded_filter(privacy: Privacy, projects: Mapping[str, str]) -> Callable[[Path, str], bool]:
-    """Whether the transcript of a session, by its path and id, is recorded; asked of many, each project is judged once.
+    """Return a function that tells whether a transcript, by its path and its session's id, is recorded. It judges each
+    project once.
 
     `projects` are those of the sessions that are recorded already.
     """
@@ -91,7 +92,7 @@ class SwitchResult:
 
 
 def switch_off(paths: StorePaths, folder: str, home: str) -> SwitchResult:
-    """Nothing of the folder's project is recorded from now on; raises NotFoundError where there is no such folder."""
+    """Record nothing of the folder's project from now on. Raises NotFoundError if there is no such folder."""
     if not Path(folder).is_dir():
         raise NotFoundError(
             f"there is no folder {folder}",
@@ -111,9 +112,9 @@ def switch_off(paths: StorePaths, folder: str, home: str) -> SwitchResult:
 
 
 def switch_on(paths: StorePaths, folder: str, home: str) -> SwitchResult:
-    """The folder's project is recorded from now on, if anything is.
+    """Record the folder's project from now on, if anything is recorded.
 
-    Raises ConflictError, and changes nothing, where a glob that was not made for this project excludes it.
+    Raises ConflictError, and changes nothing, if a glob that was not made for this project excludes it.
     """
     root = _project_path(project.project_root(folder))
     changed = False
@@ -135,7 +136,7 @@ def switch_on(paths: StorePaths, folder: str, home: str) -> SwitchResult:
 
 
 def recorded_sessions(index: Index, root: str) -> list[str]:
-    """The sessions of the project at a folder that are recorded already."""
+    """Return the recorded sessions of the project at a folder."""
     own = globs.escape(root)
     is_own = cache(lambda folder: any(globs.matches(own, name) for name in project.project_paths(folder)))
     return [outline.name for outline in index.outlines() if outline.project and is_own(outline.project)]
@@ -154,7 +155,7 @@ def _still_off_error(root: str, glob: str, exclude: Sequence[str], home: str) ->
 
 
 def _first_matching_glob(patterns: Sequence[str], names: Sequence[str], home: str) -> str:
-    """The first glob that one of the paths fits, as the settings have it, or ``""``."""
+    """Return the first glob that matches one of the paths, as the settings have it, or ``""``."""
     for glob in patterns:
         if any(globs.matches(form, name) for form in _glob_variants(glob, home) for name in names):
             return glob
@@ -162,14 +163,14 @@ def _first_matching_glob(patterns: Sequence[str], names: Sequence[str], home: st
 
 
 def _is_project_glob(glob: str, root: str, home: str) -> bool:
-    """Whether the glob was made for this project alone."""
+    """Return whether the glob was made for this project alone."""
     return any(globs.literal_path(form.rstrip("/") or "/") == root for form in _glob_variants(glob, home))
 
 
 def _glob_variants(glob: str, home: str) -> tuple[str, ...]:
-    """The glob with its home, as it is and with the links resolved that its beginning may lead through.
+    """Return the glob with its home, as it is and with the links in its beginning resolved.
 
-    The client tells real paths; a person writes the one that they know.
+    The client names real paths; users write the one that they know.
     """
     if glob == "~" or glob.startswith("~/"):
         glob = globs.escape(home.rstrip("/")) + glob[1:] or "/"
@@ -186,7 +187,7 @@ def _glob_variants(glob: str, home: str) -> tuple[str, ...]:
 
 
 def _first_folder(path: Path) -> str:
-    """The first folder that the lines of a transcript name, or ``""``."""
+    """Return the first folder that the lines of a transcript name, or ``""``."""
     try:
         with opened(path) as source:
             window = _FIRST_LINES
@@ -215,7 +216,7 @@ def _project_path(root: str) -> str:
 
 
 def check_project(privacy: Privacy, project: str) -> None:
-    """Raises ConflictError if nothing of the project may be recorded: a program wants its state kept."""
+    """Raise ConflictError if nothing of the project is recorded, for a program that wants to write its state."""
     check_on(off=privacy.off)
     decision = verdict(privacy, project)
     if not decision.recorded:

@@ -126,7 +126,7 @@ def commit_finder(index: Index, session: str, tips: Collection[str]) -> Callable
 
 
 class RecordedTurns:
-    """The turns of the branches `tips` of one session, read as far back as a question needs.
+    """The turns of the branches `tips` of one session, read as far back as needed.
 
     `find_turn` answers from the index which commits hold the turn of a prompt; without it all branches are walked.
     `fork_point` is the number of the last turn that a fork of ours shares, 0 for none.
@@ -152,13 +152,13 @@ class RecordedTurns:
         self._pushed: set[Node] = set()
 
     def node_at(self, commit: str | None) -> Node | None:
-        """The turn that a commit holds, or the nearest one before it."""
+        """Return the turn that a commit holds, or the nearest one before it."""
         for commit_id, number, key in self._turn_commits(commit):
             return self._nodes.get(key) or self._make(commit_id, number, key)
         return None
 
     def turn(self, key: str) -> Node | None:
-        """The turn of a prompt, or None where it is not recorded."""
+        """Return the turn of a prompt, or None if it is not recorded."""
         known = self._nodes.get(key)
         if known is None and self._find_turn is not None:
             return self.node_at(self._find_turn(key))
@@ -171,7 +171,10 @@ class RecordedTurns:
         return known
 
     def find(self, uuid: str) -> Place | None:
-        """Reads turns from the end of the agent's file backwards, until no unread one reaches behind the line."""
+        """Return where a line is recorded, or None.
+
+        Turns are read from the end of the agent's file backwards, until none is left that ends after the line.
+        """
         if self._unread is None:
             self._unread = []
             for tip in self._tips.values():
@@ -182,7 +185,7 @@ class RecordedTurns:
         return self._places[uuid][1] if uuid in self._places else None
 
     def is_closed(self, node: Node, line: Line) -> bool:
-        """Whether the turn is the last one that a fork shares, and does not have the line at the fork point."""
+        """Return whether the turn is the last one that a fork shares, and does not have the line at the fork point."""
         shared = self.shared(node)
         return bool(shared) and line.uuid not in shared
 
@@ -200,11 +203,11 @@ class RecordedTurns:
     def lines_again(
         self, node: Node, commit: str, placed: list[Line], own: Callable[[bytes], bytes] | None
     ) -> tuple[list[Line], list[Line]]:
-        """The lines of a recorded turn as of a commit, before and body apart, as `own` makes them the session's where
-        they are another's; the last of them out of the agent's file, where `placed` are still they, so that their
-        places are known.
+        """Return the lines before the prompt and the body of a recorded turn as of a commit.
 
-        What is read there is not held a second time: one line may be as long as all else in memory together.
+        `own`, if given, makes lines of another session this one's. If `placed`, lines read from the agent's file, still
+        are the last of them, those are returned, so that their places are known. They are not in memory twice: one line
+        may be as long as all else in memory together.
         """
         expected = self._store.message(node.commit).get("Lines-SHA256")
         is_here = bool(placed) and lines_hash(line.raw for line in placed) == expected
@@ -221,21 +224,21 @@ class RecordedTurns:
         return lines[: len(before)], lines[len(before) :]
 
     def lines(self, node: Node, commit: str = "", longest: float = inf) -> tuple[list[Line], list[Line]]:
-        """The lines of a recorded turn, before and body apart; they do not say where they stood in the file. In the
-        place of one of a large turn that is longer than that there is an empty one."""
+        """Return the lines before the prompt and the body of a recorded turn, without their places in the file. Of a
+        large turn, lines longer than `longest` are replaced by empty ones."""
         stored = self._store.lines(commit or node.commit, node.number, longest)
         made = [self._agent.lines.make(raw, Extent(0, 0), no_redaction) for raw in stored.before + stored.body]
         return made[: len(stored.before)], made[len(stored.before) :]
 
     def _turn_commits(self, tip: str | None) -> Iterator[tuple[str, int, str]]:
-        """The commits of turns from a tip backwards, with number and prompt."""
+        """Yield the commits of turns from a tip backwards, with number and prompt."""
         for commit, message in self._store.history(tip) if tip else ():
             number, key = message.number("Turn"), message.get("Prompt")
             if number and key:
                 yield commit, number, key
 
     def _make(self, commit: str, number: int, key: str) -> Node:
-        @cache  # it is asked for again and again, and commits do not change
+        @cache  # it is called often, and commits do not change
         def parent() -> Node | None:
             others = (before for before, _, prompt in self._turn_commits(commit) if prompt != key)
             return self.node_at(next(others, None))
@@ -244,7 +247,7 @@ class RecordedTurns:
         return node
 
     def _push(self, node: Node | None, bound: int) -> None:
-        """Puts the turn among those to read, by where it ends in the file, at `bound` where it does not say."""
+        """Add the turn to those to read, by its end in the file, which is `bound` if it is unknown."""
         if node is None or node in self._pushed:
             return
         self._pushed.add(node)
@@ -253,9 +256,9 @@ class RecordedTurns:
         heappush(self._unread, (-end, len(self._pushed), node))
 
     def _read(self, node: Node, end: int) -> int:
-        """Notes where the lines of a turn stand and returns where they begin.
+        """Note the places of a turn's lines, and return the first offset.
 
-        A line that stands before another turn as well has its place there.
+        A line that comes before another turn as well has its place there.
         """
         before, body = self.lines(node)
         placed = [extent.offset for extent in self._own_extents(node) for _ in range(extent.lines)]
@@ -267,7 +270,7 @@ class RecordedTurns:
         return min(placed, default=end - 1)
 
     def _own_extents(self, node: Node) -> list[Extent]:
-        """Where the turn's lines stand in the session's own file; none for a turn that another session recorded."""
+        """Return the extents of the turn's lines in the session's file; none if another session recorded it."""
         message: Message = self._store.message(node.commit)
         own = {layout.session_of(branch) for branch in self._tips}
         if message.get("Session") not in own:

@@ -1,6 +1,6 @@
-"""Bring the store level with one transcript.
+"""Record what is new in one transcript.
 
-A pass that finds a ref moved by another process starts again from what is there.
+If another process has moved a ref meanwhile, the file is read again from what is recorded then.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def record(context: Context, source: TranscriptSource, rules: RecordRules) -> Re
                 limits = shared_limits if different < _MOST_DIFFERENT else None
                 return current.finish(cutter or current.begin(limits), is_known=is_known)
         except MovedError:
-            moved += 1  # and the cursor stays: it tells which turns came from elsewhere meanwhile
+            moved += 1  # the cursor stays: it shows which turns another process added
         except DifferentTurnError as turn:
             different += 1
             shared_limits[turn.branch] = turn.number - 1
@@ -58,5 +58,5 @@ _SKIP_HINTS: dict[SkipReason, str] = {
 
 
 def skipped_error(session: str, why: SkipReason) -> ConflictError:
-    """The error that nothing of a session is recorded, since it is out of the way."""
+    """Return the error that nothing of a session is recorded, since it is archived or deleted."""
     return ConflictError(f"{session[:8]} is {why}, so it is not recorded", _SKIP_HINTS[why])

@@ -1,7 +1,7 @@
-"""A store in which something is made that may then be taken over into another one, or left.
+"""A temporary store whose new objects may then be moved into another one, or dropped.
 
-It has all that the other one holds, by reference, and what is written goes into a folder of its own. So a command can
-say exactly what it would do, and do it in one step.
+It shares the objects of the other one, and writes new ones into a folder of its own. So a command can show exactly what
+it would do, and do it in one step.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from sessgit.store.store import Store
 
 @contextmanager
 def scratch_store(other: Path | None) -> Iterator[Store]:
-    """A store with all refs and objects of the `other` one, which is only read, or an empty one; gone at the end."""
+    """Yield a store with all refs and objects of the `other` one, which is only read, or an empty one; delete it at the
+    end."""
     with tempdirs.make_folder("sessgit-") as folder:
         path = folder / "store"
         stores.create_store(path)
@@ -32,10 +33,10 @@ def scratch_store(other: Path | None) -> Iterator[Store]:
 
 
 def take_over(scratch: Store, into: Store) -> None:
-    """Puts all objects that were written in the scratch store into the other one; no ref is moved.
+    """Move all objects that were written in the scratch store into the other one; no ref is moved.
 
-    The caller holds the other store's repository, so that nobody prunes them before refs lead to them. Raises
-    ConflictError where something was purged from that one meanwhile, which must not come back.
+    The caller keeps other processes from pruning them before refs lead to them. Raises ConflictError if a value was
+    purged from the other store meanwhile, which must not come back.
     """
     if _read_purge_list(scratch) != _read_purge_list(into):
         raise ConflictError("a value was just purged", "Nothing was changed. Try again.")
@@ -52,7 +53,7 @@ def take_over(scratch: Store, into: Store) -> None:
 
 
 def _move_object(source: Path, target: Path) -> None:
-    """Moves an object; on another file system it is copied, under a name that nobody takes for an object."""
+    """Move an object; to another file system it is copied, under a name that is none of an object at first."""
     try:
         source.rename(target)
     except OSError as error:
@@ -65,7 +66,7 @@ def _move_object(source: Path, target: Path) -> None:
 
 
 def pack_refs(scratch: Store) -> None:
-    """Puts the refs of a scratch store into one file, which is read faster than many."""
+    """Move the refs of a scratch store into one file, which is read faster than many."""
     held = sorted(refs.read_all(scratch.path).items())
     (scratch.path / "packed-refs").write_text("".join(f"{oid} {ref}\n" for ref, oid in held))
     shutil.rmtree(scratch.path / "refs")
@@ -80,7 +81,7 @@ def _read_purge_list(store: Store) -> bytes:
 
 
 def _share_objects(path: Path, other: Path) -> None:
-    """Makes a new store one that has what the other one holds."""
+    """Share the objects, refs, key and purged values of the other store with a new one."""
     alternates = path / "objects" / "info" / "alternates"
     try:
         alternates.parent.mkdir(exist_ok=True)
@@ -98,7 +99,7 @@ def _share_objects(path: Path, other: Path) -> None:
 
 
 def _copy_index(other: StorePaths, own: StorePaths) -> None:
-    """The index as it is, where it lies in one file: then only what is new is read. Else it is made from the refs."""
+    """Copy the index if all of it is in one file: then only what is new is read. Else it is rebuilt from the refs."""
     log = other.index.with_name(f"{other.index.name}-wal")
     with suppress(OSError):
         if not log.exists() or not log.stat().st_size:

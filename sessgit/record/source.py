@@ -1,4 +1,4 @@
-"""What is recorded, and how."""
+"""A transcript to record, and the rules by which it is recorded."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ if TYPE_CHECKING:
     from sessgit.model.config import RecordConfig
 
 Head = str | Callable[[], str]
-"""What a project is at, or the function that waits for whoever looks."""
+"""The project's commit, or a function that waits for the process that looks for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptSource:
     """A transcript and what is known of it besides its lines.
 
-    `final` says that the agent has let go of the file, so that its last lines are recorded too; `live` that the agent
-    is at work now, so that plan, todos and tasks are those of its last turn; `prompting` that a prompt has only just
-    been given, which is then left to the next pass; `head` is the project's own commit; `folder` the client's, whose
-    sidecar files are recorded too, and `client` the name of the agent. `at_rest` says that nobody has been at work
-    since the last turn, so that plan, todos and tasks are those of it; `own` is the folder in which the client itself
-    works, where that is another one than `folder`. `origins` says of turns, by the uuids of their prompts, by which
-    event and from where a merge brought them. `place` is where the file belongs, for a state that would name this one
-    otherwise, which is gone soon. `imported` says that the file is one of several copies, which are recorded as if all
-    had come at once.
+    `final` says that the agent has closed the file, so that its last lines are recorded too; `live` that the agent is
+    at work now, so that plan, todos and tasks are those of its last turn; `prompting` that a prompt has only just been
+    given, which is then left to the next event; `head` is the project's own commit; `folder` the client's, whose
+    sidecar files are recorded too, and `client` the name of the agent. `at_rest` says that the agent has not worked
+    since the last turn, so that plan, todos and tasks are those of it; `own` is the client's own folder if `folder` is
+    another one. `origins` gives the event and the origin of merged turns, by the uuids of their prompts. `place` is the
+    path that the state names, if this file is a temporary one. `imported` says that the file is one of several copies,
+    which are recorded as if all had come at once.
     """
 
     path: Path
@@ -61,13 +60,13 @@ class TranscriptSource:
 
     @property
     def is_copy(self) -> bool:
-        """Whether the file is to be recorded with all other copies of the session's: one that is imported, or one that
-        the client has let go of."""
+        """Return whether the file is recorded with all other copies of the session's: an imported one, or one that the
+        client has closed."""
         return self.imported or (self.final and self.is_in_place and not self.live)
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the file lies where the agent itself looks for it."""
+        """Return whether the file is where the agent itself looks for it."""
         return agents.is_place(Client(self.agent, self.own or self.folder), self.path)
 
 
@@ -80,10 +79,10 @@ class RecordRules:
 
     @property
     def stored(self) -> dict[str, int]:
-        """The versions of the rules, as the state of a new session names them; 0 is none."""
+        """Return the versions of the rules, as the state of a new session names them; 0 is none."""
         return {"cut": long_strings.RULES_VERSION, "redact": RULES_VERSION if self.redact else 0}
 
 
 def rules_from_settings(settings: RecordConfig) -> RecordRules:
-    """The rules that the settings name."""
+    """Return the rules that the settings name."""
     return RecordRules(settings.granularity, settings.redact)

@@ -1,4 +1,4 @@
-"""The branches of one side of a session brought to those of the other, in either direction.
+"""Deliver the branches of one side of a session to the other, in either direction.
 
 A branch only ever goes forward, or a new one is made next to it: so what a side holds only grows, and any order of
 pulls and pushes ends with the same turns everywhere. Only a rewind takes a remote's head back. Two tips of which only
@@ -30,7 +30,7 @@ Relation = Literal[
 
 @dataclass(frozen=True, slots=True)
 class BranchChange:
-    """What became of a session, or of a branch of it, where the turns came to; `turns` says how many came.
+    """What became of a session or of a branch of it on the side that got the turns; `turns` is their number.
 
     `new`: it was not there. `forward`: it went on. `parted`: both sides went on, and `branch` holds the other one.
     `merged`: it went forward to where all of it was merged, and `branch` holds what was its own.
@@ -67,11 +67,11 @@ def deliver_branches(  # noqa: PLR0913 - both sides, and what may become of the 
     rewinds: bool = False,
     filed: bool = False,
 ) -> DeliveryResult:
-    """Brings the branches of the source, which has a head, to those of the target.
+    """Deliver the branches of the source, which has a head, to those of the target.
 
-    `taken` are names that the target has besides. With `rewinds` the target's head goes back to the source's where
-    that has left it behind on a rewound branch, and is the newer one. `filed` says that the agent has a file there, in
-    which the head's turns stand: one that is merged elsewhere is then a rewound branch.
+    `taken` are other names that the target has. With `rewinds`, the target's head goes back to the source's if that
+    has left it behind on a rewound branch, and is the newer one. `filed` says that the agent has a file with the
+    target's turns: a head that was merged elsewhere is then a rewound branch.
     """
     found = _Delivery(store, session, target, taken, filed=filed)
     found.head(source, rewinds=rewinds)
@@ -113,7 +113,7 @@ class _Delivery:
             self._new_branch(tip, "parted", ids.other_name)
 
     def _merge_head(self, tip: str, there: str, source: Mapping[str, str]) -> None:
-        """Takes the head to one that has it merged; its own turns stay a branch, as if a rewind had left them."""
+        """Move the head to one that has merged it; its own turns stay a branch, as if a rewind had left them."""
         turns = _count_unshared(self.store, tip, there)
         self.branches[self.session], self.parted = tip, False
         if self.filed and not self._is_there(there):
@@ -135,7 +135,7 @@ class _Delivery:
             self._new_branch(tip, "parted", ids.other_name, branch if layout.is_other_version(branch) else "")
 
     def _sides(self) -> list[str]:
-        """The target's side branches; those of other machines first, since whatever goes on may go on there."""
+        """Return the target's side branches, those of other machines first: what continues one is delivered there."""
         return sorted(
             filter(layout.is_side_branch, self.branches), key=lambda name: (layout.is_rewound_branch(name), name)
         )
@@ -144,9 +144,10 @@ class _Delivery:
         return any(contains_tip(self.store, there, tip) for there in self.branches.values())
 
     def _goes_on(self, tip: str, branches: Collection[str]) -> bool:
-        """Takes the tip into the first of the branches that it goes on from, or that it can be joined with.
+        """Deliver the tip to the first of the branches that it continues, or that it can be joined with; return whether
+        there is one.
 
-        The turns of a rewound branch stand in the same file as the head's: those of another file never come there.
+        The turns of a rewound branch are in the same file as the head's, so those of another file never go there.
         """
         for name in branches:
             found = reconcile_tips(self.store, self.branches[name], tip)
@@ -164,7 +165,7 @@ class _Delivery:
         self._tell("joined" if found.outcome == "joined" else "forward", turns, name)
 
     def _new_branch(self, tip: str, what: Relation, made: _Namer, name: str = "") -> None:
-        """Makes a side branch, of the source's name or named after the first turn that the head lacks."""
+        """Add a side branch with the source's name, or named after the first turn that the head lacks."""
         head = self.branches[self.session]
         if not name or name in self.taken:
             name = free_name(self.store, self.session, tip, head, self.taken, made)
@@ -184,7 +185,7 @@ class _Delivery:
 
 
 def count_lacking(store: Store, source: Collection[str], target: Collection[str]) -> int:
-    """How many turns the tips of a source have, at most on one branch, that no tip of the target has."""
+    """Return how many turns the tips of a source have, at most on one branch, that no tip of the target has."""
     lost = [tip for tip in source if all(has_own_turns(store, tip, other) for other in target)]
     return max(
         (min((_count_unshared(store, tip, o) for o in target), default=store.state(tip).turns) for tip in lost),
@@ -193,7 +194,7 @@ def count_lacking(store: Store, source: Collection[str], target: Collection[str]
 
 
 def _count_unshared(store: Store, tip: str, other: str) -> int:
-    """How many turns a tip has from the first one on that the other lacks or has otherwise."""
+    """Return how many turns a tip has from the first one on that the other lacks, or has with other lines."""
     own, there = turn_folders(store, tip), turn_folders(store, other)
     shared = next((n for n, (a, b) in enumerate(zip_longest(own, there)) if a != b), len(own))
     return len(own) - min(shared, len(own))
@@ -209,8 +210,8 @@ def free_name(
 
 
 def _unshared_keys(store: Store, tip: str, head: str) -> Iterator[str]:
-    """The keys of a tip's turns from the first one on that the head lacks; of what it has all keys of, those of the
-    turns that it has otherwise."""
+    """Yield the keys of a tip's turns from the first one on that the head lacks; if it has all of these keys, from the
+    first turn that it has with other lines."""
     own, there = _turn_keys(store, tip), _turn_keys(store, head)
     same = [n for n, (a, b) in enumerate(zip_longest(own, there)) if a != b][:1] or [len(own)]
     yield from own[same[0] :] or own[len(own) - _count_unshared(store, tip, head) :]
@@ -233,7 +234,7 @@ _AUTHORED_FIELDS = ("name", "description", "stage", "confidence", "origin", "ext
 
 @dataclass(frozen=True, slots=True)
 class ReconciledTip:
-    """What becomes of our tip: `tip` is the commit that has both, our own where it has theirs already or they parted.
+    """What becomes of our tip: `tip` is the commit that has both, or our own if it has theirs already or they parted.
 
     `new` says whether theirs has turns that ours lacks.
     """
@@ -244,9 +245,9 @@ class ReconciledTip:
 
 
 def reconcile_tips(store: Store, ours: str, theirs: str) -> ReconciledTip:
-    """Brings our tip and theirs together, or says that each has turns of its own.
+    """Join our tip and theirs, unless each has turns of its own.
 
-    Raises DamageError where theirs goes on from ours and leaves out turns of it.
+    Raises DamageError if theirs continues ours and leaves out turns of it.
     """
     if contains_tip(store, ours, theirs):
         return ReconciledTip("held", ours)
@@ -265,9 +266,9 @@ def reconcile_tips(store: Store, ours: str, theirs: str) -> ReconciledTip:
 
 
 def contains_tip(store: Store, tip: str, other: str) -> bool:
-    """Whether the history of a tip leads to another one without leaving turns of it aside.
+    """Return whether the history of a tip has another one, with all of its turns.
 
-    What was merged stands behind the second parent of a commit, and its turns are those of another branch.
+    A merged tip is the second parent of a commit, and its turns are those of another branch.
     """
     return store.repo.is_ancestor(other, tip) and (
         _is_contained(store, other, tip) or not has_own_turns(store, other, tip)
@@ -279,7 +280,7 @@ def _is_contained(store: Store, commit: str, tip: str) -> bool:
 
 
 def has_own_turns(store: Store, tip: str, other: str) -> bool:
-    """Whether a tip has turns, or more of one, that the other lacks.
+    """Return whether a tip has turns, or more of one, that the other lacks.
 
     Two machines that recorded one transcript have other commits and the same folders of turns.
     """
@@ -302,8 +303,8 @@ def _lacks_turns(
 
 
 def _check_closed_turns(store: Store, tip: str, before: str) -> None:
-    """What goes on from a commit has all turns that were closed there, as bare as they were: another machine may say
-    otherwise."""
+    """Raise DamageError if a tip that continues a commit lacks a closed turn of it, or lines of one, or says that lines
+    are redacted that were not: another machine may send anything."""
     if _lacks_turns(store, turn_folders(store, tip), turn_folders(store, before), -1):
         raise DamageError("it continues the conversation here, but without some of its turns")
     if store.state(tip).rules.get("redact") and not store.state(before).rules.get("redact"):
@@ -311,12 +312,12 @@ def _check_closed_turns(store: Store, tip: str, before: str) -> None:
 
 
 def turn_folders(store: Store, tip: str) -> list[tuple[str, str]]:
-    """The folders of all turns as of a commit, in order: each name and its tree."""
+    """Return the folders of all turns as of a commit, in order: each name and its tree."""
     return [(path.rpartition("/")[2], oid) for path, oid in store.turn_folders(tip).items()]
 
 
 def _is_partial(store: Store, part: str, whole: str) -> bool:
-    """Whether one folder holds a turn so far, and the other the same turn with what came later."""
+    """Return whether one folder has a turn so far, and the other the same turn with what came later."""
     found = store.repo.files(whole)
     for path, (oid, _) in store.repo.files(part).items():
         if path == layout.CELLS:  # a function of the lines
@@ -334,12 +335,12 @@ def _rank(store: Store, tip: str) -> tuple[bool, str, int, str]:
 
 
 def joined_commit(store: Store, main: str, other: str) -> str:
-    """The commit that goes on from both, with the turns of the first: no ref leads to it yet."""
+    """Write the commit that continues both, with the turns of the first; no ref leads to it yet."""
     ours, theirs = store.state(main), store.state(other)
     found = shared_turns.merge_base(store, main, other)
     base = store.state(found) if found else None
     if base is None or base.id != ours.id:
-        # Nothing is known of a beginning that both had: whatever one of them says stands against nothing.
+        # They have no common base: each field of either counts as changed.
         found, base = "", Session(ours.id, ours.agent_id, project=theirs.project, transcript=theirs.transcript)
     later = max((store.commit(tip).time, tip) for tip in (main, other))[1]
     state = _joined_state(base, ours, theirs, theirs_is_later=later == other)
