@@ -16,7 +16,7 @@ from sessgit.errors import ConflictError, DamageError, NewerStoreError, SessgitE
 from sessgit.model import canonical, ids
 from sessgit.store import layout, operations, refs
 from sessgit.store.context import Context
-from sessgit.store.index import Index, Outline, Tips
+from sessgit.store.index import Index, Tips
 from sessgit.store.journal import Operation
 from sessgit.store.operations import ListedOperation
 from sessgit.store.store import Store
@@ -72,8 +72,7 @@ def as_of_operation(context: Context, wanted: str) -> PastStore:
         [one.operation for one in part if one.standing != "not done"] for part in (every[:place], every[place:])
     )
     values = _refs_before(store, held, since, {move.new for one in every for move in one.operation.moves})
-    indexed = {outline.name: outline for outline in context.index.branch_outlines()}
-    then = _PastBranches(store, moment, values, held, _JournalFacts.of(since, until), indexed)
+    then = _PastBranches(store, moment, values, held, _JournalFacts.of(since, until))
     tips, lost = dict[str, tuple[str, bool]](), list[str]()
     for session in then.sessions:
         try:
@@ -176,20 +175,15 @@ def _branch_moves(operation: Operation) -> Iterator[Move]:
 class _PastBranches:
     """The branches of sessions as they were at `moment`.
 
-    `values` is what each ref held since, before operations moved it on, `held` what it holds now, and `indexed` what
-    the index knows of each branch as it is now.
+    `values` is what each ref held since, before operations moved it on, `held` what it holds now.
     """
 
     def __init__(
         self, store: Store, moment: float, values: Mapping[str, str | None], held: Mapping[str, str],
         known: _JournalFacts,
-        indexed: Mapping[str, Outline],
     ) -> None:  # fmt: skip
-        self.store, self.moment, self.values, self.known, self.indexed = store, moment, values, known, indexed
+        self.store, self.moment, self.known = store, moment, known
         self.found, self.now = _branches_by_session(values), _branches_by_session(held)
-        self.inside: dict[str, set[str]] = {}
-        for name in indexed:
-            self.inside.setdefault(layout.session_of(name), set()).add(name)
 
     @property
     def sessions(self) -> Iterable[str]:
@@ -198,33 +192,10 @@ class _PastBranches:
     def branches(self, session: str) -> dict[str, tuple[str, bool]]:
         """Return the branches of a session; raises StoreError if a commit of them is gone."""
         found = self.found[session]
-        if self._is_as_now(session):
-            return found
         if session not in found:
             return {}
-        head = self._head(session)
-        if head is None and self._began_since(session):
-            return {}
         archived = found[session][1]
-        return {name: (tip, archived) for name, tip in self._ends(session, head).items()}
-
-    # From the index and the journal alone
-
-    def _is_as_now(self, session: str) -> bool:
-        """Return whether the branches are the present ones, archived or not, and nothing was written since."""
-        found = {name: tip for name, (tip, _) in self.found[session].items()}
-        if found != {name: self.indexed[name].tip for name in self.inside.get(session, ())}:
-            return False
-        if self._head(session) not in (None, found.get(session)) or self._gone_at(session) is not None:
-            return False
-        outlines = [self.indexed[name] for name in found]
-        last = max(_seconds(time) for one in outlines for time in (one.created, one.updated, one.ended))
-        return last <= self.moment and self.known.made.isdisjoint(found.values())
-
-    def _began_since(self, session: str) -> bool:
-        """Return whether a session that no operation had moved until then began after it."""
-        known = self.indexed.get(session)
-        return known is not None and _seconds(known.created) > self.moment and not self._left(session)
+        return {name: (tip, archived) for name, tip in self._ends(session, self._head(session)).items()}
 
     def _left(self, session: str) -> list[tuple[str | None, float]]:
         """Return the values that operations until then set the refs of the session's head to, and when."""
@@ -241,8 +212,6 @@ class _PastBranches:
     def _head(self, session: str) -> str | None:
         """Return the head, if the operation itself set it."""
         return self.known.exact.get(layout.head_ref(session)) or self.known.exact.get(layout.archive_ref(session))
-
-    # From commits
 
     def _ends(self, session: str, head: str | None) -> dict[str, str]:
         """Return the tips of the session's branches that existed, by name."""
