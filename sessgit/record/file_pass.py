@@ -7,7 +7,7 @@ last line, at the end for those that are still open, and then moves the refs: re
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
@@ -174,15 +174,6 @@ class FilePass:
         """The cursor, if it is of this file."""
         return self.known.cursor if self.known.cursor and self.known.cursor.path == str(self.source.path) else None
 
-    def skip_reason(self) -> SkipReason:
-        """Return why the session is not recorded; asked after the tips are read, since a command that moves them away
-        makes the other ref first."""
-        if self.known.head:
-            return ""
-        if self.store.ref(layout.tombstone_ref(self.session)):
-            return "deleted"
-        return "archived" if self.store.ref(layout.archive_ref(self.session)) else ""
-
     def finish(self, cutter: Cutter, *, is_known: bool) -> RecordingResult:
         """Record what the cutter reads. `is_known` says that all lines of the file are recorded, and more: then no
         branch moves."""
@@ -291,49 +282,10 @@ class FilePass:
         with each branch; without them, it is a copy of no other session."""
         if not self.known.head and shared_limits is not None:
             self.lineage = fork_detection.find_lineage(self.context, self.source, self.known.rules, shared_limits)
-        if self.known.state is not None:
-            self.file.prefix = self._fork_prefix_length(self.known.state)
-            self.file.number = self._file_number(self.known.state)
+        if (state := self.known.state) is not None:
+            self.file.prefix = _fork_prefix_length(self.store, state, self.known.tips, self.file.opened)
+            self.file.number = _file_number(self.store, state, self.known.tips, self.file)
         return self._cutter(None)
-
-    def _fork_prefix_length(self, state: Session) -> int:
-        """Return how many bytes at the beginning of this file a fork wrote, perhaps anew."""
-        origin = state.origin
-        if origin is None or not origin.prefix:
-            return 0
-        if hashlib.sha256(self.file.opened.at(0, origin.prefix)).hexdigest() == origin.prefix_sha256:
-            return origin.prefix
-        first = reassemble.fork_commit(self.store, state.id, self.known.tips)
-        data = reassemble.fork_prefix(self.store, state, origin, first)
-        return len(data) if self.file.opened.at(0, len(data)) == data else origin.prefix
-
-    def _file_number(self, state: Session) -> int:
-        """Return which of the session's files this is: the last recorded one if the last recorded lines are in the
-        same place in both, else the next one.
-
-        The same lines are in other places in a file that `restore` wrote with redactions, or on another machine.
-        """
-        last: tuple[int, int, str, Message] | None = None
-        seen, origin = set[str](), state.origin
-        for tip in self.known.tips.values():
-            for commit, message in reassemble.own_commits(self.store, state.id, tip):
-                if commit in seen:
-                    break
-                seen.add(commit)
-                is_fork = message.get("Event") == "fork" and origin is not None and not origin.prefix
-                if not is_fork and not (message.number("Turn") and message.get("Prompt")):
-                    continue
-                end = max((extent.end for extent in message.extents), default=0)
-                if end and (last is None or (message.file, end) > last[:2]):
-                    last = message.file, end, commit, message
-        if last is None:
-            return 1 if origin is None or self.file.prefix == origin.prefix else 2
-        number, _, commit, message = last
-        extent = max(message.extents, key=lambda extent: extent.end)
-        turn = message.number("Turn") or (origin.turn if origin else 0)
-        recorded = reassemble.turn_lines(self.store, commit, state, turn)[-extent.lines :]
-        lines = [line.raw for line in self.file.reader.again(extent)]  # others may come before the recorded ones
-        return number if lines and lines[-len(recorded) :] == recorded else number + 1
 
     def _cutter(self, find_turn: Callable[[str], str | None] | None) -> Cutter:
         tips = {} if self.lineage else self.known.tips  # a fork's branches without a head are what a killed pass left
@@ -472,10 +424,10 @@ class FilePass:
 
     def _commit(self, node: Node, on: str, content: TurnContent, before: Session, *, live: bool) -> str:
         lines = [*content.before[node.copied :], *content.body]
-        found = sum(line.secrets for line in lines)
-        if node.commit and not all(line.extent.length for line in lines):  # of those without a place nobody counts
-            found += self.store.message(node.commit).number("Redacted") or 0
-        state = self._identified(sessions.after_turn(before, content.turn, node.number, found))
+        secrets = sum(line.secrets for line in lines)
+        if node.commit and not all(line.extent.length for line in lines):  # those without a place are not counted
+            secrets += self.store.message(node.commit).number("Redacted") or 0
+        state = self._identified(sessions.after_turn(before, content.turn, node.number, secrets))
         return commits.commit_turn(self.store, on, node, content, state, self._changes(content, live=live))
 
     def _changes(self, content: TurnContent, *, live: bool) -> commits.Changes:
@@ -610,3 +562,49 @@ class FilePass:
         recorder_state.save_cursor(self.store.paths, self.session, cursor)
         self.context.index.sync(self.session)
         self.index_updates.keep(self.context.index)
+
+
+def _fork_prefix_length(store: Store, state: Session, tips: Mapping[str, str], file: Opened) -> int:
+    """Return how many bytes at the beginning of this file a fork wrote, perhaps anew."""
+    origin = state.origin
+    if origin is None or not origin.prefix:
+        return 0
+    if hashlib.sha256(file.at(0, origin.prefix)).hexdigest() == origin.prefix_sha256:
+        return origin.prefix
+    data = reassemble.fork_prefix(store, state, origin, reassemble.fork_commit(store, state.id, tips))
+    return len(data) if file.at(0, len(data)) == data else origin.prefix
+
+
+def _file_number(store: Store, state: Session, tips: Mapping[str, str], file: FileReading) -> int:
+    """Return which of the session's files this is: the last recorded one if the last recorded lines are in the same
+    place in both, else the next one.
+
+    The same lines are in other places in a file that `restore` wrote with redactions, or on another machine.
+    """
+    origin = state.origin
+    last = max(_line_commits(store, state, tips), key=lambda one: (one[1].file, _end(one[1])), default=None)
+    if last is None:
+        return 1 if origin is None or file.prefix == origin.prefix else 2
+    commit, message = last
+    extent = max(message.extents, key=lambda extent: extent.end)
+    turn = message.number("Turn") or (origin.turn if origin else 0)
+    recorded = reassemble.turn_lines(store, commit, state, turn)[-extent.lines :]
+    lines = [line.raw for line in file.reader.again(extent)]  # others may come before the recorded ones
+    return message.file if lines and lines[-len(recorded) :] == recorded else message.file + 1
+
+
+def _line_commits(store: Store, state: Session, tips: Mapping[str, str]) -> Iterator[tuple[str, Message]]:
+    """Yield the session's commits with turns, or with a fork by the client, whose lines are at known places."""
+    seen, origin = set[str](), state.origin
+    for tip in tips.values():
+        for commit, message in reassemble.own_commits(store, state.id, tip):
+            if commit in seen:
+                break
+            seen.add(commit)
+            is_fork = message.get("Event") == "fork" and origin is not None and not origin.prefix
+            if _end(message) and (is_fork or (message.number("Turn") and message.get("Prompt"))):
+                yield commit, message
+
+
+def _end(message: Message) -> int:
+    return max((extent.end for extent in message.extents), default=0)

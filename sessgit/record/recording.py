@@ -11,7 +11,9 @@ from sessgit.record.file_pass import FilePass, RecordingResult, SkipReason
 from sessgit.record.fork_detection import DifferentTurnError
 from sessgit.record.recorded_turns import recorded_session
 from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.store import layout
 from sessgit.store.context import Context
+from sessgit.store.store import Store
 
 _TRIES = 5
 _MOST_DIFFERENT = 16
@@ -27,13 +29,14 @@ def record(context: Context, source: TranscriptSource, rules: RecordRules) -> Re
         try:
             store.repo.begin_write()  # a value that is purged just now must be known to all that is written
             with opened(source.path) as file:
-                current = FilePass(context, source, rules, recorded_session(store, source, rules), file)
-                if reason := current.skip_reason():
+                known = recorded_session(store, source, rules)
+                if not known.head and (reason := _skip_reason(store, source.session)):
                     return RecordingResult(source.session, skipped=reason)
+                current = FilePass(context, source, rules, known, file)
                 cutter = current.resume() if not moved else None
                 is_whole = current.file.reader.offset == file.size or not source.imported
                 is_known = False
-                if current.known.head and (cutter is None or not is_whole):
+                if known.head and (cutter is None or not is_whole):
                     from sessgit.record import copies  # loaded here: it is rare
 
                     result, is_known = copies.record_copies(current)
@@ -49,6 +52,16 @@ def record(context: Context, source: TranscriptSource, rules: RecordRules) -> Re
         finally:
             store.repo.release()
     raise StoreError(f"the branch of {source.session} kept changing while it was recorded", "Try again.")
+
+
+def _skip_reason(store: Store, session: str) -> SkipReason:
+    """Return why a session without a head is not recorded, or ``""``.
+
+    Asked after the tips are read: a command that moves them away creates the other ref first.
+    """
+    if store.ref(layout.tombstone_ref(session)):
+        return "deleted"
+    return "archived" if store.ref(layout.archive_ref(session)) else ""
 
 
 _SKIP_HINTS: dict[SkipReason, str] = {
