@@ -21,6 +21,7 @@ from sessgit.history.client_files import check_folder, transcript_place
 from sessgit.history.fork_point import ForkPoint
 from sessgit.history.reassemble import turn_lines
 from sessgit.model import canonical, humanize, unified_state
+from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Origin, Session
@@ -79,9 +80,8 @@ def _make_fork(store: Store, head: Session, point: ForkPoint, plan: ForkPlan) ->
     if plan.homes is not None:
         head = replace(head, transcript=str(transcript_place(plan.homes, head, store.paths) or head.transcript))
     if plan.name:
-        from sessgit.branch.edit import without_secrets
-
-        plan = replace(plan, name=without_secrets(store, plan.name, head)[0])
+        name, _ = secret_filter.text_cleaner(store.paths, head.rules)(plan.name.encode())
+        plan = replace(plan, name=name.decode())
     cut = _cut_after_cell(store, point) if point.cell else None
     stored, written, missing = _beginning(store, head, point, cut, plan)
     target, base = _transcript_target(head, plan), point.base if cut else point.commit
@@ -219,8 +219,6 @@ def _commit_fork(store: Store, point: ForkPoint, cut: _CutTurn | None, state: Se
     address = f"{point.session}@{state.origin.cell or state.origin.turn}"
     trailers = [("Session", state.id), ("Event", "fork"), ("Fork-Point", address)]
     if cut is not None:
-        from sessgit.record.commits import usage_trailers
-
         named = sidecars.entries_named_in(store, point.commit, point.turn, cut.lines)
         tree = store.write_folder(
             turn_folder.files(cut.agent, cut.before, cut.body, cut.turn, state.rules.get("cut", 0)), named
@@ -231,7 +229,7 @@ def _commit_fork(store: Store, point: ForkPoint, cut: _CutTurn | None, state: Se
             data = b"".join(line.raw + b"\n" for line in cut.agent.parsed(added) if line.time < end)
             if data:
                 changes[f"{layout.PAD}/{program_lines.file_name(cut.key)}"] = (store.repo.write_blob(data), False)
-        trailers += [("Turn", str(point.turn)), ("Prompt", cut.key), *usage_trailers(cut.turn)]
+        trailers += [("Turn", str(point.turn)), ("Prompt", cut.key), *messages.usage_trailers(cut.turn)]
     message = Message(f"fork: {state.name or state.id} from {address}", tuple(trailers))
     time = int(plan.now)
     return store.write_commit(state.origin.commit, changes, state, message, [state.origin.commit], time)

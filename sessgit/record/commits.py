@@ -153,24 +153,11 @@ def _turn_message(node: Node, turn: Turn, content: TurnContent, session: str) ->
         ("Prompt", node.key),
         ("Cell", cell.id if cell else ""),
         ("Origin", content.origin),
-        *usage_trailers(turn),
+        *messages.usage_trailers(turn),
         ("Project-Head", head if isinstance(head, str) else head()),
         *content.stood,
     )
     return Message(subject, trailers)
-
-
-def usage_trailers(turn: Turn) -> list[tuple[str, str]]:
-    """Return the trailers that say what a turn used: its model, tools and tokens."""
-    total = turn.total
-    return [
-        ("Model", turn.model),
-        ("Tools", messages.tools_value(turn.tools)),
-        ("Tokens-In", str(total.input)),
-        ("Tokens-Out", str(total.output)),
-        ("Tokens-Cache-Read", str(total.cache_read)),
-        ("Tokens-Cache-Write", str(total.cache_write)),
-    ]
 
 
 def _finished_cell(content: TurnContent) -> tuple[int, Cell | None]:

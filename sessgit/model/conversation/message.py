@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from sessgit.model import canonical
+from sessgit.model.conversation.turn import Turn
 from sessgit.model.stored_fields import Count
 
 EVENTS = (
@@ -118,6 +119,19 @@ def trailer(text: str, key: str) -> str:
     of the time to parse them."""
     _, found, rest = text.rpartition(f"\n{key}: ")
     return rest.partition("\n")[0] if found else ""
+
+
+def usage_trailers(turn: Turn) -> list[tuple[str, str]]:
+    """Return the trailers that say what a turn used: its model, tools and tokens."""
+    total = turn.total
+    return [
+        ("Model", turn.model),
+        ("Tools", tools_value(turn.tools)),
+        ("Tokens-In", str(total.input)),
+        ("Tokens-Out", str(total.output)),
+        ("Tokens-Cache-Read", str(total.cache_read)),
+        ("Tokens-Cache-Write", str(total.cache_write)),
+    ]
 
 
 def tools_value(tools: dict[str, int]) -> str:
