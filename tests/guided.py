@@ -34,7 +34,8 @@ with atheris.instrument_imports(include=["sessgit"]) if FOUND else nullcontext()
     from sessgit.cli import text
     from sessgit.errors import SessgitError
     from sessgit.exchange import files
-    from sessgit.model import address, canonical, globs, humanize, long_strings, pad, search_query, stored_fields
+    from sessgit.model import address, canonical, globs, humanize, long_strings, search_query, stored_fields
+    from sessgit.model import pad as pads
     from sessgit.model.conversation import message, session
     from sessgit.model.conversation.turn import Cell
     from sessgit.store import spool
@@ -146,7 +147,7 @@ def typed(data: bytes) -> None:
         with suppress(SessgitError):
             read(word)
     globs.matches(word, "/home/ada/x.py")
-    found = pad.parse_entry("insights", data)
+    found = pads.parse_entry("insights", data)
     assert found is None or not spoils(found.id)
     with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
         stored_fields.load(Cell, json.loads(data))

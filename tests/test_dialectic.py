@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from sessgit.errors import NotFoundError
 from sessgit.exchange import dialectic
-from sessgit.model import canonical, ids, pad, pad_steps
+from sessgit.model import canonical, ids
+from sessgit.model import pad as pads
 from sessgit.model.conversation.session import STAGES
 from sessgit.model.foreign_session import ForeignSession, agent_id
 from sessgit.model.pad import Entry
@@ -83,7 +84,7 @@ def only(root: Path) -> ForeignSession:
 
 
 def entries(found: ForeignSession, *kinds: str) -> list[Entry]:
-    return pad.read_pad(found.pad).of(*kinds)
+    return pads.read_pad(found.pad).of(*kinds)
 
 
 def outcomes(root: Path) -> dict[str, tuple[str, str]]:
@@ -106,7 +107,7 @@ def test_what_was_noted_is_on_the_pad(tmp_path: Path) -> None:
     by_text = {entry.text: entry.id for entry in entries(found, "claim")}
     told = [
         (e.kind, e.text, e.cycle, *(x for x in (e.source, e.answer, e.form, e.version, e.value, e.turn) if x))
-        for e in pad.read_pad(found.pad).entries
+        for e in pads.read_pad(found.pad).entries
     ]
     assert told == [
         ("insight", "one", 1), ("insight", "two", 1), ("insight", "three", 2),
@@ -123,7 +124,7 @@ def test_what_was_noted_is_on_the_pad(tmp_path: Path) -> None:
     (first, second) = entries(found, "tension")
     assert (first.between, first.is_open) == ((by_text["Debt comes in cycles"], by_text["Engineers lead"]), True)
     assert not second.is_open
-    assert {entry.session for entry in pad.read_pad(found.pad).entries} == {HERE}
+    assert {entry.session for entry in pads.read_pad(found.pad).entries} == {HERE}
 
 
 def test_passes_are_turns_behind_one_that_says_what_it_is_about(tmp_path: Path) -> None:
@@ -143,10 +144,10 @@ def test_a_session_says_how_far_it_has_come(tmp_path: Path) -> None:
         OWN, "Who leads in chips?", project=str(tmp_path), created=stamp(0), updated=stamp(900), stage="critiquing",
         confidence=0.6,
     )  # fmt: skip
-    known = pad.read_pad(found.pad)
-    assert pad.confidence_history(known, HERE, found.confidence) == [0.4, 0.6, 0.6]
-    assert pad.current_cycle(known, HERE) == 2
-    text = pad_steps.pad_brief(known, HERE, found.title, found.stage, found.confidence)
+    known = pads.read_pad(found.pad)
+    assert pads.confidence_history(known, HERE, found.confidence) == [0.4, 0.6, 0.6]
+    assert pads.current_cycle(known, HERE) == 2
+    text = pads.pad_brief(known, HERE, found.title, found.stage, found.confidence)
     for words in (
         "We continue “Who leads in chips?”.", "Current state: stage critiquing, cycle 2, confidence 0.6.",
         "Thesis:\nInstitutions lead.", "- Debt comes in cycles [dalio.md]\n", "- And ASML?",
@@ -211,7 +212,7 @@ def test_what_the_pad_does_not_take_is_kept_and_told(tmp_path: Path) -> None:
     found = only(tmp_path)
     assert [entry.text for entry in entries(found, "insight")] == [f"i{n}" for n in range(100, 600)]
     assert [len(entry.text) for entry in entries(found, "thesis", "claim")] == [2_000, 20_000]
-    assert sum(map(len, found.pad.values())) <= pad.LARGEST
+    assert sum(map(len, found.pad.values())) <= pads.LARGEST
     ((_, why),) = outcomes(tmp_path).values()
     assert why.startswith(
         "claims has 1 that are longer than 2,000 characters: cut; thesis has 1 that are longer than 20,000 characters: "
@@ -306,8 +307,8 @@ def test_whatever_is_noted_comes_back(
     assert replace(again, kept={}) == replace(found, kept={}, project=again.project)
     assert dialectic.write(again) == dialectic.write(found)
     for name, data in found.pad.items():
-        kind = next(kind for kind, known in pad.LISTS.items() if known == name)
-        assert all(pad.parse_entry(kind, line) for line in pad.split_list(data))
+        kind = next(kind for kind, known in pads.LISTS.items() if known == name)
+        assert all(pads.parse_entry(kind, line) for line in pads.split_list(data))
 
 
 # What is written
@@ -318,7 +319,7 @@ WORDS = st.sampled_from(["a", "b", "Debt, again.", "x\ny", "é☃"])
 
 @st.composite
 def noted(draw: st.DrawFn) -> Entry:
-    kind = draw(st.sampled_from([kind for kind in pad.LISTS if kind not in ("thesis", "cycle")]))
+    kind = draw(st.sampled_from([kind for kind in pads.LISTS if kind not in ("thesis", "cycle")]))
     made = Entry(
         "",
         kind,
@@ -329,23 +330,23 @@ def noted(draw: st.DrawFn) -> Entry:
         draw(st.integers(1, 3)),
         source=draw(st.sampled_from(["", "lexer.py"])),
         between=("0" * 8,) if kind == "tension" and draw(st.booleans()) else (),
-        form=draw(st.sampled_from(pad.PASSES)) if kind == "pass" else "",
+        form=draw(st.sampled_from(pads.PASSES)) if kind == "pass" else "",
         value=draw(st.sampled_from([0.0, 0.5, 1.0])) if kind == "confidence" else None,
     )
-    if kind in pad.RESOLVABLE and draw(st.booleans()):
+    if kind in pads.RESOLVABLE and draw(st.booleans()):
         made = replace(made, resolved=stamp(9), answer=draw(st.sampled_from(["", "so"])))
-    return pad.entry_with_line(made)
+    return pads.entry_with_line(made)
 
 
 @st.composite
 def sessions(draw: st.DrawFn) -> ForeignSession:
     lists: dict[str, bytes] = {}
     for entry in draw(st.lists(noted(), max_size=8, unique_by=lambda one: one.id)):
-        lists = pad.add_entry(lists, entry)
+        lists = pads.add_entry(lists, entry)
     if draw(st.booleans()):
-        lists = pad.add_entry(lists, pad.entry_with_line(Entry("", "thesis", "It is so.", stamp(3), HERE, version=3)))
-    for number in range(2, pad.current_cycle(pad.read_pad(lists), HERE) + draw(st.integers(1, 3))):
-        lists = pad.add_entry(lists, pad.entry_with_line(Entry("", "cycle", "", stamp(number), HERE, cycle=number)))
+        lists = pads.add_entry(lists, pads.entry_with_line(Entry("", "thesis", "It is so.", stamp(3), HERE, version=3)))
+    for number in range(2, pads.current_cycle(pads.read_pad(lists), HERE) + draw(st.integers(1, 3))):
+        lists = pads.add_entry(lists, pads.entry_with_line(Entry("", "cycle", "", stamp(number), HERE, cycle=number)))
     return ForeignSession(
         OWN,
         title="Who leads?",
@@ -372,13 +373,13 @@ def test_a_pad_that_was_written_is_read_again(tmp_path_factory: pytest.TempPathF
 
 def test_what_was_noted_since_is_written_too(tmp_path: Path) -> None:
     found = only(laid(tmp_path, {f"{AT}/session.json": session(), **FILES}))
-    known = pad.read_pad(found.pad)
+    known = pads.read_pad(found.pad)
     claim, tension = known.of("claim")[0], known.of("tension")[0]
-    lists = pad.replace_entries(found.pad, [
+    lists = pads.replace_entries(found.pad, [
         (claim, None),
-        (tension, pad.entry_with_line(replace(tension, resolved=stamp(1000), answer="Both"))),
+        (tension, pads.entry_with_line(replace(tension, resolved=stamp(1000), answer="Both"))),
     ])  # fmt: skip
-    lists = pad.add_entry(lists, pad.entry_with_line(Entry("", "claim", "Water matters", stamp(999), HERE, cycle=2)))
+    lists = pads.add_entry(lists, pads.entry_with_line(Entry("", "claim", "Water matters", stamp(999), HERE, cycle=2)))
     out = written(replace(found, pad=lists, stage="synthesized", confidence=0.9))
     document = out[f"{AT}/session.json"]
     assert (document["status"], document["current_confidence"]) == ("synthesized", 0.9)
@@ -395,7 +396,7 @@ def test_what_was_noted_since_is_written_too(tmp_path: Path) -> None:
         "claim_003.md", "claim_004.md"
     ]  # fmt: skip
     again = only(laid(tmp_path / "again", dialectic.write(replace(found, pad=lists))))
-    assert set(entries(again, "claim", "tension")) == set(pad.read_pad(lists).of("claim", "tension"))
+    assert set(entries(again, "claim", "tension")) == set(pads.read_pad(lists).of("claim", "tension"))
 
 
 KEPT = st.one_of(
@@ -406,7 +407,7 @@ KEPT = st.one_of(
 
 @given(st.binary(max_size=40) | KEPT.map(lambda value: json.dumps(value).encode()))
 def test_what_was_kept_may_be_anything(kept: bytes) -> None:
-    lists = pad.add_entry({}, pad.entry_with_line(Entry("", "claim", "a", stamp(0), HERE)))
+    lists = pads.add_entry({}, pads.entry_with_line(Entry("", "claim", "a", stamp(0), HERE)))
     out = written(ForeignSession(OWN, created=stamp(0), pad=lists, kept={"dialectic/session.json": kept}))
     assert [one.get("text") for one in out[f"{AT}/session.json"]["claims"] if isinstance(one, dict)][-1:] == ["a"]
 

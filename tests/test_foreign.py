@@ -14,7 +14,7 @@ from shell import Shell
 
 from sessgit.agents.claude.lines import parsed as lines_parsed
 from sessgit.agents.claude.lines import said
-from sessgit.api import import_authored, import_transcript
+from sessgit.api import importing
 from sessgit.model import unified_state
 from sessgit.model.foreign_session import ForeignSession, agent_id
 from sessgit.model.program_input import GivenTurn
@@ -429,15 +429,13 @@ def test_the_export_of_a_named_session_that_is_here_changes_nothing(
     "words", ["hi", "\u2060hi", "(no words)", "[Request interrupted]", "\u2060[Request interrupted]"]
 )
 def test_whatever_a_prompt_begins_with_comes_back(words: str) -> None:
-    made = import_transcript.make_transcript(
-        "apex", ForeignSession("1", turns=(GivenTurn(words, answer="a", time=1.0),)), None
-    )
+    made = importing.make_transcript("apex", ForeignSession("1", turns=(GivenTurn(words, answer="a", time=1.0),)), None)
     (prompt,) = [parsed for parsed in lines_parsed(made.data.splitlines()) if parsed.is_prompt]
-    assert import_transcript.without_mark(said(prompt)) == words
+    assert importing.without_mark(said(prompt)) == words
 
 
 def test_a_name_that_is_the_title_too_is_a_name() -> None:
-    told = import_authored._fields(
+    told = importing._fields(
         ForeignSession("1", name="parser", title="parser"), unified_state.NO_STATE, lambda data: (data, 0)
     )
     assert (told["name"], told["title"]) == ("parser", "parser")

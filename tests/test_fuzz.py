@@ -30,7 +30,8 @@ from sessgit.agents.reader import no_redaction
 from sessgit.cli import options, text
 from sessgit.cli.commands import watch
 from sessgit.errors import SessgitError
-from sessgit.model import address, canonical, globs, humanize, long_strings, pad, search_query, stored_fields
+from sessgit.model import address, canonical, globs, humanize, long_strings, search_query, stored_fields
+from sessgit.model import pad as pads
 from sessgit.model.conversation import message, session
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import Cell
@@ -319,7 +320,7 @@ def test_words_that_come_from_elsewhere(given: list[str]) -> None:
 def test_values_that_come_from_elsewhere(data: st.DataObject) -> None:
     tried(lambda: session.loads(data.draw(changed([STATE or session_document()]))))
     tried(lambda: message.parse_message(data.draw(broken(MESSAGE.encode())).decode("utf-8", "replace")))
-    found = pad.parse_entry(data.draw(st.sampled_from(PADS) | WORD), dumped(data.draw(changed([ENTRY]))))
+    found = pads.parse_entry(data.draw(st.sampled_from(PADS) | WORD), dumped(data.draw(changed([ENTRY]))))
     assert found is None or not spoils(found.id)
     lines = [data.draw(broken(b'{"x":{"$text":"aaaaaaaa-x-y"}}'))]
     long_strings.fill_long_strings(lines, {"aaaaaaaa-x-y": b"long"})

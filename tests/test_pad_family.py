@@ -15,7 +15,8 @@ from transcripts import SESSION, Talk
 from sessgit.branch import pad_changes
 from sessgit.branch.pad_changes import EntryPlace
 from sessgit.history import pad_lists
-from sessgit.model import canonical, pad
+from sessgit.model import canonical
+from sessgit.model import pad as pads
 from sessgit.model.conversation.message import Message
 from sessgit.model.pad import Entry
 from sessgit.record import tip_delivery
@@ -243,7 +244,7 @@ def _line(kind: str, ident: str, **more: object) -> bytes:
 
 
 HOSTILE: dict[str, bytes | dict[str, bytes]] = {
-    "pad/claims.jsonl": pad.entry_with_line(Entry("", "claim", FOREIGN, MOMENT,
+    "pad/claims.jsonl": pads.entry_with_line(Entry("", "claim", FOREIGN, MOMENT,
         "evil")).line + b"\n{\n\xff\xfe\x00\n[[[[\n",
     "pad/insights.jsonl": b"[" * 100_000,
     "pad/risks.jsonl": {"inside": b"a folder"},
@@ -253,7 +254,7 @@ HOSTILE: dict[str, bytes | dict[str, bytes]] = {
         resolved=7, source=["a"], value=True,
     ),
     "pad/questions.jsonl": b"\n".join(
-        pad.entry_with_line(Entry(f"{n:08x}", "question", "z" * 30, MOMENT, "evil")).line for n in range(3000)
+        pads.entry_with_line(Entry(f"{n:08x}", "question", "z" * 30, MOMENT, "evil")).line for n in range(3000)
     ),
     "pad/confidence.jsonl": _line("confidence", "a0000001", value=1e999),
     "pad/cycles.jsonl": _line("cycle", "a0000002", session=SESSION, cycle=9999),

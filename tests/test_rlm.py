@@ -20,7 +20,6 @@ from shell import Shell
 
 from sessgit.errors import NotFoundError
 from sessgit.exchange import rlm as layout
-from sessgit.exchange import rlm_turns as turns
 from sessgit.exchange import values
 from sessgit.model.foreign_session import ForeignSession
 from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Reason, Step, Task, ToolCall
@@ -177,15 +176,15 @@ def test_cells_without_a_conversation_have_a_turn_of_their_own(tmp_path: Path) -
     put(folder / "cells" / f"{B}.json", {**cell(B, 5), "dependencies": [A]})
     put(folder / "cells" / f"{A}.json", cell(A, 1))
     (turn,) = only(tmp_path).turns
-    assert (turn.prompt, turn.time) == (turns.CELLS_PROMPT, BORN + 1)
+    assert (turn.prompt, turn.time) == (layout.CELLS_PROMPT, BORN + 1)
     assert [part.task.id for part in turn.parts if isinstance(part, Step)] == [A, B]
 
 
 def test_cells_from_before_the_first_prompt_come_before_it() -> None:
-    builder = turns.TurnBuilder()
+    builder = layout.TurnBuilder()
     builder.messages([{"role": "user", "content": "hello", "timestamp": BORN + 5}])
-    builder.cells([turns.parse_step(cell(A, 1))])
-    assert [turn.prompt for turn in builder.turns()] == [turns.CELLS_PROMPT, "hello"]
+    builder.cells([layout.parse_step(cell(A, 1))])
+    assert [turn.prompt for turn in builder.turns()] == [layout.CELLS_PROMPT, "hello"]
 
 
 def test_a_time_of_0_is_none() -> None:

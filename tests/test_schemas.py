@@ -23,12 +23,11 @@ from sessgit.api import documents as programs
 from sessgit.api import program_state, schemas
 from sessgit.api.program_state import StateRequest
 from sessgit.history import cell_graph
-from sessgit.model import canonical, unified_state
+from sessgit.model import canonical, schema, unified_state
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens
 from sessgit.model.program_input import Metadata, Outcome, Reason, Task
-from sessgit.model.schema import documents, exchanged, stored
 from sessgit.store import layout, recorder_state, refs
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -45,7 +44,7 @@ WRITE = os.environ.get("SESSGIT_TEST_WRITE_SCHEMAS") == "1"
 NUMBER, TEXT, INTEGER = {"type": "number"}, {"type": "string"}, {"type": "integer"}
 MAYBE_TEXT = {"type": ["string", "null"]}
 OTHERS_SESSION: dict[str, Any] = {
-    "$schema": documents.DIALECT,
+    "$schema": schema.DIALECT,
     "type": "object",
     "properties": {
         "metadata": {
@@ -143,20 +142,20 @@ def test_the_shapes_have_the_keys_of_the_values() -> None:
     assert unified_state.KEYS["budget"] == tuple(one.name for one in fields(unified_state.Budget))
     every = {f"{part}.{key}" for part, keys in unified_state.KEYS.items() for key in keys}
     assert every == {*unified_state.SCALARS, *unified_state.COUNTERS, *unified_state.OWN, unified_state.MEMORY}
-    assert set(exchanged.UnifiedActivation.__annotations__) == set(unified_state.KEYS["activation"])
+    assert set(schema.UnifiedActivation.__annotations__) == set(unified_state.KEYS["activation"])
 
 
 def test_the_shape_of_a_state_has_every_key_that_is_written() -> None:
     whole = Session("a", "a", tokens={"m": Tokens(1, 2, 3, 4)}, unified=unified_state.parse_state(EVERYTHING))
     document = json.loads(sessions.dumps(whole))
     shapes = {
-        "metadata": stored.Metadata, "budget": stored.Used, "cells": stored.CellCount, "authored": stored.Authored,
-        "trajectory": stored.Trajectory, "activation": stored.Activation, "context": stored.Memory,
+        "metadata": schema.Metadata, "budget": schema.Used, "cells": schema.CellCount, "authored": schema.Authored,
+        "trajectory": schema.Trajectory, "activation": schema.Activation, "context": schema.Memory,
     }  # fmt: skip
     for part, shape in shapes.items():
         assert set(document[part]) == set(shape.__annotations__), part
-    assert set(document) == set(stored.Session.__annotations__)
-    assert set(document["budget"]["by_model"]["m"]) == set(stored.Kinds.__annotations__)
+    assert set(document) == set(schema.Session.__annotations__)
+    assert set(document["budget"]["by_model"]["m"]) == set(schema.Kinds.__annotations__)
 
 
 @pytest.mark.parametrize("has_program", [True, False])

@@ -12,7 +12,6 @@ from sessgit.errors import UsageError
 from sessgit.history import pad_lists
 from sessgit.history.resolve import session_title
 from sessgit.model import pad as pads
-from sessgit.model import pad_steps
 from sessgit.model.conversation.session import STAGES
 from sessgit.model.conversation.session import Session as SessionState
 from sessgit.model.pad import Entry
@@ -79,15 +78,15 @@ class Pad:
         """Merge duplicates and remove passes of old cycles."""
         self._perform(pad_changes.compact_pad())
 
-    def next_step(self) -> pad_steps.Step:
+    def next_step(self) -> pads.Step:
         """Return the next step that the stage and the entries suggest."""
         pad, state = self._read()
-        return pad_steps.next_step(pad, state.id, state.stage, state.confidence)
+        return pads.next_step(pad, state.id, state.stage, state.confidence)
 
     def brief(self) -> str:
         """Return the scratchpad as text for a model that continues, ``""`` if it is empty."""
         pad, state = self._read()
-        return pad_steps.pad_brief(pad, state.id, session_title(state), state.stage, state.confidence)
+        return pads.pad_brief(pad, state.id, session_title(state), state.stage, state.confidence)
 
     def _read(self) -> tuple[Lists, SessionState]:
         with self._store.lock:

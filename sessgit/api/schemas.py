@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sessgit.model.schema import documents
+from sessgit.model import schema
 from sessgit.store.journal import Operation
 from sessgit.store.recorder_state import AppendIntent, Cursor, LatestTurn
 from sessgit.sync.agreement import Agreement
@@ -20,4 +20,4 @@ _LOCAL_FILES: Mapping[str, type] = {
 
 def schemas() -> dict[str, bytes]:
     """Return each schema by its name, as the bytes of its file."""
-    return {name: documents.json_schema(shape) for name, shape in {**documents.SHAPES, **_LOCAL_FILES}.items()}
+    return {name: schema.json_schema(shape) for name, shape in {**schema.SHAPES, **_LOCAL_FILES}.items()}

@@ -9,7 +9,7 @@ from typing import Any
 from sessgit import agents
 from sessgit.agents.base import Agent
 from sessgit.agents.line import Line
-from sessgit.api.import_transcript import without_mark
+from sessgit.api.importing import without_mark
 from sessgit.history import pad_lists, session_files
 from sessgit.history.views import body_of
 from sessgit.model import canonical, unified_state

@@ -13,7 +13,7 @@ from typing import Concatenate, Literal, ParamSpec
 from sessgit.branch import edit as edits
 from sessgit.errors import ConflictError, NotFoundError, UsageError
 from sessgit.history import pad_lists
-from sessgit.model import canonical, humanize, pad_steps
+from sessgit.model import canonical, humanize
 from sessgit.model import pad as pads
 from sessgit.model.conversation.session import Session
 from sessgit.model.pad import Entry, Lists, Pad
@@ -207,7 +207,7 @@ def compact_pad(now: PadChange) -> PadChange:
 @_change
 def change_stage(now: PadChange, word: str) -> PadChange:
     """Set the stage, to the next one or an earlier one."""
-    pad_steps.check_stage(now.state.stage, word)
+    pads.check_stage(now.state.stage, word)
     summary = f"stage {word}" if word != now.state.stage else ""
     return replace(now, state=replace(now.state, stage=word), summary=summary)
 

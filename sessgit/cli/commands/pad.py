@@ -16,7 +16,6 @@ from sessgit.errors import UsageError
 from sessgit.history import fork_point, pad_lists
 from sessgit.history.resolve import session_title
 from sessgit.model import pad as pads
-from sessgit.model import pad_steps
 from sessgit.model.conversation.session import STAGES, Session
 from sessgit.model.pad import CompactedPad, Entry, Pad
 
@@ -73,7 +72,7 @@ def run(
     state, pad = _stored(here, address)
     if action != "brief":
         return Answer(lambda: _pad_json(state, pad), _pad_lines(here, state, pad, named=bool(address)))
-    brief = pad_steps.pad_brief(pad, state.id, session_title(state), state.stage, state.confidence)
+    brief = pads.pad_brief(pad, state.id, session_title(state), state.stage, state.confidence)
     notes = [] if brief else ["The scratchpad is empty."]
     return Answer({"id": state.id, "text": brief}, brief.split("\n") if brief else (), notes=notes)
 
@@ -166,7 +165,7 @@ def _pad_lines(here: Invocation, state: Session, pad: Pad, *, named: bool = Fals
         yield from _lists(here, state, pad)
         yield ""
         yield from _gains(here, state, pad)
-        step = pad_steps.next_step(pad, state.id, state.stage, state.confidence)
+        step = pads.next_step(pad, state.id, state.stage, state.confidence)
         sentence = f"{step.what}:" if step.command else f"{step.what}."
         next_step = _next(sentence, _command(step.command, ident if named else ""), here.width - _LABEL)
         yield from text.hang("Next".ljust(_LABEL), next_step)
@@ -224,7 +223,7 @@ def _secrets_note(number: int) -> str:
 
 def _pad_json(state: Session, pad: Pad, commit: str = "") -> dict[str, Any]:
     """Return what `pad --json` prints."""
-    step = pad_steps.next_step(pad, state.id, state.stage, state.confidence)
+    step = pads.next_step(pad, state.id, state.stage, state.confidence)
     return {
         "id": state.id,
         "stage": state.stage,

@@ -19,7 +19,7 @@ from sessgit.cli.options import ADDRESS, option
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import client_files, lost_sessions, pad_lists
 from sessgit.history.resolve import ResolvedTarget, session_title
-from sessgit.model import pad_steps
+from sessgit.model import pad as pads
 from sessgit.record import catch_up
 from sessgit.store import layout, recorder_state
 from sessgit.store.private_files import path_exists
@@ -309,7 +309,7 @@ def _write_files(here: Invocation, target: ResolvedTarget) -> Path:
 
 def _brief(here: Invocation, commit: str) -> str:
     state, pad = here.store.state(commit), pad_lists.read_pad(here.store, commit)
-    prompt = pad_steps.pad_brief(pad, state.id, session_title(state), state.stage, state.confidence)
+    prompt = pads.pad_brief(pad, state.id, session_title(state), state.stage, state.confidence)
     if not prompt:
         render.tell("Its scratchpad is empty: starting without a brief.")
     return prompt

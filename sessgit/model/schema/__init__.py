@@ -1,1 +1,0 @@
-"""The only importers of pydantic: what comes from outside, validated, and the shapes of documents as JSON Schemas."""
