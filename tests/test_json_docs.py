@@ -31,6 +31,7 @@ from sidecar_files import helped, lay_beside, wipe
 from strategies import SECRET
 from test_verify import loose, unpack
 from transcripts import MODEL, OTHER, SESSION
+from waiting import until
 
 from sessgit.api import program_state
 from sessgit.api.program_state import StateRequest
@@ -297,6 +298,9 @@ def put_away(world: Printer) -> None:
     sessgit.out("tag", "gone", f"{fork}@0")
     world("delete", "--yes", fork, further)
     world("gc")
+    until(
+        lambda: world.sessgit("gc", "--prune", "--yes").code == 0
+    )  # a recorder that a command started may still write
     world("gc", "--prune", "--yes")
     world("import")
 

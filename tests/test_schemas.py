@@ -114,14 +114,14 @@ OTHERS_SESSION: dict[str, Any] = {
 """The schema of a whole state as those other programs have it, word for word but for what is said of it."""
 
 
-def schema(name: str) -> Draft202012Validator:
+def validator(name: str) -> Draft202012Validator:
     found = json.loads((FOLDER / f"{name}.schema.json").read_bytes())
     Draft202012Validator.check_schema(found)
     return Draft202012Validator(found)
 
 
 def check(name: str, value: object) -> None:
-    problems = [f"{problem.json_path}: {problem.message}" for problem in schema(name).iter_errors(value)]
+    problems = [f"{problem.json_path}: {problem.message}" for problem in validator(name).iter_errors(value)]
     assert not problems, problems
 
 
@@ -223,7 +223,7 @@ def test_what_is_kept_and_local_fits(sessgit: Shell, tmp_path: Path) -> None:
     met = set[str]()
     for name, document in kept_and_local(sessgit, tmp_path / "source"):
         check(name, document)
-        assert document.keys() <= schema(name).schema["properties"].keys(), name
+        assert document.keys() <= validator(name).schema["properties"].keys(), name
         met.add(name)
     assert met == {name for name in NAMES if not name.startswith(("unified", "session", "cell", "pad", "program"))}
 
@@ -240,7 +240,7 @@ def test_the_marks_of_programs_fit() -> None:
     lines = [*page.encode().splitlines(), *chain.prompt("?", None), *chain.call(task, None)]
     lines += [*chain.reason(said, None), *chain.outcome(task.id, done, None, task.operation)]
     every = [mark for line in lines if (mark := json.loads(line).get("sessgit"))]
-    shapes = schema("program-mark").schema
+    shapes = validator("program-mark").schema
     for mark in every:
         check("program-mark", mark)
         for key, value in mark.items():
@@ -271,7 +271,7 @@ def test_a_cell_as_it_is_shown_fits(sessgit: Shell) -> None:
     ],
 )
 def test_what_is_wrong_does_not_fit(name: str, value: object) -> None:
-    assert list(schema(name).iter_errors(value))
+    assert list(validator(name).iter_errors(value))
 
 
 def test_they_agree_with_that_of_other_programs() -> None:
