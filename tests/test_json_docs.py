@@ -127,6 +127,12 @@ def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     return PRINTED
 
 
+def _nothing_writes(world: Printer) -> bool:
+    """Whether no recorder that a command started still writes."""
+    with locks.no_writes(StorePaths(world.sessgit.store)) as is_quiet:
+        return is_quiet
+
+
 def by_plugin(world: Printer) -> None:
     """The plugin records, then it is disabled, and then it is removed."""
     world.sessgit.config.mkdir()
@@ -298,9 +304,7 @@ def put_away(world: Printer) -> None:
     sessgit.out("tag", "gone", f"{fork}@0")
     world("delete", "--yes", fork, further)
     world("gc")
-    until(
-        lambda: world.sessgit("gc", "--prune", "--yes").code == 0
-    )  # a recorder that a command started may still write
+    until(lambda: _nothing_writes(world))
     world("gc", "--prune", "--yes")
     world("import")
 
