@@ -219,7 +219,7 @@ def test_every_trailer_is_described() -> None:
 
 def _written_trailers() -> Iterator[str]:
     """The keys in pairs `("Key", value)`, which is how the code writes trailers."""
-    rooms = ("record", "branch", "purge", "sync", "check", "replay", "api", "exchange")
+    rooms = ("model/conversation", "record", "branch", "purge", "sync", "check", "replay", "api", "exchange")
     for path in sorted(path for room in rooms for path in (ROOT / "sessgit" / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.elts[0], ast.Constant):

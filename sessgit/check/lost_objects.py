@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from sessgit import agents
@@ -152,16 +153,13 @@ def _sources(
         name = "the client's file"
         if outside:
             name = "the file that was given" if copy is not None else "the file that it was imported from"
-        yield name, _recorder(context, files)
+        yield name, partial(_record_files, context, files)
         if any(file.path.parent.parent.name == "projects" for file in outside):
-            yield name, _recorder(context, {_with_folder(file, outside): state for file, state in files.items()})
+            moved = {_with_folder(file, outside): state for file, state in files.items()}
+            yield name, partial(_record_files, context, moved)
     for link in links:
         names = [state.id for state in states]
-        yield f"the remote {link.remote.name}", _fetcher(link, names)
-
-
-def _fetcher(link: Connection, sessions: Sequence[str]) -> _Fill:
-    return lambda scratch: remotes.fetch_branches(scratch, link, sessions)
+        yield f"the remote {link.remote.name}", partial(remotes.fetch_branches, link=link, sessions=names)
 
 
 def _with_folder(file: TranscriptFile, outside: Collection[TranscriptFile]) -> TranscriptFile:
@@ -210,21 +208,17 @@ def _transcript(context: Context, state: Session, copy: Path | None) -> Transcri
     return TranscriptFile(path, path.stem if is_named else state.agent_id, 0, root, agent=agents.of_file(path).name)
 
 
-def _recorder(context: Context, files: dict[TranscriptFile, Session]) -> _Fill:
+def _record_files(context: Context, files: Mapping[TranscriptFile, Session], scratch: Path) -> None:
     """Record files into a scratch store, as an import does: parents before their forks."""
-
-    def fill(scratch: Path) -> None:
-        stores.create_store(scratch)
-        store, failures = Store(scratch), list[ImportFailure]()
-        for name in ("key", "forbidden"):
-            with suppress(OSError):
-                shutil.copyfile(getattr(context.store.paths, name), getattr(store.paths, name))
-        rules = rules_from_settings(context.privacy.rules)
-        with closing(Index(scratch, lambda: store)) as index:
-            for members in import_files.group_by_prompt(list(files)):
-                for file in import_files.sort_parents_first(members, failures):
-                    redact = bool(files[file].rules.get("redact", rules.redact))
-                    with suppress(SessgitError):
-                        record(Context(index), file.source(context.homes, ()), replace(rules, redact=redact))
-
-    return fill
+    stores.create_store(scratch)
+    store, failures = Store(scratch), list[ImportFailure]()
+    for name in ("key", "forbidden"):
+        with suppress(OSError):
+            shutil.copyfile(getattr(context.store.paths, name), getattr(store.paths, name))
+    rules = rules_from_settings(context.privacy.rules)
+    with closing(Index(scratch, lambda: store)) as index:
+        for members in import_files.group_by_prompt(list(files)):
+            for file in import_files.sort_parents_first(members, failures):
+                redact = bool(files[file].rules.get("redact", rules.redact))
+                with suppress(SessgitError):
+                    record(Context(index), file.source(context.homes, ()), replace(rules, redact=redact))
