@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from sessgit.agents.transcript import Transcript
 from sessgit.cli import render, text
@@ -21,8 +22,10 @@ from sessgit.history.views import commits_touching
 from sessgit.model import humanize
 from sessgit.model.address import Address, parse_address
 from sessgit.record import catch_up
-from sessgit.store import layout, packed_refs, refs, remotes
-from sessgit.store.remotes import Connection, Remote
+from sessgit.store import layout, packed_refs, refs
+
+if TYPE_CHECKING:
+    from sessgit.store.remotes import Connection, Remote
 
 _CELL_ID = re.compile(r"(?:(?P<session>[^@]*)@\.?)?(?P<cell>cell_[0-9a-z]{8})")
 _BARE_CELL = re.compile(r"\d+\.\d+")
@@ -205,6 +208,8 @@ _EACH = 0.1
 
 def chosen(here: Invocation, first: str, others: Sequence[str]) -> tuple[Remote, tuple[str, ...]]:
     """Return the remote that the first word names, and the addresses; the only remote need not be named."""
+    from sessgit.store import remotes
+
     known = [remote.name for remote in remotes.list_remotes(here.env.store)]
     if first in known:
         return remotes.find_remote(here.env.store, first), tuple(others)
@@ -230,6 +235,8 @@ def explain_unknown(remote: Remote, addresses: Sequence[str]) -> Iterator[None]:
 @contextmanager
 def connected(here: Invocation, remote: Remote) -> Iterator[Connection]:
     """Connect to a remote; on a terminal, git's progress is shown on one line once it takes a second."""
+    from sessgit.store.remotes import Connection
+
     env = {
         key: value for key, value in os.environ.items() if not key.startswith("GIT_") or _GIT_VARIABLES.fullmatch(key)
     }

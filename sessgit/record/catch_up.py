@@ -14,7 +14,6 @@ from sessgit.history import client_files
 from sessgit.model.conversation.session import Session
 from sessgit.model.homes import Homes
 from sessgit.record import privacy as private
-from sessgit.record import program_cells
 from sessgit.store import layout, recorder_state
 from sessgit.store.context import Context
 from sessgit.store.recorder_state import Cursor
@@ -75,8 +74,10 @@ def catch_up(context: Context, state: Session) -> CatchUpResult:
     path = client_files.transcript_place(context.homes, state, paths)
     if path is None:
         return CatchUpResult(True)
-    if not program_cells.are_waiting(paths, state.id):
+    if not paths.waiting_cells(state.id).exists():
         return _catch_up_file(context, state, path)
+    from sessgit.record import program_cells
+
     program_cells.wait_for_client(paths, state.id)
     result = _catch_up_file(context, state, path)
     if result.level:
