@@ -29,7 +29,6 @@ from sessgit.store.store import Store, TurnLines
 REPAIR = "`sessgit repair {session}` searches the conversation's file and remotes."
 
 
-_LONGEST_TITLE = 200
 _MOST_PATHS = 3
 _PROGRAM_KEYS: Mapping[str, Collection[str]] = {
     **unified_state.KEYS,
@@ -110,16 +109,12 @@ def differing_paths(one: Mapping[str, Any], other: Mapping[str, Any], above: str
 
 
 def _valid(state: Session, session: str) -> Session:
-    """Return the state with each value replaced that no writer writes."""
+    """Return the state with each identity and authored value replaced that no writer writes."""
     return replace(
         state,
         id=session,
         agent=state.agent if state.agent in agents.PACKAGES else "",
         agent_id=state.agent_id if ids.session_id(state.agent_id or session) == session else session,
-        title=state.title[:_LONGEST_TITLE],
-        created=_valid_time(state.created),
-        updated=_valid_time(state.updated),
-        ended=_valid_time(state.ended),
         origin=state.origin if state.origin and _is_fork_point(state.origin, session) else None,
         rules={"cut": 0, "redact": 0, **state.rules},
         name=_accepted(check_name, state.name),
@@ -128,10 +123,6 @@ def _valid(state: Session, session: str) -> Session:
         stage=_accepted(edit.parse_stage, state.stage),
         extra={part: _without_program_keys(part, value) for part, value in state.extra.items()},
     )
-
-
-def _valid_time(text: str) -> str:
-    return text if canonical.seconds(text) is not None else ""
 
 
 def _accepted(parse: Callable[[str], object], value: str) -> str:
