@@ -23,7 +23,7 @@ FLOORS = (
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 
 ONE_IMPORTER = {
-    "pygit2": "store/backend.py", "pydantic": "model/schema.py", "rich": "cli/render.py",
+    "pygit2": "store/backend.py", "pydantic": "model/program_values.py", "rich": "cli/render.py",
     "jinja2": "formats/template.py", "markdown_it": "formats/prose.py", "pygments": "formats/code.py",
     "re2": "redact/engine.py", "filelock": "store/locks.py", "starlette": "web/", "uvicorn": "web/server.py",
 }  # fmt: skip

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import stored_schemas
 from foreigners import log, went
 from jsonschema import Draft202012Validator
 from merging import THEIRS, parted
@@ -20,10 +21,10 @@ from unifying import EVERYTHING
 
 from sessgit.agents.claude.programs import Chain
 from sessgit.api import documents as programs
-from sessgit.api import program_state, schemas
+from sessgit.api import program_state
 from sessgit.api.program_state import StateRequest
 from sessgit.history import cell_graph
-from sessgit.model import canonical, schema, unified_state
+from sessgit.model import canonical, unified_state
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens
@@ -44,7 +45,7 @@ WRITE = os.environ.get("SESSGIT_TEST_WRITE_SCHEMAS") == "1"
 NUMBER, TEXT, INTEGER = {"type": "number"}, {"type": "string"}, {"type": "integer"}
 MAYBE_TEXT = {"type": ["string", "null"]}
 OTHERS_SESSION: dict[str, Any] = {
-    "$schema": schema.DIALECT,
+    "$schema": stored_schemas.DIALECT,
     "type": "object",
     "properties": {
         "metadata": {
@@ -126,7 +127,7 @@ def check(name: str, value: object) -> None:
 
 
 def test_the_files_are_what_the_code_says() -> None:
-    found = schemas.schemas()
+    found = stored_schemas.schemas()
     assert set(found) == set(NAMES)
     if WRITE:
         FOLDER.mkdir(exist_ok=True)
@@ -142,20 +143,21 @@ def test_the_shapes_have_the_keys_of_the_values() -> None:
     assert unified_state.KEYS["budget"] == tuple(one.name for one in fields(unified_state.Budget))
     every = {f"{part}.{key}" for part, keys in unified_state.KEYS.items() for key in keys}
     assert every == {*unified_state.SCALARS, *unified_state.COUNTERS, *unified_state.OWN, unified_state.MEMORY}
-    assert set(schema.UnifiedActivation.__annotations__) == set(unified_state.KEYS["activation"])
+    assert set(stored_schemas.UnifiedActivation.__annotations__) == set(unified_state.KEYS["activation"])
 
 
 def test_the_shape_of_a_state_has_every_key_that_is_written() -> None:
     whole = Session("a", "a", tokens={"m": Tokens(1, 2, 3, 4)}, unified=unified_state.parse_state(EVERYTHING))
     document = json.loads(sessions.dumps(whole))
     shapes = {
-        "metadata": schema.Metadata, "budget": schema.Used, "cells": schema.CellCount, "authored": schema.Authored,
-        "trajectory": schema.Trajectory, "activation": schema.Activation, "context": schema.Memory,
+        "metadata": stored_schemas.Metadata, "budget": stored_schemas.Used, "cells": stored_schemas.CellCount,
+        "authored": stored_schemas.Authored, "trajectory": stored_schemas.Trajectory,
+        "activation": stored_schemas.Activation, "context": stored_schemas.Memory,
     }  # fmt: skip
     for part, shape in shapes.items():
         assert set(document[part]) == set(shape.__annotations__), part
-    assert set(document) == set(schema.Session.__annotations__)
-    assert set(document["budget"]["by_model"]["m"]) == set(schema.Kinds.__annotations__)
+    assert set(document) == set(stored_schemas.Session.__annotations__)
+    assert set(document["budget"]["by_model"]["m"]) == set(stored_schemas.Kinds.__annotations__)
 
 
 @pytest.mark.parametrize("has_program", [True, False])
@@ -276,7 +278,7 @@ def test_what_is_wrong_does_not_fit(name: str, value: object) -> None:
 
 def test_they_agree_with_that_of_other_programs() -> None:
     """Of our own schema of a whole state, what is said of it and names of its parts left out, theirs is what stays."""
-    own = json.loads(schemas.schemas()["unified-session"])
+    own = json.loads(stored_schemas.schemas()["unified-session"])
     named = own.pop("$defs")
 
     def bare(said: dict[str, Any]) -> dict[str, Any]:

@@ -74,12 +74,12 @@ def change_state(context: Context, session_id: str, request: StateRequest) -> St
 def changed_state(store: Store, before: Session, request: StateRequest) -> StateResult:
     """Return the changed state, without recording it; raises UsageError."""
     # Loads pydantic, which only programs that set something need.
-    from sessgit.model import schema
+    from sessgit.model.program_values import program_values
 
     request, secrets = _redacted(store, request, before)
-    values = schema.program_values(request.parts)
+    values = program_values(request.parts)
     after = unified_state.with_values(before.unified, values)
-    for path, more in schema.program_values({"budget": request.more} if request.more else {}).items():
+    for path, more in program_values({"budget": request.more} if request.more else {}).items():
         total = unified_state.merged_counter(None, unified_state.value_at(after, path), more)
         after = unified_state.with_values(after, {path: total})
     kept = {key: value for key, value in after.working_memory.items() if key not in request.forget}

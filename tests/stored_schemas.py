@@ -1,4 +1,8 @@
-"""The shapes of the parts of a state, derived from their dataclasses, and what a program may set of them."""
+"""The shapes of stored documents, of the marks that a program writes on lines, and of the documents that other programs
+for such sessions have; and the JSON Schemas of the draft 2020-12 that `docs/schemas` has of them.
+
+A key that is not required may be missing; a reader passes over keys that it does not know.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,20 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any, Literal, NotRequired, get_args, get_type_hints
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from sessgit.errors import UsageError
-from sessgit.model import canonical, unified_state
 from sessgit.model import pad as pads
+from sessgit.model import unified_state
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.turn import Cell
 from sessgit.model.stored_fields import OPTIONAL, CellId, CellType, Count, EntryId, Hash, Mode, Number, Rate, Time
+from sessgit.store.journal import Operation
+from sessgit.store.recorder_state import AppendIntent, Cursor, LatestTurn
+from sessgit.sync.agreement import Agreement
 
 if sys.version_info >= (3, 12):
     from typing import TypedDict, is_typeddict
@@ -63,63 +68,6 @@ def optional_keys(cls: type) -> dict[str, Any]:
     """Return the same of a dataclass whose fields are missing where they are None."""
     kinds = described(cls).items()
     return {key: Annotated[get_args(kind.__origin__)[0], *kind.__metadata__] for key, kind in kinds}
-
-
-_NOTHING_CHANGED = "Nothing was changed."
-
-
-def program_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the parts of a state say, by paths such as `activation.rlm_active`; None for what shall not be
-    there.
-
-    Raises UsageError that names the first key which cannot be set, or whose value is of the wrong kind.
-    """
-    parts = {part: _check_part(part, document) for part, document in values.items()}
-    document = {part: {key: value for key, value in keys.items() if value is not None} for part, keys in parts.items()}
-    try:
-        _adapter().validate_python(document)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(_shown_value(step) for step in first["loc"])
-        raise UsageError(f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}", _NOTHING_CHANGED) from error
-    state = unified_state.parse_state(document)
-    paths = (f"{part}.{key}" for part, keys in parts.items() for key in keys)
-    return {path: unified_state.value_at(state, path) for path in paths}
-
-
-def _check_part(part: str, part_value: object) -> Mapping[str, Any]:
-    """Return what is said of a part, with keys that can be set; of one that shall not be there None for each."""
-    known = unified_state.KEYS.get(part)
-    if known is None:
-        raise UsageError(
-            f"a program sets no “{_shown_value(part)}” of a state", f"It sets {', '.join(unified_state.KEYS)}."
-        )
-    if part_value is None:
-        return dict.fromkeys(known)
-    if not isinstance(part_value, Mapping):
-        raise UsageError(f"{part} of a state is an object", f"Its keys are {', '.join(known)}.")
-    for key in part_value:
-        if key not in known:
-            raise UsageError(
-                f"a program sets no “{_shown_value(key)}” in {part} of a state", f"It sets {', '.join(known)}."
-            )
-    return part_value
-
-
-@cache
-def _adapter() -> TypeAdapter[Any]:
-    parts = {part: shape(part, "", {}, optional_keys(kind)) for part, kind in unified_state.PARTS.items()}
-    return TypeAdapter(shape("Parts", "", {}, parts))
-
-
-def _shown_value(value: object) -> str:
-    return canonical.one_line(str(value), 40)
-
-
-if sys.version_info >= (3, 12):
-    from typing import TypedDict
-else:  # as in `parts`
-    from typing_extensions import TypedDict
 
 
 class Kinds(TypedDict):
@@ -601,8 +549,13 @@ SHAPES: Mapping[str, type] = {
     "unified-session": UnifiedSession,
     "unified-cell": UnifiedCell,
     "unified-index": UnifiedIndex,
+    "cursor": Cursor,
+    "operation": Operation,
+    "append-note": AppendIntent,
+    "latest": LatestTurn,
+    "remote-state": Agreement,
 }
-"""The documents in commits, those that programs exchange, and the marks on their lines."""
+"""The documents in commits, those that programs exchange, the marks on their lines, and local files of a store."""
 
 
 class _SchemaGenerator(GenerateJsonSchema):
@@ -628,3 +581,8 @@ def json_schema(shape: Any) -> bytes:
     shape.__pydantic_config__ = DOCUMENTED
     schema = TypeAdapter(shape).json_schema(schema_generator=_SchemaGenerator)
     return json.dumps({"$schema": DIALECT, **schema}, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+def schemas() -> dict[str, bytes]:
+    """Return each schema by its name, as the bytes of its file."""
+    return {name: json_schema(shape) for name, shape in SHAPES.items()}
