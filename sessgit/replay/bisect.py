@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -137,9 +137,10 @@ def bisect_by_command(
     untested = {row.turn: "no commit recorded" for row in rows if row.turn not in known}
     with bisect_worktree(branch.state.project, command.env) as place:
         test = command_tester(place, layout.session_of(branch.name), known, command)
-        good, bad, steps = _search(branch, sorted(known), test, report)
-    code = difference.compare_code(context, (branch, good), (branch, bad), command.env)
-    return _result(context, branch, rows, span, good, bad, steps, untested, code)
+        result = _search(context, branch, [row for row in rows if row.turn in known], test, report)
+    ends = (branch, result.good.turn), (branch, result.bad.turn)
+    code = difference.compare_code(context, *ends, command.env)
+    return replace(result, span=span, untested=untested, code=code)
 
 
 def bisect_by_cells(
@@ -148,30 +149,17 @@ def bisect_by_cells(
     """Find the turn by the recorded results of the calls that match a regular expression."""
     rows = context.index.turns(branch.name, span.good, span.bad)
     test = cell_tester(context.store, branch, {row.turn: row for row in rows}, pattern)
-    return _result(context, branch, rows, span, *_search(branch, [row.turn for row in rows], test, report))
-
-
-def _result(  # noqa: PLR0913, PLR0917 - all parts of a result
-    context: Context, branch: Branch, rows: Sequence[Row], span: TurnRange, good: int, bad: int,
-    steps: Mapping[int, TestResult], untested: Mapping[int, str] | None = None, code: CodeDiff | None = None,
-) -> BisectResult:  # fmt: skip
-    by_turn = {row.turn: row for row in rows}
-    files: dict[str, None] = {}
-    with suppress(SessgitError):  # a damaged turn: its files are not listed
-        for gist in turn_gists(context, branch, [row for row in rows if good < row.turn <= bad]):
-            files.update(dict.fromkeys(gist.files_changed))
-    return BisectResult(branch, span, by_turn[good], by_turn[bad], steps, untested or {}, tuple(files), code)
+    return _search(context, branch, rows, test, report)
 
 
 # The search
 
 
-def _search(
-    branch: Branch, turns: Sequence[int], test: TestTurn, report: ReportStep
-) -> tuple[int, int, dict[int, TestResult]]:
-    """Return the good turn, the bad one, and all test results; raises SessgitError unless the first turn that can be
-    tested is good and the last one bad."""
-    results: dict[int, TestResult] = {}
+def _search(context: Context, branch: Branch, rows: Sequence[Row], test: TestTurn, report: ReportStep) -> BisectResult:
+    """Search the turns of these rows; raises SessgitError unless the first turn that can be tested is good and the last
+    one bad."""
+    by_turn = {row.turn: row for row in rows}
+    turns, results = list(by_turn), dict[int, TestResult]()
 
     def verdict(turn: int, left: int) -> Verdict:
         report(turn, left, None)
@@ -211,11 +199,17 @@ def _search(
             + (wider if any(result.cells for result in results.values()) else ""),
         )
     if results[high].verdict == "good":
-        good = f"turn {high}, the last that can be tested, is good{results[high].reason(high)}"
+        message = f"turn {high}, the last that can be tested, is good{results[high].reason(high)}"
         if results[low].commit and results[low].commit == results[high].commit:
-            raise SessgitError(f"{good}, at the same commit as turn {low}", "Uncommitted changes cannot be tested.")
-        raise SessgitError(good, "Name a bad turn with `--bad N`.")
-    return *find_boundary(turns[first : len(turns) - last], verdict), results
+            raise SessgitError(f"{message}, at the same commit as turn {low}", "Uncommitted changes cannot be tested.")
+        raise SessgitError(message, "Name a bad turn with `--bad N`.")
+    good, bad = find_boundary(turns[first : len(turns) - last], verdict)
+    files = dict[str, None]()
+    with suppress(SessgitError):  # a damaged turn: its files are not listed
+        for gist in turn_gists(context, branch, context.index.turns(branch.name, good + 1, bad)):
+            files.update(dict.fromkeys(gist.files_changed))
+    span = TurnRange(turns[0], turns[-1])
+    return BisectResult(branch, span, by_turn[good], by_turn[bad], results, {}, tuple(files))
 
 
 def find_boundary(turns: Sequence[int], ask: Callable[[int, int], Verdict]) -> tuple[int, int]:
