@@ -102,7 +102,7 @@ schemas: $(READY)
 	SESSGIT_TEST_WRITE_SCHEMAS=1 $(BIN)/python -m pytest -q tests/test_schemas.py tests/test_json_docs.py
 
 anchors: $(READY)
-	cd tests && ../$(BIN)/python -c 'import anchoring; anchoring.rules.PATH.write_text(anchoring.table(), "utf-8")'
+	cd tests && ../$(BIN)/python -c 'import anchoring; anchoring.engine.TABLE.write_text(anchoring.table(), "utf-8")'
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

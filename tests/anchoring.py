@@ -16,9 +16,9 @@ from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
-from sessgit.redact import assignments, key_lines, rules
+from sessgit.redact import engine
 
-SOURCE = tomllib.loads(rules.PATH.with_name("rules.toml").read_text("utf-8"))
+SOURCE = tomllib.loads(engine.TABLE.with_name("rules.toml").read_text("utf-8"))
 """The rules as people write them."""
 RULES: list[dict[str, Any]] = [rule for group in ("keys", "tokens", "texts", "commands") for rule in SOURCE[group]]
 NAMES: list[dict[str, Any]] = SOURCE["names"]
@@ -207,14 +207,14 @@ def table() -> str:
         "first_command": len(RULES) - len(SOURCE["commands"]),
         "anchors": {
             "rules": [anchor_of(rule) for rule in RULES],
-            "names": assignments.ANCHORS,
-            "options": assignments.OPTION_ANCHORS,
-            "key_lines": key_lines.ANCHORS,
+            "names": list(map(expanded, SOURCE["assignments"]["anchors"])),
+            "options": list(map(expanded, SOURCE["assignments"]["option_anchors"])),
+            "key_lines": SOURCE["key_lines"]["anchors"],
         },
         "names": [[name["kind"], name["endings"], name.get("weak", False)] for name in NAMES],
         "vendors": {vendor["part"]: vendor["kind"] for vendor in SOURCE["vendors"]},
         "harmless_words": SOURCE["words"]["harmless"],
         "public_words": SOURCE["words"]["public"],
-        "next_line": SOURCE["parts"]["NEXT_LINE"],
+        "name_end": expanded(SOURCE["assignments"]["name_end"]),
     }
     return json.dumps(document, indent=0, ensure_ascii=False) + "\n"

@@ -18,9 +18,8 @@ from redaction_examples import example
 from secret_samples import TEMPLATES
 
 from sessgit.redact import engine
-from sessgit.redact.engine import Hits, scan
+from sessgit.redact.engine import RULES, TABLE, Hits, scan
 from sessgit.redact.replacer import redact_line, redact_text
-from sessgit.redact.rules import PATH, RULES
 
 ALPHABET = string.ascii_letters + string.digits + string.punctuation + " \t\n"
 AROUND = ("", " ", "x", "_", "-", '"', "7", "\n")
@@ -136,7 +135,7 @@ def matched(number: int) -> Iterator[str]:
 
 
 def test_the_table_is_that_of_the_rules() -> None:
-    assert PATH.read_text("utf-8") == anchoring.table(), "make anchors"
+    assert TABLE.read_text("utf-8") == anchoring.table(), "make anchors"
 
 
 def test_few_anchors_are_written_by_hand() -> None:

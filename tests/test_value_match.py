@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sessgit.redact import json_unescape, value_match
+from sessgit.redact import value_match, views
 from sessgit.redact.value_match import ValueMatcher, clean_lines, clean_text
 
 KEY = b"k" * 32
@@ -219,8 +219,8 @@ def test_a_level_is_what_json_reads(text: str) -> None:
     except ValueError:
         return
     plain = wanted.encode("utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
-    assert json_unescape.unescape(text.encode()).decode("utf-8", "surrogatepass") == plain
-    (first, second) = (*json_unescape.decoded_levels(text.encode()), None)[:2]
+    assert views.unescape(text.encode()).decode("utf-8", "surrogatepass") == plain
+    (first, second) = (*views.decoded_levels(text.encode()), None)[:2]
     if second is not None:
         assert second.place(0, len(second.data)) == (0, len(first.data))
         changed = [first.data[slice(*second.place(at, at + 1))] for at in range(len(second.data))]

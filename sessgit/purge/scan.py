@@ -18,8 +18,8 @@ from sessgit.model.homes import Homes
 from sessgit.model.json_scan import decode_string, string_tokens
 from sessgit.model.progress import Progress
 from sessgit.redact import value_match
-from sessgit.redact.json_unescape import is_json
 from sessgit.redact.value_match import ValueMatcher
+from sessgit.redact.views import is_json
 from sessgit.store import layout, object_scan, recorder_state, refs
 from sessgit.store.layout import StorePaths
 from sessgit.store.objects import Entry

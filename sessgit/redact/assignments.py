@@ -13,58 +13,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from sessgit.redact.checks import count_classes, entropy, is_made_up, is_password, is_path, is_random, is_words
-from sessgit.redact.rules import HARMLESS_WORDS, NAMES, NEXT_LINE, PUBLIC_WORDS, VENDORS
+from sessgit.redact.engine import HARMLESS_WORDS, NAME_END, NAMES, PUBLIC_WORDS, VENDORS
 
-_ENDING = r"(?:[_-]?(?:[0-9]{1,2}|env|prod|production|dev|development|test|staging|live|value|base|base64|b64))?"
-_PASSWORDS, _OTHERS = "passphrase|passw(?:or)?d|pwd?|pass", "secret|token|key|credentials|salt"
-_WORDS = f"{_PASSWORDS}|{_OTHERS}"
-_PAIR = r"[,;]?[\s\\nrt0-9\"'{}\xe2\x86\x92|+-]{0,48}?value[\"'\\]{0,16}[ \t]?[:=]"
-"""The text between a name and its value if both are named: `name: DB_PASSWORD` and then `value: …`."""
-_TYPED = (
-    r"(?::[ \t]?(?:&(?:'?static )?str|str(?:ing)?|text|bytes|any|secretstr|optional\[str\])"
-    r"(?: ?\| ?(?:none|null|undefined))?|[ \t]string)[ \t]?=(?!=)"
-)
-"""The sign between a name with a type and its value."""
-_BELOW = r"[ \t]{0,3}(?:[>|][+-]?|\()?[ \t]{0,2}" + NEXT_LINE
-"""The text between a sign and a value on the line below."""
-_NAME_END = re.compile(
-    (
-        rf"(?P<word>{_WORDS}){_ENDING}(?P<quote>(?:[\"'`\\\]]|%22){{0,16}})[ \t]{{0,8}}"
-        rf"(?P<sign>(?P<pair>{_PAIR})|{_TYPED}|=>|:=|\?=|={{1,3}}|:|,|>|\(|%3a|%3d|(?=[ \t\"']))"
-        rf"(?:(?P<below>{_BELOW})|[ \t]{{0,8}})"
-    ).encode("ascii")
-)
-_SIGN = (
-    r"(?:[,;]?[\s\\nrt0-9\"'{}\xe2\x86\x92|+-]*value[\"'\\]*[ \t]?[:=]|:?[ \t]?(?:[&'a-z|\[\]]+[ \t]){1,3}="
-    r"|[?:=]?[:=>]+|,|\(|%3a|%3d)"
-)
-_NEXT_LINE = r"(?:[ \t]*(?:[>|][+-]?|\()?[ \t]*(?:\\*r)?(?:\\*n|\\?\r?\n)[ \t0-9+\\tu\xe2\x86\x92]*)?"
-_NO_SPACE = r"[^\s\"'\\`]"
-_MARK = r"[0-9!@#$%^&*?+=~]"
-
-
-def _value_pattern(mark: str) -> str:
-    """Return the pattern of a value with six or more characters, one of them a mark, or of a long one."""
-    with_mark = [f"{_NO_SPACE}{{{n}}}{mark}{_NO_SPACE}{{{5 - n}}}" for n in range(5)]
-    return "(?:" + "|".join([f"{_NO_SPACE}{{5}}{_NO_SPACE}*{mark}", *with_mark]) + "|[A-Za-z]{24})"
-
-
-_TAIL = _ENDING + r"(?:[\"'`\\\]]|%22)*"
-_BEFORE_VALUE = rf"{_TAIL}[ \t]*{_SIGN}{_NEXT_LINE}[ \t]*(?:%20)?(?:%22)?[rbfu]*\\*[\"'`]?"
-ANCHORS = (
-    # Passwords have a digit or a mark, the others digits; most code behind such a name has neither.
-    rf"(?i)(?:{_PASSWORDS}){_BEFORE_VALUE}{_value_pattern(_MARK)}",
-    rf"(?i)(?:{_OTHERS}){_BEFORE_VALUE}{_value_pattern('[0-9]')}",
-    # A password of several words, in quotes.
-    rf"(?:PASS[A-Z]*|PWD?){_TAIL}[ \t]*[=:][ \t]*\\*[\"'][^\"'\\]*{_MARK}",
-)
-"""The prefilter of assignments, in the syntax of RE2."""
-OPTION_ANCHORS = (
-    rf"(?i)(?:--[a-z0-9-]*|(?:setx|set +-g?x|set -x -g|setenv|env) +\w*)(?:{_WORDS}){_TAIL}"
-    rf"[\s\"'\\,n]+[\"']?{_value_pattern(_MARK)}",
-)
-"""The prefilter of assignments by options of commands."""
-
+_NAME_END = re.compile(NAME_END.encode("ascii"))
 _NAME_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
 _LITERAL = re.compile(rb"[!-~]{6,512}")
 # Letters of two bytes: what is drawn around values, and cuts them short, has three.

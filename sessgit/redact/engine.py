@@ -1,4 +1,4 @@
-"""The scan that says which rules may match a text.
+"""The rules, which `make anchors` makes `table.json` of, and the scan that says which of them may match a text.
 
 All anchors are searched in one pass by RE2, whose time is linear in the text. Nearly every line has none of them; on
 the others only the rules whose anchors were found are tried, with Python's own expressions, which have lookarounds.
@@ -6,15 +6,48 @@ the others only the rules whose anchors were found are tried, with Python's own 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 import re2
 
-from sessgit.redact.rules import ANCHORS, FIRST_COMMAND, RULES
 
-_ANCHORS = [(kind, number, anchor) for kind, anchors in ANCHORS.items() for number, anchor in enumerate(anchors)]
+class Rule(NamedTuple):
+    """A rule; `check` is the name of a function in `checks.py`, and `near` may be empty."""
+
+    kind: str
+    pattern: str
+    check: str
+    near: str
+
+
+class Name(NamedTuple):
+    """The kind of what is assigned to a name that ends with one of `endings`; the value of a `weak` name has to look
+    random."""
+
+    kind: str
+    endings: list[str]
+    weak: bool
+
+
+TABLE = Path(__file__).with_name("table.json")
+"""Generated from `rules.toml`, which explains the rules."""
+_TABLE = json.loads(TABLE.read_bytes())
+RULES = tuple(Rule(*row) for row in _TABLE["rules"])
+_FIRST_COMMAND: int = _TABLE["first_command"]
+"""The first of the rules for commands, whose words may be split into a list."""
+NAMES = tuple(Name(*row) for row in _TABLE["names"])
+NAME_END: str = _TABLE["name_end"]
+VENDORS: dict[str, str] = _TABLE["vendors"]
+"""Kinds by parts of names."""
+HARMLESS_WORDS = frozenset[str](_TABLE["harmless_words"])
+PUBLIC_WORDS = frozenset[str](_TABLE["public_words"])
+_ANCHORS = [
+    (kind, number, anchor) for kind, anchors in _TABLE["anchors"].items() for number, anchor in enumerate(anchors)
+]
 """What each anchor is of, its number among those, and the anchor."""
 _MEMORY = 64 << 20
 """RE2 throws its automaton away and starts anew where it grows above this."""
@@ -64,5 +97,5 @@ def _compiled_anchors() -> re2.Set:
 def _make_hits(matched: tuple[int, ...]) -> Hits:
     hits = [_ANCHORS[place] for place in matched if place < len(_ANCHORS)]
     kinds, rules = {kind for kind, _, _ in hits}, sorted(number for kind, number, _ in hits if kind == "rules")
-    is_option = "options" in kinds or any(number >= FIRST_COMMAND for number in rules)
+    is_option = "options" in kinds or any(number >= _FIRST_COMMAND for number in rules)
     return Hits(tuple(rules), "names" in kinds or "options" in kinds, "key_lines" in kinds, is_option)

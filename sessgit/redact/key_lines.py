@@ -8,8 +8,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 
-ANCHORS = (r"\.(?:pem|key|p8|ppk)[\"\\:\n]", r"\.ssh/id_|_(?:rsa|dsa|ecdsa|ed25519)[\"\\:\n]", r"ATE KEY(?: BLOCK)?---")
-"""The prefilter of such lines, in the syntax of RE2."""
 _PREFIX = rb"(?:[ \t]*[0-9]{1,6}(?:\xe2\x86\x92|[\t:-])[ \t]*|[\w./~-]{1,200}[:-][0-9]{1,6}[:-]|[ \t>+|#-]{1,8})?"
 _FULL = re.compile(rb"(?m)^" + _PREFIX + rb"(?P<line>[A-Za-z0-9+/]{70}|[A-Za-z0-9+/]{64})\r?$")
 _ANY = re.compile(_PREFIX + rb"(?P<line>[A-Za-z0-9+/]{1,76}={0,2})\r?")

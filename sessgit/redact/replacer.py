@@ -14,10 +14,8 @@ from functools import cache
 from sessgit.model.json_scan import Token, decode_string, encode_string, string_tokens
 from sessgit.redact import checks, key_lines, views
 from sessgit.redact.assignments import Naming, find_assigned, is_secret_literal, naming_of
-from sessgit.redact.engine import Hits, scan
-from sessgit.redact.json_unescape import is_json
-from sessgit.redact.rules import RULES
-from sessgit.redact.views import View, replace_parts
+from sessgit.redact.engine import RULES, Hits, scan
+from sessgit.redact.views import View, is_json, replace_parts
 
 _IMAGE_KEYS = frozenset(("data", "base64"))
 _IMAGE_LENGTH = 256

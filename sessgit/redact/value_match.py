@@ -19,8 +19,7 @@ from urllib.parse import unquote_to_bytes
 
 from sessgit.model.json_scan import decode_string, encode_string, string_tokens
 from sessgit.redact import engine
-from sessgit.redact.json_unescape import decoded_levels, is_json
-from sessgit.redact.views import Part, View, replace_parts
+from sessgit.redact.views import Part, View, decoded_levels, is_json, replace_parts
 
 MARK = b"[redacted:purged]"
 SHORTEST = 6
