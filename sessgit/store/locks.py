@@ -15,7 +15,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from sessgit.errors import ROOM, StoreError
@@ -33,26 +33,19 @@ PRUNE_TIMEOUT = 120.0
 # Exclusive locks
 
 
-@contextmanager
-def session_lock(paths: StorePaths, name: str, timeout: float = 0) -> Iterator[bool]:
+def session_lock(paths: StorePaths, name: str, timeout: float = 0) -> AbstractContextManager[bool]:
     """Hold the lock of a session; yields False if another process holds it for `timeout` seconds."""
-    with _exclusive(paths.lock(f"session-{name}"), timeout) as held:
-        yield held
+    return _exclusive(paths.lock(f"session-{name}"), timeout)
 
 
-@contextmanager
-def cells_lock(paths: StorePaths, name: str, timeout: float = 0) -> Iterator[bool]:
-    """Hold the lock of the lines that programs add outside a session's transcript; yields False as `session_lock`
-    does."""
-    with _exclusive(paths.lock(f"cells-{name}"), timeout) as held:
-        yield held
+def cells_lock(paths: StorePaths, name: str, timeout: float = 0) -> AbstractContextManager[bool]:
+    """Hold the lock of the lines that programs add outside a session's transcript, as `session_lock` does."""
+    return _exclusive(paths.lock(f"cells-{name}"), timeout)
 
 
-@contextmanager
-def names_lock(paths: StorePaths, timeout: float = 0) -> Iterator[bool]:
-    """Hold the lock for naming sessions, so that no two get the same name; yields False as `session_lock` does."""
-    with _exclusive(paths.lock("names"), timeout) as held:
-        yield held
+def names_lock(paths: StorePaths, timeout: float = 0) -> AbstractContextManager[bool]:
+    """Hold the lock for naming sessions, so that no two get the same name, as `session_lock` does."""
+    return _exclusive(paths.lock("names"), timeout)
 
 
 @contextmanager
@@ -105,11 +98,9 @@ def is_maintenance_wanted(paths: StorePaths) -> bool:
     return _is_locked(paths.lock("maintenance-wanted"))
 
 
-@contextmanager
-def repack_lock(paths: StorePaths) -> Iterator[bool]:
-    """Hold the lock of the background repack; yields False if another process holds it."""
-    with _held(_flock(paths.lock("repacking"), _SHORT_TIMEOUT)) as lock:
-        yield bool(lock)
+def repack_lock(paths: StorePaths) -> AbstractContextManager[int]:
+    """Hold the lock of the background repack; yields 0 if another process holds it."""
+    return _held(_flock(paths.lock("repacking"), _SHORT_TIMEOUT))
 
 
 def is_repack_running(paths: StorePaths) -> bool:
@@ -154,25 +145,19 @@ def hold_off_prune(paths: StorePaths) -> int:
     return lock
 
 
-@contextmanager
-def no_writes(paths: StorePaths) -> Iterator[bool]:
-    """Yield whether no process is writing or fetching objects; if so, none begins before the context ends."""
-    with _held(_try_flock(paths.lock("objects"))) as lock:
-        yield bool(lock)
+def no_writes(paths: StorePaths) -> AbstractContextManager[int]:
+    """Yield 0 if another process is writing or fetching objects; else none begins before the context ends."""
+    return _held(_try_flock(paths.lock("objects")))
 
 
-@contextmanager
-def ref_move_lock(paths: StorePaths) -> Iterator[None]:
+def ref_move_lock(paths: StorePaths) -> AbstractContextManager[int]:
     """Show that this process is moving refs, as several may at once. Without locks nothing is shown."""
-    with _held(_try_flock(paths.lock("refs"), _SHORT_TIMEOUT, shared=True)):
-        yield
+    return _held(_try_flock(paths.lock("refs"), _SHORT_TIMEOUT, shared=True))
 
 
-@contextmanager
-def no_ref_moves(paths: StorePaths) -> Iterator[bool]:
-    """Yield whether no process is moving refs; if so, none begins before the context ends."""
-    with _held(_try_flock(paths.lock("refs"))) as lock:
-        yield bool(lock)
+def no_ref_moves(paths: StorePaths) -> AbstractContextManager[int]:
+    """Yield 0 if another process is moving refs; else none begins before the context ends."""
+    return _held(_try_flock(paths.lock("refs")))
 
 
 def spool_reader_lock(paths: StorePaths) -> int:
