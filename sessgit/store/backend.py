@@ -251,7 +251,8 @@ class Repository:
         if self._pack is not None or len(data) <= objects.LARGE_SIZE:
             return self._write_object("blob", data)
         folder = self._pending.folder if self._pending is not None else self.path / "objects"
-        return self._write(lambda: objects.write_large_file(folder, data, self.has))
+        oid = objects.object_id("blob", data)
+        return self._write(lambda: oid if self.has(oid) else objects.write_object_file(folder, oid, "blob", data))
 
     def _write_object(self, kind: str, data: Bytes) -> str:
         if self._pack is not None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import tempfile
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +13,7 @@ from typing import NamedTuple
 from sessgit.errors import ROOM, DamageError, StoreError
 from sessgit.model.progress import Progress, no_progress
 from sessgit.store import git
-from sessgit.store.objects import object_id
+from sessgit.store.objects import object_id, write_object_file
 
 _OID = re.compile(r"[0-9a-f]{40}")
 _LOOSE_PATH = re.compile(r"objects/([0-9a-f]{2})/([0-9a-f]{38})")
@@ -169,21 +166,10 @@ def write_loose_object(store: Path, intact: GitObject, damaged: Path) -> None:
     if intact.kind not in _KINDS or object_id(intact.kind, intact.data) != intact.id:
         raise DamageError(f"the data is not the object {intact.id}")
     path = store / "objects" / intact.id[:2] / intact.id[2:]
-    temporary = None
     try:
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix="tmp_obj_", dir=path.parent)
-        temporary = Path(name)
-        with os.fdopen(handle, "wb") as file:
-            os.fchmod(handle, 0o400)
-            file.write(zlib.compress(b"%s %d\0" % (intact.kind.encode(), len(intact.data)) + intact.data))
-            file.flush()
-            os.fsync(file.fileno())
         if path.exists():
             damaged.mkdir(mode=0o700, exist_ok=True)
             path.rename(damaged / intact.id)
-        temporary.rename(path)
+        write_object_file(store / "objects", intact.id, intact.kind, intact.data)
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
         raise StoreError(f"cannot write the object {intact.id}: {error.strerror or error}", ROOM) from error

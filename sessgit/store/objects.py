@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
@@ -107,20 +107,18 @@ def read_loose_file(objects: str, oid: str) -> bytes:
     return content
 
 
-def write_large_file(folder: Path, data: Bytes, has: Callable[[str], bool]) -> str:
-    """Write a file to a folder of loose objects in one step, unless `has` finds its id; return the id. Raises
-    OSError."""
-    oid = object_id("blob", data)
-    if has(oid):
-        return oid
+def write_object_file(folder: Path, oid: str, kind: str, data: Bytes) -> str:
+    """Write an object to a folder of loose objects, durably and in one step; return its id. Raises OSError."""
     temporary = folder / f"tmp_obj_{os.urandom(6).hex()}"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o400)
     try:
         with os.fdopen(handle, "wb") as file:
             compressor = zlib.compressobj(_LEVEL)
-            file.write(compressor.compress(b"blob %d\0" % len(data)))
+            file.write(compressor.compress(b"%s %d\0" % (kind.encode("ascii"), len(data))))
             file.writelines(map(compressor.compress, chunks(file_pieces(data))))
             file.write(compressor.flush())
+            file.flush()
+            os.fsync(handle)
         durable_write.name_object(temporary, folder, oid)
     except BaseException:
         with suppress(OSError):
