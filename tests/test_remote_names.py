@@ -146,18 +146,21 @@ def test_a_ref_that_git_refuses_keeps_no_other_from_coming_by_http(
 
 
 @pytest.mark.parametrize("name", UNSAFE)
-def test_where_git_ends_at_a_name_by_http_the_server_knows_why(
+def test_where_git_ends_at_a_name_by_http_the_ref_before_it_is_named(
     sessgit: Shell, tmp_path: Path, remote: Path, name: str
 ) -> None:
     """A web server keeps git's message for its log."""
     spoil(remote, name)
+    before = [ref for ref in sorted(refs.read_all(remote)) if ref < name]
+    where = f"after {before[-1]}" if before else "at the first one"
     with http(tmp_path) as host:
         sessgit.out("remote", "add", "far", f"http://{USER}:{PASSWORD}@{host}/remote")
         done = sessgit("pull", "far")
     assert done.code == 7
     assert done.err.splitlines() == [
-        "Error: cannot reach far: expected flush after ref listing.",
-        "Hint: git there failed while it listed its refs: the log of its web server says why.",
+        f"Error: git at far stopped while it listed its refs, {where}.",
+        "Hint: If the next line in its file packed-refs has a dangerous name, such as refs/heads/../x, delete that "
+        "line. The log of its web server says why.",
     ]
 
 

@@ -211,6 +211,11 @@ class GitResult:
         return _UNSAFE_REF in self.messages
 
     @property
+    def met_end_of_listing(self) -> bool:
+        """Whether git at the remote ended before it had listed all refs."""
+        return _CUT_LISTING in self.reason
+
+    @property
     def remarks(self) -> str:
         """The messages of the other side's own programs, in brackets, or ``""``."""
         lines = [_without_prefix(line) for line in self.messages.splitlines() if line.startswith(_REMOTE_PREFIX)]
@@ -272,8 +277,6 @@ def unreachable_error(name: str, shown: str, result: GitResult) -> StoreError:
         return RemoteDamageError(f"git rejects the data of {name}: {reason}", "Ask the person who pushed it.")
     if any(words in reason for words in ("not appear to be a git repository", "not found", "No such", "not exist")):
         hint = f"Is {shown} a git repository? `git init --bare` creates one."
-    elif _CUT_LISTING in reason:
-        hint = "git there failed while it listed its refs: the log of its web server says why."
     elif any(words in reason for words in _ACCESS_ERRORS):
         hint = f"Check that git has access: `git ls-remote {humanize.quote_for_shell(shown)}`"
     else:

@@ -31,6 +31,7 @@ from sessgit.store.transaction import Move
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,60}[A-Za-z0-9_-])?")
 _REMOTE_SETTING = re.compile(r"remote\.(.+)\.([a-z]+)", re.DOTALL)
 _LS_REMOTE_LINE = re.compile(r"([0-9a-f]{40})\t(refs/[^\n]+)")
+_TRACED_REF = re.compile(r"packet: .*< [0-9a-f]{40} (refs/\S+)")
 _REJECTED_LINE = re.compile(r"^!\t[^\t\n]*\t(.*)$", re.MULTILINE)
 _PEELED = "^{}"
 _ZERO_ID = "0" * 40
@@ -247,10 +248,25 @@ def _list_remote_refs(store: Path, link: Connection) -> dict[str, str]:
     """Return all refs that the remote lists, of whatever program."""
     result = _run_reading(store, link, ["ls-remote", "--quiet"])
     if result.code:
-        raise unreachable_error(link.remote.name, link.remote.shown, result)
+        raise _listing_error(store, link, result)
     listed = {ref: oid for oid, ref in _LS_REMOTE_LINE.findall(result.out.decode("utf-8", "replace"))}
     link.unserved.update(ref for ref, oid in listed.items() if oid == _ZERO_ID)
     return {ref: oid for ref, oid in listed.items() if oid != _ZERO_ID}
+
+
+def _listing_error(store: Path, link: Connection, result: GitResult) -> StoreError:
+    """Return why the refs cannot be listed. If git there ends at a ref with a dangerous name, a web server keeps its
+    message to itself: then the packets tell which ref was the last one before it."""
+    if not result.met_end_of_listing:
+        return unreachable_error(link.remote.name, link.remote.shown, result)
+    traced = replace(link, env={**link.env, "GIT_TRACE_PACKET": "1"}, say=lambda message: None)
+    listed = _TRACED_REF.findall(_run_reading(store, traced, ["ls-remote", "--quiet"]).messages)
+    where = f"after {listed[-1]}" if listed else "at the first one"
+    return StoreError(
+        f"git at {link.remote.name} stopped while it listed its refs, {where}",
+        "If the next line in its file packed-refs has a dangerous name, such as refs/heads/../x, delete that line. "
+        "The log of its web server says why.",
+    )
 
 
 def _is_sessgit_ref(ref: str) -> bool:
