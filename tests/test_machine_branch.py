@@ -12,7 +12,7 @@ from shell import Shell
 from transcripts import OTHER, SESSION
 
 from sessgit.cli import completion
-from sessgit.history import lost_sessions
+from sessgit.history import client_files
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -236,7 +236,7 @@ def test_it_is_no_conversation_that_the_client_lost(apart: Shell) -> None:
     transcript(apart).unlink()
     index = Index(apart.store, lambda: Store(apart.store))
     index.sync()
-    assert lost_sessions.lost_sessions(index, claude_homes(apart.config)) == [SESSION]
+    assert client_files.lost_sessions(index, claude_homes(apart.config)) == [SESSION]
     index.close()
     apart.out("restore", SESSION)
     assert_whole(apart)

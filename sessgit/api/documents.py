@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sessgit import agents
-from sessgit.history import imported_state, show
+from sessgit.history import session_totals, show
 from sessgit.history.cell_graph import Graph
 from sessgit.history.cells import Node
 from sessgit.history.session_totals import SessionTotals, activation_json, budget_json
@@ -30,7 +30,7 @@ INDEX_PATH = "cells/index.json"
 def state_document(context: Context, branch: Branch, overrides: Prices) -> dict[str, Any]:
     """Return the whole state as one document; reads every turn."""
     state, own = branch.state, branch.state.unified
-    rows, kept = context.index.turns(branch.name), imported_state.imported_state(context.store, branch)
+    rows, kept = context.index.turns(branch.name), session_totals.imported_state(context.store, branch)
     totals = SessionTotals(agents.of(state), kept.turns if kept else 0)
     for row in rows:
         totals.add(row, *read_pieces(context.store, branch, row))

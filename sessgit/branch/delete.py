@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sessgit import agents
 from sessgit.errors import ConflictError, MovedError, NotFoundError
-from sessgit.history import client_files, lost_sessions, resolve
+from sessgit.history import client_files, resolve
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message
 from sessgit.model.homes import Homes
@@ -77,7 +77,7 @@ def plan_deletion(index: Index, sessions: Sequence[str], homes: Homes) -> list[D
                 tuple(child.name for child in index.children_of(session) if child.name not in sessions),
                 _merged_into(returned, session, sessions),
                 next((Path(place) for place in own_file if place and path_exists(place)), None),
-                lost_sessions.is_lost(branch.state, homes, layout.StorePaths(index.path)),
+                client_files.is_lost(branch.state, homes, layout.StorePaths(index.path)),
             )
         )
     return plans

@@ -12,7 +12,7 @@ from pathlib import Path
 from sessgit import __version__, agents
 from sessgit.agents import Client, hook_settings
 from sessgit.errors import SessgitError, StoreError
-from sessgit.history import lost_sessions, stats
+from sessgit.history import client_files, stats
 from sessgit.model.config import Privacy
 from sessgit.model.homes import Homes
 from sessgit.model.humanize import quote_for_shell
@@ -246,7 +246,7 @@ def _contents(store: Path, homes: Homes, outlines: Sequence[Outline], index: Ind
     note = recorder_state.load_latest(StorePaths(store))
     if note is not None and (last is None or (note.session, note.turn) != (last.name, last.turns)):
         note = None
-    only_here = len(lost_sessions.lost_sessions(index, homes))
+    only_here = len(client_files.lost_sessions(index, homes))
     return Contents(sessions, turns, sum(_sizes(store)), index.raw_size(), last, note, only_here)
 
 

@@ -14,7 +14,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from sessgit import __version__
-from sessgit.formats import calls, code, phrases, prose, template
+from sessgit.formats import code, phrases, prose, template
 from sessgit.formats.texts import Bound, cut_text, one_line, text_bounds
 from sessgit.model.conversation.content import Call, Piece
 from sessgit.model.conversation.story import Story, StoryTurn
@@ -49,7 +49,7 @@ def _turn_filters(project: str, *, full: bool) -> dict[str, Callable[..., object
         "place": lambda text: phrases.short_place(text, project),
         "tool": phrases.tool_name,
         "outcome": phrases.call_outcome,
-        "blocks": calls.call_blocks,
+        "blocks": phrases.call_blocks,
         "code": lambda block: _code(block, output),
         "is_remark": phrases.is_remark,
         "images": phrases.images_note,
@@ -63,7 +63,7 @@ def _piece_kind(piece: Piece) -> str:
     return "prompt" if piece.by == "person" else "answer"
 
 
-def _code(block: calls.CallBlock, bound: Bound) -> Markup:
+def _code(block: phrases.CallBlock, bound: Bound) -> Markup:
     if block.language == "diff":
         diff = _paint(block.text, bound, lambda part: code.highlight_diff(part.split("\n")))
         return Markup('<pre class="diff"><code>{}</code></pre>').format(diff)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from markupsafe import escape
 
 from sessgit import __version__
-from sessgit.formats import calls, phrases, prose, template
+from sessgit.formats import phrases, prose, template
 from sessgit.formats.texts import Bound, clean_text, cut_text, longest_run, one_line, text_bounds
 from sessgit.model.conversation.content import Call, Words
 from sessgit.model.conversation.story import Story, StoryTurn
@@ -78,11 +78,11 @@ def _call(turn: StoryTurn, call: Call, project: str, bound: Bound) -> str:
     about = phrases.short_place(turn.about.get(call.ordinal, ""), project)
     outcome, _ = phrases.call_outcome(call)
     head = " · ".join(filter(None, (one_line(about, _LONGEST_ABOUT), outcome)))
-    blocks = (_call_block(block, bound) for block in calls.call_blocks(call, about))
+    blocks = (_call_block(block, bound) for block in phrases.call_blocks(call, about))
     return folded_block(phrases.tool_name(call.tool), head, "\n\n".join(blocks))
 
 
-def _call_block(block: calls.CallBlock, bound: Bound) -> str:
+def _call_block(block: phrases.CallBlock, bound: Bound) -> str:
     if block.short:
         return f"{escaped_line(block.name)}: {code_span(block.text)}"
     cut = cut_text(block.text, bound)

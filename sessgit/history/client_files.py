@@ -1,9 +1,13 @@
-"""Finds the place of a session's transcript on this machine, and whether the client can be started there."""
+"""Finds the place of a session's transcript on this machine, and whether the client can be started there.
+
+A conversation is lost if the client had a transcript of it on this machine and has none now: `status`, `show`, `doctor`
+and `restore --all-lost` use this one rule.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -14,7 +18,8 @@ from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError
 from sessgit.model.config import is_folder
 from sessgit.model.conversation.session import Session
 from sessgit.model.homes import Homes
-from sessgit.store import journal, recorder_state
+from sessgit.store import ancestry, journal, recorder_state
+from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths, short_name
 from sessgit.store.private_files import path_exists
 
@@ -107,6 +112,36 @@ def was_recorded_here(state: Session, paths: StorePaths, made: Callable[[], Coll
 def files_made_here(paths: StorePaths) -> frozenset[str]:
     """Return the paths of the files that commands wrote on this machine for sessions that they created."""
     return frozenset(path for operation in journal.read(paths) for path in operation.files)
+
+
+def lost_sessions(index: Index, homes: Homes) -> list[str]:
+    """Return the ids of the lost sessions, also of those without turns, but not of archived ones. No state is read."""
+    outlines = [outline for outline in index.outlines() if not outline.archived]
+    paths = ancestry.session_transcripts(index, [outline.name for outline in outlines])
+    states = [
+        Session(one.name, one.agent_id, project=one.project, transcript=paths.get(one.name, "")) for one in outlines
+    ]
+    return sorted(state.id for state in _find_lost(states, homes, StorePaths(index.path)))
+
+
+def is_lost(state: Session, homes: Homes, paths: StorePaths) -> bool:
+    """Return whether a session is lost: it had a transcript on this machine, and the client has none now."""
+    return any(_find_lost([state], homes, paths))
+
+
+def _find_lost(states: Iterable[Session], homes: Homes, paths: StorePaths) -> Iterator[Session]:
+    """Yield the lost sessions; only id, agent's id, project and transcript of each are needed."""
+    existing = cache(lambda: {file.session for file in agents.transcripts(homes)})
+    made = cache(lambda: files_made_here(paths))
+    for state in states:
+        recorded = recorded_transcript_path(state, paths)
+        if not recorded or path_exists(recorded):
+            continue
+        place = transcript_place(homes, state, paths)
+        if place is not None and (path_exists(place) or state.id in existing()):
+            continue
+        if was_recorded_here(state, paths, made):
+            yield state
 
 
 def is_elsewhere(homes: Homes, state: Session, here: LocalPath) -> bool:

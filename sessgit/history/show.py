@@ -9,8 +9,8 @@ from typing import Any
 
 from sessgit import agents
 from sessgit.errors import NotFoundError
+from sessgit.history import client_files, program_lines, reassemble, resolve, session_files
 from sessgit.history import log as logs
-from sessgit.history import lost_sessions, program_lines, reassemble, resolve, session_files
 from sessgit.history.cells import cell_ordinal, no_cell_error
 from sessgit.history.log import BranchLog
 from sessgit.history.session_totals import FileState, SessionTotals, piece_time
@@ -18,6 +18,7 @@ from sessgit.history.views import (
     Prices,
     body_of,
     read_pieces,
+    rounded_cost,
     seconds_between,
     session_json,
     sum_tokens,
@@ -149,7 +150,7 @@ def session_card(context: Context, branch: Branch, progress: Progress = no_progr
         list(changed),
         [name for name in read if name not in changed],
         read_pieces(context.store, branch, rows[-1])[0] if rows else None,
-        not is_other and lost_sessions.is_lost(branch.state, context.homes, context.store.paths),
+        not is_other and client_files.is_lost(branch.state, context.homes, context.store.paths),
         session_files.source_note(context.store, branch.tip, branch.state.id),
         used,
     )
@@ -338,7 +339,7 @@ def cell_document(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
         "dependency_ordinals": shown.depends,
         "dependent_ordinals": shown.dependents,
         "tokens": shown.tokens.as_json(),
-        "cost_usd": None if price is None or cell.type != "llm_call" else round(price, 6),
+        "cost_usd": rounded_cost(price) if cell.type == "llm_call" else None,
     }
 
 
@@ -437,7 +438,7 @@ def _model_json(state: Session, model: str, overrides: Prices) -> dict[str, Any]
     return {
         "calls": state.calls.get(model, 0),
         "tokens": tokens.as_json(),
-        "cost_usd": None if price is None else round(price, 6),
+        "cost_usd": rounded_cost(price),
     }
 
 

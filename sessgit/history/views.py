@@ -132,6 +132,11 @@ def session_cost(state: Session, overrides: Prices) -> float | None:
     return cost if given is None else max(cost or 0.0, given)
 
 
+def rounded_cost(cost: float | None) -> float | None:
+    """Return US dollars as documents have them; None if unknown."""
+    return None if cost is None else round(cost, 6)
+
+
 def total_tokens(state: Session) -> Tokens:
     """Return the tokens of all models together."""
     return sum(state.tokens.values(), Tokens())
@@ -165,7 +170,7 @@ def session_json(branch: Branch, overrides: Prices) -> dict[str, Any]:
         "child_of": state.unified.metadata.parent,
         "role": state.unified.metadata.role,
         "tokens": total_tokens(state).as_json(),
-        "cost_usd": None if price is None else round(price, 6),
+        "cost_usd": rounded_cost(price),
     }
 
 
@@ -187,5 +192,5 @@ def turn_json(row: Row, turn: Turn, overrides: Prices) -> dict[str, Any]:
         "cells": stored_fields.to_json(turn.cells),
         "files": list(turn.files),
         "tokens": turn.total.as_json(),
-        "cost_usd": None if price is None else round(price, 6),
+        "cost_usd": rounded_cost(price),
     }

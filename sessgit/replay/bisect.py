@@ -18,7 +18,7 @@ from typing import Literal
 from sessgit.branch import worktree as worktrees
 from sessgit.branch.worktree import Worktree
 from sessgit.errors import NotFoundError, SessgitError, UsageError
-from sessgit.history.code import difference, git, heads
+from sessgit.history.code import difference, git
 from sessgit.history.code.difference import CodeDiff
 from sessgit.history.code.git import Env, Head
 from sessgit.history.views import read_pieces, turn_gists
@@ -124,7 +124,7 @@ def bisect_by_command(
 ) -> BisectResult:
     """Find the turn by running a command at the commits that the project had, in a temporary worktree."""
     rows = context.index.turns(branch.name, span.good, span.bad)
-    known = {row.turn: head for row in rows if (head := heads.head_after_turn(context.store, row)) is not None}
+    known = {row.turn: head for row in rows if (head := git.head_after_turn(context.store, row)) is not None}
     if not known:
         short = layout.short_name(branch.name)
         is_whole = (span.good, span.bad) == (1, branch.state.turns)

@@ -128,7 +128,7 @@ class Reader:
                     "tools": dict(parse_tools(row.trailer("Tools"))),
                     "files": len(gist.files),
                     "tokens": row.tokens.as_json(),
-                    "cost_usd": None if price is None else round(price, 6),
+                    "cost_usd": views.rounded_cost(price),
                     "compacted": row.compacted,
                     "from": row.trailer("Origin") if row.trailer("Event") == "graft" else "",
                 }

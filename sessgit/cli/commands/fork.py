@@ -66,9 +66,9 @@ def fork(
         result = forks.fork_session(here.store, source.state, point, plan)
     else:
         from sessgit.branch import worktree as worktrees
-        from sessgit.history.code import heads
+        from sessgit.history.code import git
 
-        head = heads.head_at(here.context, source.branch, point.turn, point.cell)
+        head = git.head_at(here.context, source.branch, point.turn, point.cell)
         path = Path(worktree).expanduser().resolve() if worktree else None
         tree = worktrees.plan_worktree(source.state.project, head, path, plan.id[:8], os.environ, branch)
         result = worktrees.fork_into_worktree(here.store, source.state, point, plan, tree, os.environ)

@@ -17,7 +17,7 @@ from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, option
 from sessgit.errors import NotFoundError, UsageError
-from sessgit.history import client_files, lost_sessions, pad_lists
+from sessgit.history import client_files, pad_lists
 from sessgit.history.resolve import ResolvedTarget, session_title
 from sessgit.model import pad as pads
 from sessgit.record import catch_up
@@ -146,7 +146,7 @@ def _check_whole(here: Invocation, target: ResolvedTarget, verb: str, option: st
 
 
 def _restore_all(here: Invocation) -> Answer:
-    sessions = lost_sessions.lost_sessions(here.index, here.env.homes)
+    sessions = client_files.lost_sessions(here.index, here.env.homes)
     with render.progress(here, "Restoring", unit="conversations") as progress:
         result = restores.restore_all(here.store, sessions, here.env.homes, progress, here.local_path)
     document = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.history.code import git, heads
+from sessgit.history.code import git
 from sessgit.history.code.git import Env, Head
 from sessgit.store import layout, project
 from sessgit.store.context import Context
@@ -81,7 +81,7 @@ def compare_code(context: Context, a: tuple[Branch, int], b: tuple[Branch, int],
     sides, why = [], list[SessgitError]()
     for branch, turn in (a, b):
         try:
-            head = heads.head_at(context, branch, turn)
+            head = git.head_at(context, branch, turn)
         except NotFoundError as error:
             head, why = None, [*why, error]
         sides.append(CodeSide(branch.name, branch.state.project, turn, head))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sessgit.errors import NotFoundError, SessgitError, UsageError
-from sessgit.history.code import git, heads
+from sessgit.history.code import git
 from sessgit.history.code.git import Head
 from sessgit.model.homes import Homes
 from sessgit.replay.sandbox.isolation import is_below
@@ -83,7 +83,7 @@ def code_origin(context: Context, branch: Branch, first: int, folder: str) -> Co
     that turn's own; `folder` is the project here."""
     for turn in (first - 1, first):
         with suppress(NotFoundError):
-            return CodeOrigin(branch.state.project, folder, heads.head_at(context, branch, turn), turn)
+            return CodeOrigin(branch.state.project, folder, git.head_at(context, branch, turn), turn)
     return CodeOrigin(branch.state.project, folder)
 
 
