@@ -134,7 +134,8 @@ def find_lineage(
     root = _first_prompt_line(source.path)
     if root is None:
         return None
-    index.sync()
+    if not most:  # else it was done for this file already: a family may have hundreds of branches
+        index.sync()
     rows, prompt = index.with_prompt(root.prompt_id), source.agent.cells.describe([root]).prompt
     if prompt:  # else a later line says it
         rows = [row for row in rows if row.turn > 1 or _may_be_prompt(row, commits.turn_subject(1, prompt))]

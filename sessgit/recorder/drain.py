@@ -254,10 +254,6 @@ def _archive_old(context: Context, after: float, lock: int) -> None:
 def _pack_if_due(store: Path, lock: int) -> None:
     from sessgit.store import maintenance
 
-    if not maintenance.is_packing_due(store):
-        return
-    from sessgit.store import maintenance
-
     if maintenance.pack_store(store, lock):
         maintenance.delete_leftovers(store, time.time())
 
