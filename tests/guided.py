@@ -87,7 +87,7 @@ def transcript(data: bytes) -> None:
         line.is_prompt, lines.said(line), lines.tool_results(line)
         marks.of(line), marks.outcome(line), marks.is_stand_in(line)
     if found:
-        content.told(found)
+        content.parse_turn(found)
 
 
 def strings(data: bytes) -> None:

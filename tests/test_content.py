@@ -26,7 +26,7 @@ def body(talk: Talk) -> list[Line]:
 
 
 def pieces(talk: Talk) -> list[Piece]:
-    return content.told(body(talk))[1]
+    return content.parse_turn(body(talk))[1]
 
 
 def only(talk: Talk) -> Call:
@@ -58,13 +58,13 @@ def test_what_two_lines_say_that_were_glued_together() -> None:
     talk = Talk().prompt("one").answer("It is done.").prompt("two").answer("It is done too.")
     first, note, answer, *rest = talk.lines
     glued = parsed([first, note, answer + rest[0], *rest[1:]])
-    assert [told(piece) for piece in content.told(glued)[1]] == [
+    assert [told(piece) for piece in content.parse_turn(glued)[1]] == [
         (0, "person", "one", False),
         (0, "model", "It is done.", False),
         (0, "person", "two", False),
         (1, "model", "It is done too.", False),
     ]
-    assert content.told(parsed([first, answer[:-9] + rest[0]]))[1][1:] == []
+    assert content.parse_turn(parsed([first, answer[:-9] + rest[0]]))[1][1:] == []
 
 
 def test_what_a_turn_says_in_order() -> None:
@@ -312,7 +312,7 @@ def test_the_telling_argument() -> None:
 
 
 def ordinals_are_those_of_the_cells(lines: list[Line]) -> None:
-    turn, found = content.told(lines)
+    turn, found = content.parse_turn(lines)
     assert turn == describe(lines)
     calls = [piece for piece in found if isinstance(piece, Call)]
     assert [call.cell for call in calls] == [cell for cell in turn.cells if cell.type == "tool"]
@@ -374,7 +374,7 @@ def test_hostile_lines_are_read(made: list[dict[str, Any]]) -> None:
     lines = parsed(json.dumps(line).encode() for line in made)
     ordinals_are_those_of_the_cells(lines)
     text: str | None = "a\nb"
-    for piece in content.told(lines)[1]:
+    for piece in content.parse_turn(lines)[1]:
         if isinstance(piece, Call):
             assert isinstance(piece.about, str)
             text = content.content_after(piece, text)

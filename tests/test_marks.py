@@ -192,7 +192,7 @@ def test_hostile_marks(said: list[tuple[bool, Any, str]]) -> None:
         made = json.loads(call(mark, own) if is_call else result(mark, tool_use_id=name))
         raw.append(json.dumps({**made, "uuid": f"u{number}"}).encode())
     body = parsed(raw)
-    told, pieces = content.told(body)
+    told, pieces = content.parse_turn(body)
     assert told == cells.describe(body)
     assert len({cell.id for cell in told.cells}) == len(told.cells)
     assert all(CELL_ID.fullmatch(cell.id) for cell in told.cells)

@@ -265,7 +265,7 @@ class Content(Protocol):
         """Yield the texts of the `number`th line of a turn's body, from 1, in their order; lines of subagents have
         none."""
 
-    def told(self, body: Sequence[Line]) -> tuple[Turn, list[Piece]]:
+    def parse_turn(self, body: Sequence[Line]) -> tuple[Turn, list[Piece]]:
         """Return the turn that a body says, and its pieces in order; a body has one line at least."""
 
     def content_after(self, call: Call, before: str | None) -> str | None:
@@ -471,7 +471,7 @@ class Writer(Protocol):
         other ones; `last` is the body of the head's last turn and `pending` what is at the end of the file.
         Raises SessgitError where no client can go on there."""
 
-    def told(self, at: Seam, key: Callable[[str], str], texts: tuple[str, str], state: Session) -> NewTurn:
+    def summary_turn(self, at: Seam, key: Callable[[str], str], texts: tuple[str, str], state: Session) -> NewTurn:
         """Return a prompt and an answer as one turn of the session; `key` makes an id of a word."""
 
     def grafted(

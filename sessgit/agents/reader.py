@@ -75,7 +75,7 @@ def opened(path: Path) -> Iterator[Opened]:
         info = os.fstat(handle)
         if not stat.S_ISREG(info.st_mode):
             os.close(handle)
-            hint = "Name a file, or move that aside."
+            hint = "Name a file, or move that one away."
             raise SessgitError(f"cannot read {path}: it is not a regular file", hint)
     except FileNotFoundError as error:
         raise NotFoundError(f"there is no file {path}") from error
@@ -168,7 +168,7 @@ class Reader:
         return [self._make(self.torn, Extent(self.offset, len(self.torn)), self._redact)]
 
     def again(self, extent: Extent) -> list[Line]:
-        """Return the lines of an extent, read once more; none where the file is too short for it.
+        """Return the lines of an extent, read again; none where the file is too short for it.
 
         A last line that had no newline has its newline in its place, if one has come since.
         """

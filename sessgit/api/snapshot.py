@@ -72,7 +72,7 @@ def _turn(context: Context, branch: Branch, row: Row) -> GivenTurn:
     """Return a turn as a program would give it, without what only the client understands: thoughts, pictures,
     subagents, and notes next to calls."""
     body, agent = body_of(context.store, branch.tip, row), agents.of(branch.state)
-    turn, pieces = agent.content.told(body)
+    turn, pieces = agent.content.parse_turn(body)
     parts = list(_parts(agent, body, row.prompt, pieces))
     last = parts[-1] if parts else None
     models = list(filter(None, map(agent.programs.model_of, body)))

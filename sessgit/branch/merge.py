@@ -309,7 +309,7 @@ def _merge_turns(
     turns = humanize.format_count(len(plan.rows), "turn")
     reply = f"Understood. I know what was found there in {turns}, and will continue from here."
     texts = f"{summary_heading(plan.sides, plan.rows)}\n\n{text}", reply
-    return [agents.of(branch.state).writer.told(seam, plan.key, texts, store.state(branch.tip))]
+    return [agents.of(branch.state).writer.summary_turn(seam, plan.key, texts, store.state(branch.tip))]
 
 
 def _grafted_turns(

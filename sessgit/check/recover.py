@@ -243,5 +243,5 @@ def _cut(context: Context, branch: Branch) -> Cut:
     is_answered = bool(cells) and cells[-1].type != "tool"
     if is_answered or branch.state.state == "interrupted" or not rows:
         return "" if rows else "answer"
-    about, _ = agents.of(branch.state).content.told(body_of(context.store, branch.tip, rows[-1]))
+    about, _ = agents.of(branch.state).content.parse_turn(body_of(context.store, branch.tip, rows[-1]))
     return "" if about.answer and not about.calls else "answer"  # the program itself said it, without a model

@@ -66,7 +66,7 @@ def field(
             lines[-1] = joined
         else:
             lines += text.wrapped(part, columns)
-    return text.hang(label, lines)
+    return text.hanging_indent(label, lines)
 
 
 @dataclass(frozen=True, slots=True)

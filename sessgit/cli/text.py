@@ -116,7 +116,7 @@ def fold(parts: Iterable[str], columns: int, between: str, indent: str = "") -> 
     return lines
 
 
-def hang(head: str, lines: Iterable[str]) -> Iterator[str]:
+def hanging_indent(head: str, lines: Iterable[str]) -> Iterator[str]:
     """Yield the lines behind a head, the further ones indented by its width."""
     for line in lines:
         yield head + line

@@ -391,12 +391,14 @@ def write(session: ForeignSession) -> Mapping[str, bytes]:
     if not was or {entry.id for entry in pad.of(*pads.COUNTED)} - in_files != counted - in_files:
         document["cycle_insights"] = pads.gains_by_cycle(pad, here)
     documents = _updated_files(session.kept, pairs, pad, before)
-    told = values.mapping(was, OWN_KEY)
-    kin = {key: told[key] for key in ("parent", "branch") if key in told and is_same and not session.parent}
+    own_before = values.mapping(was, OWN_KEY)
+    relation = {
+        key: own_before[key] for key in ("parent", "branch") if key in own_before and is_same and not session.parent
+    }
     # A session that came from there has its end from the import.
-    omit = ["created", "updated", "project", "pad", *(["ended"] if is_same and "ended" not in told else [])]
+    omit = ["created", "updated", "project", "pad", *(["ended"] if is_same and "ended" not in own_before else [])]
     own_values = mapping.own_values(session, _with_document(ForeignSession(session.id), document), omit)
-    document[OWN_KEY] = _unread_entries(pad, own, document, documents) | kin | own_values
+    document[OWN_KEY] = _unread_entries(pad, own, document, documents) | relation | own_values
     if not document[OWN_KEY]:
         del document[OWN_KEY]
     others = {f"kept/{path}": data for path, data in session.kept.items() if not path.startswith(f"{SYSTEM}/")}

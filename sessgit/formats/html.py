@@ -34,7 +34,7 @@ def render(story: Story, turns: Iterable[StoryTurn], *, full: bool = False) -> I
 
 def render_turn(turn: StoryTurn, project: str, *, full: bool = False) -> str:
     """Return one turn as the page has it; its style is the template file `turn.css`."""
-    return "".join(template.render("turn.html.j2", _turn_filters(project, full=full), told=turn))
+    return "".join(template.render("turn.html.j2", _turn_filters(project, full=full), shown=turn))
 
 
 def _turn_filters(project: str, *, full: bool) -> dict[str, Callable[..., object]]:

@@ -38,7 +38,7 @@ def read_turn(store: Store, tip: str, row: Row) -> Turn:
 
 def read_pieces(store: Store, branch: Branch, row: Row) -> tuple[Turn, list[Piece]]:
     """Return what the lines of a turn say, as a whole and piece by piece."""
-    return agents.of(branch.state).content.told(body_of(store, branch.tip, row))
+    return agents.of(branch.state).content.parse_turn(body_of(store, branch.tip, row))
 
 
 def seconds_between(began: str, ended: str) -> float | None:

@@ -28,7 +28,7 @@ def format_tokens(number: int) -> str:
 
 
 def new_tokens(counts: Tokens) -> int:
-    """Return the tokens that were new: what the cache gave again is the same words once more at each call."""
+    """Return the tokens that were new: the cache gives the same words again at each call."""
     return counts.input + counts.output + counts.cache_write
 
 

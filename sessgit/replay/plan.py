@@ -159,7 +159,7 @@ def _read_calls(context: Context, branch: Branch, numbers: Collection[int]) -> d
         if row.turn in numbers:
             try:
                 body = body_of(context.store, branch.tip, row)
-                pieces = agents.of(branch.state).content.told(body)[1]
+                pieces = agents.of(branch.state).content.parse_turn(body)[1]
             except SessgitError as error:
                 turns[row.turn] = _TurnCalls(problem=f"its turn is damaged: {error}")
                 continue

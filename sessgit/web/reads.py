@@ -164,8 +164,8 @@ class Reader:
         branch = self._target(address).branch
         choice = ExportChoice(branch, turns=str(number))
         rows = export.chosen_rows(self.context.index, choice)
-        (told,) = export.read_story_turns(self.context, choice, rows, self.context.prices, no_progress)
-        return {"html": html.render_turn(told, branch.state.project)}
+        (turn,) = export.read_story_turns(self.context, choice, rows, self.context.prices, no_progress)
+        return {"html": html.render_turn(turn, branch.state.project)}
 
     def diff(self, a: str, b: str) -> Json:
         """Return what `diff --code --json` prints, and what both conversations are called."""

@@ -14,7 +14,7 @@ def texts(line: Line, number: int) -> Iterator[Said]:
         yield Said("prompt" if line.is_prompt else "answer", line.said)
 
 
-def told(body: Sequence[Line]) -> tuple[Turn, list[Piece]]:
+def parse_turn(body: Sequence[Line]) -> tuple[Turn, list[Piece]]:
     pieces = [
         Words("person" if line.is_prompt else "model", line.said, line.time, ordinal=number - 1, line=number)
         for number, line in enumerate(body, start=1)

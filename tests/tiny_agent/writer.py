@@ -60,7 +60,7 @@ def seam(
     return Seam("", 0, frozenset())
 
 
-def told(at: Seam, key: Callable[[str], str], texts: tuple[str, str], state: Session) -> NewTurn:
+def summary_turn(at: Seam, key: Callable[[str], str], texts: tuple[str, str], state: Session) -> NewTurn:
     ask, reply = texts
     at_end = "2026-03-02T00:00:00.000Z"
     lines = [json.dumps(line).encode() for line in ({"at": at_end, "ask": ask}, {"at": at_end, "reply": reply})]

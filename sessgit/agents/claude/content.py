@@ -40,7 +40,7 @@ _MOST_LINES = 20_000
 """A diff of longer texts is not computed: it would take minutes. The client's own is shown whatever its length."""
 
 
-def told(body: Sequence[Line]) -> tuple[Turn, list[Piece]]:
+def parse_turn(body: Sequence[Line]) -> tuple[Turn, list[Piece]]:
     """Return the turn that a body says, and its pieces in order; a body has one line at least.
 
     The first piece is the prompt, if that has text or images. Ordinals are those of `describe(body)`.
@@ -387,7 +387,7 @@ def _is_resumption(line: Line) -> bool:
 
 def _said_and_done(body: Sequence[Line]) -> Mapping[str, object]:
     """Return what a turn asks, all that the model says, and its calls with their results."""
-    _, pieces = told(body)
+    _, pieces = parse_turn(body)
     words = [piece.text for piece in pieces if isinstance(piece, Words) and piece.by == "model" and not piece.thinking]
     calls = [(piece.tool, dict(piece.input), piece.output) for piece in pieces if isinstance(piece, Call)]
     return {"prompt": describe(body[:1]).prompt.rstrip(), "answer": "\n".join(words).rstrip(), "calls": calls}

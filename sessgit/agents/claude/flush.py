@@ -1,4 +1,4 @@
-"""Waiting until the client has written what a hook was told of.
+"""Waiting until the client has written the answer that a hook event names.
 
 The client's transcript lags: at Stop its last answer is usually not on disk yet and lands up to about 100 ms later,
 while the hook still runs or after it. Who reads at once records a turn without its end.

@@ -32,7 +32,7 @@ _NEVER_RAN = (
 )  # fmt: skip
 """How results begin of calls that the client did not let run."""
 _MOST_LINES = 2000
-"""Lines that the client reads of a file unless it is told otherwise."""
+"""Lines that the client reads of a file by default."""
 
 _EDIT_CALL = re.compile(rb'"name": ?"(?:Edit|MultiEdit|Write|NotebookEdit)"')
 _RESULT = b'"tool_result"'

@@ -360,7 +360,7 @@ def _met(turns: Iterable[Sequence[Line]]) -> tuple[int, set[str]]:
     return latest, uuids
 
 
-def told(at: Seam, key: Callable[[str], str], texts: tuple[str, str], state: Session) -> NewTurn:
+def summary_turn(at: Seam, key: Callable[[str], str], texts: tuple[str, str], state: Session) -> NewTurn:
     """Return a prompt and an answer as one turn; `key` makes a uuid of a word."""
     common = _common(state)
     prompt, answer = key("prompt"), key("answer")

@@ -27,7 +27,7 @@ from sessgit.model.conversation.turn import Cell, Turn
 from sessgit.model.stored_fields import string
 
 
-def told(body: Sequence[Line]) -> tuple[Turn, list[Piece]]:
+def parse_turn(body: Sequence[Line]) -> tuple[Turn, list[Piece]]:
     """Return the turn that a body says, and its pieces in order; a body has one line at least."""
     turn = describe(body)
     cells = {cell.id: (ordinal, cell) for ordinal, cell in enumerate(turn.cells, start=1)}
@@ -156,7 +156,7 @@ def differences(a: Sequence[Line], b: Sequence[Line]) -> tuple[str, ...]:
 
 
 def _said_and_done(body: Sequence[Line]) -> Mapping[str, object]:
-    turn, pieces = told(body)
+    turn, pieces = parse_turn(body)
     calls = [(piece.tool, dict(piece.input), _stable(piece.output)) for piece in pieces if isinstance(piece, Call)]
     return {"prompt": turn.prompt, "answer": turn.answer, "calls": calls}
 

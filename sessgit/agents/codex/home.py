@@ -129,7 +129,7 @@ def is_transcript(config: Path, path: Path) -> bool:
 
 
 def live_clients(config: Path) -> list[LiveClient]:
-    """Return no client: what holds a lock in `thread-writer-locks` cannot be told from what held it."""
+    """Return no client: a lock file in `thread-writer-locks` stays after the client that held it."""
     return []
 
 

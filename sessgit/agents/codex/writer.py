@@ -120,7 +120,7 @@ def seam(
     return Seam(str(ordinal + 1) if ordinal >= 0 else "", latest, frozenset(taken))
 
 
-def told(at: Seam, key: Callable[[str], str], texts: tuple[str, str], state: Session) -> NewTurn:
+def summary_turn(at: Seam, key: Callable[[str], str], texts: tuple[str, str], state: Session) -> NewTurn:
     """Return a prompt and an answer as one turn, in the form of the file: with ordinals, or the older one."""
     turn, common = key("prompt"), {"thread_id": state.agent_id, "turn_id": key("prompt")}
     prompt, answer = texts

@@ -201,7 +201,9 @@ class _Page:
                 line = f"{text.fit(line, self.column)}  {part}"
             else:
                 line += f"{'' if line == head else '    '}{part}"
-        yield from [line] if self.is_wide and text.width(line) <= self.here.width else text.hang(head, painted)
+        yield from (
+            [line] if self.is_wide and text.width(line) <= self.here.width else text.hanging_indent(head, painted)
+        )
 
     def _names(self, paths: Sequence[str]) -> str:
         """Return the names of the files, as many as there is room for."""

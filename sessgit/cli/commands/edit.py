@@ -131,7 +131,7 @@ def rename(
     ident = here.ident(target.session)
     room = here.width - text.width(ident) - 2
     facts = [text.cut(text.clean(session_title(result.after)), room), f"({note})"]
-    lines = text.hang(here.paint("yellow", ident) + "  ", text.fold(facts, room, "  "))
+    lines = text.hanging_indent(here.paint("yellow", ident) + "  ", text.fold(facts, room, "  "))
     return Answer(document, lines, _redacted(result.secrets))
 
 

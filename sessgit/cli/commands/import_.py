@@ -287,7 +287,7 @@ def _files(here: Invocation, report: FolderImport) -> Iterator[str]:
         path = text.cut_start(here.shown(file.path), room)
         reason = f"{path}: {file.why}" if file.why else path
         lines = [reason] if text.width(reason) <= room else [path, *text.wrapped(file.why, room)]
-        yield from text.hang(file.outcome.ljust(_OUTCOME + 2), lines)
+        yield from text.hanging_indent(file.outcome.ljust(_OUTCOME + 2), lines)
     yield from _more(others)
 
 

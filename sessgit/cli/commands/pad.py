@@ -168,7 +168,7 @@ def _pad_lines(here: Invocation, state: Session, pad: Pad, *, named: bool = Fals
         step = pads.next_step(pad, state.id, state.stage, state.confidence)
         sentence = f"{step.what}:" if step.command else f"{step.what}."
         next_step = _next(sentence, _command(step.command, ident if named else ""), here.width - _LABEL)
-        yield from text.hang("Next".ljust(_LABEL), next_step)
+        yield from text.hanging_indent("Next".ljust(_LABEL), next_step)
     else:
         command = _command("sessgit pad add insight TEXT", ident if named else "")
         yield from _next("Its scratchpad is empty. Begin with:", command, here.width)

@@ -211,7 +211,7 @@ def _draw(here: Invocation, widths: Sequence[int], row: _Row) -> Iterator[str]:
         turns = f"turn {first}" if first == last else f"turns {first} to {last}"
         parts = [f"… {fold.count:,} more forks at {turns}", f"sessgit ls --forks-of {here.ident(fold.parent)}"]
         lines = text.fold(parts, here.width - len(rail), ": ", "  ")
-        yield from (here.paint("dim", line) for line in text.hang(rail, lines))
+        yield from (here.paint("dim", line) for line in text.hanging_indent(rail, lines))
         return
     dim = "dim" if row.node.branch.archived else ""
     ident, at, turn = row.address.partition("@")

@@ -166,12 +166,12 @@ def commit_lines(here: Invocation, commit: str, turns: Sequence[CommitTurn]) -> 
 def commit_json(here: Invocation, commit: str, turns: Sequence[CommitTurn]) -> dict[str, Any]:
     """Return what `log --commit --json` prints."""
     prices = here.settings.prices
-    told = [
+    turns_json = [
         views.turn_json(one.author.row, views.read_turn(here.store, one.author.branch.tip, one.author.row), prices)
         | {"project_lines": [{"path": path, "lines": lines} for path, lines in one.lines.items()]}
         for one in turns
     ]
-    return {"project_commit": commit, "turns": told}
+    return {"project_commit": commit, "turns": turns_json}
 
 
 def as_json(blame: Blame, lines: Sequence[BlamedLine]) -> dict[str, Any]:

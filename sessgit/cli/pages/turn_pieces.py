@@ -127,7 +127,7 @@ class TurnPieces:
         else:
             mark, style = "·", "dim"
             lines = [self.paint("dim", line) for line in self._folded(self._wrapped(words), _NOTICE)]
-        return text.hang(self.paint(style, mark) + " " * (self.margin - len(mark)), lines)
+        return text.hanging_indent(self.paint(style, mark) + " " * (self.margin - len(mark)), lines)
 
     def _call(self, call: Call) -> Iterator[str]:
         """Yield the address, the tool, what the call is about and its outcome on one line; the result below."""

@@ -90,7 +90,9 @@ def _around(here: Invocation, branch: Branch, step: FileStep, indent: int, *, fu
     }.items():
         earlier = 0 if full or label == "had run" else len(parts) - _FILES
         shown = [*parts[earlier:], f"and {earlier} earlier"] if earlier > 1 else parts
-        yield from text.hang(" " * indent + here.paint("dim", label.ljust(_LABEL)), text.fold(shown, columns, "  "))
+        yield from text.hanging_indent(
+            " " * indent + here.paint("dim", label.ljust(_LABEL)), text.fold(shown, columns, "  ")
+        )
 
 
 def as_json(
