@@ -130,8 +130,8 @@ def record_file(
     source = TranscriptSource(file.path, file.agent_id, folder, client=file.agent, final=final)
     try:
         store = context.store
-        with locks.session_lock(store.paths, source.session, LOCK_TIMEOUT) as held:
-            if not held:
+        with locks.session_lock(store.paths, source.session, LOCK_TIMEOUT) as is_locked:
+            if not is_locked:
                 return CatchUpResult(False, "a recorder is writing it; this may be an older state")
             done = record(context, source, rules_from_settings(privacy.rules))
     except SessgitError as error:
@@ -148,5 +148,5 @@ def find_unrecorded(homes: Homes, prefix: str) -> Transcript | None:
     """Return the clients' transcript whose id starts with `prefix`, or None if there is none or several."""
     if not prefix or len(prefix) < 4:
         return None
-    found = [file for file in agents.transcripts(homes) if file.agent_id.startswith(prefix)]
-    return found[0] if len({file.session for file in found}) == 1 else None
+    matches = [file for file in agents.transcripts(homes) if file.agent_id.startswith(prefix)]
+    return matches[0] if len({file.session for file in matches}) == 1 else None

@@ -207,9 +207,9 @@ def provenance_trailers(store: Store, lines: Sequence[Line], file: int, file_has
 
 
 def extent_trailers(extents: Iterable[Extent], *, unended: bool) -> list[tuple[str, str]]:
-    """Return the trailers that say where lines stood, given the extent of each; `unended` is of the last one."""
-    found = [("Extent", str(extent)) for extent in messages.join_extents(extents, unended=unended)]
-    return [*found, ("Final-Newline", "no")] if unended else found
+    """Return the trailers that say where lines are in the file; `unended` is of the last one."""
+    trailers = [("Extent", str(extent)) for extent in messages.join_extents(extents, unended=unended)]
+    return [*trailers, ("Final-Newline", "no")] if unended else trailers
 
 
 def is_cut_short(agent: Agent, body: Sequence[Line]) -> bool:
@@ -278,10 +278,10 @@ class FileHash:
 
 def hash_lines(lines: Iterable[bytes]) -> str:
     """Return the hash of a file of these lines."""
-    found = INITIAL_HASH
+    digest = INITIAL_HASH
     for line in lines:
-        found = next_hash(found, line)
-    return found.hex()
+        digest = next_hash(digest, line)
+    return digest.hex()
 
 
 def next_hash(before: bytes, line: bytes) -> bytes:

@@ -109,15 +109,15 @@ def import_one(
     private.check_on(off=context.privacy.off)
     every = _examine_files(_find_transcripts(paths, context.homes, []), [])
     files = [file for file in every if file.session.startswith(session)]
-    found = sorted({file.session for file in files})
-    if len(found) > 1:
-        raise AmbiguousError(f"“{session}” matches {', '.join(found)}", "Type more of the id.")
+    sessions = sorted({file.session for file in files})
+    if len(sessions) > 1:
+        raise AmbiguousError(f"“{session}” matches {', '.join(sessions)}", "Type more of the id.")
     if not files:
         raise NotFoundError(
             f"there is no transcript of a conversation “{session}”", "Name its file: `sessgit import --id ID PATH`"
         )
     if _without_excluded(context.index, files, context.privacy):
-        operations.drop_tombstone(context.store, found[0], context.now())
+        operations.drop_tombstone(context.store, sessions[0], context.now())
     return _record_files(context, _ImportPlan(files), watch)
 
 
@@ -161,10 +161,10 @@ def _is_self_contained(agent: Agent, folder: Path, file: TranscriptFile, errors:
     if not PLAIN.fullmatch(file.agent_id):
         errors.append(ImportFailure(file.path, "the session id in it cannot be a file name"))
         return False
-    found = next(agent.sidecars.links(folder, file.path, file.agent_id), None)
-    if found is not None:
-        errors.append(ImportFailure(file.path, f"{found} is a link; links are not followed"))
-    return found is None
+    link = next(agent.sidecars.links(folder, file.path, file.agent_id), None)
+    if link is not None:
+        errors.append(ImportFailure(file.path, f"{link} is a link; links are not followed"))
+    return link is None
 
 
 def _record_files(context: Context, plan: _ImportPlan, watch: ImportProgress) -> ImportResult:
@@ -359,8 +359,8 @@ class ImportRun:
     def _record_one(self, file: TranscriptFile) -> None:
         source = file.source(self.context.homes, self._live)
         try:
-            with locks.session_lock(self.context.store.paths, source.session, _LOCK_WAIT) as is_held:
-                if not is_held:
+            with locks.session_lock(self.context.store.paths, source.session, _LOCK_WAIT) as is_locked:
+                if not is_locked:
                     self.errors.append(ImportFailure(file.path, "a recorder has been writing it for half a minute"))
                     return
                 result = record(self.context, source, rules_from_settings(self.context.privacy.rules))

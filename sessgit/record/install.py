@@ -173,5 +173,5 @@ def _count_transcripts(client: Client, known: Collection[str], privacy: Privacy)
     """Return how many conversations of the client an import would add, none of which is `known`."""
     is_recorded = private.recorded_filter(privacy, {})
     home = client.agent.home
-    found = {ids.session_id(home.agent_id(path)): path for path in home.transcripts(client.folder)}
-    return sum(is_recorded(path, session) and import_files.is_new(path, known) for session, path in found.items())
+    paths = {ids.session_id(home.agent_id(path)): path for path in home.transcripts(client.folder)}
+    return sum(is_recorded(path, session) and import_files.is_new(path, known) for session, path in paths.items())

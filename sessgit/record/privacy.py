@@ -196,9 +196,9 @@ def _first_folder(path: Path) -> str:
                 lines = source.file.read(window).split(b"\n")
                 # The last line is whole only at the end of the file. One prompt with a picture has many megabytes.
                 whole = agents.of_file(path).parsed(lines[: None if window >= source.size else -1])
-                found = next((line.cwd for line in whole if line.cwd), "")
-                if found or window >= source.size:
-                    return found
+                folder = next((line.cwd for line in whole if line.cwd), "")
+                if folder or window >= source.size:
+                    return folder
                 window *= 8
     except (SessgitError, OSError):
         return ""

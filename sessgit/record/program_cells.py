@@ -46,8 +46,8 @@ def record_waiting(context: Context, session: str) -> None:
     """
     store = context.store
     path = store.paths.waiting_cells(session)
-    with locks.cells_lock(store.paths, session, LOCK_TIMEOUT) as held:
-        if not held or not path.exists():
+    with locks.cells_lock(store.paths, session, LOCK_TIMEOUT) as is_locked:
+        if not is_locked or not path.exists():
             return
         raw = [line for line in path.read_bytes().split(b"\n") if line]
         ref = layout.head_ref(session)

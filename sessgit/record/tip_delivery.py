@@ -73,12 +73,12 @@ def deliver_branches(  # noqa: PLR0913 - both sides, and what may become of the 
     has left it behind on a rewound branch, and is the newer one. `filed` says that the agent has a file with the
     target's turns: a head that was merged elsewhere is then a rewound branch.
     """
-    found = _Delivery(store, session, target, taken, filed=filed)
-    found.head(source, rewinds=rewinds)
+    delivery = _Delivery(store, session, target, taken, filed=filed)
+    delivery.deliver_head(source, rewinds=rewinds)
     for branch in sorted(source):
         if branch != session:
-            found.side(branch, source[branch])
-    return DeliveryResult(found.branches, tuple(found.changes), found.back)
+            delivery.deliver_side(branch, source[branch])
+    return DeliveryResult(delivery.branches, tuple(delivery.changes), delivery.back)
 
 
 class _Delivery:
@@ -93,41 +93,41 @@ class _Delivery:
         """Whether each side's head has turns that the other's lacks: their files are not the same ones."""
         self.back = False
 
-    def head(self, source: Mapping[str, str], *, rewinds: bool) -> None:
-        tip, there = source[self.session], self.branches.get(self.session)
-        if there is None:
+    def deliver_head(self, source: Mapping[str, str], *, rewinds: bool) -> None:
+        tip, ours = source[self.session], self.branches.get(self.session)
+        if ours is None:
             self.branches[self.session] = tip
-            self._tell("new", self.store.state(tip).turns, self.session)
+            self._note_change("new", self.store.state(tip).turns, self.session)
             return
-        found = reconcile_tips(self.store, there, tip)
-        self.parted = found.outcome == "parted"
+        reconciled = reconcile_tips(self.store, ours, tip)
+        self.parted = reconciled.outcome == "parted"
         if not self.parted:
-            self._take(self.session, tip, found)
-        elif rewinds and self._was_left_behind(there, source) and self._is_newer(tip, there):
+            self._update_branch(self.session, tip, reconciled)
+        elif rewinds and self._was_left_behind(ours, source) and self._is_newer(tip, ours):
             self.branches[self.session] = tip
             self.parted, self.back = False, True
-            self._tell("forward", _count_unshared(self.store, tip, there), self.session)
-        elif self.store.repo.is_ancestor(there, tip):
-            self._merge_head(tip, there, source)
-        elif not self._is_there(tip) and not self._goes_on(tip, self._sides()):
+            self._note_change("forward", _count_unshared(self.store, tip, ours), self.session)
+        elif self.store.repo.is_ancestor(ours, tip):
+            self._merge_head(tip, ours, source)
+        elif not self._has_tip(tip) and not self._continue_branch(tip, self._sides()):
             self._new_branch(tip, "parted", ids.other_name)
 
-    def _merge_head(self, tip: str, there: str, source: Mapping[str, str]) -> None:
+    def _merge_head(self, tip: str, ours: str, source: Mapping[str, str]) -> None:
         """Move the head to one that has merged it; its own turns stay a branch, as if a rewind had left them."""
-        turns = _count_unshared(self.store, tip, there)
+        turns = _count_unshared(self.store, tip, ours)
         self.branches[self.session], self.parted = tip, False
-        if self.filed and not self._is_there(there):
-            self._new_branch(there, "merged", ids.rewound_name)
+        if self.filed and not self._has_tip(ours):
+            self._new_branch(ours, "merged", ids.rewound_name)
         for branch in sorted(source):
-            if layout.is_side_branch(branch) and contains_tip(self.store, source[branch], there):
-                self.side(branch, source[branch])
-        if not self._is_there(there):
-            self._new_branch(there, "merged", ids.other_name)
-        kept = next(name for name in self._sides() if contains_tip(self.store, self.branches[name], there))
+            if layout.is_side_branch(branch) and contains_tip(self.store, source[branch], ours):
+                self.deliver_side(branch, source[branch])
+        if not self._has_tip(ours):
+            self._new_branch(ours, "merged", ids.other_name)
+        kept = next(name for name in self._sides() if contains_tip(self.store, self.branches[name], ours))
         self.changes[:] = [BranchChange(self.session, "merged", turns, kept)]
 
-    def side(self, branch: str, tip: str) -> None:
-        if self._is_there(tip) or self._goes_on(tip, [self.session, *self._sides()]):
+    def deliver_side(self, branch: str, tip: str) -> None:
+        if self._has_tip(tip) or self._continue_branch(tip, [self.session, *self._sides()]):
             return
         if layout.is_rewound_branch(branch) and not self.parted:
             self._new_branch(tip, "rewound", ids.rewound_name, branch)
@@ -140,29 +140,30 @@ class _Delivery:
             filter(layout.is_side_branch, self.branches), key=lambda name: (layout.is_rewound_branch(name), name)
         )
 
-    def _is_there(self, tip: str) -> bool:
-        return any(contains_tip(self.store, there, tip) for there in self.branches.values())
+    def _has_tip(self, tip: str) -> bool:
+        return any(contains_tip(self.store, own, tip) for own in self.branches.values())
 
-    def _goes_on(self, tip: str, branches: Collection[str]) -> bool:
+    def _continue_branch(self, tip: str, branches: Collection[str]) -> bool:
         """Deliver the tip to the first of the branches that it continues, or that it can be joined with; return whether
         there is one.
 
         The turns of a rewound branch are in the same file as the head's, so those of another file never go there.
         """
         for name in branches:
-            found = reconcile_tips(self.store, self.branches[name], tip)
-            if found.outcome != "parted" and not (found.new and self.parted and layout.is_rewound_branch(name)):
-                self._take(name, tip, found)
+            reconciled = reconcile_tips(self.store, self.branches[name], tip)
+            is_of_other_file = reconciled.new and self.parted and layout.is_rewound_branch(name)
+            if reconciled.outcome != "parted" and not is_of_other_file:
+                self._update_branch(name, tip, reconciled)
                 return True
         return False
 
-    def _take(self, name: str, tip: str, found: ReconciledTip) -> None:
+    def _update_branch(self, name: str, tip: str, reconciled: ReconciledTip) -> None:
         before = self.branches[name]
-        if found.outcome == "held":
+        if reconciled.outcome == "held":
             return
-        self.branches[name] = found.tip
-        turns = _count_unshared(self.store, tip, before) if found.new else 0
-        self._tell("joined" if found.outcome == "joined" else "forward", turns, name)
+        self.branches[name] = reconciled.tip
+        turns = _count_unshared(self.store, tip, before) if reconciled.new else 0
+        self._note_change("joined" if reconciled.outcome == "joined" else "forward", turns, name)
 
     def _new_branch(self, tip: str, what: Relation, made: _Namer, name: str = "") -> None:
         """Add a side branch with the source's name, or named after the first turn that the head lacks."""
@@ -171,7 +172,7 @@ class _Delivery:
             name = free_name(self.store, self.session, tip, head, self.taken, made)
         self.branches[name] = tip
         self.taken.add(name)
-        self._tell(what, _count_unshared(self.store, tip, head), name)
+        self._note_change(what, _count_unshared(self.store, tip, head), name)
 
     def _was_left_behind(self, there: str, source: Mapping[str, str]) -> bool:
         rewound = (tip for name, tip in source.items() if layout.is_rewound_branch(name))
@@ -180,7 +181,7 @@ class _Delivery:
     def _is_newer(self, tip: str, other: str) -> bool:
         return (self.store.commit(tip).time, tip) > (self.store.commit(other).time, other)
 
-    def _tell(self, what: Relation, turns: int, branch: str) -> None:
+    def _note_change(self, what: Relation, turns: int, branch: str) -> None:
         self.changes.append(BranchChange(self.session, what, turns, branch))
 
 
@@ -276,7 +277,7 @@ def contains_tip(store: Store, tip: str, other: str) -> bool:
 
 
 def _is_contained(store: Store, commit: str, tip: str) -> bool:
-    return any(found.id == commit for found in store.repo.first_parents(tip))
+    return any(ancestor.id == commit for ancestor in store.repo.first_parents(tip))
 
 
 def has_own_turns(store: Store, tip: str, other: str) -> bool:
@@ -318,11 +319,11 @@ def turn_folders(store: Store, tip: str) -> list[tuple[str, str]]:
 
 def _is_partial(store: Store, part: str, whole: str) -> bool:
     """Return whether one folder has a turn so far, and the other the same turn with what came later."""
-    found = store.repo.files(whole)
+    files = store.repo.files(whole)
     for path, (oid, _) in store.repo.files(part).items():
         if path == layout.CELLS:  # a function of the lines
             continue
-        other = found.get(path, ("", False))[0]
+        other = files.get(path, ("", False))[0]
         grows = path == layout.BODY or path.startswith(layout.SUBAGENTS + "/")
         if not other or (other != oid and not (grows and store.repo.blob(other).startswith(store.repo.blob(oid)))):
             return False
@@ -337,17 +338,17 @@ def _rank(store: Store, tip: str) -> tuple[bool, str, int, str]:
 def joined_commit(store: Store, main: str, other: str) -> str:
     """Write the commit that continues both, with the turns of the first; no ref leads to it yet."""
     ours, theirs = store.state(main), store.state(other)
-    found = shared_turns.merge_base(store, main, other)
-    base = store.state(found) if found else None
+    merge_base = shared_turns.merge_base(store, main, other)
+    base = store.state(merge_base) if merge_base else None
     if base is None or base.id != ours.id:
         # They have no common base: each field of either counts as changed.
-        found, base = "", Session(ours.id, ours.agent_id, project=theirs.project, transcript=theirs.transcript)
+        merge_base, base = "", Session(ours.id, ours.agent_id, project=theirs.project, transcript=theirs.transcript)
     later = max((store.commit(tip).time, tip) for tip in (main, other))[1]
     state = _joined_state(base, ours, theirs, theirs_is_later=later == other)
-    known = base.unified if found else None
+    known = base.unified if merge_base else None
     side: Side = "theirs" if later == other else "ours"
     state = replace(state, unified=merge_decisions.join_program_states(known, ours.unified, theirs.unified, side))
-    pad = pad_lists.joined_changes(store, found, main, other)
+    pad = pad_lists.joined_changes(store, merge_base, main, other)
     message = Message(f"edit: joined with {other[:12]}", (("Session", ours.id), ("Event", "edit")))
     changes = {layout.PAD: pad, **session_files.joined_changes(store, main, other)}
     return store.write_commit(main, changes, state, message, [main, other], store.commit(later).time)
