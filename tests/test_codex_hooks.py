@@ -13,8 +13,10 @@ import pytest
 from rollouts import THREAD, Rollout
 from shell import Shell
 
+from sessgit import agents
 from sessgit.agents import hook_settings
-from sessgit.agents.codex import flush, hooks
+from sessgit.agents.codex import hooks
+from sessgit.recorder.drain import wait_for_answer
 
 CONFIG = """\
 # mine
@@ -176,6 +178,6 @@ def test_the_end_of_a_turn_is_waited_for(tmp_path: Path) -> None:
     assert b"task_complete" in end
     writer = threading.Timer(0.1, lambda: path.write_bytes(whole))
     writer.start()
-    assert flush.wait(path, 0, "done", time.time())
+    assert wait_for_answer(agents.named("codex"), path, 0, "done", time.time())
     assert path.read_bytes() == whole
     writer.join()

@@ -12,7 +12,9 @@ import pytest
 from inotify import opens
 from waiting import PATIENCE, until
 
-from sessgit.agents.claude import flush
+from sessgit.agents import claude
+from sessgit.recorder import drain
+from sessgit.recorder.drain import wait_for_answer
 
 ANSWER = 'It says "no".\nÜber \u2028 all \\ of it.'
 
@@ -33,15 +35,15 @@ def test_an_answer_that_is_there_is_not_waited_for(path: Path, answer: str) -> N
     with path.open("ab") as file:
         file.write(line(answer) + line("more"))
     with opens(path) as reads:
-        assert flush.wait(path, 0, answer, time.time())
+        assert wait_for_answer(claude.AGENT, path, 0, answer, time.time())
         assert reads.count == 1
 
 
 def test_an_answer_is_there_once_its_line_is_complete(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flush, "LONGEST", PATIENCE)
+    monkeypatch.setattr(drain, "ANSWER_SECONDS", PATIENCE)
     data = line(ANSWER)
     told: list[bool] = []
-    waiting = threading.Thread(target=lambda: told.append(flush.wait(path, 0, ANSWER, time.time())))
+    waiting = threading.Thread(target=lambda: told.append(wait_for_answer(claude.AGENT, path, 0, ANSWER, time.time())))
     with path.open("ab", buffering=0) as file, opens(path) as reads:
         waiting.start()
         for part in (data[:9], data[9:-2], data[-2:-1]):  # with or without a newline
@@ -55,31 +57,31 @@ def test_an_answer_is_there_once_its_line_is_complete(path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("offset", [0, 1])
 def test_an_answer_of_an_earlier_turn_is_another_one(path: Path, offset: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flush, "LONGEST", 0.05)
-    assert flush.wait(path, offset * path.stat().st_size, "hello", time.time()) == (not offset)
+    monkeypatch.setattr(drain, "ANSWER_SECONDS", 0.05)
+    assert wait_for_answer(claude.AGENT, path, offset * path.stat().st_size, "hello", time.time()) == (not offset)
 
 
 def test_a_file_that_is_gone_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flush, "LONGEST", 0.05)
-    assert not flush.wait(tmp_path / "gone", 0, "hello", time.time())
+    monkeypatch.setattr(drain, "ANSWER_SECONDS", 0.05)
+    assert not wait_for_answer(claude.AGENT, tmp_path / "gone", 0, "hello", time.time())
 
 
 def test_where_no_answer_is_told_the_file_is_to_rest(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Older clients tell none."""
-    monkeypatch.setattr(flush, "LONGEST", PATIENCE)
+    monkeypatch.setattr(drain, "ANSWER_SECONDS", PATIENCE)
     long_ago = time.time() - 60
     os.utime(path, (long_ago, long_ago))
     began = time.time()
-    assert flush.wait(path, 0, None, long_ago)
-    assert flush.wait(path, 0, "", began)
-    assert time.time() - began > flush.QUIET
+    assert wait_for_answer(claude.AGENT, path, 0, None, long_ago)
+    assert wait_for_answer(claude.AGENT, path, 0, "", began)
+    assert time.time() - began > drain.QUIET_SECONDS
     os.utime(path)
     began = path.stat().st_mtime
-    assert flush.wait(path, 0, None, long_ago)
-    assert time.time() - began > flush.QUIET
+    assert wait_for_answer(claude.AGENT, path, 0, None, long_ago)
+    assert time.time() - began > drain.QUIET_SECONDS
 
 
 def test_a_file_that_never_rests_is_given_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flush, "LONGEST", 0.05)
+    monkeypatch.setattr(drain, "ANSWER_SECONDS", 0.05)
     os.utime(path, (time.time() + 60,) * 2)
-    assert not flush.wait(path, 0, None, 0)
+    assert not wait_for_answer(claude.AGENT, path, 0, None, 0)

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude import flush, home, marks
+from sessgit.agents.claude import home, marks
 from sessgit.agents.claude.lines import make
 from sessgit.agents.reader import no_redaction
 from sessgit.cli import options, text
@@ -75,7 +75,7 @@ SHELLS = [words for words in (["dash"], ["bash"], ["busybox", "sh"]) if shutil.w
 def test_the_recorder_takes_any_payload_in_silence(
     quiet: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, payloads: list[bytes]
 ) -> None:
-    monkeypatch.setattr(flush, "LONGEST", 0)  # else it waits a second for each answer that never comes
+    monkeypatch.setattr(drain, "ANSWER_SECONDS", 0)  # else it waits a second for each answer that never comes
     there = bytes(Talk().turns("one").answer("done").save(quiet / "projects" / "-p"))
     store = quiet / "session-store"
     for number, payload in enumerate(payloads):

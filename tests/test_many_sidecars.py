@@ -14,17 +14,16 @@ from plain import Git, Keep
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude import sidecars as sidecar_files
-from sessgit.agents.claude.sidecars import Names, Subagents
+from sessgit.agents.claude.sidecars import Subagents
 from sessgit.agents.reader import no_redaction
 
-_NAME = st.from_regex(r"[a-b][a-b._]{0,6}(?:\.txt)?", fullmatch=True).map(str.encode)
+_NAME = st.from_regex(r"[a-b][a-b._]{0,6}(?:\.txt)?", fullmatch=True)
 
 
-@given(
-    st.lists(_NAME, max_size=12), st.lists(st.one_of(_NAME, st.sampled_from([b"/", b" ", b'"', b"x"]))).map(b"".join)
-)
-def test_names_are_found_wherever_they_stand(names: list[bytes], text: bytes) -> None:
-    assert Names(names).within(text) == {name for name in names if name in text}
+@given(st.lists(_NAME, max_size=12), st.lists(_NAME), st.sampled_from(["/", " ", '"', "\\n", ": ", "\\\\"]))
+def test_names_are_found_between_other_words(names: list[str], words: list[str], space: str) -> None:
+    text = space.join(["Saved to", *words, "in full"]).encode()
+    assert sidecar_files.named_files(text, frozenset(names)) >= {name for name in names if name in words}
 
 
 def test_a_result_goes_with_each_turn_that_names_it(keep: Keep, git: Git, claude: Path) -> None:

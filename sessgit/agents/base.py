@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # types alone: defining the classes of these modules would be
 
 
 _PLAIN = "sessgit.agents.plain"
-OPTIONAL = frozenset({"hooks", "flush", "sidecars", "tools", "programs", "stream", "repair"})
+OPTIONAL = frozenset({"hooks", "sidecars", "tools", "programs", "stream", "repair"})
 """The parts that an agent may lack."""
 
 
@@ -57,7 +57,6 @@ class Agent:
 
     home: Home
     hooks: Hooks
-    flush: Flush
     lines: Lines
     cells: Cells
     content: Content
@@ -213,21 +212,15 @@ class Hooks(Protocol):
         """Return the file with the hooks in the client's folder."""
 
 
-class Flush(Protocol):
-    """Waiting for the client's writes."""
-
-    def wait(self, path: Path, offset: int, answer: str | None, since: float) -> bool:
-        """Wait until the file holds the answer after `offset`, or is not growing; return False at the time limit.
-
-        `since` is the time, in seconds since 1970, at which the client began its hook.
-        """
-
-
 class Lines(Protocol):
     """Lines of a transcript, one by one."""
 
     def make(self, raw: bytes, extent: Extent = ..., redact: Redact = ...) -> Line:
         """Return the line as it is stored, by default a stored one without a place."""
+
+    def holds_answer(self, path: Path, offset: int, answer: str | None) -> bool | None:
+        """Return whether the client has written, after `offset`, the end of the turn with this answer, which it does up
+        to 100 ms after its hook; None if there is no answer to look for."""
 
     def opens_turn(self, text: str) -> bool:
         """Return whether words of a person would be a prompt; the client's own begin otherwise."""
@@ -401,13 +394,9 @@ class Sidecars(Protocol):
         """Return what subagents did in a turn's body and in the pieces of their files, each message counted once;
         `counted` are the ids of messages that are counted elsewhere."""
 
-    def is_flat(self, file: SideFile, version: str) -> bool:
-        """Return whether a subagent's file is next to the transcript, as the client left it that wrote its first
-        line."""
-
-    def as_own(self, file: SideFile, agent_id: str) -> SideFile:
+    def as_own(self, file: SideFile, agent_id: str, version: str) -> SideFile:
         """Return the file, or a piece of it, with the session's id in the place of another's where its lines name
-        one."""
+        one; a file that both sessions share stays as it is. `version` is the client's."""
 
     def links(self, config: Path, transcript: Path, agent_id: str) -> Iterator[Path]:
         """Yield the links among the folders that a recording of the transcript would read below the client's folder."""

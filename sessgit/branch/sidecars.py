@@ -96,8 +96,7 @@ def entries_named_in(store: Store, commit: str, number: int, lines: Sequence[byt
 
 def rename_session(agent: Agent, files: Iterable[SideFile], agent_id: str, version: str) -> list[SideFile]:
     """Return the files of one session as those of another; a subagent's file that both share stays as it is."""
-    own = agent.sidecars
-    return [file if own.is_flat(file, version) else own.as_own(file, agent_id) for file in files]
+    return [agent.sidecars.as_own(file, agent_id, version) for file in files]
 
 
 def write_sidecars(files: Iterable[SideFile], place: SidecarPlace, rules: Redact = no_redaction) -> list[WrittenFile]:
@@ -268,9 +267,8 @@ def _concatenate(parts: Sequence[Bytes]) -> Bytes:
 
 def _own_session_file(agent: Agent, parts: Sequence[tuple[SideFile, bool]], state: Session) -> SideFile:
     """Return the file of these pieces, with this session's id in those that it shares with its parent."""
-    if agent.sidecars.is_flat(parts[0][0], state.agent_version):
-        return _join_pieces(parts)
-    return _join_pieces([(agent.sidecars.as_own(p, state.agent_id) if taken else p, taken) for p, taken in parts])
+    as_own, own, version = agent.sidecars.as_own, state.agent_id, state.agent_version
+    return _join_pieces([(as_own(piece, own, version) if taken else piece, taken) for piece, taken in parts])
 
 
 def _live_files(store: Store, commit: str) -> list[SideFile]:

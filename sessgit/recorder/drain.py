@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sessgit import agents
+from sessgit.agents.base import Agent
 from sessgit.agents.transcript import Transcript
 from sessgit.errors import SessgitError
 from sessgit.history import client_files
@@ -42,6 +43,11 @@ _INDEXING_SECONDS = 20.0
 """Seconds that a recorder may spend on the full-text index, of the minute that it has."""
 _WAIT_SECONDS = 3.0
 """Seconds that a recorder waits for another process that works on a session; a command takes less."""
+QUIET_SECONDS = 0.15
+"""Seconds without growth after which a transcript is taken as written, if there is no answer to wait for."""
+ANSWER_SECONDS = 1.0
+"""Seconds that a recorder waits for an answer."""
+_ANSWER_POLL_SECONDS = 0.005
 _POLL_SECONDS = 0.05
 
 
@@ -177,7 +183,8 @@ class _Drain:
         head = git.project_head(last.cwd, context.env) if last.cwd and is_fresh else ""
         if stops:
             cursor = recorder_state.load_cursor(self.paths, file.session)
-            agent.flush.wait(path, cursor.offset if cursor else 0, stops[-1].last_assistant_message, stops[-1].received)
+            offset = cursor.offset if cursor else 0
+            wait_for_answer(agent, path, offset, stops[-1].last_assistant_message, stops[-1].received)
         written = _modified_time(path)
         is_final = last.name == "SessionEnd"
         is_prompting = all(event.name in _PROMPT_EVENTS for event in events)
@@ -210,6 +217,19 @@ class _Drain:
 
     def log(self, message: str) -> None:
         log.write(self.paths.log, time.time(), message)
+
+
+def wait_for_answer(agent: Agent, path: Path, offset: int, answer: str | None, since: float) -> bool:
+    """Wait until the client has written the answer, or, without one, until the file no longer grows; return False at
+    the time limit. `since` is the time, in seconds since 1970, at which the client began its hook."""
+    deadline = time.monotonic() + ANSWER_SECONDS
+    while True:
+        is_written = agent.lines.holds_answer(path, offset, answer)
+        if is_written is None:
+            is_written = time.time() - max(since, _modified_time(path)) > QUIET_SECONDS
+        if is_written or time.monotonic() > deadline:
+            return is_written
+        time.sleep(_ANSWER_POLL_SECONDS)
 
 
 def _discard(events: Sequence[Event]) -> bool:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from sessgit.agents.line import NOWHERE, Line, parse
 from sessgit.agents.reader import Redact, no_redaction
@@ -56,6 +57,10 @@ class TinyLine(Line):
 def make(raw: bytes, extent: Extent = NOWHERE, redact: Redact = no_redaction) -> Line:
     clean, secrets = redact(raw)
     return TinyLine(clean, extent, parse(clean), raw if secrets else None, secrets)
+
+
+def holds_answer(path: Path, offset: int, answer: str | None) -> bool | None:
+    return None
 
 
 def opens_turn(text: str) -> bool:

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from sessgit.agents.claude import (
         cells,
         content,
-        flush,
         home,
         hooks,
         lines,
@@ -23,10 +22,10 @@ if TYPE_CHECKING:
 
     # Has mypy check that the modules are the parts of the protocol.
     _PARTS: tuple[
-        base.Home, base.Hooks, base.Flush, base.Lines, base.Cells, base.Content,
+        base.Home, base.Hooks, base.Lines, base.Cells, base.Content,
         base.Tools, base.Sidecars, base.Writer, base.Programs, base.Stream, base.Repair,
     ] = (
-        home, hooks, flush, lines, cells, content, tools, sidecars, writer, programs, stream, repair,
+        home, hooks, lines, cells, content, tools, sidecars, writer, programs, stream, repair,
     )  # fmt: skip
 
 _IDS = (

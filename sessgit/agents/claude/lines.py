@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sessgit.agents.line import CHOSEN, NOWHERE, Line, parse
@@ -27,6 +28,10 @@ _ID_KEYS = ("uuid", "sessionId", "leafUuid", "messageId")
 """A line of the client's has an id under one of these keys, unless it is a message."""
 _TITLES = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title": ("customTitle", CHOSEN)}
 """By type of line the key of the title and its rank: what a person chose wins over what the client made up."""
+_ANSWER_END = 200
+"""So many characters of the end of an answer tell that it is written."""
+_ANSWER_WINDOW = 4 << 20
+"""So many bytes of the end of the file are searched for an answer."""
 _KINDS = ("type", "subtype", "role")
 _IDS = (*_KINDS, "id", "tool_use_id")
 
@@ -234,6 +239,23 @@ def is_notification(queued: dict[str, Any]) -> bool:
 def said(line: Line) -> str:
     """Return the text blocks of the line's message, one after another."""
     return "\n".join(b["text"] for b in blocks(line) if b.get("type") == "text" and isinstance(b.get("text"), str))
+
+
+def holds_answer(path: Path, offset: int, answer: str | None) -> bool | None:
+    """Return whether the file holds the end of the answer after `offset`, on a complete line; None without an
+    answer."""
+    if not answer:
+        return None
+    expected = json.dumps(answer, ensure_ascii=False)[1:-1][-_ANSWER_END:].encode("utf-8", "replace")
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(offset, size - _ANSWER_WINDOW))
+            data = file.read()
+    except OSError:
+        return False
+    place = data.rfind(expected)
+    return place >= 0 and (data.find(b"\n", place) >= 0 or parse(data[data.rfind(b"\n") + 1 :]) is not None)
 
 
 def opens_turn(text: str) -> bool:

@@ -15,7 +15,6 @@ import json
 import os
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -42,8 +41,8 @@ AGENT = re.compile(r"agent-[A-Za-z0-9_-]{1,80}\.(jsonl|meta\.json)")
 _FIRST_LINE = 64 << 10
 """So many bytes are read at once for the first line: it is asked of files that may be others'."""
 _STEP = 1 << 20
-_END = 4
-"""So many bytes of a name's beginning or end are looked for."""
+_FILE_NAME = re.compile(rb"(?:\\[nrt])?([A-Za-z0-9][A-Za-z0-9._-]*)")
+"""A word that can be a file's name; the escape of a line break in front of it is no part of it."""
 _SETTLED = 2.0
 """Seconds after which nothing more can have the time of the last change."""
 T = TypeVar("T")
@@ -190,11 +189,17 @@ def results(transcript: Path, agent_id: str, lines: Sequence[Line], redact: Reda
     turn's folder; one after another, since there can be many. One that cannot be read is left out: it may be
     recorded."""
     folder = transcript.parent / agent_id / "tool-results"
-    names = _looked_at(_names, folder) if PLAIN.fullmatch(agent_id) else Names(())
-    for name in sorted({name for line in lines for name in names.within(line.raw)}):
-        data = _read(folder / name.decode("ascii"))
+    files = _looked_at(_names, folder) if PLAIN.fullmatch(agent_id) else frozenset()
+    for name in sorted(set[str]().union(*(named_files(line.raw, files) for line in lines)) if files else ()):
+        data = _read(folder / name)
         if data is not None:
-            yield f"{layout.FILES}/tool-results/{name.decode('ascii')}", redact(data)[0]
+            yield f"{layout.FILES}/tool-results/{name}", redact(data)[0]
+
+
+def named_files(raw: bytes, files: frozenset[str]) -> set[str]:
+    """Return those of the files whose names are words of a line. A period may end the sentence with a name."""
+    words = {word.decode("ascii") for word in _FILE_NAME.findall(raw)}
+    return (words | {word.rstrip(".") for word in words}) & files
 
 
 def live(config: Path, agent_id: str, slug: str, redact: Redact) -> Iterator[tuple[str, bytes]]:
@@ -248,33 +253,6 @@ def mentions(lines: Iterable[Line], name: str) -> bool:
     return any(token in line.raw for line in lines)
 
 
-class Names:
-    """Finds names in texts, anywhere: of a thousand that begin or end alike, only that is looked for."""
-
-    def __init__(self, names: Iterable[bytes]) -> None:
-        self._names = frozenset(names)
-        ends = Counter(end for name in self._names for end in _ends(name))
-        self._lengths: dict[tuple[bytes, bool], set[int]] = {}
-        for name in self._names:
-            self._lengths.setdefault(max(_ends(name), key=lambda end: ends[end]), set()).add(len(name))
-
-    def within(self, text: bytes) -> set[bytes]:
-        """Return those that are in a text."""
-        names = set[bytes]()
-        for (end, is_last), lengths in self._lengths.items():
-            place = text.find(end)
-            while place >= 0:
-                starts = ((place + len(end) - length if is_last else place, length) for length in lengths)
-                names.update(text[start : start + length] for start, length in starts if start >= 0)
-                place = text.find(end, place + 1)
-        return names & self._names
-
-
-def _ends(name: bytes) -> tuple[tuple[bytes, bool], tuple[bytes, bool]]:
-    """Return what a name begins with and what it ends with, and which is which."""
-    return (name[:_END], False), (name[-_END:], True)
-
-
 def _parsed_first(lines: Iterable[bytes]) -> dict[str, Any] | None:
     return parse(next((raw for raw in lines if len(raw) <= long_strings.LONGEST_LINE), b""))
 
@@ -308,9 +286,9 @@ def _looked_at(look: Callable[[Path, int], T], folder: Path) -> T:
 
 
 @lru_cache(maxsize=8)
-def _names(folder: Path, _changed: int) -> Names:
+def _names(folder: Path, _changed: int) -> frozenset[str]:
     """Return the names of the files in a folder."""
-    return Names(path.name.encode("ascii") for path in _entries(folder) if PLAIN.fullmatch(path.name))
+    return frozenset(path.name for path in _entries(folder) if PLAIN.fullmatch(path.name))
 
 
 @lru_cache(maxsize=8)
@@ -420,10 +398,11 @@ def is_flat(file: SideFile, version: str) -> bool:
     return bool(numbers) and tuple(map(int, numbers)) < _NESTED_SINCE
 
 
-def as_own(file: SideFile, agent_id: str) -> SideFile:
+def as_own(file: SideFile, agent_id: str, version: str) -> SideFile:
     """Return the file, or a piece of it, with the session's id in the place of another's where a subagent's lines
-    name one; a line that is too long to be read names none."""
-    if file.kind != SUBAGENT or not file.name.endswith(".jsonl"):
+    name one; a line that is too long to be read names none. A file next to the transcript stays as it is: sessions
+    share it."""
+    if file.kind != SUBAGENT or not file.name.endswith(".jsonl") or is_flat(file, version):
         return file
     *lines, rest = split_lines(file.data)
     own = (as_session(raw, agent_id) for raw in lines)

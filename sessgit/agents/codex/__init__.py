@@ -10,13 +10,12 @@ from sessgit.agents.base import Agent
 
 if TYPE_CHECKING:
     from sessgit.agents import base
-    from sessgit.agents.codex import cells, content, flush, home, hooks, lines, writer
+    from sessgit.agents.codex import cells, content, home, hooks, lines, writer
 
     # Has mypy check that the modules are the parts of the protocol.
-    _PARTS: tuple[base.Home, base.Hooks, base.Flush, base.Lines, base.Cells, base.Content, base.Writer] = (
+    _PARTS: tuple[base.Home, base.Hooks, base.Lines, base.Cells, base.Content, base.Writer] = (
         home,
         hooks,
-        flush,
         lines,
         cells,
         content,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sessgit.agents.line import NOWHERE, Line, parse
@@ -22,6 +23,8 @@ RESULTS = ("function_call_output", "custom_tool_call_output")
 _ENDS = ("task_complete", "turn_aborted")
 _BETWEEN = ("task_started", "thread_settings_applied", "thread_rolled_back", "thread_name_updated")
 """Events that belong to no turn, or begin one."""
+_END_WINDOW = 1 << 20
+"""So many bytes of the end of a file are read for the end of a turn, which repeats the answer."""
 _ONE_PROMPT_A_TURN = "text_elements"
 """A key of a prompt's event in versions that also write where a turn starts; 0.58 has neither."""
 
@@ -148,6 +151,20 @@ def make(raw: bytes, extent: Extent = NOWHERE, redact: Redact = no_redaction) ->
     """Return the line as it is stored, by default a stored one without a place."""
     clean, secrets = redact(raw)
     return CodexLine(clean, extent, parse(clean), raw if secrets else None, secrets)
+
+
+def holds_answer(path: Path, offset: int, answer: str | None) -> bool | None:
+    """Return whether the file ends, after `offset`, with the end of a turn; None without an answer."""
+    if answer is None:
+        return None
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - _END_WINDOW))
+            last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
+    except OSError:
+        return False
+    return size > offset and make(last).is_end
 
 
 def opens_turn(text: str) -> bool:

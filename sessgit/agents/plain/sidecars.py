@@ -86,11 +86,7 @@ def gist(body: Sequence[Line], pieces: Iterable[Bytes], counted: Collection[str]
     return Gist()
 
 
-def is_flat(file: SideFile, version: str) -> bool:
-    return False
-
-
-def as_own(file: SideFile, agent_id: str) -> SideFile:
+def as_own(file: SideFile, agent_id: str, version: str) -> SideFile:
     return file
 
 
