@@ -35,9 +35,9 @@ from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.remotes import Connection
 from sessgit.store.store import Store
-from sessgit.sync import outcome
 from sessgit.sync import pull as pulling
 from sessgit.sync import push as pushing
+from sessgit.sync import session_refs
 
 NOW = 1_800_000_000.0
 SPACES = (layout.HEADS, layout.ARCHIVE, layout.DELETED, layout.TAGS)
@@ -85,13 +85,13 @@ class Clone:
         source = TranscriptSource(self.place / f"{session}.jsonl", session, self.config, final=final)
         return record(Context(self.index), source, RecordRules())
 
-    def pull(self, *sessions: str, dry_run: bool = False) -> outcome.PullResult:
+    def pull(self, *sessions: str, dry_run: bool = False) -> session_refs.PullResult:
         only = sessions or None
         return pulling.pull_sessions(
             Context(self.index, homes=claude_homes(self.config), now=self.now), self.link, only, dry_run=dry_run
         )
 
-    def push(self, *sessions: str, dry_run: bool = False, **how: bool | Collection[str]) -> outcome.PushResult:
+    def push(self, *sessions: str, dry_run: bool = False, **how: bool | Collection[str]) -> session_refs.PushResult:
         request = pushing.PushRequest(sessions or tuple(self.sessions()), **how)  # type: ignore[arg-type]
         return pushing.push_sessions(Context(self.index, now=self.now), self.link, request, dry_run=dry_run)
 

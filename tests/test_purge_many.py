@@ -57,8 +57,8 @@ def test_the_proof_names_these_forms_alone(sessgit: Shell) -> None:
     done = " ".join(sessgit.out("purge", "--regex", PATTERN, "--yes").split())
     count = len(list(objects(sessgit.store)))
     assert (
-        f"Checked: none of {count} objects and no file of the store holds it, as it is, JSON-escaped, URL-encoded, or in"
-        " base64 or hex"
+        f"Checked: none of {count} objects and no file of the store holds it, as it is, JSON-escaped, URL-encoded, or "
+        "in base64 or hex"
     ) in done
 
 

@@ -24,7 +24,7 @@ from sessgit.record import tip_delivery
 from sessgit.store import operations, remotes
 from sessgit.store.context import Context
 from sessgit.store.store import Store
-from sessgit.sync.outcome import SkippedItem
+from sessgit.sync.session_refs import SkippedItem
 
 Machines = Callable[..., list[Clone]]
 

@@ -15,7 +15,7 @@ from transcripts import OTHER, SESSION, Talk
 from sessgit.check import gc
 from sessgit.store import refs
 from sessgit.store.context import Context
-from sessgit.sync.outcome import SkippedItem
+from sessgit.sync.session_refs import SkippedItem
 
 Machines = Callable[..., list[Clone]]
 

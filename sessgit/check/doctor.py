@@ -41,7 +41,7 @@ from sessgit.store import (
     locks,
     log,
     maintenance,
-    pack_repair,
+    object_scan,
     recorder_state,
     refs,
     remotes,
@@ -315,7 +315,7 @@ def _store_findings(context: DoctorContext, blocked: Sequence[Path]) -> Iterator
         return
     packs = _in_store(context, store_checks.check_packs(context.store, context.index))
     yield from (finding for finding in packs if Path(finding.where) not in blocked)
-    if context.index is not None and not blocked and not pack_repair.unreadable_packs(context.store):
+    if context.index is not None and not blocked and not object_scan.unreadable_packs(context.store):
         yield from _unreadable_sessions(context, context.index)
     if all(os.access(folder, os.R_OK | os.X_OK) for folder in blocked):
         yield from _missing_folders(context)

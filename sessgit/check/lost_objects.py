@@ -24,7 +24,7 @@ from sessgit.record import fork_detection, import_files
 from sessgit.record.import_files import ImportFailure, TranscriptFile
 from sessgit.record.recording import record
 from sessgit.record.source import rules_from_settings
-from sessgit.store import layout, locks, maintenance, object_scan, pack_repair, recorder_state, refs, remotes, tempdirs
+from sessgit.store import layout, locks, maintenance, object_scan, recorder_state, refs, remotes, tempdirs
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -64,7 +64,7 @@ def restore_objects(
         search.unreachable, count = [], search.restored.total()
         if not search.lost:
             break
-        if closed := pack_repair.unreadable_packs(store.path):
+        if closed := object_scan.unreadable_packs(store.path):
             what = f"no permission to read {closed[0]}, whose contents may be intact"
             raise StoreError(what, "`sessgit doctor` shows how to make it readable.")
         if not dry_run:

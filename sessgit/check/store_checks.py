@@ -28,7 +28,6 @@ from sessgit.store import (
     layout,
     object_scan,
     objects,
-    pack_repair,
     packed_refs,
     private_files,
     refs,
@@ -59,11 +58,11 @@ _PACK_FAULTS = {
 
 def check_packs(store: Path, index: Index | None) -> Iterator[Finding]:
     """Return findings for packs that git cannot use."""
-    for path in pack_repair.unreadable_packs(store):
+    for path in object_scan.unreadable_packs(store):
         what, hint = "no permission to read it, so its contents seem to be missing", quote_for_shell(str(path))
         fix = partial(_make_readable, path) if path.is_file() else None
         yield Finding("damage", "permissions", _place(store, path), what, f"chmod u+rX {hint}", fix=fix)
-    for broken in pack_repair.broken_packs(store):
+    for broken in object_scan.broken_packs(store):
         if broken.fault != "closed":
             fix = partial(_remove_index if broken.fault == "lost" else _mend_pack, store, index, broken.path)
             what = f"git cannot use it: {_PACK_FAULTS[broken.fault]}"
@@ -84,7 +83,7 @@ def _make_readable(path: Path) -> str:
 
 def _mend_pack(store: Path, index: Index | None, path: Path) -> str:
     mended = mend_packs(Store(store))
-    if any(one.path == path for one in pack_repair.broken_packs(store)):
+    if any(one.path == path for one in object_scan.broken_packs(store)):
         raise StoreError("the pack is also damaged", "`sessgit repair` restores what files and remotes have.")
     reread(index)
     return f"{format_count(mended.total(), 'object')} readable again"
@@ -94,16 +93,16 @@ def mend_packs(store: Store) -> Counter[str]:
     """Make missing and damaged pack indexes again, and write the intact objects of truncated packs to the store;
     unusable packs go to `state/damaged/`. Return the number of objects restored from each kind of source."""
     restored = Counter[str]()
-    for broken in pack_repair.broken_packs(store.path):
+    for broken in object_scan.broken_packs(store.path):
         if broken.fault == "index":
             with suppress(StoreError):  # the pack is damaged, too: its objects are searched elsewhere
-                restored["a pack whose index was rebuilt"] += pack_repair.make_index(store.path, broken.path)
+                restored["a pack whose index was rebuilt"] += object_scan.make_index(store.path, broken.path)
         elif broken.fault == "cut":
             with tempdirs.make_folder("repair-", store.paths.state) as folder:
-                intact = list(pack_repair.salvage_objects(broken.path, folder / "store"))
+                intact = list(object_scan.salvage_objects(broken.path, folder / "store"))
             missing = [one for one in intact if store.repo.read_problem(one.id)]
             write_objects(store, missing)
-            pack_repair.quarantine_pack(store.path, broken.path)
+            object_scan.quarantine_pack(store.path, broken.path)
             restored["a truncated pack"] += len(missing)
     store.repo.refresh_packs()
     return restored
@@ -116,7 +115,7 @@ def write_objects(store: Store, objects: Sequence[GitObject]) -> None:
 
 
 def _remove_index(store: Path, index: Index | None, path: Path) -> str:
-    pack_repair.quarantine_pack(store, path)
+    object_scan.quarantine_pack(store, path)
     reread(index)
     return "the old index is in state/damaged"
 

@@ -19,9 +19,8 @@ from sessgit.store.remotes import Connection
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 from sessgit.sync import agreement, session_refs
-from sessgit.sync.outcome import PullResult, SkippedItem, SyncPart
 from sessgit.sync.purged_values import PurgedHistory
-from sessgit.sync.session_refs import SessionRefs
+from sessgit.sync.session_refs import PullResult, SessionRefs, SkippedItem, SyncPart
 
 _TRIES = 5
 _UNDO_HINT = "To restore it: `sessgit undo`, until `sessgit gc --prune`. `sessgit ops` lists all operations."

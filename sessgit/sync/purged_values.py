@@ -12,8 +12,7 @@ from sessgit.redact.value_match import ValueMatcher
 from sessgit.store import denylist, layout, locks, maintenance, object_scan, refs, transaction
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
-from sessgit.sync.outcome import SkippedItem
-from sessgit.sync.session_refs import SessionRefs
+from sessgit.sync.session_refs import SessionRefs, SkippedItem
 
 _LOCK_WAIT = 10.0
 _PURGED_REASON = "the remote's copy has a value that was purged here"

@@ -15,9 +15,8 @@ from sessgit.store.remotes import Connection
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 from sessgit.sync import agreement, session_refs
-from sessgit.sync.outcome import PushResult, SkippedItem, SyncPart
 from sessgit.sync.purged_values import PurgedHistory
-from sessgit.sync.session_refs import SessionRefs
+from sessgit.sync.session_refs import PushResult, SessionRefs, SkippedItem, SyncPart
 
 _TRIES = 5
 _MOST_NAMED = 5

@@ -1,4 +1,4 @@
-"""The refs of a session in a store or at a remote, fetched and checked."""
+"""What a pull and a push share: the refs of a session here and at a remote, what moves, and what is reported."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from sessgit.errors import DamageError, NewerStoreError, RemoteDamageError, SessgitError
 from sessgit.model import ids
 from sessgit.model.address import check_tag
-from sessgit.record.tip_delivery import count_lacking, turn_folders
+from sessgit.record.tip_delivery import BranchChange, Relation, count_lacking, turn_folders
 from sessgit.store import layout, remotes
+from sessgit.store.journal import Operation
 from sessgit.store.remotes import Connection
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
-from sessgit.sync.outcome import SkippedItem
+from sessgit.sync.agreement import Agreement
 
 _OID = re.compile(r"[0-9a-f]{40}")
 _REF_SPACES = (layout.HEADS, layout.ARCHIVE, layout.DELETED)
@@ -187,3 +188,54 @@ def is_valid_tag(name: str) -> bool:
         return check_tag(name) == name
     except SessgitError:
         return False
+
+
+# What moves, and the results
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedItem:
+    """What was left as it is: a session, a branch or a tag, why, and what to do about it."""
+
+    what: str
+    why: str
+    hint: str
+
+
+@dataclass
+class SyncPart:
+    """Moves that a side makes all or none, what they change, and what both sides agree on afterwards."""
+
+    moves: list[Move] = field(default_factory=list)
+    changes: list[BranchChange] = field(default_factory=list)
+    agreed: Agreement = field(default_factory=Agreement)
+    if_refused: list[SkippedItem] = field(default_factory=list)
+    """What to report if a remote refuses the part, besides its sessions."""
+
+    def note(self, session: str, what: Relation, turns: int = 0) -> None:
+        """Add a change of a session as a whole."""
+        self.changes.append(BranchChange(session, what, turns, session))
+
+
+@dataclass(frozen=True, slots=True)
+class PullResult:
+    """What came from a remote; `operation` is None where nothing moved, and `behind` are the sessions whose files here
+    lack turns that came."""
+
+    remote: str
+    changes: tuple[BranchChange, ...] = ()
+    tags: tuple[str, ...] = ()
+    left: tuple[SkippedItem, ...] = ()
+    operation: Operation | None = None
+    behind: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PushResult:
+    """What went to a remote; `carried` are other sessions whose turns go along, since a fork or a merge holds them."""
+
+    remote: str
+    changes: tuple[BranchChange, ...] = ()
+    tags: tuple[str, ...] = ()
+    left: tuple[SkippedItem, ...] = ()
+    carried: tuple[str, ...] = ()

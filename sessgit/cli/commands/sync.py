@@ -16,10 +16,10 @@ from sessgit.errors import NotFoundError, SessgitError, UsageError
 from sessgit.record.tip_delivery import BranchChange
 from sessgit.store import layout, project, refs, remotes
 from sessgit.store.remotes import Remote
-from sessgit.sync.outcome import PullResult, PushResult, SkippedItem
+from sessgit.sync.session_refs import PullResult, PushResult, SkippedItem
 
 if TYPE_CHECKING:
-    from sessgit.sync.outcome import PushResult
+    from sessgit.sync.session_refs import PushResult
 
 _SETTING = 'sessgit config sync.include \'["~/code/*", "label:shared"]\''
 """The command that selects what every push sends."""
