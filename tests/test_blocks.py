@@ -42,22 +42,20 @@ def test_a_spread_line_is_as_wide_as_the_page(start: str, middle: str, end: str,
 
 @given(st.lists(st.tuples(WORDS, WORDS, WORDS), min_size=1, max_size=6), st.integers(40, 90), st.booleans())
 def test_the_columns_of_a_table_fit_and_align(rows: list[tuple[str, str, str]], width: int, colour: bool) -> None:
-    columns = (Column("yellow"), Column(is_path=True), Column("dim", right=True))
-    shrink = [(1, 6), (2, 0), (0, 1)]
-    here = terminal(width, colour=colour)
-    table = blocks.Table(here, columns, rows, shrink, indent=2)
-    lines = [table.line(row) for row in rows]
+    columns = (Column("yellow", least=1), Column(is_path=True, least=6), Column("dim", right=True, optional=True))
+    lines = list(blocks.table(terminal(width, colour=colour), columns, rows, indent=2))
     assert len({text.width(line) for line in lines}) == 1
     assert all(text.width(line) <= width for line in lines)
-    assert lines == list(blocks.table(here, columns, rows, shrink, indent=2))
 
 
-def test_columns_shrink_in_order_and_get_back_what_others_leave() -> None:
-    assert blocks.fit_widths([10, 30, 8], [(1, 12), (2, 0), (1, 4)], 52) == [10, 30, 8]
-    assert blocks.fit_widths([10, 30, 8], [(1, 12), (2, 0), (1, 4)], 45) == [10, 23, 8]
-    assert blocks.fit_widths([10, 30, 8], [(1, 12), (2, 0), (1, 4)], 33) == [10, 21, 0]
-    assert blocks.fit_widths([10, 30, 8], [(1, 12), (2, 0), (1, 4)], 20) == [10, 8, 0]
-    assert blocks.fit_widths([0, 3], [(1, 1)], 2) == [0, 2]
+def test_the_widest_columns_are_cut_and_optional_ones_left_out() -> None:
+    columns = (Column(), Column(least=12), Column(optional=True))
+    assert blocks.fit_widths(columns, [10, 30, 8], 52) == [10, 30, 8]
+    assert blocks.fit_widths(columns, [10, 30, 8], 45) == [10, 23, 8]
+    assert blocks.fit_widths(columns, [10, 30, 8], 33) == [10, 21, 0]
+    assert blocks.fit_widths(columns, [10, 30, 8], 20) == [10, 8, 0]
+    assert blocks.fit_widths((Column(least=4), Column(least=8)), [20, 30], 32) == [15, 15]
+    assert blocks.fit_widths((Column(), Column(least=1)), [0, 3], 2) == [0, 2]
 
 
 def test_a_field_folds_between_its_parts_and_wraps_long_ones() -> None:

@@ -127,9 +127,8 @@ The remote has turns that this store lacks. Fetch them: sessgit pull
         apart.here.out("pull")
         == f"""\
 origin  ·  1 conversation received, 2 turns
-  {SHORT}  one
-            continued on both sides: {THEIRS} has 2 turns in the
-            other version
+  {SHORT}  one  continued on both sides: {THEIRS} has 2 turns in the
+                 other version
 Compare them: sessgit diff {SHORT} {THEIRS}
 merge them: sessgit merge {THEIRS} --into {SHORT}
 """
@@ -138,9 +137,8 @@ merge them: sessgit merge {THEIRS} --into {SHORT}
         apart.there.out("pull", "origin")
         == f"""\
 origin  ·  1 conversation received, 1 turn
-  {SHORT}  one
-            continued on both sides: {OURS} has 1 turn in the other
-            version
+  {SHORT}  one  continued on both sides: {OURS} has 1 turn in the
+                 other version
 Compare them: sessgit diff {SHORT} {OURS}
 merge them: sessgit merge {OURS} --into {SHORT}
 """

@@ -96,8 +96,8 @@ def test_a_wide_terminal_shows_bars_and_what_was_left_behind(
         sessgit.out("stats", "--by", "session", "-n", "2")
         == """\
   session                   turns  input  output  cache  calls  tools   cost  left behind
-  aaaaaaaa  parser rewrite      3    500      70     5k      5      3  $1.21       1 turn  ████████████████████
-  bbbbbbbb  Branched            1    200      30     2k      2      1  $0.50               ████████
+  aaaaaaaa  parser rewrite      3    500      70     5k      5      3  $1.21       1 turn  ██████████
+  bbbbbbbb  Branched            1    200      30     2k      2      1  $0.50               ████
   total                         5    800     110     8k      8      4  $1.91       1 turn
   of which left behind by rewinds: 1 turn, 160 tokens, $0.20
 2 of 3 sessions; all: -n 3
@@ -123,8 +123,8 @@ def test_a_narrow_one_leaves_out_columns(sessgit: Shell, family: Talk, monkeypat
 def test_by_tool_and_model_and_project_and_day(sessgit: Shell, family: Talk) -> None:
     assert sessgit.out("stats", "--by", "tool").splitlines()[:3] == [
         "  tool  turns  tools",
-        "  Bash      2      2  ████████████████████",
-        "  Edit      1      1  ██████████",
+        "  Bash      2      2  ██████████",
+        "  Edit      1      1  █████",
     ]
     assert sessgit.out("stats", "--by", "model").splitlines()[1].split()[:2] == ["claude-test-1", "5"]
     assert sessgit.out("stats", "--by", "project").splitlines()[1].split()[:2] == ["~/shop", "5"]

@@ -13,8 +13,6 @@ from sessgit.model.conversation.session import Session
 from sessgit.store.index import Branch
 
 Row = Sequence[str]
-Shrink = Sequence[tuple[int, int]]
-"""Which columns of a table get narrower where there is no room, and how narrow; 0 leaves the column out."""
 
 
 def title(state: Session, limit: int = 200) -> str:
@@ -72,11 +70,17 @@ def field(
 @dataclass(frozen=True, slots=True)
 class Column:
     """How a column of a table looks: its style, whether texts are right-aligned, and whether long ones are paths, which
-    are cut at their start."""
+    are cut at their start.
+
+    If a line would be too long, columns with `least` are cut to no fewer columns than that, and then the ones that are
+    `optional` are left out, the last one first.
+    """
 
     style: str = ""
     right: bool = False
     is_path: bool = False
+    least: int | None = None
+    optional: bool = False
 
     def cell(self, here: Invocation, words: str, columns: int) -> str:
         """Return the text in exactly so many columns."""
@@ -85,49 +89,36 @@ class Column:
         return filling + painted if self.right else painted + filling
 
 
-class Table:
-    """Rows in columns that are as wide as their widest text; a column is missing if all of its texts are empty.
+def table(here: Invocation, columns: Sequence[Column], rows: Sequence[Row], indent: int = 0) -> Iterator[str]:
+    """Yield a line for each row, with columns as wide as their widest texts; those that are empty are left out."""
+    needed = [max((text.width(row[place]) for row in rows), default=0) for place in range(len(columns))]
+    widths = fit_widths(columns, needed, here.width - indent)
+    for row in rows:
+        cells = zip(columns, row, widths, strict=True)
+        shown = (column.cell(here, words, width) for column, words, width in cells if width)
+        yield " " * indent + "  ".join(shown)
 
-    If a line would be too long, columns shrink.
+
+def fit_widths(columns: Sequence[Column], needed: Sequence[int], room: int) -> list[int]:
+    """Return the widths of columns that fit into the room with two spaces between them; 0 for those left out.
+
+    The widest columns are cut first. If nothing else helps, they are cut to one column.
     """
-
-    def __init__(
-        self,
-        here: Invocation,
-        columns: Sequence[Column],
-        rows: Sequence[Sequence[str]],
-        shrink: Shrink,
-        indent: int = 0,
-    ) -> None:
-        self.here, self.columns, self.indent = here, columns, indent
-        widths = [max((text.width(row[place]) for row in rows), default=0) for place in range(len(columns))]
-        self.widths = fit_widths(widths, shrink, here.width - indent)
-
-    def line(self, row: Row) -> str:
-        """Return a row as a line."""
-        cells = zip(self.columns, row, self.widths, strict=True)
-        shown = (column.cell(self.here, words, width) for column, words, width in cells if width)
-        return " " * self.indent + "  ".join(shown)
+    widths, least = list(needed), list(needed)
+    flexible = [place for place, column in enumerate(columns) if column.least is not None and needed[place]]
+    for place in flexible:
+        least[place] = min(columns[place].least or 1, needed[place])
+    optional = [place for place, column in enumerate(columns) if column.optional]
+    while optional and _line_width(least) > room:
+        place = optional.pop()
+        widths[place] = least[place] = 0
+    if _line_width(least) > room:
+        least = [min(width, 1) for width in least]
+    for _ in range(_line_width(widths) - room):
+        if wide := [place for place in flexible if widths[place] > least[place]]:
+            widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths
 
 
-def table(
-    here: Invocation, columns: Sequence[Column], rows: Sequence[Row], shrink: Shrink, indent: int = 0
-) -> Iterator[str]:
-    """Yield a line for each row of a table."""
-    return map(Table(here, columns, rows, shrink, indent).line, rows)
-
-
-def fit_widths(widths: Sequence[int], shrink: Shrink, room: int) -> list[int]:
-    """Return the widths of columns that fit into the room with two spaces between them, shrunk step by step."""
-    out = list(widths)
-
-    def spare() -> int:
-        return room + 2 - sum(columns + 2 for columns in out if columns)
-
-    for place, least in shrink:
-        if spare() < 0:
-            out[place] = max(out[place] + spare(), min(out[place], least)) if least else 0
-    for place, _ in shrink:  # what a later step left out makes room for what an earlier one shrank
-        if out[place]:
-            out[place] = min(widths[place], out[place] + max(0, spare()))
-    return out
+def _line_width(widths: Sequence[int]) -> int:
+    return sum(width + 2 for width in widths if width) - 2

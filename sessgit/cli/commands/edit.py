@@ -240,5 +240,8 @@ def _tag_table(here: Invocation, known: list[Tag]) -> Iterator[str]:
         )
         for each, (title, time) in zip(known, turns, strict=True)
     ]
-    columns = (Column(), Column("yellow"), Column(), Column("dim"))
-    yield from blocks.table(here, columns, rows, [(2, _NARROWEST // 2), (0, _NARROWEST), (2, 0), (3, 0)])
+    columns = (
+        Column(least=_NARROWEST), Column("yellow"), Column(least=_NARROWEST // 2, optional=True),
+        Column("dim", optional=True),
+    )  # fmt: skip
+    yield from blocks.table(here, columns, rows)

@@ -223,7 +223,8 @@ def _full(here: Invocation, report: FolderImport, *, dry_run: bool) -> Iterator[
     were = f"; {unchanged:,} {'was' if unchanged == 1 else 'were'} already imported" if unchanged else ""
     yield f"{imported} {'would be ' if dry_run else ''}imported from {report.system}{were}"
     rows = [_row(session) for session in report.changed[:_LIMIT]]
-    yield from blocks.table(here, (Column(), Column("yellow"), Column(), Column("dim")), rows, [(2, 12), (3, 1)])
+    columns = (Column(), Column("yellow"), Column(least=12), Column("dim", least=1))
+    yield from blocks.table(here, columns, rows)
     yield from _more(report.changed)
     for outcome, phrase in _SKIPPED.items():
         if outcomes[outcome]:

@@ -188,7 +188,7 @@ def _secret_lines(here: Invocation, likely: Sequence[LikelySecret]) -> Iterator[
         for secret in likely
     ]
     columns = (Column("yellow"), Column(), Column(right=True), Column())
-    for secret, line in zip(likely, blocks.table(here, columns, rows, ()), strict=True):
+    for secret, line in zip(likely, blocks.table(here, columns, rows), strict=True):
         yield line
         places = [here.ident(name) + at + turn for name, at, turn in (place.partition("@") for place in secret.places)]
         more = " and more: --json" if len(places) > _PLACES else ""

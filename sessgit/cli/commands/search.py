@@ -96,7 +96,7 @@ def run(
 _INDENT = 4
 _LINES = 2
 _TITLE = 12
-_COLUMNS = (Column("yellow"), Column(), Column(), Column("dim", right=True))
+_COLUMNS = (Column("yellow"), Column(least=_TITLE), Column(), Column("dim", right=True))
 
 
 def _snippet_length(here: Invocation) -> int:
@@ -108,7 +108,7 @@ def _result_lines(here: Invocation, results: SearchResults) -> Iterator[str]:
     """Yield the whole page, with how many matches there are at its end."""
     hits: list[MetadataHit | SearchHit] = [*results.conversations, *results.turns]
     rows = [_row(here, hit) for hit in hits]
-    for hit, line in zip(hits, blocks.table(here, _COLUMNS, rows, [(1, _TITLE)]), strict=True):
+    for hit, line in zip(hits, blocks.table(here, _COLUMNS, rows), strict=True):
         yield line
         if not isinstance(hit, MetadataHit) or f"  {hit.snippet.text} " not in text.without_colours(line):
             yield from _snippet(here, hit.snippet)

@@ -98,7 +98,7 @@ def _kept(here: Invocation, target: ResolvedTarget, path: str) -> Answer | None:
     if path:
         document["text"] = store.repo.blob(files[path][0]).decode("utf-8", "replace")
     rows = [(text.size(size), text.clean(one, 300)) for one, size in sizes.items()]
-    lines = blocks.table(here, (Column(right=True), Column()), rows, [(1, 20)])
+    lines = blocks.table(here, (Column(right=True), Column(least=20)), rows)
     return Answer(document, lines, notes=[] if sizes else [f"{name} keeps no files of another system."])
 
 

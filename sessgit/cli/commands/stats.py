@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sessgit.cli import blocks, frame, render, text
-from sessgit.cli.blocks import Column
+from sessgit.cli.blocks import Column, Row
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import LIMIT, PROJECT, SINCE, argument, option, parse_time
@@ -52,10 +52,13 @@ def run(
 
 _SESSIONS = 20
 _MODELS, _PROJECTS, _TOOLS = 4, 5, 12
-_BAR, _SHORTEST_BAR = 20, 6
-_HEADS = ("turns", "input", "output", "cache", "calls", "tools", "cost", "left behind")
-_SHRINK = ((8, 0), (0, 14), (5, 0), (6, 0), (4, 0), (3, 0), (2, 0), (0, 1))
-"""Column 0 has the names. What the last column says is also said below the table."""
+_BAR = 10
+_NUMBER, _OPTIONAL = Column(right=True), Column(right=True, optional=True)
+_COLUMNS = {
+    "turns": _NUMBER, "input": _OPTIONAL, "output": _OPTIONAL, "cache": _OPTIONAL, "calls": _OPTIONAL,
+    "tools": _OPTIONAL, "cost": _NUMBER, "left behind": _OPTIONAL, "": Column("cyan", optional=True),
+}  # fmt: skip
+"""The columns behind the names by their heads; the last one has bars."""
 _CENT = 0.01
 
 
@@ -202,15 +205,6 @@ def _target(here: Invocation, shares: list[TurnShare], options: StatsOptions) ->
         yield here.paint("dim", f"Not counted: {turns} from the conversation it was forked from.")
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line of a table: its name, its numbers under the heads, and how long its bar is, from 0 to 1."""
-
-    name: str
-    numbers: Sequence[str]
-    bar: float = 0.0
-
-
 class _Page:
     def __init__(self, here: Invocation, shares: list[TurnShare]) -> None:
         self.here, self.shares, self.prices = here, shares, here.settings.prices
@@ -250,12 +244,12 @@ class _Page:
         if len(shown) < len(lines):
             yield self.here.paint("dim", f"{len(shown)} of {text.counted(len(lines), by)}; all: -n {len(lines)}")
 
-    def _lines(self, by: GroupBy) -> list[_Line]:
+    def _lines(self, by: GroupBy) -> list[Row]:
         tallies = _group(self.here, self.shares, by)
         sizes = [self._size(by, tally.whole) for tally in tallies.values()]
         largest = max(sizes) if len(sizes) > 1 else 0.0
         return [
-            self._line(self._name(by, key), tally, by, size / largest if largest else 0.0)
+            (*self._line(self._name(by, key), tally, by), _bar(size / largest) if largest else "")
             for (key, tally), size in zip(tallies.items(), sizes, strict=True)
         ]
 
@@ -271,34 +265,29 @@ class _Page:
             return f"{self.here.ident(key)}  {blocks.title(branch.state) if branch else ''}".rstrip()
         return text.clean(self.here.short(key) if by == "project" else key, 200) or f"(unknown {by})"
 
-    def _line(self, name: str, tally: UsageTally, by: GroupBy | None = None, bar: float = 0.0) -> _Line:
+    def _line(self, name: str, tally: UsageTally, by: GroupBy | None = None) -> Row:
+        """Return the name and what the columns with heads have."""
         part, tokens = tally.whole, tally.whole.total
         turns, tools = f"{part.turns:,}", f"{sum(part.tools.values()):,}"
         if by == "tool":
-            return _Line(name, [turns, "", "", "", "", tools, "", ""], bar)
-        numbers = [
-            turns, text.tokens(tokens.input), text.tokens(tokens.output),
+            return name, turns, "", "", "", "", tools, "", ""
+        return (
+            name, turns, text.tokens(tokens.input), text.tokens(tokens.output),
             text.tokens(tokens.cache_read + tokens.cache_write), f"{sum(part.calls.values()):,}",
             "" if by == "model" else tools, self._cost(part),
             text.counted(tally.left.turns, "turn") if tally.left.turns else "",
-        ]  # fmt: skip
-        return _Line(name, numbers, bar)
+        )  # fmt: skip
 
-    def _draw(self, by: GroupBy | Literal[""], lines: Sequence[_Line]) -> list[str]:
-        """Return the heads, then the lines; the names take what the numbers leave, and bars what is left then."""
-        heads = [head if any(line.numbers[place] for line in lines) else "" for place, head in enumerate(_HEADS)]
-        columns = [Column(is_path=by != "session"), *(Column(right=True) for _ in _HEADS)]
-        rows = [(line.name, *line.numbers) for line in lines]
-        table = blocks.Table(self.here, columns, [*rows, ("", *heads)], _SHRINK, indent=2)
-        out = [table.line(row) for row in [(by, *heads), *rows]]
-        unit = "" if by == "tool" or self.is_priced else "new tokens"
-        room = min(_BAR, self.here.width - text.width(out[0]) - 2)
-        has_bars = room >= max(_SHORTEST_BAR, len(unit)) and any(line.bar for line in lines)
-        out[0] = self.here.paint("dim", f"{out[0]}  {unit}" if has_bars else out[0])
-        for place, line in enumerate(lines if has_bars else (), start=1):
-            bar = "█" * round(line.bar * room) or "▏" if line.bar else ""
-            out[place] += f"  {self.here.paint('cyan', bar)}"
-        return out
+    def _draw(self, by: GroupBy | Literal[""], lines: Sequence[Row]) -> Iterator[str]:
+        """Yield the heads, then the lines."""
+        rows = [(*line, "") if len(line) == len(_COLUMNS) else line for line in lines]
+        bars = "" if by == "tool" or self.is_priced else "new tokens"
+        texts = zip([*[*_COLUMNS][:-1], bars], [*zip(*rows, strict=True)][1:], strict=True)
+        heads = [head if any(column) else "" for head, column in texts]
+        columns = [Column(is_path=by != "session", least=20), *_COLUMNS.values()]
+        head, *drawn = blocks.table(self.here, columns, [(by, *heads), *rows], indent=2)
+        yield self.here.paint("dim", text.without_colours(head))
+        yield from drawn
 
     def _cost(self, part: UsagePart) -> str:
         """`$1.84`; `≥ $1.20` if a price is missing, nothing if all are."""
@@ -314,6 +303,10 @@ class _Page:
                 tokens = f"{text.tokens(text.new_tokens(part.total))} tokens"
                 parts = [f"  of which {what}: {text.counted(part.turns, 'turn')}", tokens, self._cost(part)]
                 yield from (self.here.paint("dim", line) for line in text.fold(parts, self.here.width, ", ", " " * 4))
+
+
+def _bar(share: float) -> str:
+    return "█" * round(share * _BAR) or ("▏" if share else "")
 
 
 def _heading(by: GroupBy, more: int) -> str:

@@ -192,7 +192,6 @@ def sync(here: Invocation, remote: str = REMOTE) -> Answer:
 
 
 _LIMIT = 20
-_TITLE = 12
 _MOVING = ("new", "forward", "parted", "merged", "rewound", "joined")
 _OTHERS = ("archived", "brought back", "deleted", "kept", "purged")
 
@@ -288,15 +287,10 @@ def _changes(here: Invocation, result: PullResult | PushResult, verb: str) -> It
         for session, changes in list(by_session.items())[:_LIMIT]
     ]
     ident, title = (max((text.width(row[column]) for row in rows), default=0) for column in (0, 1))
-    phrase = max((columns for row in rows if (columns := text.width(row[2])) <= here.width // 3), default=0)
-    title = min(title, max(_TITLE, here.width - ident - phrase - 6))
-    for row in rows:
-        line = f"  {here.paint('yellow', row[0].ljust(ident))}" + (f"  {text.fit(row[1], title)}" if title else "")
-        if text.width(f"{line}  {row[2]}") <= here.width:
-            yield f"{line}  {row[2]}"
-        else:
-            yield line
-            yield from paragraph(here, row[2], indent=ident + 4)
+    title = min(title, max(12, here.width // 2 - ident))
+    for name, called, phrases in rows:
+        start = f"  {here.paint('yellow', name.ljust(ident))}  " + (f"{text.fit(called, title)}  " if title else "")
+        yield from blocks.field(here, start, [phrases])
     if len(by_session) > _LIMIT:
         yield f"  and {len(by_session) - _LIMIT:,} more"
     if result.tags:

@@ -66,9 +66,11 @@ def run(
 _TITLE = 16
 _FIRST_WORDS = 12
 """The first words are shown behind a title if they have so many columns."""
-_COLUMNS = (Column(right=True), Column("dim", right=True), Column(right=True), Column("green"))
-_TURNS, _AGO, _COST, _NOTE = 1, 2, 3, 4
-"""The columns behind the drawing, which is column 0."""
+_COLUMNS = (
+    Column(right=True, optional=True), Column("dim", right=True, optional=True), Column(right=True, optional=True),
+    Column("green", optional=True),
+)  # fmt: skip
+"""The columns behind the drawing: turns, time, cost and notes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +200,7 @@ def _widths(here: Invocation, lines: Sequence[_Line]) -> list[int]:
     """Return the widths of the drawing and of the columns behind it."""
     columns = [max((text.width(line.cells[place]) for line in lines), default=0) for place in range(len(_COLUMNS))]
     most, least = (max((line.needed(limit, columns[0]) for line in lines), default=0) for limit in (here.width, _TITLE))
-    return blocks.fit_widths(
-        [most, *columns], ((0, least), (_COST, 0), (_AGO, 0), (_NOTE, 0), (_TURNS, 0), (0, 1)), here.width
-    )
+    return blocks.fit_widths((Column(least=least), *_COLUMNS), [most, *columns], here.width)
 
 
 def _draw(here: Invocation, widths: Sequence[int], row: _Row) -> Iterator[str]:
@@ -219,8 +219,8 @@ def _draw(here: Invocation, widths: Sequence[int], row: _Row) -> Iterator[str]:
     out += here.paint(dim or "yellow", ident) + here.paint("dim", at + turn) + "  "
     columns = list(zip(_COLUMNS, row.cells, widths[1:], strict=True))
     room = widths[0] - row.start
-    if not row.cells[0] and widths[_TURNS]:
-        room += widths[_TURNS] + 2
+    if not row.cells[0] and widths[1]:
+        room += widths[1] + 2
         del columns[0]
     title = text.cut(row.title, room)
     out += here.paint(dim, title)

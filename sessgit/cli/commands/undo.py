@@ -86,7 +86,7 @@ def ops(here: Invocation, limit: int | None = LIMIT) -> Answer:
     listed = operations.list_operations(here.store)[:limit]
     if not listed:
         here.check_recorded()
-    columns = (Column("yellow"), Column("dim", right=True), Column(), Column(), Column("dim"))
+    columns = (Column("yellow"), Column("dim", right=True), Column(), Column(least=12), Column("dim"))
     rows = [
         (
             text.clean(each.operation.id, 8),
@@ -97,7 +97,7 @@ def ops(here: Invocation, limit: int | None = LIMIT) -> Answer:
         )
         for each in listed
     ]
-    return Answer({"operations": [_json(each) for each in listed]}, blocks.table(here, columns, rows, [(3, 12)]))
+    return Answer({"operations": [_json(each) for each in listed]}, blocks.table(here, columns, rows))
 
 
 def _json(listed: ListedOperation) -> dict[str, object]:

@@ -159,8 +159,8 @@ def commit_lines(here: Invocation, commit: str, turns: Sequence[CommitTurn]) -> 
         rows.append(
             (f"{here.ident(row.branch)}@{row.turn}", text.at(clock, row.time), text.clean(turn.author.prompt), where)
         )
-    columns = (Column("yellow"), Column("dim"), Column(), Column("dim"))
-    yield from blocks.table(here, columns, rows, [(2, 20), (3, 16), (2, 8)])
+    columns = (Column("yellow"), Column("dim"), Column(least=8), Column("dim", least=16))
+    yield from blocks.table(here, columns, rows)
 
 
 def commit_json(here: Invocation, commit: str, turns: Sequence[CommitTurn]) -> dict[str, Any]:

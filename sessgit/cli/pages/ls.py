@@ -14,21 +14,19 @@ from sessgit.history.ls import HiddenCounts, ListEntry, SessionListing, count_hi
 from sessgit.store import layout
 from sessgit.store.index import Branch
 
-_COLUMNS = (
-    Column("yellow"), Column(), Column(right=True), Column("dim", right=True), Column(right=True), Column("green"),
-    Column("dim"),
-)  # fmt: skip
-_TITLE, _AGO, _COST, _NOTES = 1, 3, 4, 6
 _LEAST = 12
 """Columns that titles have at least."""
-_SHRINK = ((_TITLE, 48), (_NOTES, 22), (_TITLE, 16), (_NOTES, 0), (_TITLE, _LEAST), (_COST, 0), (_AGO, 0))
+_COLUMNS = (
+    Column("yellow"), Column(least=_LEAST), Column(right=True), Column("dim", right=True, optional=True),
+    Column(right=True, optional=True), Column("green"), Column("dim", least=22, optional=True),
+)  # fmt: skip
 
 
 def full(here: Invocation, listing: SessionListing, *, folded: bool) -> Iterator[str]:
     """Yield the whole page, with a heading above each project if it is about all of them; `folded` says that no limit
     was given."""
     rows = [_row(here, entry, listing.query.live) for entry in listing.entries]
-    lines = list(blocks.table(here, _COLUMNS, rows, _SHRINK, indent=2))
+    lines = list(blocks.table(here, _COLUMNS, rows, indent=2))
     is_grouped = listing.query.folder is None and listing.query.order is None
     yield from _by_project(here, listing, lines) if is_grouped else lines
     for line in _footer(here, listing, folded=folded):
@@ -59,8 +57,8 @@ def short(here: Invocation, branches: Sequence[Branch], notes: Mapping[str, str]
         )
         for branch in branches
     ]
-    columns = (Column("yellow"), Column(), Column(right=True), Column("dim", right=True), Column())
-    return blocks.table(here, columns, rows, [(_TITLE, 12)])
+    columns = (Column("yellow"), Column(least=_LEAST), Column(right=True), Column("dim", right=True), Column())
+    return blocks.table(here, columns, rows)
 
 
 def project_heading(here: Invocation, project: str) -> str:
