@@ -13,7 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from sessgit.formats import code, document, html, markdown, phrases, prose, template, texts
+from sessgit.formats import code, html, markdown, phrases, prose, template, texts
+from sessgit.history import export
 from sessgit.model.conversation.content import Call, Change, Piece, Words
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.story import Heading, Relative, Story, StoryTurn
@@ -420,7 +421,7 @@ def test_what_steers_a_terminal_is_gone() -> None:
 
 
 def test_the_json_has_a_line_for_each_turn() -> None:
-    shown = "".join(document.render({"a": [], "b": "\ud800"}, iter([{"turn": 1}, {"turn": 2}])))
+    shown = "".join(export.render_json({"a": [], "b": "\ud800"}, iter([{"turn": 1}, {"turn": 2}])))
     assert shown == (
         '{\n  "schema": "sessgit.export/v1",\n  "session": {\n    "a": [],\n    "b": "\\ud800"\n  },\n  "turns": [\n'
         '{"turn": 1},\n{"turn": 2}\n  ]\n}\n'

@@ -28,10 +28,10 @@ LocalPath = Callable[[str], str]
 
 
 def local_path_map(mapping: Mapping[str, str], user: str) -> LocalPath:
-    """The folders that `project.map` says; `user` is the home that `~` stands for.
+    """Return the map of folders that `project.map` defines; `user` is the home for `~`.
 
-    Of several prefixes the longest one counts, and whole parts of a path only. A folder that is here stays what it is,
-    whatever the mapping says: a session that was held here must never move because another machine has such a path.
+    Of several prefixes the longest one counts, by whole parts of a path. A folder that exists here is not mapped: a
+    session of this machine must not move because another machine has the same path.
     """
     known = {_path_parts(left, user): _expand_home(right, user) for left, right in mapping.items()}
     longest = sorted(known, key=len, reverse=True)
@@ -53,11 +53,10 @@ def localize_state(state: Session, here: LocalPath) -> Session:
 
 
 def transcript_place(homes: Homes, state: Session, paths: StorePaths | None = None) -> Path | None:
-    """Where the client looks for the session's transcript, if it is known; `paths` is of the store.
+    """Return where the client looks for the session's transcript, or None if that is unknown; `paths` are the store's.
 
-    The state may have been written on another machine. So what counts is where the file is, then where it was read
-    here last, then the folder of the project, if that is here; where nothing says a place, the one where it is all
-    the same, as in a home that was moved.
+    The state may come from another machine. In order of precedence: where the file is, where it was last read on this
+    machine, the project's folder if it exists here, and the only file of that name, as in a home that was moved.
     """
     said = agents.of(state).home.transcript_place(homes.of(state), state.transcript, state.agent_id, "")
     if said is not None and path_exists(said):
@@ -87,8 +86,8 @@ def _find_anywhere(homes: Homes, state: Session) -> Path | None:
 
 
 def recorded_transcript_path(state: Session, paths: StorePaths) -> str:
-    """Return where the session's transcript was read, as its state says, or here last where that lay elsewhere than
-    the client's; ``""`` where nothing says it."""
+    """Return where the session's transcript was read according to its state, else where it was last read on this
+    machine, else ``""``."""
     known = None if state.transcript else recorder_state.load_cursor(paths, state.id)
     return known.path if known else state.transcript
 
@@ -101,7 +100,7 @@ def transcript_file(homes: Homes, state: Session, paths: StorePaths) -> Path | N
 
 
 def was_recorded_here(state: Session, paths: StorePaths, made: Callable[[], Collection[str]] | None = None) -> bool:
-    """Whether the session was recorded on this machine, or a command made it here with a transcript of its own.
+    """Return whether the session was recorded on this machine, or a command created it here with a transcript.
 
     The path in its state proves nothing: two machines on which the user has the same home have the same paths. `made`
     returns what `files_made_here` does, for a caller that asks about many sessions.
@@ -145,9 +144,9 @@ def _find_lost(states: Iterable[Session], homes: Homes, paths: StorePaths) -> It
 
 
 def is_elsewhere(homes: Homes, state: Session, here: LocalPath) -> bool:
-    """Whether the project of a session, as its state says it, is a folder of another machine, for which `project.map`
-    can name one here: it is not here, and either that names one already or the session was not recorded here. A
-    transcript that `restore` wrote for it here, and that was read since, is none of this machine's."""
+    """Return whether a session's project is a folder of another machine: it does not exist here, and either
+    `project.map` names one for it, or the session was not recorded here. A transcript that `restore` wrote here does
+    not make it one of this machine."""
     project = state.project
     if not is_folder(project) or path_exists(project):
         return False
@@ -190,9 +189,9 @@ def transcript_target(homes: Homes, state: Session, project: str, paths: StorePa
 
 
 def move_transcript(homes: Homes, state: Session, target: Path) -> bool:
-    """Whether the transcript was moved to its new place, out of the folder for a project that is gone.
+    """Move the transcript out of the folder for a project that is gone to its new place; return whether it was moved.
 
-    A link first and the old name last: what stops it between the two, doing it again completes.
+    The link is made first, and the old name removed last, so that a second call completes an interrupted one.
     """
     others = other_copies(homes, state, target)
     if len(others) != 1 or not is_folder_gone(state.project):
@@ -213,10 +212,8 @@ def move_transcript(homes: Homes, state: Session, target: Path) -> bool:
 
 
 def check_no_copies(homes: Homes, state: Session, target: Path) -> None:
-    """Raises ConflictError where the session's transcript lies in another folder of the client.
-
-    Of two with one id the client finds none.
-    """
+    """Raise ConflictError if the session's transcript is in another folder of the client, which finds neither of two
+    with one id."""
     others = [] if path_exists(target) else other_copies(homes, state, target)
     if others:
         raise ConflictError(

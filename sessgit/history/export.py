@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -222,6 +223,16 @@ def _turn_document(context: Context, choice: ExportChoice, row: Row, overrides: 
         if piece["kind"] == "call":
             piece["client_note"] = notes[piece["ordinal"]]
     return out
+
+
+def render_json(session: Mapping[str, Any], turns: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what `export json` prints, in ASCII; each turn has its own line."""
+    empty = {"schema": "sessgit.export/v1", "session": session, "turns": []}
+    head, _, tail = json.dumps(empty, indent=2).rpartition("[]")
+    yield f"{head}["
+    for number, turn in enumerate(turns):
+        yield f"{',' if number else ''}\n{json.dumps(turn)}"
+    yield f"\n  ]{tail}\n"
 
 
 # Lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,7 @@ def update_fulltext(
     changed = [branch for branch in wanted if known.get(branch) != wanted[branch]]
     pending = _branches_in_order(index, changed)
     gone, count = known.keys() - wanted.keys(), len(pending)
-    follower, parts = _FulltextUpdate(index, text), 0
+    parts = 0
     if count:
         text.set_bulk_mode(much=count >= _BULK_TURNS)
     while (pending or gone) and monotonic() - began < seconds:
@@ -67,10 +67,11 @@ def update_fulltext(
         with text.writing():
             for branch in gone:
                 text.drop(branch)
-            gone, parts = set(), parts + 1
-            follower.size = 0
-            while pending and follower.size < _BATCH_SIZE and monotonic() - began < seconds:
-                if follower.take(pending[-1]):
+            gone, parts, room = set(), parts + 1, _BATCH_SIZE
+            while pending and room > 0 and monotonic() - began < seconds:
+                size, is_complete = _add_branch(index, text, pending[-1], room)
+                room -= size
+                if is_complete:
                     pending.pop()
     if pending:
         return False
@@ -91,47 +92,41 @@ def _branches_in_order(index: Index, branches: Sequence[str]) -> list[str]:
     )
 
 
-class _FulltextUpdate:
-    def __init__(self, index: Index, text: TextIndex) -> None:
-        self.index, self.text = index, text
-        self.size = 0
-        """The number of characters in this batch."""
+def _add_branch(index: Index, text: TextIndex, name: str, room: int) -> tuple[int, bool]:
+    """Index a branch until `room` characters are added; return how many were, and whether that is all of it."""
+    branch, size = index.branch(name), 0
+    if branch is None or text.tip(name) == branch.tip:
+        return 0, True
 
-    def take(self, name: str) -> bool:
-        """Index a branch; returns False if the batch is full before its end."""
-        branch = self.index.branch(name)
-        if branch is None or self.text.tip(name) == branch.tip:
-            return True
-        last = self.text.common(name, self._commit(name))
-        for row in self.index.turns(name, last + 1):
-            if self.size >= _BATCH_SIZE:
-                return False
-            body = self.text.body_at(row.commit) or self._body(row)
-            if body is not None:
-                self.text.place(name, row.turn, row.commit, body)
-        self.text.mark_indexed(name, branch.tip)
-        return True
+    def commit_of(number: int) -> str:
+        row = index.turn(name, number)
+        return row.commit if row else ""
 
-    def _commit(self, branch: str) -> Callable[[int], str]:
-        def commit(number: int) -> str:
-            row = self.index.turn(branch, number)
-            return row.commit if row else ""
+    for row in index.turns(name, text.common(name, commit_of) + 1):
+        if size >= room:
+            return size, False
+        body = text.body_at(row.commit)
+        if body is None:
+            body, added = _index_turn(index, text, row)
+            size += added
+        if body is not None:
+            text.place(name, row.turn, row.commit, body)
+    text.mark_indexed(name, branch.tip)
+    return size, True
 
-        return commit
 
-    def _body(self, row: Row) -> Body | None:
-        try:
-            store = self.index.open_store()
-            turn = TurnTexts(agents.of_turn(store, row), store, row.commit, row.turn)
-            known = self.text.body_of(row.prompt, turn.blob)
-            words = None if known else turn.words()
-        except SessgitError:
-            return None
-        if words is None:
-            return known
-        self.size += words.size
-        home = row.trailer("Session") or layout.session_of(row.branch)
-        return self.text.add(Turn(row.prompt, row.time, home), turn.blob, words)
+def _index_turn(index: Index, text: TextIndex, row: Row) -> tuple[Body | None, int]:
+    """Return what is indexed of a turn, None if it cannot be read, and the number of characters that were added."""
+    try:
+        store = index.open_store()
+        turn = TurnTexts(agents.of_turn(store, row), store, row.commit, row.turn)
+        if known := text.body_of(row.prompt, turn.blob):
+            return known, 0
+        words = turn.words()
+    except SessgitError:
+        return None, 0
+    home = row.trailer("Session") or layout.session_of(row.branch)
+    return text.add(Turn(row.prompt, row.time, home), turn.blob, words), words.size
 
 
 class TurnTexts:

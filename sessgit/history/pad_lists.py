@@ -1,4 +1,4 @@
-"""The lists of a scratchpad, out of a commit and into another one."""
+"""Reads the lists of a scratchpad from a commit, and computes what changes them in another one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from sessgit.store import layout
 from sessgit.store.store import Store
 
 Changes = dict[str, tuple[str, bool] | None]
-"""What changes in a tree, by path."""
+"""The new entries of a tree by path; None removes one."""
 SUFFIX = ".jsonl"
 
 
 def read_lists(store: Store, commit: str) -> Lists:
-    """The lines of the lists as of a commit; what is no list, or cannot be read, is passed over."""
+    """Return the lines of the lists as of a commit; files that are no lists, or unreadable, are left out."""
     out = dict[str, bytes]()
     for name, (oid, is_tree) in _list_entries(store, commit).items():
         if name.removesuffix(SUFFIX) in pads.LISTS.values() and name.endswith(SUFFIX) and not is_tree:
@@ -26,12 +26,13 @@ def read_lists(store: Store, commit: str) -> Lists:
 
 
 def read_pad(store: Store, commit: str) -> Pad:
-    """The scratchpad as of a commit."""
+    """Return the scratchpad as of a commit."""
     return pads.read_pad(read_lists(store, commit))
 
 
 def list_changes(store: Store, commit: str, before: Lists, after: Lists) -> Changes:
-    """What changes in the tree of the commit where its lists do; raises ConflictError where other things are there."""
+    """Return the changes of the commit's tree that turn the lists `before` into `after`; raises ConflictError if
+    something else has the place of a list."""
     held = store.repo.entry(store.tree(commit), layout.PAD)
     entries = _list_entries(store, commit)
     out = Changes()
@@ -47,7 +48,7 @@ def list_changes(store: Store, commit: str, before: Lists, after: Lists) -> Chan
 
 
 def inherited_changes(store: Store, commit: str, *, whole: bool = False) -> Changes:
-    """What becomes of the pad of a commit in the tree of a session that leaves another one: all of it, or what
+    """Return what a fork inherits of the pad of a commit, as changes of its tree: all of it if `whole`, else what
     `pad.inherited_lists` leaves."""
     held = store.repo.entry(store.tree(commit), layout.PAD)
     if whole or held is None:
@@ -65,8 +66,8 @@ def inherited_changes(store: Store, commit: str, *, whole: bool = False) -> Chan
 
 
 def joined_changes(store: Store, base: str, main: str, other: str) -> tuple[str, bool] | None:
-    """The pad with what two sides of one session did to it since the base, ``""`` for none: lists unite, any other
-    file is that of the side that changed it, and of the first where both did."""
+    """Return the pad merged from two sides of one session, given their base or ``""``: lists unite; another file is
+    that of the side that changed it, or of the first if both did."""
     tips = (base, main, other)
     before, ours, theirs = (store.repo.entry(store.tree(tip), layout.PAD) if tip else None for tip in tips)
     if theirs in (ours, before) or (ours and not ours[1]) or (theirs and not theirs[1]):

@@ -149,9 +149,7 @@ def _data(here: Invocation, task: _Task, progress: Progress) -> Iterable[bytes]:
         return [lines.data]
     source, prices = (here.context, task.choice, task.rows), here.settings.prices
     if task.format == "json":
-        from sessgit.formats import document
-
-        parts = document.render(*export.export_document(*source, prices, progress))
+        parts = export.render_json(*export.export_document(*source, prices, progress))
     else:
         from sessgit.formats import html, markdown
 
