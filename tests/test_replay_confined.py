@@ -29,18 +29,15 @@ from strategies import SECRET
 from test_cells_hostile import put, rewrite
 from transcripts import SESSION, Talk
 
+from sessgit import Store
 from sessgit.agents.values import DeclinedError
+from sessgit.api.replaying import Executors
 from sessgit.replay import files
-from sessgit.replay import plan as plans
-from sessgit.replay import run as runs
-from sessgit.replay.sandbox import isolation, process_limits, workspace
+from sessgit.replay.sandbox import isolation, process_limits
 from sessgit.replay.sandbox.isolation import Confinement
 from sessgit.replay.sandbox.process_limits import ProcessResult
 from sessgit.replay.sandbox.supervisor import Limits
 from sessgit.store import layout
-from sessgit.store.context import Context
-from sessgit.store.index import Index
-from sessgit.store.store import Store
 
 pytestmark = CONFINED
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
@@ -542,25 +539,17 @@ def test_a_function_of_a_program_is_called_with_the_arguments(sessgit: Shell) ->
     def fail() -> None:
         raise KeyError("x")
 
-    functions: plans.Functions = {
+    functions: Executors = {
         "peek": lambda start, end: "abcd"[start:end],
         ("tool", "add"): lambda a, b: {"sum": a + b},
         "fail": fail,
         "stop": lambda: 1,
         ("repl", "peek"): lambda code: 2,
     }
-    store = Store(sessgit.store)
-    index = Index(store.path, lambda: store)
-    index.sync()
-    branch = index.branch(SESSION)
-    assert branch is not None
-    plan = plans.plan_replay(Context(index), branch, plans.ReplayChoice(functions=functions))
-    assert [item.kind for item in plan.items] == ["function"] * 5
-    with workspace.make_sandbox(workspace.CodeOrigin(str(sessgit.project), str(sessgit.project)), os.environ) as made:
-        results = runs.run_plan(plan, made, runs.RunOptions(functions=functions))
-    index.close()
+    with Store.open(sessgit.store) as store:
+        results = store.load_session(SESSION).replay(functions)
     assert [one.outcome for one in results] == ["equal", "equal", "equal", "differs", "equal"]
-    assert results[3].compared is not None and "unexpected keyword argument 'why'" in results[3].compared.now
+    assert "unexpected keyword argument 'why'" in results[3].now
 
 
 # Files

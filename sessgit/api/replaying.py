@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from sessgit import agents
 from sessgit.api.values import STATE_BY_OK, Cell
-from sessgit.replay import plan
-from sessgit.replay import run as runs
-from sessgit.replay.compare import Outcome
-from sessgit.replay.plan import ReplayChoice, ReplayPlan
-from sessgit.replay.sandbox.workspace import NO_SANDBOX
-from sessgit.store.context import Context
-from sessgit.store.index import Branch
+from sessgit.model.conversation.content import Call
+from sessgit.replay import compare, plan
+from sessgit.replay.compare import Comparison, Outcome
+from sessgit.replay.plan import ReplayPlan
 
 Executors = Mapping[str | tuple[str, str], Callable[..., Any]]
 """Functions that take the arguments of a cell, by operation, or by type and operation."""
@@ -33,23 +33,37 @@ class Replayed:
     ms: float | None = None
 
 
-def plan_cells(context: Context, branch: Branch, choice: ReplayChoice) -> ReplayPlan:
-    """Return the cells in the order in which they run; cells without a function are skipped."""
-    chosen = plan.plan_replay(context, branch, choice)
-    items = (
-        item if item.kind == "function" or item.why else replace(item, kind=None, why=_NO_FUNCTION_REASON)
-        for item in chosen.items
-    )
-    return replace(chosen, items=tuple(items))
-
-
 def run_cells(chosen: ReplayPlan, executors: Executors) -> list[Replayed]:
-    """Run the cells, and return their results in order."""
-    out = list[Replayed]()
-    for result in runs.run_plan(chosen, NO_SANDBOX, runs.RunOptions(functions=executors)):
-        node, compared = result.item.node, result.compared
-        own = node.cell
-        cell = Cell(own.id, own.type, own.operation, tuple(own.depends), STATE_BY_OK[own.ok], node.turn, node.ordinal)
-        recorded, now = (compared.recorded, compared.now) if compared else ("", "")
-        out.append(Replayed(cell, result.outcome, result.why, recorded, now, result.ms))
+    """Run the cells that have a function, and return the results of all in order."""
+    tools, out = agents.of(chosen.branch.state).tools, list[Replayed]()
+    for item in chosen.items:
+        own, call = item.node.cell, item.call
+        cell = Cell(
+            own.id, own.type, own.operation, tuple(own.depends), STATE_BY_OK[own.ok], item.node.turn, item.node.ordinal
+        )
+        function = executors.get((own.type, own.operation)) or executors.get(own.operation)
+        if call is None or function is None:
+            out.append(Replayed(cell, "skipped", item.why or _NO_FUNCTION_REASON))
+        elif why := plan.skip_reason(tools, call):
+            out.append(Replayed(cell, "skipped", why))
+        else:
+            began = time.monotonic()
+            result = _compare_call(function, call)
+            ms = (time.monotonic() - began) * 1000
+            outcome: Outcome = "equal" if result.equal else "differs"
+            out.append(Replayed(cell, outcome, "", result.recorded, result.now, ms))
     return out
+
+
+def _compare_call(function: Callable[..., Any], call: Call) -> Comparison:
+    """Call a function with a cell's arguments, and compare its value or error with the recorded one."""
+    try:
+        value = function(**call.input)
+    except Exception as error:  # the function is a program's: its error is the cell's result
+        return compare.compare_errors(call, f"{type(error).__name__}: {error}")
+    shown = (str(value), repr(value))
+    try:
+        value = json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        value = repr(value)
+    return compare.compare_values(call, value, shown, is_value=True)

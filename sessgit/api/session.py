@@ -277,13 +277,13 @@ class Session:
         without a function is skipped: `sessgit replay --execute` runs commands, file tools and REPL code.
         """
         from sessgit.api import replaying
-        from sessgit.replay.plan import ReplayChoice
+        from sessgit.replay import plan
 
         with self.store.lock:
             context, branch = self.store.context, self._branch()
-            choice = ReplayChoice(turn, [str(cell) for cell in cells], chain, functions=executors)
-            plan = replaying.plan_cells(context, branch, choice)
-        return replaying.run_cells(plan, executors)
+            choice = plan.ReplayChoice(turn, [str(cell) for cell in cells], chain)
+            chosen = plan.plan_replay(context, branch, choice)
+        return replaying.run_cells(chosen, executors)
 
     # Turns
 

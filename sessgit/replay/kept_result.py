@@ -62,8 +62,28 @@ def check_can_keep(context: Context, state: Session) -> None:
 
 
 def add_turn(context: Context, kept: KeptSession, turn: GivenTurn) -> KeptSession:
-    """Add a turn to the session."""
-    return replace(kept, turn=_append_turn(context, kept.id, turn))
+    """Add a turn to the session, which has no file of the client's: the turn is appended to a copy of the session's
+    file in a temporary folder, and recorded from there.
+
+    Raises ConflictError if another process keeps writing the session, or it is archived or was deleted."""
+    store, session = context.store, kept.id
+    with locks.session_lock(store.paths, session, edit.LOCK_TIMEOUT) as held, tempdirs.make_folder("sessgit-") as at:
+        if not held:
+            raise ConflictError(f"another process is writing {session[:8]}", "Try again.")
+        state = context.branch(session).state
+        path = write_copy(store, state, at)
+        end = agents.of(state).programs.end(path, replace(state, updated=""))
+        end.read()
+        end.append(end.chain.turn(turn), durable=False)
+        own = context.homes.of(state)
+        source = TranscriptSource(path, state.agent_id, Path(at), own=own, client=state.agent)
+        done = record(context, source, rules_from_settings(context.privacy.rules))
+        # The file is gone: the next recording of the session reads its own from the beginning.
+        recorder_state.delete_cursor(store.paths, session)
+    if done.skipped:
+        raise skipped_error(session, done.skipped)
+    rows = context.index.with_prompt(end.key)
+    return replace(kept, turn=next((row.turn for row in rows if row.branch == session), 0))
 
 
 def record_operation(context: Context, kept: KeptSession, what: str) -> None:
@@ -130,27 +150,3 @@ def _is_free_name(context: Context, name: str, project: str) -> bool:
     except ConflictError:
         return False
     return True
-
-
-def _append_turn(context: Context, session: str, given: GivenTurn) -> int:
-    """Add the turn to the session, which has no file of the client's, and return its number: the turn is appended to a
-    copy of the session's file in a temporary folder, and recorded from there.
-
-    Raises ConflictError if another process keeps writing the session, or it is archived or was deleted."""
-    store, index = context.store, context.index
-    with locks.session_lock(store.paths, session, edit.LOCK_TIMEOUT) as held, tempdirs.make_folder("sessgit-") as at:
-        if not held:
-            raise ConflictError(f"another process is writing {session[:8]}", "Try again.")
-        state = context.branch(session).state
-        path = write_copy(store, state, at)
-        end = agents.of(state).programs.end(path, replace(state, updated=""))
-        end.read()
-        end.append(end.chain.turn(given), durable=False)
-        own = context.homes.of(state)
-        source = TranscriptSource(path, state.agent_id, Path(at), own=own, client=state.agent)
-        done = record(context, source, rules_from_settings(context.privacy.rules))
-        # The file is gone: the next recording of the session reads its own from the beginning.
-        recorder_state.delete_cursor(store.paths, session)
-    if done.skipped:
-        raise skipped_error(session, done.skipped)
-    return next((row.turn for row in index.with_prompt(end.key) if row.branch == session), 0)

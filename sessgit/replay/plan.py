@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -22,9 +22,7 @@ from sessgit.replay.sandbox.isolation import is_below
 from sessgit.store.context import Context
 from sessgit.store.index import Branch
 
-Kind = ToolKind | Literal["repl", "model", "function"]
-Functions = Mapping[str | tuple[str, str], Callable[..., Any]]
-"""The functions that a program registered, by operation or by type and operation; each takes the cell's arguments."""
+Kind = ToolKind | Literal["repl", "model"]
 
 CODE_ARGUMENTS = ("code", "source", "expression")
 """The arguments of a REPL's cell that can hold its code."""
@@ -92,7 +90,6 @@ class ReplayChoice:
     chain: bool = False
     root: str = "/"
     model: bool = False
-    functions: Functions = field(default_factory=dict)
 
 
 def plan_replay(context: Context, branch: Branch, choice: ReplayChoice, progress: Progress = no_progress) -> ReplayPlan:
@@ -116,11 +113,6 @@ def plan_replay(context: Context, branch: Branch, choice: ReplayChoice, progress
 def cell_code(call: Call) -> str | None:
     """Return the code that a REPL's cell ran."""
     return next((call.input[key] for key in CODE_ARGUMENTS if isinstance(call.input.get(key), str)), None)
-
-
-def registered_function(functions: Functions, node: Node) -> Callable[..., Any] | None:
-    """Return what a program registered for such a cell."""
-    return functions.get((node.cell.type, node.cell.operation)) or functions.get(node.cell.operation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +170,12 @@ def _make_item(branch: Branch, node: Node, turns: Mapping[int, _TurnCalls], choi
     cwd = turn.folders[call.line - 1] if 0 < call.line <= len(turn.folders) else ""
     cwd = cwd or branch.state.project
     path = os.path.normpath(os.path.join(cwd, tools.path(call.input)))  # noqa: PTH118 - as the agent has it
-    item = PlanItem(node, call, _cell_kind(tools, node, choice), cwd=cwd, path=path)
-    why = _skip_reason(tools, call) or _kind_reason(item, call, choice)
+    item = PlanItem(node, call, _cell_kind(tools, node), cwd=cwd, path=path)
+    why = skip_reason(tools, call) or _kind_reason(item, call, choice)
     return replace(item, kind=None, why=why) if why else item
 
 
-def _cell_kind(tools: Tools, node: Node, choice: ReplayChoice) -> Kind | None:
-    if registered_function(choice.functions, node) is not None:
-        return "function"
+def _cell_kind(tools: Tools, node: Node) -> Kind | None:
     if node.cell.type == "repl":
         return "repl"
     if node.cell.type in ("llm_call", "map_reduce"):
@@ -193,7 +183,7 @@ def _cell_kind(tools: Tools, node: Node, choice: ReplayChoice) -> Kind | None:
     return tools.kind(node.cell.operation) if node.cell.type == "tool" else None
 
 
-def _skip_reason(tools: Tools, call: Call) -> str:
+def skip_reason(tools: Tools, call: Call) -> str:
     """Return why a call is skipped, whatever would run it, or ``""``."""
     if call.cell.ok is None:
         return "no result is recorded: there is nothing to compare with"

@@ -20,7 +20,7 @@ from sessgit.model.conversation.content import Call
 from sessgit.model.progress import Progress, no_progress
 from sessgit.replay import compare, files, plan
 from sessgit.replay.compare import Comparison, Outcome
-from sessgit.replay.plan import Functions, PlanItem, ReplayPlan
+from sessgit.replay.plan import PlanItem, ReplayPlan
 from sessgit.replay.sandbox import process_limits
 from sessgit.replay.sandbox.isolation import Confinement
 from sessgit.replay.sandbox.process_limits import JsonLines, NoAnswerError, RunningProcess
@@ -33,7 +33,7 @@ _PROMPT_ARGUMENTS = ("prompt", "query", "question", "input", "text")
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """What cells may use, and what runs those that the sandbox cannot: `llm` is a shell command that gets a prompt on
-    standard input, in the folder `cwd` with the environment `env`; `functions` are those that a program registered."""
+    standard input, in the folder `cwd` with the environment `env`."""
 
     limits: Limits = field(default_factory=Limits)
     network: bool = False
@@ -41,7 +41,6 @@ class RunOptions:
     llm: str = ""
     cwd: str = "/"
     env: Mapping[str, str] = field(default_factory=dict)
-    functions: Functions = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,7 @@ class _Runner:
             return CellResult(item, "skipped", item.why)
         run: Callable[[PlanItem, Call], Comparison] = {
             "shell": self._shell, "read": self._read, "search": self._search, "write": self._write,
-            "repl": self._repl, "model": self._model, "function": self._function,
+            "repl": self._repl, "model": self._model,
         }[item.kind]  # fmt: skip
         began = time.monotonic()
         try:
@@ -197,20 +196,6 @@ class _Runner:
         if result.code:
             raise _FailedError(f"“{options.llm}” exited with code {result.code}")
         return compare.compare_answers(call, result.output.decode("utf-8", "replace").strip())
-
-    def _function(self, item: PlanItem, call: Call) -> Comparison:
-        function = plan.registered_function(self.options.functions, item.node)
-        assert function is not None
-        try:
-            value = function(**call.input)
-        except Exception as error:  # the function is a program's: its error is the cell's result
-            return compare.compare_errors(call, f"{type(error).__name__}: {error}")
-        shown = (str(value), repr(value))
-        try:
-            value = json.loads(json.dumps(value, allow_nan=False))
-        except (TypeError, ValueError, RecursionError):
-            value = repr(value)
-        return compare.compare_values(call, value, shown, is_value=True)
 
     def _run_confined(self, command: Sequence[str], item: PlanItem, data: bytes = b"") -> tuple[int, str]:
         """Return the exit code of a command in the sandbox, and its output with the recorded paths."""

@@ -63,10 +63,6 @@ class Sandbox:
         return is_below(os.path.normpath(path), self.source)
 
 
-NO_SANDBOX = Sandbox("/", "/", (), {})
-"""For cells that functions of a program run, which need no folder."""
-
-
 @dataclass(frozen=True, slots=True)
 class CodeOrigin:
     """Where the code is to come from: the recorded folder of the project, the folder here that stands for it, and what
