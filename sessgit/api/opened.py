@@ -32,7 +32,8 @@ class OpenStore:
         self._off = off
         self.keeps_index = False
         """Whether the client's index of each project's sessions is kept up to date, as some clients do."""
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
+        """The lock that a caller of `context` holds; threads take turns with it."""
         self._opened: Context | None = None
         self._settings_version: tuple[int, ...] = ()
         _open_stores.add(self)
@@ -49,11 +50,6 @@ class OpenStore:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
-
-    @property
-    def lock(self) -> threading.RLock:
-        """The lock that a caller of `context` holds; threads take turns with it."""
-        return self._lock
 
     @property
     def context(self) -> Context:
@@ -126,7 +122,7 @@ def _reset_in_child() -> None:
     """Make a forked child open everything again: a thread that it lacks may have held a lock, and it must not even
     close a database that its parent opened."""
     for store in _open_stores:
-        store._lock = threading.RLock()
+        store.lock = threading.RLock()
         if store._opened is not None:
             _abandoned.append(store._opened)
             store._opened = None

@@ -84,9 +84,7 @@ def check_outcome(outcome: Outcome) -> None:
             f"the error of a cell must be a text, not {type(outcome.error).__name__}", "Convert it with str()."
         )
     taken = outcome.execution_time_ms
-    if taken is not None and (
-        isinstance(taken, bool) or not isinstance(taken, int | float) or not 0 <= taken < 1 << 53
-    ):
+    if taken is not None and not _is_number(taken, (1 << 53) - 1):
         raise UsageError(f"{taken} is not a number of milliseconds", _NOTHING_RECORDED)
     program_input.to_json_line(outcome.result, "the result of a cell")
     _check_model(outcome.model)

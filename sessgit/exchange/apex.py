@@ -27,7 +27,6 @@ VERSION = 1
 """The latest known version of the index."""
 INDEX, ACTIVE = "index.json", "active.json"
 KEPT_PATH, KEPT_ACTIVE = f"{SYSTEM}/session.json", f"{SYSTEM}/{ACTIVE}"
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _TIME_KEYS = ("createdAt", "updatedAt", "lastAccessedAt")
 _INDEX_KEYS = ("id", "name", "projectPath", *_TIME_KEYS, "messageCount", "totalCost", "tags", "archived")
 _INDEX_OWN_KEYS = {"version", "sessions", "lastUpdated"}
@@ -148,7 +147,7 @@ def _check_document(name: str, document: Mapping[str, Any]) -> None:
     if own != name:
         shown = files.printable_path(canonical.one_line(own, 60))
         raise DamagedFileError(f"it says that it is session {shown}, and its name does not")
-    if not _ID.fullmatch(own):
+    if not mapping.ID.fullmatch(own):
         raise DamagedFileError("its id cannot be one")
 
 
@@ -256,10 +255,8 @@ def _without_equal(entry: Mapping[str, Any], made: Mapping[str, Any]) -> dict[st
 def write(session: ForeignSession) -> Mapping[str, bytes]:
     """Return the files of the session below a project's folder: its own, and an index with only this session."""
     rest = mapping.kept_object(session, KEPT_PATH)
-    known = values.text(rest, "session.id")
-    is_same = agent_id(SYSTEM, known) == agent_id(SYSTEM, session.id)
-    own = known if is_same else session.id
-    if not _ID.fullmatch(own) or f"{own}.json" in (INDEX, ACTIVE):
+    own, is_same = mapping.source_id(SYSTEM, session, values.text(rest, "session.id"))
+    if f"{own}.json" in (INDEX, ACTIVE):
         own = agent_id(SYSTEM, own)
     document = _document(session, own, rest, is_same=is_same)
     data = files.json_document(document)
@@ -329,7 +326,7 @@ def _branch_values(
 
 
 def _time_values(session: ForeignSession, was: Mapping[str, Any]) -> dict[str, Any]:
-    times = [time for turn in session.turns for time in (turn.time, turn.ended) if time is not None]
+    times = mapping.turn_times(session.turns)
     created = session.created or canonical.rfc3339(min(times, default=0))
     updated = max(session.updated, canonical.rfc3339(max(times, default=0)), created)
     return {"createdAt": was.get("createdAt", created), "updatedAt": updated, "lastAccessedAt": updated}
@@ -366,7 +363,6 @@ NAMELESS = "apex"
 """The model of messages that used tokens and name no model."""
 _NAMESPACE = uuid.UUID("0f4f8c5c-64d5-5b0c-8f0e-9a2f3f2b9d10")
 _LONGEST_MODEL = 100
-_LONGEST_TOOL = 128
 _TOKEN_KINDS = ("input", "output")
 
 Message = dict[str, Any]
@@ -427,7 +423,7 @@ def _parse_turn(group: Sequence[Any], opening: str) -> GivenTurn | None:
         answers.append(message)
         if role == "tool" and not calls:
             tool = values.text(message, "metadata.toolName", "metadata.tool", "name") or "tool"
-            parts.append(ToolCall(_tool_name(tool), output=text, time=time))
+            parts.append(ToolCall(mapping.tool_name(tool), output=text, time=time))
             continue
         parts += calls
         if text.strip():
@@ -467,7 +463,7 @@ def _message_calls(message: Any) -> list[Part]:
     time = values.seconds(message, "timestamp")
     return [
         ToolCall(
-            _tool_name(call["toolName"]),
+            mapping.tool_name(call["toolName"]),
             values.mapping(call, "input"),
             _output_text(call.get("output")),
             call.get("status") == "error",
@@ -481,11 +477,6 @@ def _output_text(value: object) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     return json.dumps(value, ensure_ascii=False)
-
-
-def _tool_name(name: str) -> str:
-    """Return the name as the model's API accepts it."""
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_LONGEST_TOOL] or "tool"
 
 
 def _message_model(message: Message) -> str:

@@ -30,7 +30,6 @@ FOLDER = ".dialectic"
 _STATE = "session.json"
 _KEPT_STATE = f"{SYSTEM}/{_STATE}"
 _NAMESPACE = uuid.UUID("9d7e1c52-1d0d-5a6e-8a57-5f1a1e9c4b21")
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _TIME_TOLERANCE = 1.0
 """Seconds by which the times of recorded turns may differ from those in the source."""
 _DOCUMENT_FOLDERS = {"claim": "claims", "tension": "tensions"}
@@ -104,7 +103,7 @@ def read(folder: Path) -> ForeignFolder:
         if document is None:
             continue
         own = document.get("id", (root / path).parent.name)
-        if isinstance(own, str) and _ID.fullmatch(own):
+        if isinstance(own, str) and mapping.ID.fullmatch(own):
             found.append(SessionFile(path, own, document))
         else:
             source.note(path, "damaged", "its id cannot be one")
@@ -364,10 +363,7 @@ def write(session: ForeignSession) -> Mapping[str, bytes]:
     """Return the files of the session below a project's folder. Of a conversation they have only the passes."""
     rest = mapping.kept_object(session, _KEPT_STATE)
     was, known = values.mapping(rest, "session"), values.text(rest, "id")
-    is_same = agent_id(SYSTEM, known) == agent_id(SYSTEM, session.id)
-    own = known if is_same else session.id
-    if not _ID.fullmatch(own):
-        own = agent_id(SYSTEM, own)
+    own, is_same = mapping.source_id(SYSTEM, session, known)
     here, pad = ids.session_id(agent_id(SYSTEM, own)), pads.read_pad(session.pad)
     before = _parse(known or own, was, session.kept, values.text(rest, "place"))
     original = {key: value for key, value in was.items() if is_same or key not in ("created", "updated")}

@@ -132,7 +132,7 @@ def _with_metadata(session: ForeignSession, metadata: Mapping[str, Any]) -> Fore
     session = replace(session, **mapping.read_fields(FIELDS, metadata))
     if session.state == "active" and _is_gone(metadata.get("pid")):
         session = replace(session, state="interrupted")
-    times = [time for turn in session.turns for time in (turn.time, turn.ended) if time is not None]
+    times = mapping.turn_times(session.turns)
     created = session.created or (canonical.rfc3339(times[0]) if times else "")
     session = replace(
         session,

@@ -7,6 +7,7 @@ the other system ignores, so that an export that is imported again gives the sam
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -16,10 +17,13 @@ from sessgit.exchange.files import DamagedFileError
 from sessgit.model import canonical
 from sessgit.model import pad as pads
 from sessgit.model.conversation.session import STAGES
-from sessgit.model.foreign_session import ForeignSession
+from sessgit.model.foreign_session import ForeignSession, agent_id
 from sessgit.model.program_input import GivenTurn, Part, Saying
 
 OWN_KEY = "sessgit"
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+"""The id of a session in a system that uses it as the name of a file."""
+_LONGEST_TOOL = 128
 LONGEST_TITLE = 200
 _READ_BACK = "instead_of"
 """Under `sessgit`: what the document said in its own keys when it was written."""
@@ -170,7 +174,25 @@ def parts_and_answer(turn: GivenTurn) -> list[Part]:
     return [*turn.parts, *([Saying(turn.answer, turn.model, turn.ended)] if turn.answer else [])]
 
 
+def turn_times(turns: Iterable[GivenTurn]) -> list[float]:
+    """Return the times at which the turns began and ended, as far as they are known."""
+    return [time for turn in turns for time in (turn.time, turn.ended) if time is not None]
+
+
 # Shared conversions
+
+
+def source_id(system: str, session: ForeignSession, known: str) -> tuple[str, bool]:
+    """Return the id of a session in the system, and whether it is the one that an import kept as `known`; a fork of an
+    imported session has the kept files too."""
+    is_same = agent_id(system, known) == agent_id(system, session.id)
+    own = known if is_same else session.id
+    return own if ID.fullmatch(own) else agent_id(system, own), is_same
+
+
+def tool_name(name: str) -> str:
+    """Return the name as the model's API accepts it."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_LONGEST_TOOL] or "tool"
 
 
 def kept_object(session: ForeignSession, path: str) -> dict[str, Any]:

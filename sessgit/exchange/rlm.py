@@ -591,8 +591,7 @@ def _content_texts(value: list[Any]) -> tuple[str, ...]:
 
 
 def _tool_name(item: Mapping[str, Any]) -> str:
-    name = values.text(item, "tool_name", "tool", "name") or "tool"
-    return "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in name)[:128]
+    return mapping.tool_name(values.text(item, "tool_name", "tool", "name"))
 
 
 def parse_step(document: Mapping[str, Any]) -> Step:
