@@ -103,10 +103,10 @@ class OpenStore:
             try:
                 target = resolve.resolve_target(context.index, address, caller)
             except NotFoundError:
-                found = catch_up.find_unrecorded(self.homes, address.session)
-                if found is None:
+                file = catch_up.find_unrecorded(self.homes, address.session)
+                if file is None:
                     raise
-                catch_up.record_file(context, found)
+                catch_up.record_file(context, file)
                 context.index.sync()
                 target = resolve.resolve_target(context.index, address, caller)
             catch_up.catch_up(context, target.state)

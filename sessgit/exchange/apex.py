@@ -88,12 +88,12 @@ def read(folder: Path) -> ForeignFolder:
         return ForeignFolder((), source.files())
     if not base and not source.has(INDEX) and not source.names("*.json") and not source.below("archive"):
         raise NotFoundError(f"there are no sessions in {folder}", "A session is a file in .apex/sessions.")
-    found = {file.id: file for file in files.without_duplicates(source, SYSTEM, _session_files(source, base))}
-    active, reference = _active_session(source, base + ACTIVE, found)
+    documents = {file.id: file for file in files.without_duplicates(source, SYSTEM, _session_files(source, base))}
+    active, reference = _active_session(source, base + ACTIVE, documents)
     entries = {values.text(entry, "id"): entry for entry in values.objects(index, "sessions")}
     sessions, parsed = dict[str, ForeignSession](), dict[str, ParsedMessages]()
-    for file in _parents_first(found):
-        session, messages = _read_session(file, found, sessions, parsed)
+    for file in _parents_first(documents):
+        session, messages = _read_session(file, documents, sessions, parsed)
         if not file.document["messages"] and not session.name:
             source.note(file.path, "empty", "it has no messages", file.id)
             continue
@@ -111,7 +111,7 @@ def read(folder: Path) -> ForeignFolder:
             file.path, "imported", f"{humanize.format_count(odd, 'message')} of it {objects}" if odd else "", file.id
         )
     if source.has(base + INDEX):
-        missing, more = sum(id not in found for id in entries), sorted(index.keys() - _INDEX_OWN_KEYS)
+        missing, more = sum(id not in documents for id in entries), sorted(index.keys() - _INDEX_OWN_KEYS)
         why = [f"it names {humanize.format_count(missing, 'session')} without a readable file"] if missing else []
         why += ["version is not a whole number, so an export writes 1"] if type(version) is not int else []
         why += [f"not imported, because they belong to no session: {', '.join(more)}"] if more else []
@@ -151,7 +151,7 @@ def _check_document(name: str, document: Mapping[str, Any]) -> None:
         raise DamagedFileError("its id cannot be one")
 
 
-def _active_session(source: Folder, path: str, found: Mapping[str, SessionFile]) -> tuple[str, bytes]:
+def _active_session(source: Folder, path: str, documents: Mapping[str, SessionFile]) -> tuple[str, bytes]:
     """Return the id of the active session, and the file that names it."""
 
     def read_reference(path: str) -> tuple[str, bytes]:
@@ -163,19 +163,21 @@ def _active_session(source: Folder, path: str, found: Mapping[str, SessionFile])
     reference = source.load(read_reference, path)
     if reference is None:
         return "", b""
-    is_known = reference[0] in found
+    is_known = reference[0] in documents
     why = "" if is_known else "it names no readable session"
     source.note(path, "imported" if is_known else "left", why, reference[0] if is_known else "")
     return reference if is_known else ("", b"")
 
 
-def _parents_first(found: Mapping[str, SessionFile]) -> list[SessionFile]:
-    parents = [ForeignSession(id, parent=values.text(file.document, "parentSessionId")) for id, file in found.items()]
-    return [found[session.id] for session in files.sort_parents_first(parents)]
+def _parents_first(documents: Mapping[str, SessionFile]) -> list[SessionFile]:
+    parents = [
+        ForeignSession(id, parent=values.text(file.document, "parentSessionId")) for id, file in documents.items()
+    ]
+    return [documents[session.id] for session in files.sort_parents_first(parents)]
 
 
 def _read_session(
-    file: SessionFile, found: Mapping[str, SessionFile], sessions: Mapping[str, ForeignSession],
+    file: SessionFile, documents: Mapping[str, SessionFile], sessions: Mapping[str, ForeignSession],
     parsed: Mapping[str, ParsedMessages],
 ) -> tuple[ForeignSession, ParsedMessages]:  # fmt: skip
     """Return the session of a file, without kept files, and its messages; `sessions` and `parsed` have those before."""
@@ -184,7 +186,7 @@ def _read_session(
     opening = session.name or canonical.one_line(session.description, _LONGEST_NAME) or f"Session {file.id}"
     messages = parse_messages(document["messages"], file.id, opening)
     # A session in a circle of parents, or whose parent has no messages, begins by itself.
-    parent = session.parent if session.parent in sessions or session.parent not in found else ""
+    parent = session.parent if session.parent in sessions or session.parent not in documents else ""
     shared = _shared_turns(messages, parsed.get(parent), document.get("branchPoint")) if parent else None
     keys = [turn.key for turn in parsed[parent].turns] if parent in parsed else _shared_keys(document)
     same = [replace(turn, key=key) for turn, key in zip(messages.turns[: shared or 0], keys, strict=False)]

@@ -97,17 +97,17 @@ def read(folder: Path) -> ForeignFolder:
         raise NotFoundError(f"there are no sessions in {folder}", f"A session is a folder with {_STATE} in {FOLDER}.")
     if project is None and root.parent.name == FOLDER and paths == [_STATE]:
         project = root.parent.parent
-    found = list[SessionFile]()
+    candidates = list[SessionFile]()
     for path in paths:
         document = source.load_object(path)
         if document is None:
             continue
         own = document.get("id", (root / path).parent.name)
         if isinstance(own, str) and mapping.ID.fullmatch(own):
-            found.append(SessionFile(path, own, document))
+            candidates.append(SessionFile(path, own, document))
         else:
             source.note(path, "damaged", "its id cannot be one")
-    sessions = [_read_session(source, file, project) for file in files.without_duplicates(source, SYSTEM, found)]
+    sessions = [_read_session(source, file, project) for file in files.without_duplicates(source, SYSTEM, candidates)]
     return ForeignFolder(tuple(sessions), source.files())
 
 
@@ -271,13 +271,13 @@ def _read_documents(
     kept: Mapping[str, bytes], notes: Mapping[str, Notes], frame: Frame, known: KnownEntries
 ) -> _Documents:  # fmt: skip
     """Return what the files of a session have and its lists lack."""
-    found, names = list[tuple[str, Entry]](), dict[str, str]()
+    new_entries, names = list[tuple[str, Entry]](), dict[str, str]()
 
     def add(path: str, kind: str, text: str, number: int, version: int = 0) -> None:
         time = canonical.rfc3339(frame.start + 1 + number / 1000 + 0.0005)
         source = "" if kind in ("file", "thesis") else path
         cut = cut_text(text, longest_text(kind))
-        found.append(
+        new_entries.append(
             (path, Entry("", kind, cut, time, frame.session, cycle=frame.cycle, source=source, version=version))
         )
 
@@ -303,7 +303,7 @@ def _read_documents(
         if _file_name(path) not in listed:
             add(path, "file", clean_text(frame.places.get(_file_name(path), path)), number)
     entries, left = dict[str, Entry](), 0
-    for path, new in found:
+    for path, new in new_entries:
         if new.text and len(entries) < _MOST_FILES:
             entry = known_entry(new, known)
             if entry.id not in entries:

@@ -234,10 +234,10 @@ class SessionFile:
     archived: bool = False
 
 
-def without_duplicates(source: Folder, system: str, found: Iterable[SessionFile]) -> list[SessionFile]:
+def without_duplicates(source: Folder, system: str, candidates: Iterable[SessionFile]) -> list[SessionFile]:
     """Return the first of files with one id if their documents are equal, none if they are not, and note the others."""
     by_id = dict[str, list[SessionFile]]()
-    for file in found:
+    for file in candidates:
         by_id.setdefault(agent_id(system, file.id), []).append(file)
     out = list[SessionFile]()
     for first, *others in by_id.values():

@@ -206,10 +206,10 @@ def kept_object(session: ForeignSession, path: str) -> dict[str, Any]:
 
 def facts_at(document: Mapping[str, Any], *paths: str) -> dict[str, Any]:
     """Return by their keys the numbers, texts and lists of texts at some paths of a document that are not empty."""
-    found = {path.rpartition(".")[2]: values.value_at(document, path) for path in paths}
+    facts = {path.rpartition(".")[2]: values.value_at(document, path) for path in paths}
     return {
         key: value
-        for key, value in found.items()
+        for key, value in facts.items()
         if value not in (None, "", [])
         and (isinstance(value, str | int | float) or (isinstance(value, list) and value == [*values.to_texts(value)]))
     }

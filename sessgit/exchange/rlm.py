@@ -307,8 +307,8 @@ def _read_flat_sessions(
             paths = (f"{at}{session}.json", f"{at}{session}_context.json", f"{at}file-access-{session}.jsonl")
             for path in filter(source.has, paths):
                 source.note(path, "left", "rlm-sessions has the session", session)
-        elif found := _read_flat_session(source, at, session, metadata if session == current else {}):
-            out.append(found)
+        elif made := _read_flat_session(source, at, session, metadata if session == current else {}):
+            out.append(made)
     if "context" in stems and not current:
         source.note(f"{at}context.json", "left", "no session-metadata.json names its session")
     if current:

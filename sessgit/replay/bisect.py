@@ -115,7 +115,7 @@ class BisectResult:
 
     @property
     def is_exact(self) -> bool:
-        """Whether no turn lies between the good one and the bad one."""
+        """True if no turn lies between the good one and the bad one."""
         return self.bad.turn == self.good.turn + 1
 
 

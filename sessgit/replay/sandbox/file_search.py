@@ -76,28 +76,28 @@ def find_contents(  # noqa: PLR0913 - the arguments of a search
     if is_single:
         folder, _, name = folder.rpartition("/")
         names = [name]
-    found: list[str] = []
+    out: list[str] = []
     for name in filter(_file_filter(globs, kind), names):
         path = f"{folder}/{name}"
         text = _read_text(path)
         if text is None or not regex.search(text):
             continue
         if show == "files":
-            found.append(path)
+            out.append(path)
             continue
         lines = text.removesuffix("\n").split("\n")
         hits = _matching_lines(regex, text, lines, multiline)
         prefix = "" if is_single else path
         if show == "count":
-            found.append(f"{prefix}:{len(hits)}".removeprefix(":"))
+            out.append(f"{prefix}:{len(hits)}".removeprefix(":"))
             continue
         shown = {n for hit in hits for n in range(hit - before, hit + after + 1) if 0 <= n < len(lines)}
         for n in sorted(shown):
             mark = ":" if n in hits else "-"
-            found.append(f"{prefix}{mark if prefix else ''}{f'{n + 1}{mark}' if numbered else ''}{lines[n]}")
-        if len(found) > _MOST_LINES:
+            out.append(f"{prefix}{mark if prefix else ''}{f'{n + 1}{mark}' if numbered else ''}{lines[n]}")
+        if len(out) > _MOST_LINES:
             break
-    return found[offset : offset + (limit or _MOST_LINES)]
+    return out[offset : offset + (limit or _MOST_LINES)]
 
 
 def _matching_lines(regex: re.Pattern[str], text: str, lines: Sequence[str], multiline: bool) -> set[int]:

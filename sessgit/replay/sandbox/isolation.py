@@ -57,13 +57,13 @@ def isolation_tool(path: str) -> str:
         if Path(_SANDBOX_EXEC).exists():
             return _SANDBOX_EXEC
         raise SessgitError(f"cannot run commands in a sandbox: {_SANDBOX_EXEC} is missing", _UNCONFINED_HINT)
-    found = shutil.which("bwrap", path=path) if sys.platform == "linux" else None
-    if found is None:
+    program = shutil.which("bwrap", path=path) if sys.platform == "linux" else None
+    if program is None:
         raise SessgitError(
             "cannot run commands in a sandbox: bubblewrap is not installed",
             f"Install it with your package manager, such as apt-get install bubblewrap. {_UNCONFINED_HINT}",
         )
-    return found
+    return program
 
 
 def isolation_error(said: str) -> SessgitError:
@@ -118,8 +118,8 @@ def _program_folders(path: str, hidden: Sequence[str]) -> Iterator[str]:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether a path is the folder or lies in it. In the root nothing lies, nor in a folder that is not known: no
-    sandbox can stand for them."""
+    """Return whether a path is the folder or lies in it; False for the root and an unknown folder, which no sandbox can
+    replace."""
     return bool(folder.strip("/")) and (path == folder or path.startswith(f"{folder.rstrip('/')}/"))
 
 

@@ -1,4 +1,4 @@
-"""The folder in which cells run again: the code as it was then, and nothing of the person's own.
+"""The folder in which cells run again: the code as it was then, and nothing of the user's own files.
 
 The code comes out of the project's repository as a clone that shares its objects: whatever git does in it, a commit or
 a rebase, it does there, and the repository is only read. Without a repository, or a commit, the folder is empty.
@@ -29,7 +29,7 @@ _PATH_START = r"(?:(?<![\w./-])|(?<=[\s\"'=(]-[A-Za-z]))"
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """`project` is the folder that stands for the recorded one, `source`; `writable` are all in which may be written.
+    """A folder `project` that replaces the recorded one, `source`, and all folders that are `writable`.
 
     `head` is the commit that it holds, None where it holds none, and then `why` says so.
     """
@@ -46,27 +46,21 @@ class Sandbox:
     hidden: tuple[str, ...] = ()
     """The home folder."""
     before: int = 0
-    """The turn at whose end the commit was noted."""
-    _inward: Callable[[str], str] = field(default=str, compare=False)
-    _outward: Callable[[str], str] = field(default=str, compare=False)
-
-    def to_sandbox(self, text: str) -> str:
-        """The text with the sandbox in place of the recorded folder."""
-        return self._inward(text)
-
-    def to_recorded(self, text: str) -> str:
-        """The text with the recorded folder in place of the sandbox."""
-        return self._outward(text)
+    """The turn at whose end the commit was recorded."""
+    to_sandbox: Callable[[str], str] = field(default=str, compare=False)
+    """Returns a text with the sandbox in place of the recorded folder."""
+    to_recorded: Callable[[str], str] = field(default=str, compare=False)
+    """Returns a text with the recorded folder in place of the sandbox."""
 
     def is_inside(self, path: str) -> bool:
-        """Whether an absolute path as it is recorded lies in the recorded folder, links aside."""
+        """Return whether a recorded absolute path lies in the recorded folder; links are not resolved."""
         return is_below(os.path.normpath(path), self.source)
 
 
 @dataclass(frozen=True, slots=True)
 class CodeOrigin:
-    """Where the code is to come from: the recorded folder of the project, the folder here that stands for it, and what
-    it was at, after which turn."""
+    """The source of the code: the recorded folder of the project, the same folder on this machine, and the commit after
+    a turn."""
 
     recorded: str
     folder: str
@@ -75,8 +69,8 @@ class CodeOrigin:
 
 
 def code_origin(context: Context, branch: Branch, first: int, folder: str) -> CodeOrigin:
-    """Where the code of turn `first` is to come from: as the project was noted at the end of the turn before, else at
-    that turn's own; `folder` is the project here."""
+    """Return the origin of the code for turn `first`: the commit recorded at the end of the turn before, else at
+    its own end; `folder` is the project on this machine."""
     for turn in (first - 1, first):
         with suppress(NotFoundError):
             return CodeOrigin(branch.state.project, folder, git.head_at(context, branch, turn), turn)
@@ -85,7 +79,7 @@ def code_origin(context: Context, branch: Branch, first: int, folder: str) -> Co
 
 @contextmanager
 def make_sandbox(origin: CodeOrigin, env: Mapping[str, str], chosen: str = "") -> Iterator[Sandbox]:
-    """A sandbox that is there for the block; `chosen` is a folder of the person's to be it, which stays."""
+    """Yield a sandbox that exists for the block; `chosen` is a folder to use, which is not deleted."""
     with tempdirs.make_folder("sessgit-replay-") as base:
         for name in ("home", "tmp"):
             (base / name).mkdir()
@@ -106,8 +100,8 @@ def make_sandbox(origin: CodeOrigin, env: Mapping[str, str], chosen: str = "") -
 
 
 def check_given_folder(folder: str, guarded: Sequence[str]) -> str:
-    """The folder with its links resolved; raises NotFoundError where it is none, UsageError where something that is
-    guarded lies in it, or it in that."""
+    """Return the folder with its links resolved; raises NotFoundError if it does not exist, UsageError if it contains a
+    guarded folder or lies in one."""
     real = os.path.realpath(folder)
     if not Path(real).is_dir():
         raise NotFoundError(f"there is no folder {folder}", "--in needs an existing folder.")
@@ -122,7 +116,7 @@ def check_given_folder(folder: str, guarded: Sequence[str]) -> str:
 
 
 def sandboxed_root(recorded: str, folder: str, env: Mapping[str, str]) -> str:
-    """The folder, as it is recorded, for which a sandbox stands: the top of the repository, else the project's."""
+    """Return the recorded folder that a sandbox replaces: the top of the repository, else the project."""
     try:
         return _recorded_top(recorded, git.find_checkout(folder, env).inner)
     except SessgitError:
@@ -133,20 +127,20 @@ def sandboxed_root(recorded: str, folder: str, env: Mapping[str, str]) -> str:
 
 
 def _fill_folder(origin: CodeOrigin, folder: str, env: Mapping[str, str]) -> tuple[Head | None, str, str]:
-    """What the folder holds now, or why it is empty; and the recorded folder that it stands for."""
+    """Fill the folder; return its commit, or the reason why it is empty, and the recorded folder that it replaces."""
     path = Path(folder)
     try:
-        found = git.find_checkout(origin.folder, env)
+        checkout = git.find_checkout(origin.folder, env)
     except SessgitError as error:
         path.mkdir()
         return None, str(error), origin.recorded
-    source = _recorded_top(origin.recorded, found.inner)
+    source = _recorded_top(origin.recorded, checkout.inner)
     try:
         if origin.head is None:
             raise NotFoundError("the project's commit is unknown")
-        if not git.has_object(found.top, env, f"{origin.head.commit}^{{commit}}"):
-            raise NotFoundError(f"the project's commit {origin.head.commit[:8]} is not in {found.top}")
-        _clone_repository(found.top, origin.head, folder, env)
+        if not git.has_object(checkout.top, env, f"{origin.head.commit}^{{commit}}"):
+            raise NotFoundError(f"the project's commit {origin.head.commit[:8]} is not in {checkout.top}")
+        _clone_repository(checkout.top, origin.head, folder, env)
     except SessgitError as error:
         if path.exists():
             tempdirs.delete_folder(path)
@@ -180,22 +174,22 @@ def _alternate_folders(objects: Path) -> Iterator[str]:
 
 
 def _recorded_top(recorded: str, inner: str) -> str:
-    """The top of the repository, as the paths of the conversation have it."""
+    """Return the top of the repository as the conversation names it."""
     shorter = recorded.rstrip("/").removesuffix(f"/{inner.rstrip('/')}") if inner else recorded
     return shorter or "/"
 
 
 def path_replacer(old: str, new: str) -> Callable[[str], str]:
-    """A function that puts one folder in place of another in a text, also by the path to which links lead."""
+    """Return a function that replaces one folder by another in a text, also under the path to which its links lead."""
     places = {old.rstrip("/"), os.path.realpath(old).rstrip("/")} - {""}
     if not places:
         return str
     either = "|".join(map(re.escape, sorted(places, key=len, reverse=True)))
-    found = re.compile(f"{_PATH_START}(?:{either}){_PATH_END}")
-    return lambda text: found.sub(lambda _: new, text)
+    pattern = re.compile(f"{_PATH_START}(?:{either}){_PATH_END}")
+    return lambda text: pattern.sub(lambda _: new, text)
 
 
 def protected_folders(folder: str, store: Path, homes: Homes) -> tuple[str, ...]:
-    """What no sandbox may be, hold or lie in: the project, the store, the clients' folders."""
-    found = project.linked_worktree(folder) or project.project_root(folder) if folder else ""
-    return (found, str(store), *map(str, homes.folders.values()))
+    """Return the folders that no sandbox may contain or lie in: the project, the store, the clients' folders."""
+    root = project.linked_worktree(folder) or project.project_root(folder) if folder else ""
+    return (root, str(store), *map(str, homes.folders.values()))
