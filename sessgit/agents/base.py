@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # types alone: defining the classes of these modules would be
     from sessgit.model.conversation.session import Session
     from sessgit.model.conversation.turn import Cell, Gist, Tokens, Turn
     from sessgit.model.line_list import Bytes
-    from sessgit.model.program_input import GivenTurn, Outcome, Part, Reason, Task
+    from sessgit.model.program_input import GivenTurn, Outcome, Part, Task
 
 
 _PLAIN = "sessgit.agents.plain"
@@ -556,15 +556,6 @@ class Programs(Protocol):
 
     def cell_of(self, line: Line) -> tuple[str, bool]:
         """Return the cell that a line of a program begins or ends, "" for none, and whether it ends it."""
-
-    def call_of(self, line: Line, key: str, cell: Cell) -> str:
-        """Return the client's id for the call on a line that is the cell of the turn `key`, or ""."""
-
-    def model_of(self, line: Line) -> str:
-        """Return the model that wrote the line, or "" where none did."""
-
-    def reason(self, line: Line) -> Reason | None:
-        """Return the reason that a line says, if a program said one there."""
 
     def goes_on(self, here: Sequence[bytes], new: Sequence[bytes]) -> bool:
         """Return whether the new lines say what those here do, and perhaps more."""

@@ -11,7 +11,6 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from sessgit import agents
 from sessgit.api import validation
 from sessgit.api.opened import OpenStore
 from sessgit.api.values import STATE_BY_OK, Cell, Turn, check_several
@@ -21,9 +20,10 @@ from sessgit.branch import fork as forks
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history import fork_point
 from sessgit.history.cells import read_cached_turns
-from sessgit.history.views import body_of, read_turn
+from sessgit.history.views import read_pieces, read_turn
 from sessgit.model import dependency_graph
 from sessgit.model.address import check_name
+from sessgit.model.conversation.content import Words
 from sessgit.model.conversation.session import Session as SessionState
 from sessgit.model.foreign_session import ForeignSession
 from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Part, Reason, Saying, Task, ToolCall
@@ -212,12 +212,11 @@ class Session:
         """Return all recorded reasons, oldest first, each with the number of its turn."""
         with self.store.lock:
             context, branch = self.store.context, self._branch()
-            parse = agents.of(branch.state).programs.reason
             return [
-                (row.turn, reason)
+                (row.turn, piece.reason)
                 for row in context.index.turns(branch.name)
-                for line in body_of(context.store, branch.tip, row)
-                if (reason := parse(line)) is not None
+                for piece in read_pieces(context.store, branch, row)[1]
+                if isinstance(piece, Words) and piece.reason is not None
             ]
 
     @property

@@ -12,9 +12,9 @@ from sessgit.agents.line import Line
 from sessgit.api.importing import without_mark
 from sessgit.history import pad_lists, session_files
 from sessgit.history.views import body_of
-from sessgit.model import canonical, unified_state
+from sessgit.model import canonical, ids, unified_state
 from sessgit.model.conversation.content import Call, Piece
-from sessgit.model.conversation.turn import Tokens, Turn
+from sessgit.model.conversation.turn import Cell, Tokens, Turn
 from sessgit.model.foreign_session import ForeignSession, agent_id
 from sessgit.model.program_input import GivenTurn, Part, Saying, Step, ToolCall
 from sessgit.model.progress import Progress
@@ -73,10 +73,9 @@ def _turn(context: Context, branch: Branch, row: Row) -> GivenTurn:
     subagents, and notes next to calls."""
     body, agent = body_of(context.store, branch.tip, row), agents.of(branch.state)
     turn, pieces = agent.content.parse_turn(body)
-    parts = list(_parts(agent, body, row.prompt, pieces))
+    parts = list(_parts(agent, body, turn, pieces))
     last = parts[-1] if parts else None
-    models = list(filter(None, map(agent.programs.model_of, body)))
-    model = last.model if isinstance(last, Saying) else models[0] if models else ""
+    model = last.model if isinstance(last, Saying) else next(filter(None, (_model(turn, c) for c in turn.cells)), "")
     out = GivenTurn(
         without_mark(body[0].said), tuple(parts), "", model, _time(body[0].time), None, row.prompt,
         _tokens(turn, model, pieces) if model else {},
@@ -86,18 +85,24 @@ def _turn(context: Context, branch: Branch, row: Row) -> GivenTurn:
     return replace(out, parts=tuple(parts[:-1]), answer=last.text, ended=last.time)
 
 
-def _parts(agent: Agent, body: Sequence[Line], key: str, pieces: Sequence[Piece]) -> Iterator[Part]:
+def _model(turn: Turn, cell: Cell) -> str:
+    """Return the model of which a cell is a message, or "" for none."""
+    is_message = cell.type == "llm_call" and not cell.program
+    return cell.operation if is_message and cell.operation in turn.tokens else ""
+
+
+def _parts(agent: Agent, body: Sequence[Line], turn: Turn, pieces: Sequence[Piece]) -> Iterator[Part]:
     for piece in pieces:
-        line, time = body[piece.line - 1], _time(piece.time)
+        time = _time(piece.time)
         if isinstance(piece, Call) and piece.task is not None:
             yield Step(piece.task, piece.outcome if piece.result_line else None)
         elif isinstance(piece, Call):
-            own, is_error = agent.programs.call_of(line, key, piece.cell), piece.cell.ok is False
-            yield ToolCall(piece.tool, piece.input, piece.output, is_error, own, time)
+            calls = (said.call for said in agent.content.texts(body[piece.line - 1], piece.line))
+            own = next((call for call in calls if ids.cell_id(turn.prompt_uuid, call) == piece.cell.id), "")
+            yield ToolCall(piece.tool, piece.input, piece.output, piece.cell.ok is False, own, time)
         elif piece.by == "model" and not piece.thinking:
-            reason = agent.programs.reason(line)
-            says = Saying(piece.text, agent.programs.model_of(line), time)
-            yield says if reason is None else replace(reason, time=time)
+            model = _model(turn, turn.cells[piece.ordinal - 1]) if piece.ordinal else ""
+            yield Saying(piece.text, model, time) if piece.reason is None else replace(piece.reason, time=time)
 
 
 def _tokens(turn: Turn, model: str, pieces: Sequence[Piece]) -> Mapping[str, int]:

@@ -415,8 +415,9 @@ def prepare_file(context: Context, branch: Branch) -> None:
     check_closed(branch, context.homes)
     file_append.finish_append(store.paths, branch.name, path)
     is_on = not privacy.off and transcript_verdict(privacy, path, state.project).recorded
-    if is_on and not open_turns.is_open(store.paths, branch.name):
-        agents.of(state).programs.give_up(path, state)
+    agent = agents.of(state)
+    if is_on and agent.has("programs") and not open_turns.is_open(store.paths, branch.name):
+        agent.programs.give_up(path, state)
     level = catch_up.is_level(store.paths, branch.name, path) and _is_recorded_file(store, branch.name, path)
     if not level and is_on:
         _record(context, branch, path)

@@ -100,7 +100,7 @@ def _model_pieces(
             and isinstance(block.get(kind), str)
             and block[kind].strip()
         ):
-            yield Words("model", block[kind], line.time, kind == "thinking", ordinal, number)
+            yield Words("model", block[kind], line.time, kind == "thinking", ordinal, number, reason=mark.reason)
 
 
 def _call(body: Sequence[Line], block: dict[str, Any], ordinal: int, cell: Cell, task: Task | None) -> Call:

@@ -35,9 +35,8 @@ from sessgit.agents.values import Mark
 from sessgit.errors import ROOM, SessgitError
 from sessgit.model import canonical, ids
 from sessgit.model.conversation.session import Session
-from sessgit.model.conversation.turn import Cell, plausible_count
+from sessgit.model.conversation.turn import plausible_count
 from sessgit.model.program_input import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
-from sessgit.model.stored_fields import string
 
 SYNTHETIC = "<synthetic>"
 ENTRYPOINT = "sessgit"
@@ -527,19 +526,3 @@ def cell_of(line: Line) -> tuple[str, bool]:
         return (task.id, False) if task else ("", False)
     calls = result_ids(line)
     return (calls[0].removeprefix(_CALL), True) if calls else ("", False)
-
-
-def call_of(line: Line, key: str, cell: Cell) -> str:
-    """Return the client's id for the call on a line that is the cell of the turn `key`, or ""."""
-    return next((name for name in call_ids(line) if ids.cell_id(key, name) == cell.id), "")
-
-
-def model_of(line: Line) -> str:
-    """Return the model that wrote the line, or "" where none did."""
-    name = string(message_of(line), "model")
-    return name if line.type == "assistant" and name != SYNTHETIC else ""
-
-
-def reason(line: Line) -> Reason | None:
-    """Return the reason that a line says, if a program said one there."""
-    return marks.of(line).reason if line.type == "assistant" else None

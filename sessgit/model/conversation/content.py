@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from sessgit.model.conversation.turn import Cell
-    from sessgit.model.program_input import Outcome, Task
+    from sessgit.model.program_input import Outcome, Reason, Task
 
 Speaker = Literal["person", "model", "client"]
 
@@ -20,7 +20,7 @@ class Words:
     `by` is the person (the prompt, and what was queued meanwhile), the model (its answers, and its `thinking`), or
     the client (notices that it put into the conversation). `ordinal` is that of the model's cell in the turn,
     from 1, and 0 where no cell said it; `time` is RFC 3339 or empty; `line` the number of the line in the turn's
-    body, from 1. Images are counted, not shown.
+    body, from 1. Images are counted, not shown. `reason` is what a program says in its own form with the same words.
     """
 
     by: Speaker
@@ -30,6 +30,7 @@ class Words:
     ordinal: int = 0
     line: int = 0
     images: int = 0
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
