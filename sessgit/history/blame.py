@@ -161,12 +161,12 @@ def _read_lines(file: BlamedFile, commit: str, span: str, env: Env) -> tuple[lis
     return lines, line_commits.file_commits(file.top, sorted(paths), env, commit or "HEAD")
 
 
-def _root_finder(context: Context, file: BlamedFile, paths: Collection[str]) -> Callable[[str, str], str | None]:
+def _root_finder(context: Context, file: BlamedFile, paths: Collection[str]) -> Callable[[str], str | None]:
     """Return a function that says in which worktree of the file's repository an edit's path is one of these paths; for
     a file in no repository, whether it is the file."""
     if not file.top:
         own = {file.path, os.path.realpath(file.path)}
-        return lambda path, commit: "/" if context.index.here(path) in own else None
+        return lambda path: "/" if context.index.here(path) in own else None
     key = project.project_key(file.top)
     endings = sorted((f"/{path}" for path in paths), key=len, reverse=True)
 
@@ -176,7 +176,7 @@ def _root_finder(context: Context, file: BlamedFile, paths: Collection[str]) -> 
             return (Path(folder) / ".git").exists() and project.project_key(folder) == key
         return project.project_key(folder) == key
 
-    def root(path: str, commit: str) -> str | None:
+    def root(path: str) -> str | None:
         here = context.index.here(path)
         folders = (here.removesuffix(ending) for ending in endings if here.endswith(ending))
         return next((folder for folder in folders if is_root(folder)), None)

@@ -152,17 +152,15 @@ def added_marks(before: Sequence[str] | None, after: Sequence[str]) -> str:
     return "-" * first + "".join(marks) + "-" * last
 
 
-def find_edits(
-    context: Context, paths: Collection[str], root_of: Callable[[str, str], str | None]
-) -> list[RecordedEdit]:
+def find_edits(context: Context, paths: Collection[str], root_of: Callable[[str], str | None]) -> list[RecordedEdit]:
     """Return the recorded edits of a file that had these paths, the oldest first; each call once, though forks repeat
-    it. `root_of` returns the folder to which one of the paths is relative, given an edit's whole path and its commit,
-    or None if it is of another file."""
+    it. `root_of` returns the folder to which one of the paths is relative, given an edit's whole path, or None if it is
+    of another file."""
     names = {os.path.basename(path) for path in paths}  # noqa: PTH119
     edits: list[RecordedEdit] = []
     known = set[tuple[str, bytes]]()
     for row in context.index.edits_of(names):
-        root = root_of(row.path, row.commit)
+        root = root_of(row.path)
         key = (row.call, hashlib.sha256(row.texts).digest())
         if root is None or key in known:
             continue

@@ -79,7 +79,7 @@ class ConversationDiff:
 
 def diff_branches(context: Context, a: tuple[Branch, int | None], b: tuple[Branch, int | None]) -> ConversationDiff:
     """Compare two branches, each up to a turn if one is given."""
-    left, right = (_rows_up_to(context.index.turns(branch.name), turn) for branch, turn in (a, b))
+    left, right = (context.index.turns(branch.name)[:turn] for branch, turn in (a, b))
     turns = LineComparison(context.store, (a[0].tip, left), (b[0].tip, right))
 
     def has_same_lines(one: Row, other: Row) -> bool:
@@ -135,10 +135,6 @@ def diff_json(store: Store, found: ConversationDiff, overrides: Prices) -> dict[
 
 def _turns_json(store: Store, side: DiffSide, overrides: Prices) -> list[dict[str, Any]]:
     return [turn_json(row, read_turn(store, side.branch.tip, row), overrides) for row in side.own_rows]
-
-
-def _rows_up_to(rows: list[Row], turn: int | None) -> list[Row]:
-    return rows if turn is None else rows[:turn]
 
 
 def _find_partial(store: Store, a: tuple[Branch, Row], b: tuple[Branch, Row]) -> PartialTurn | None:

@@ -46,9 +46,7 @@ class UsagePart:
     def add(self, counts: Counts, turns: int = 0) -> None:
         """Add what was used in some turns."""
         self.turns += turns
-        own = self.counts
-        for key, number in counts.items():
-            own[key] = own.get(key, 0) + number
+        self.counts.update(counts)
 
     @property
     def tokens(self) -> dict[str, Tokens]:

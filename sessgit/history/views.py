@@ -101,11 +101,11 @@ def _read_gists(context: Context, tips: Mapping[str, str], rows: Sequence[Row], 
 
 def sum_tokens(gists: Iterable[Gist]) -> dict[str, Tokens]:
     """Return the tokens of turns by model, without those of their subagents."""
-    counts: dict[str, list[Tokens]] = {}
+    sums: dict[str, Tokens] = {}
     for gist in gists:
         for model, tokens in gist.tokens.items():
-            counts.setdefault(model, []).append(tokens)
-    return {model: Tokens(*map(sum, zip(*every, strict=True))) for model, every in counts.items()}
+            sums[model] = sums.get(model, Tokens()) + tokens
+    return sums
 
 
 def commits_touching(context: Context, paths: Sequence[str], cwd: str, progress: Progress) -> set[str]:

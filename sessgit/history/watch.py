@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -255,7 +256,6 @@ class _StateComparison:
         self.problems: list[WatchProblem] = []
         self.moves: list[WatchEvent] = []
         self.commits: dict[str, tuple[Commit, WatchEvent]] = {}
-        self.states: dict[str, Session | None] = {}
 
     def read(self, name: str, read: Callable[[str], None]) -> None:
         try:
@@ -398,12 +398,10 @@ class _StateComparison:
         )
 
     def _state(self, commit: str) -> Session | None:
-        if commit not in self.states:
-            try:
-                self.states[commit] = self.store.state(commit)
-            except SessgitError:  # of a session that was deleted and pruned
-                self.states[commit] = None
-        return self.states[commit]
+        try:
+            return self.store.state(commit)
+        except SessgitError:  # of a session that was deleted and pruned
+            return None
 
     def _with_session(self, event: WatchEvent, state: Session | None) -> WatchEvent:
         if state is None:
@@ -424,19 +422,15 @@ class _StateComparison:
 
 def _sort_parents_first(commits: Mapping[str, tuple[Commit, WatchEvent]]) -> Iterator[WatchEvent]:
     """Yield the events of commits after those of their parents, and else by time."""
-    waits = {name: sum(parent in commits for parent in commit.parents) for name, (commit, _) in commits.items()}
-    children: dict[str, list[str]] = {}
-    for name, (commit, _) in commits.items():
-        for parent in commit.parents:
-            children.setdefault(parent, []).append(name)
-    ready = sorted((commits[name][0].time, name) for name, count in waits.items() if not count)
-    while ready:
+    sorter = TopologicalSorter({name: commits.keys() & {*commit.parents} for name, (commit, _) in commits.items()})
+    sorter.prepare()
+    ready: list[tuple[int, str]] = []
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            heappush(ready, (commits[name][0].time, name))
         _, name = heappop(ready)
         yield commits[name][1]
-        for child in children.get(name, ()):
-            waits[child] -= 1
-            if not waits[child]:
-                heappush(ready, (commits[child][0].time, child))
+        sorter.done(name)
 
 
 def _merge_turn_events(events: Iterable[WatchEvent]) -> Iterator[WatchEvent]:
