@@ -479,31 +479,6 @@ def test_a_chain_without_branches_has_lines_between_its_cells(sessgit: Shell) ->
     ]
 
 
-def test_a_long_run_is_folded(sessgit: Shell) -> None:
-    talk = sessgit.talk().prompt("go")
-    for number in range(8):
-        talk.tool("Bash", {"command": f"echo {number}"})
-    sessgit.recorded(talk)
-    assert (
-        sessgit.out("deps", "5e55@1.16", "--graph")
-        == """\
-5e551011  go  ·  1.16 depends on 15 cells
-
-●  1.16  Bash    echo 7                                                 ok  1.0s
-│
-○  1.15  test-1  calls Bash
-│
-○  1.14  Bash    echo 6                                                 ok  1.0s
-┊  ⋮ 10 cells, 1.4 – 1.13
-○  1.3   test-1  calls Bash
-│
-○  1.2   Bash    echo 0                                                 ok  1.0s
-│
-○  1.1   test-1  calls Bash
-"""
-    )
-
-
 def test_a_chain_for_programs(lexer: Shell) -> None:
     found = lexer.json("deps", "5e55@3.5")
     assert (found["session_id"], found["branch"], found["direction"]) == (SESSION, SESSION, "up")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
@@ -11,6 +12,10 @@ from sessgit.history.resolve import session_title
 from sessgit.model import canonical
 from sessgit.model.conversation.session import Session
 from sessgit.store.index import Branch
+
+if TYPE_CHECKING:
+    from sessgit.history.log import SideBranch
+    from sessgit.store.ancestry import ForkPlace
 
 Row = Sequence[str]
 
@@ -37,6 +42,20 @@ def heading(here: Invocation, address: str, title: str, *facts: str) -> Iterator
 def session_heading(here: Invocation, branch: Branch, *facts: str) -> Iterator[str]:
     """Yield the heading of a page about a conversation: its id, its title, and facts."""
     return heading(here, here.ident(branch.name), title(branch.state), *facts)
+
+
+def side_branch_phrase(side: SideBranch, where: str = "") -> str:
+    """`3 turns left behind by a rewind, 2 of them merged`; `where` follows what kind of turns they are."""
+    kind = "left behind by a rewind" if side.rewound else "in another version"
+    phrase = f"{text.counted(side.count, 'turn')} {kind}{where}"
+    if not side.merged:
+        return phrase
+    return f"{phrase}, {side.merged} of them merged" if side.open else f"{phrase}, merged"
+
+
+def fork_place(here: Invocation, place: ForkPlace) -> str:
+    """Return the address at which a fork left another conversation."""
+    return f"{text.clean(here.ident(place.branch), 80)}@{text.clean(place.at)}"
 
 
 def band(here: Invocation, words: str) -> str:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
 
-from sessgit.cli import completion, frame, render
+from sessgit.cli import completion, frame, render, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
-from sessgit.cli.pages import blame as page
 from sessgit.errors import UsageError
 from sessgit.history import blame as blames
+from sessgit.history.blame import Author, Blame, BlamedLine
+from sessgit.history.blame_edits import RecordedEdit
+from sessgit.model import canonical
+from sessgit.store import layout
 
 _RANGE = re.compile(r"(?P<first>[0-9]{1,9})?(?:,(?P<count>\+)?(?P<last>[0-9]{1,9})?)?")
 
@@ -33,14 +40,14 @@ def run(
     Any other line has its git commit, or “not recorded”: changes by people and shell commands are not recorded.
     """
     with render.progress(here, "Reading", unit="turns") as progress:
-        found = blames.blame(here.context, here.folder(file), revision, os.environ, progress)
-    first, last = _range(lines, len(found.lines))
-    chosen = found.lines[first - 1 : last]
+        blamed = blames.blame(here.context, here.folder(file), revision, os.environ, progress)
+    first, last = _range(lines, len(blamed.lines))
+    chosen = blamed.lines[first - 1 : last]
     if porcelain:
-        render.raw(here, [line.encode("utf-8", "replace") for line in page.porcelain(found, chosen)])
+        render.raw(here, [line.encode("utf-8", "replace") for line in _porcelain_lines(blamed, chosen)])
         return None
-    options = page.BlameOptions(short, explain)
-    return Answer(lambda: page.as_json(found, chosen), page.full(here, found, chosen, options), notes=page.notes(found))
+    options = _BlameOptions(short, explain)
+    return Answer(lambda: _as_json(blamed, chosen), _blame_lines(here, blamed, chosen, options), notes=_notes(blamed))
 
 
 def _range(text: str, count: int) -> tuple[int, int]:
@@ -56,3 +63,184 @@ def _range(text: str, count: int) -> tuple[int, int]:
     if not 1 <= first <= count or last < first:
         raise UsageError(f"the file has {count:,} lines, so it has no lines {text}", "Choose others with -L.")
     return first, min(last, count)
+
+
+_NOT_RECORDED = "not recorded"
+_NO_COMMIT = "0" * 40
+_SHORT_COMMIT = 8
+_WIDE = 120
+_NAME, _WIDE_NAME = 22, 40
+"""Columns for the prompt or the author, on a narrow and on a wide terminal."""
+_REASONS = {
+    "no-edit": "no edit wrote it",
+    "short": "too short to tell",
+    "repeated": "repeated in the file",
+    "several-edits": "several edits wrote it",
+    "later-edit": "edited after its commit",
+    "commit-between": "edited before an earlier commit",
+    "removed": "removed again by an edit",
+    "elsewhere": "edited elsewhere in it",
+    "overwritten": "overwritten as a whole",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _BlameOptions:
+    """Whether the margin has only addresses (-s), and whether it says why a line has no turn (--explain)."""
+
+    short: bool
+    explain: bool
+
+
+def _notes(blame: Blame) -> Iterator[str]:
+    """Yield what is missing if git does not know the file."""
+    if not blame.is_tracked:
+        where = "not tracked by git" if blame.file.top else "not in a git repository"
+        yield f"({text.clean(blame.file.path)} is {where}: only recorded edits are compared.)"
+
+
+def _blame_lines(here: Invocation, blame: Blame, lines: Sequence[BlamedLine], options: _BlameOptions) -> Iterator[str]:
+    """Yield the lines, each behind its margin."""
+    idents = {name: here.ident(name) for name in {author.branch.name for author in blame.authors.values()}}
+    addresses = [_short_address(idents, blame, line) for line in lines]
+    width = max(map(text.width, addresses), default=0)
+    digits = len(str(lines[-1].number)) if lines else 0
+    moments = [_seconds(blame, line) for line in lines]
+    clock = text.clock(here.now, moments)
+    clock_width = max((len(text.at(clock, moment)) for moment in moments), default=0)
+    name_width = _WIDE_NAME if here.width >= _WIDE else _NAME
+    for line, address, moment in zip(lines, addresses, moments, strict=True):
+        author = blame.author(line)
+        style = "yellow" if author else "dim"
+        start = here.paint(style, address.ljust(width))
+        if not options.short:
+            name = text.fit(_name(line, author, options), name_width)
+            start += here.paint("dim", f" ({name} {text.at(clock, moment).rjust(clock_width)} ")
+        else:
+            start += " "
+        code = canonical.printable(canonical.without_sequences(line.line.text))
+        yield f"{start}{here.paint('dim', f'{line.number:>{digits}})')} {code}".rstrip()
+
+
+def _name(line: BlamedLine, author: Author | None, options: _BlameOptions) -> str:
+    if author:
+        return text.clean(author.prompt)
+    if options.explain and line.edited.silence:
+        return _REASONS[line.edited.silence]
+    return text.clean(line.line.commit.author) if line.line.commit else _NOT_RECORDED
+
+
+def _seconds(blame: Blame, line: BlamedLine) -> float:
+    if blame.author(line) and line.edited.edit:
+        return line.edited.edit.time
+    return float(line.line.commit.author_time) if line.line.commit else 0.0
+
+
+def _short_address(idents: Mapping[str, str], blame: Blame, line: BlamedLine) -> str:
+    """Return `a41f9c02@7.3`, the commit's id, or dashes; a line that is only probable has a ~."""
+    author, edit = blame.author(line), line.edited.edit
+    if author and edit:
+        return f"{idents[author.branch.name]}@{_place(author, edit)}{'~' if line.edited.certainty == 'run' else ''}"
+    return line.line.commit.id[:_SHORT_COMMIT] if line.line.commit else "-" * _SHORT_COMMIT
+
+
+def _place(author: Author, edit: RecordedEdit) -> str:
+    """Return the turn, or the cell if the call is in one: `7`, `7.3`."""
+    return f"{author.row.turn}.{edit.cell}" if edit.cell else str(author.row.turn)
+
+
+def _address(author: Author, edit: RecordedEdit) -> str:
+    return f"{author.branch.name}@{_place(author, edit)}"
+
+
+def _porcelain_lines(blame: Blame, lines: Sequence[BlamedLine]) -> Iterator[str]:
+    """Yield the lines in the form of `git blame --porcelain`; a turn stands as the store's commit of it."""
+    known = set[str]()
+    for _, group in groupby(lines, lambda line: (_porcelain_id(blame, line), line.line.number - line.number)):
+        members = list(group)
+        for place, line in enumerate(members):
+            oid, size = _porcelain_id(blame, line), f" {len(members)}" if not place else ""
+            yield f"{oid} {line.line.number} {line.number}{size}"
+            if oid not in known:
+                known.add(oid)
+                yield from _porcelain_facts(blame, line)
+            author, edit = blame.author(line), line.edited.edit
+            if author and edit:
+                yield f"sessgit-address {_address(author, edit)}"
+                yield f"sessgit-certainty {line.edited.certainty}"
+            if not place:
+                yield f"filename {line.line.path or blame.file.path}"
+            yield f"\t{line.line.text}"
+
+
+def _porcelain_id(blame: Blame, line: BlamedLine) -> str:
+    author = blame.author(line)
+    return author.row.commit if author else line.line.commit.id if line.line.commit else _NO_COMMIT
+
+
+def _porcelain_facts(blame: Blame, line: BlamedLine) -> Iterator[str]:
+    author, commit = blame.author(line), line.line.commit
+    if author:
+        who, mail, when = author.model or "unknown", layout.session_of(author.branch.name), author.row.time
+        summary = author.prompt
+    elif commit:
+        who, mail, when, summary = commit.author, commit.email, commit.author_time, commit.summary
+    else:
+        who, mail, when, summary = "Not Recorded", "not.recorded", 0, _NOT_RECORDED
+    for role in ("author", "committer"):
+        yield f"{role} {canonical.one_line(who, 200)}"
+        yield f"{role}-mail <{mail}>"
+        yield f"{role}-time {commit.time if commit and not author and role == 'committer' else when}"
+        yield f"{role}-tz +0000"
+    yield f"summary {canonical.one_line(summary, 500)}"
+
+
+def _as_json(blame: Blame, lines: Sequence[BlamedLine]) -> dict[str, Any]:
+    """Return what `blame --json` prints."""
+    turns: dict[str, dict[str, Any]] = {}
+    commits: dict[str, dict[str, Any]] = {}
+    out = []
+    for line in lines:
+        author, edit, commit = blame.author(line), line.edited.edit, line.line.commit
+        address = _address(author, edit) if author and edit else None
+        if author and edit and address and address not in turns:
+            turns[address] = _turn_json(author, edit, address)
+        if commit and commit.id not in commits:
+            commits[commit.id] = {
+                "commit": commit.id,
+                "author": commit.author,
+                "email": commit.email,
+                "time": canonical.rfc3339(commit.author_time),
+                "subject": commit.summary,
+            }
+        out.append(
+            {
+                "line": line.number,
+                "text": line.line.text,
+                "address": address,
+                "certainty": line.edited.certainty if author else None,
+                "commit": commit.id if commit else None,
+                "silence": line.edited.silence if not author else None,
+            }
+        )
+    return {
+        "file": blame.file.whole,
+        "revision": blame.revision or None,
+        "tracked": blame.is_tracked,
+        "lines": out,
+        "turns": list(turns.values()),
+        "commits": list(commits.values()),
+    }
+
+
+def _turn_json(author: Author, edit: RecordedEdit, address: str) -> dict[str, Any]:
+    return {
+        "address": address,
+        "session_id": layout.session_of(author.branch.name),
+        "turn": author.row.turn,
+        "cell": edit.cell or None,
+        "subagent": edit.subagent or None,
+        "prompt": author.prompt,
+        "model": author.model or None,
+        "time": canonical.rfc3339(edit.time),
+    }

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Literal
+from typing import Any, Literal
 
 from sessgit.cli import completion, frame, operands, render, text
+from sessgit.cli.blocks import paragraph, session_heading
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, CELL_ADDRESS, LIMIT, argument, option
-from sessgit.cli.pages import cell_chain as chain_page
-from sessgit.cli.pages import cells as page
-from sessgit.cli.pages import why as why_page
+from sessgit.cli.pages import cells as cells_page
+from sessgit.cli.pages import turn_pieces
 from sessgit.errors import NotFoundError
 from sessgit.history import cell_graph, resolve, why
 from sessgit.history import cells as listing
 from sessgit.history.cell_graph import Graph
-from sessgit.history.cells import CellDetail, Node
-from sessgit.model import humanize
+from sessgit.history.cells import NO_DETAIL, CellDetail, Node
+from sessgit.history.why import FileHistory, FileRead, FileStep
+from sessgit.model import canonical, humanize
 from sessgit.model.address import Address
 from sessgit.store import layout
 from sessgit.store.index import Branch
@@ -66,8 +69,8 @@ def cells(
     with render.progress(here, "Reading", unit="turns") as progress:
         known = listing.cell_details(here.store, branch, listed.rows, listed.nodes, progress)
     return Answer(
-        lambda: page.as_json(branch, listed, known),
-        page.page(here, branch, listed, known),
+        lambda: cells_page.as_json(branch, listed, known),
+        cells_page.cell_lines(here, branch, listed, known),
         notes=map("({})".format, listed.damage),
     )
 
@@ -94,11 +97,11 @@ def deps(
     cell = listing.cell_at(here.context, branch, target.turn or 0, target.cell)
     chain = cell_graph.cell_chain(whole, cell.address, down=down)
     most = None if here.json else _NEAREST if limit is None and not every else limit
-    nearest = chain_page.nearest(chain, most, every=every or here.json)
+    nearest = cells_page.nearest(chain, most, every=every or here.json)
     known = _details(here, branch, nearest.nodes)
     return Answer(
-        lambda: chain_page.as_json(branch, chain, known),
-        (chain_page.drawing if draw else chain_page.page)(here, branch, nearest, known),
+        lambda: cells_page.chain_json(branch, chain, known),
+        (cells_page.chain_drawing if draw else cells_page.chain_lines)(here, branch, nearest, known),
         notes=map("({})".format, whole.damage),
     )
 
@@ -135,8 +138,8 @@ def explain(
     steps = story.steps if limit is None else story.steps[max(0, len(story.steps) - limit) :]
     known = _details(here, branch, [step.node for step in steps])
     return Answer(
-        lambda: why_page.as_json(branch, story, steps, known) | {"elsewhere": others},
-        why_page.page(here, branch, story, steps, known, full=full),
+        lambda: _why_json(branch, story, steps, known) | {"elsewhere": others},
+        _why_lines(here, branch, story, steps, known, full=full),
         notes=chain(map("({})".format, whole.damage), _elsewhere(here, file, others)),
     )
 
@@ -174,3 +177,116 @@ def _graph(here: Invocation, branch: Branch, end: int | None = None) -> Graph:
 def _details(here: Invocation, branch: Branch, nodes: Sequence[Node]) -> dict[str, CellDetail]:
     with render.progress(here, "Reading", unit="turns") as progress:
         return listing.cell_details(here.store, branch, listing.turn_rows(here.index, branch, nodes), nodes, progress)
+
+
+_STYLES = {"wrote": ("● ", "green"), "read": ("○ ", "dim"), "failed": ("✗ ", "red"), "named": ("? ", "yellow")}
+_FILES = 8
+_WIDEST = 100
+_LABEL = 12
+_NARROW = 66
+
+
+def _why_lines(
+    here: Invocation, branch: Branch, history: FileHistory, steps: Sequence[FileStep],
+    details: Mapping[str, CellDetail], *, full: bool,
+) -> Iterator[str]:  # fmt: skip
+    """Yield what happened to the file, step by step."""
+    name = turn_pieces.path(here, branch.state.project, history.file, here.width - 28)
+    counts = f"{text.counted(history.count('wrote'), 'write')}, {text.counted(history.readers, 'read')}"
+    yield f"{here.paint('bold', name)}  ·  {counts}"
+    yield from session_heading(here, branch)
+    yield ""
+    if len(steps) < len(history.steps):
+        earlier = text.counted(len(history.steps) - len(steps), "earlier step")
+        yield here.paint("dim", f"({earlier} not shown: -n shows more)")
+    lines = cells_page.CellLines(here, branch.state.project, [step.node for step in steps], details)
+    moments = [moment for detail in details.values() if (moment := canonical.seconds(detail.time)) is not None]
+    clock = text.clock(here.now, moments)
+    for step in steps:
+        detail = details.get(step.node.address, NO_DETAIL)
+        mark, style = _STYLES[step.what]
+        start = here.paint(style, mark) + lines.start(step.node)
+        moment = canonical.seconds(detail.time) if here.width >= _NARROW else None
+        end = "" if moment is None else time.strftime(clock, time.localtime(moment))
+        yield text.spread(start, _about(step, detail), here.paint("dim", end), here.width)
+        if step.what == "wrote":
+            yield from _around(here, branch, step, lines.address + 4, full=full)
+    if not history.count("wrote"):
+        yield "No tool wrote this file here."
+    if history.count("named") or any(step.others for step in steps):
+        yield ""
+        untraced = "Shell commands, searches and subagents are not traced;"
+        yield from paragraph(here, f"{untraced} ? marks commands that mention the file.", "dim")
+
+
+def _about(step: FileStep, detail: CellDetail) -> str:
+    """Return what a write changed and what was asked for; of another step its outcome or its command."""
+    if step.what == "wrote":
+        lines = [line for change in detail.changes for line in change.diff]
+        added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+        prompt = text.clean(detail.prompt.strip(), 200)
+        return (f"+{added} −{removed}  " if lines else "") + (f"“{prompt}”" if prompt else "")
+    if step.what == "failed":
+        return cells_page.outcome(step.node, detail)
+    return "before any write" if step.what == "read" else text.clean(detail.about or step.node.use.command)
+
+
+def _around(here: Invocation, branch: Branch, step: FileStep, indent: int, *, full: bool) -> Iterator[str]:
+    """Yield what led to a write, and who read the file then."""
+    columns = min(here.width - indent - _LABEL, _WIDEST)
+    operations = Counter(cells_page.short_operation(node) for node in step.others)
+
+    def files(reads: Sequence[FileRead]) -> list[str]:
+        last: dict[str, str] = {}
+        for read in reads:
+            place = f" ({read.node.address}{', by ' if read.writer else ''}{read.writer})"
+            last.pop(read.node.use.file, None)
+            file = turn_pieces.path(here, branch.state.project, read.node.use.file, columns - len(place))
+            last[read.node.use.file] = file + place
+        return list(last.values())
+
+    for label, parts in {
+        "had read": files(step.reads),
+        "earlier": files(step.behind) if full else [],
+        "had run": [f"{name} ×{number}" if number > 1 else name for name, number in operations.items()],
+        "read by": [reader.address for reader in step.readers],
+    }.items():
+        earlier = 0 if full or label == "had run" else len(parts) - _FILES
+        shown = [*parts[earlier:], f"and {earlier} earlier"] if earlier > 1 else parts
+        yield from text.hanging_indent(
+            " " * indent + here.paint("dim", label.ljust(_LABEL)), text.fold(shown, columns, "  ")
+        )
+
+
+def _why_json(
+    branch: Branch, history: FileHistory, steps: Sequence[FileStep], details: Mapping[str, CellDetail]
+) -> dict[str, Any]:
+    """Return what `why --json` prints."""
+    return {
+        **cells_page.branch_json(branch),
+        "file": history.file,
+        "steps": [_step_json(step, details) for step in steps],
+        "damage": history.graph.damage,
+    }
+
+
+def _step_json(step: FileStep, details: Mapping[str, CellDetail]) -> dict[str, Any]:
+    detail = details.get(step.node.address, NO_DETAIL)
+    return {
+        "what": step.what,
+        "cell": cells_page.cell_json(step.node, details),
+        "prompt": detail.prompt,
+        "changes": [{"path": change.path, "diff": list(change.diff)} for change in detail.changes],
+        "reads": [_read_json(read) for read in step.reads],
+        "behind": [_read_json(read) for read in step.behind],
+        "others": [_place_json(node) for node in step.others],
+        "readers": [_place_json(node) for node in step.readers],
+    }
+
+
+def _read_json(read: FileRead) -> dict[str, Any]:
+    return {**_place_json(read.node), "file": read.node.use.file, "writer": read.writer or None}
+
+
+def _place_json(node: Node) -> dict[str, Any]:
+    return {"cell_id": node.cell.id, "address": node.address, "operation": node.cell.operation}

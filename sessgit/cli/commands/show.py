@@ -14,8 +14,8 @@ from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ANY_ADDRESS, option
-from sessgit.cli.pages import cell_chain, turn_pieces
-from sessgit.cli.pages.log import fork_place, side_branch_phrase
+from sessgit.cli.pages import cells as cells_page
+from sessgit.cli.pages import turn_pieces
 from sessgit.cli.pages.turn_pieces import ShowOptions, TurnPieces
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import cell_graph, cells, resolve, session_files, show, views
@@ -73,10 +73,10 @@ def run(
     with render.progress(here, "Reading", unit="turns") as progress:
         whole = cell_graph.read_graph(context, branch, progress=progress)
     if here.json:
-        return Answer({"cell": document | {"in_session": cell_chain.related_json(whole, own)}})
-    others = cell_chain.related_nodes(whole, own)
+        return Answer({"cell": document | {"in_session": cells_page.related_json(whole, own)}})
+    others = cells_page.related_nodes(whole, own)
     known = cells.cell_details(here.store, branch, cells.turn_rows(here.index, branch, others), others)
-    related = cell_chain.related(here, branch, whole, own, known)
+    related = cells_page.related(here, branch, whole, own, known)
     return Answer({}, chain(_cell_lines(here, cell), related), notes=map("({})".format, whole.damage))
 
 
@@ -202,7 +202,7 @@ def _start_lines(here: Invocation, shown: SessionStart) -> Iterator[str]:
     if origin is not None and at is not None:
         turns = "Its first turn is shared with" if at.turn == 1 else f"Its first {at.turn:,} turns are shared with"
         was_rewound = at.turn < origin.turn
-        place = f"turn {origin.turn}" if was_rewound else fork_place(here, at)
+        place = f"turn {origin.turn}" if was_rewound else blocks.fork_place(here, at)
         note = ", and rewound since" if was_rewound else ""
         parent = f"{here.ident(at.branch)}: forked at {place}, commit {origin.commit[:12]}{note}"
         yield from blocks.paragraph(here, f"{turns} {parent}.")
@@ -341,13 +341,13 @@ def _family(here: Invocation, shown: SessionCard) -> Iterator[str]:
         yield f"{what} {here.ident(layout.session_of(name))}"
     if shown.at is not None:
         parent = blocks.title(shown.parent.state, 60) if shown.parent else "(not in this store)"
-        yield f"forked from {fork_place(here, shown.at)}  {parent}"
+        yield f"forked from {blocks.fork_place(here, shown.at)}  {parent}"
     for fork in (fork for turn in sorted(log.forks) for fork in log.forks[turn]):
         at = f"at {text.clean(fork.cell)}" if fork.cell else f"after turn {fork.turn}"
-        at += f" (from {fork_place(here, fork.left)})" if fork.is_elsewhere else ""
+        at += f" (from {blocks.fork_place(here, fork.left)})" if fork.is_elsewhere else ""
         yield f"fork {here.ident(fork.branch.name)}  {blocks.title(fork.branch.state, 60)}, {at}"
     for side in (side for turn in sorted(log.left) for side in log.left[turn]):
-        yield f"{side_branch_phrase(side, f' after turn {side.turn}')}: {here.ident(side.branch.name)}"
+        yield f"{blocks.side_branch_phrase(side, f' after turn {side.turn}')}: {here.ident(side.branch.name)}"
 
 
 def _last_turn(here: Invocation, shown: SessionCard, options: ShowOptions) -> Iterator[str]:

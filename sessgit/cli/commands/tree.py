@@ -191,7 +191,7 @@ def _line(here: Invocation, node: TreeNode, live: frozenset[str], rails: tuple[s
 def _notes(here: Invocation, node: TreeNode) -> Iterator[str]:
     place = ancestry.fork_place(here.index, node.branch) if node.branch.state.origin and not node.parent else None
     if place:
-        yield f"from {text.clean(here.ident(place.branch), 80)}@{text.clean(place.at)}"
+        yield f"from {blocks.fork_place(here, place)}"
     for session, turn in node.merged:
         yield f"merged into {here.ident(session)} at turn {turn}"
 

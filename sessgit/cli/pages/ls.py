@@ -105,7 +105,7 @@ def _notes(here: Invocation, entry: ListEntry) -> Iterator[str]:
     if entry.left is not None:
         at = text.clean(entry.left.at)
         is_below_parent = entry.depth and not layout.is_side_branch(entry.left.branch)
-        yield f"from turn {at}" if is_below_parent else f"from {text.clean(here.ident(entry.left.branch), 80)}@{at}"
+        yield f"from turn {at}" if is_below_parent else f"from {blocks.fork_place(here, entry.left)}"
     elif above := entry.branch.state.unified.metadata.parent:
         yield "child" if entry.depth else f"child of {text.clean(here.ident(above), 80)}"
     if role := entry.branch.state.unified.metadata.role:
