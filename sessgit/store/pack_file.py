@@ -1,7 +1,7 @@
-"""A pack in git's format (gitformat-pack(5)), with whole objects only, and the index of any pack.
+"""A pack and its index, written in git's formats (gitformat-pack(5)), with whole objects only.
 
-git's own ways to write many objects at once read or hash each of them twice more, the index here once. The packing that
-follows finds better deltas than would be found while objects come in.
+git's own ways to write many objects at once read or hash each of them twice more. The packing that follows finds better
+deltas than would be found while objects come in.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import struct
 import weakref
 import zlib
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from sessgit.errors import ROOM, StoreError
 from sessgit.model.line_list import Bytes, file_pieces
-from sessgit.store import git, private_files
+from sessgit.store import private_files
 from sessgit.store.objects import chunks, object_id
 
 BLOB: Final = "blob"
@@ -33,18 +34,21 @@ _MOST_CACHED = 1024
 _FINISHED = 0o400
 """The mode of a pack that nobody writes any more, as git leaves it for its owner."""
 _CHUNK_SIZE = 1 << 20
+_LARGE_OFFSET = 1 << 31
+"""Offsets from here on are in a table of their own."""
 _MAGIC = b"\xfftOc\x00\x00\x00\x02"
 _SHA_SIZE = 20
 _FANOUT_END = 8 + 256 * 4
 
 
 class _Entry(NamedTuple):
-    """An object's kind and size, and the offset and length of its entry in the pack."""
+    """An object's kind and size, and the offset, length and checksum of its entry in the pack."""
 
     kind: str
     size: int
     offset: int
     length: int
+    crc: int
 
 
 class Pack:
@@ -78,10 +82,11 @@ class Pack:
         oid = object_id(kind, data)
         if oid in self._entries:
             return oid
-        offset = self.length
+        offset, crc = self.length, 0
         for piece in _packed(kind, data):
+            crc = zlib.crc32(piece, crc)
             self._put(piece)
-        self._entries[oid] = _Entry(kind, len(data), offset, self.length - offset)
+        self._entries[oid] = _Entry(kind, len(data), offset, self.length - offset, crc)
         if kind != BLOB:
             self._recent[oid] = bytes(data)
             if len(self._recent) > _MOST_CACHED:
@@ -103,8 +108,7 @@ class Pack:
         return self._entries[oid].kind, self._entries[oid].size
 
     def finish(self) -> str:
-        """Write the rest durably, and let git make the index; return the pack's name, or "" if it is empty and no
-        pack."""
+        """Write the rest and the index, durably; return the name of the pack, or "" if it is empty and no pack."""
         if not self._entries:
             return ""
         try:
@@ -118,11 +122,38 @@ class Pack:
             os.fchmod(handle, _FINISHED)
             os.fsync(handle)
             self.close()
-            git.run(self.path.parent, ["-c", "pack.writeReverseIndex=false", "index-pack", str(self.path)])
-            self.path.with_suffix(".idx").chmod(_FINISHED)
+            name, index = self._index(digest.digest())
+            with private_files.open_file(self.path.with_suffix(".idx"), os.O_WRONLY | os.O_CREAT | os.O_EXCL) as file:
+                private_files.write_all(file, index)
+                os.fchmod(file.fileno(), _FINISHED)
+                os.fsync(file.fileno())
         except OSError as error:
             raise _write_error(self.path, error) from error
-        return digest.hexdigest()
+        return name
+
+    def _index(self, checksum: bytes) -> tuple[str, bytes]:
+        """Return the name, which is a hash of all ids, and the bytes of the index."""
+        entries = sorted((bytes.fromhex(oid), entry) for oid, entry in self._entries.items())
+        counts = [0] * 256
+        for oid, _ in entries:
+            counts[oid[0]] += 1
+        large = [entry.offset for _, entry in entries if entry.offset >= _LARGE_OFFSET]
+        numbers = iter(range(len(large)))
+        offsets = [
+            entry.offset if entry.offset < _LARGE_OFFSET else _LARGE_OFFSET | next(numbers) for _, entry in entries
+        ]
+        oids = b"".join(oid for oid, _ in entries)
+        data = b"".join((
+            _MAGIC,
+            struct.pack(">256L", *accumulate(counts)),
+            oids,
+            struct.pack(f">{len(entries)}L", *(entry.crc for _, entry in entries)),
+            struct.pack(f">{len(entries)}L", *offsets),
+            struct.pack(f">{len(large)}Q", *large),
+            checksum,
+        ))  # fmt: skip
+        name = hashlib.sha1(oids, usedforsecurity=False).hexdigest()
+        return name, data + hashlib.sha1(data, usedforsecurity=False).digest()
 
     def _put(self, data: bytes) -> None:
         self._waiting.append(data)
