@@ -188,7 +188,7 @@ def test_the_same_merge_afterwards_is_one_operation_with_it(two: Shell, monkeypa
 
 def test_a_purge_that_was_interrupted(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     sessgit.recorded(sessgit.talk().turns("the value is tiger-lily-4711"))
-    killed(sessgit, monkeypatch, "purge.state_files.StateRewriter.rewrite_files", "purge", "tiger-lily-4711", "--yes")
+    killed(sessgit, monkeypatch, "purge.purge._StateRewriter.rewrite_files", "purge", "tiger-lily-4711", "--yes")
     assert told(sessgit) == ["a purge was interrupted: the value may still be stored"]
     assert told(sessgit, "--fix") == ["the purge is complete"]
     assert told(sessgit) == []
