@@ -157,32 +157,26 @@ MOST_PACKS = 20
 """From this number on packs are joined: each is searched for every object."""
 _LEAST_LOOSE_BYTES = 128 << 10
 _LEAST_RATIO = 3
-_SMALL_STORE = 1 << 20
-"""Bytes of packs below which all loose objects are counted; above, a sample of their folders is enough."""
-_SAMPLE_STEP = 8
 _BLOCK_SIZE = 512
 
 
 class LooseObjects(NamedTuple):
-    """About how many loose objects there are, and their bytes on the disk."""
+    """How many loose objects there are, and their bytes on the disk."""
 
     objects: int
     size: int
 
 
 def count_loose(store: Path) -> LooseObjects:
-    """Count the loose objects, from a sample if the store is large."""
+    """Count the loose objects."""
     objects = size = 0
-    step = 1 if _packed_size(store) < _SMALL_STORE else _SAMPLE_STEP
-    sample = {f"{number:02x}" for number in range(0, 256, step)}
-    for folder in os.scandir(store / "objects"):
-        if folder.name in sample:
-            with suppress(OSError):  # packing deleted it meanwhile
-                for entry in os.scandir(folder):
-                    with suppress(OSError):  # it was packed meanwhile
-                        size += entry.stat(follow_symlinks=False).st_blocks * _BLOCK_SIZE
-                        objects += 1
-    return LooseObjects(objects * step, size * step)
+    for folder in (store / "objects").glob("[0-9a-f][0-9a-f]"):
+        with suppress(OSError):  # packing deleted it meanwhile
+            for entry in os.scandir(folder):
+                with suppress(OSError):  # it was packed meanwhile
+                    size += entry.stat(follow_symlinks=False).st_blocks * _BLOCK_SIZE
+                    objects += 1
+    return LooseObjects(objects, size)
 
 
 def is_packing_due(store: Path) -> bool:
