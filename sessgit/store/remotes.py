@@ -22,7 +22,7 @@ from urllib.parse import unquote
 from sessgit.errors import ROOM, ConflictError, MovedError, NotFoundError, RefusedError, StoreError, UsageError
 from sessgit.model import ids
 from sessgit.model.address import check_tag
-from sessgit.store import git, layout, locks, maintenance, object_scan, private_files, refs, tempdirs, transaction
+from sessgit.store import git, layout, locks, maintenance, object_scan, refs, tempdirs, transaction
 from sessgit.store import store as stores
 from sessgit.store.git import GitResult, execute, shown_url, unreachable_error, url_secrets
 from sessgit.store.layout import StorePaths
@@ -121,11 +121,12 @@ def add_remote(store: Path, name: str, url: str) -> Remote:
             shown = shown_url(settings["url"][0])
             raise ConflictError(f"the remote {name} already exists: {shown}", "Choose another name.")
         if settings:
-            _remove_section(store, name)
+            _change_config(store, "--remove-section", f"remote.{name}")
+        entries = [("fetch", spec) for spec in mirror_refspecs(name)]
         # Without followRemoteHEAD, newer versions of git make refs/remotes/<name>/HEAD.
-        entries = [("url", url), *(("fetch", spec) for spec in mirror_refspecs(name))]
         entries += [("tagOpt", "--no-tags"), ("followRemoteHEAD", "never")]
-        _append_config(store, b"".join(_setting(f"remote.{name}.{key}\n{value}".encode()) for key, value in entries))
+        for key, value in (*entries, ("url", url)):  # the URL last: what has none is no remote yet
+            _change_config(store, "--add", f"remote.{name}.{key}", value)
     return Remote(name, url)
 
 
@@ -135,7 +136,7 @@ def remove_remote(store: Path, name: str) -> Remote:
         remote = next((remote for remote in list_remotes(store) if remote.name == name), None)
         if remote is None:
             raise NotFoundError(f"there is no remote {name}", "`sessgit remote` lists all remotes.")
-        _remove_section(store, name)
+        _change_config(store, "--remove-section", f"remote.{name}")
         tracked = refs.read_all(store, layout.tracking_ref(name, ""))
         transaction.move_all(store, [Move(ref, oid, None) for ref, oid in tracked.items()])
     return remote
@@ -174,22 +175,10 @@ def _remote_settings(store: Path) -> dict[str, dict[str, list[str]]]:
     return settings
 
 
-def _remove_section(store: Path, name: str) -> None:
-    code, _, message = git.call(store, ["config", "--local", "--remove-section", f"remote.{name}"])
+def _change_config(store: Path, *words: str) -> None:
+    code, _, message = git.call(store, ["config", "--local", *words])
     if code:
-        raise _config_error(store, message)
-
-
-def _append_config(store: Path, section: bytes) -> None:
-    """Append to the store's config under git's own lock, in one step: git would start a process for each setting."""
-    try:
-        private_files.rewrite_locked(store / "config", lambda config: config.rstrip(b"\n") + b"\n" + section)
-    except OSError as error:
-        raise _config_error(store, error.strerror or str(error)) from error
-
-
-def _config_error(store: Path, reason: str) -> StoreError:
-    return StoreError(f"cannot change the store's git config: {reason}", f"Is {store} yours and writable?")
+        raise StoreError(f"cannot change the store's git config: {message}", f"Is {store} yours and writable?")
 
 
 @contextmanager
