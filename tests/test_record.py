@@ -347,7 +347,7 @@ def test_no_file_and_no_regular_file(store: Store, index: Index, tmp_path: Path)
         try_(tmp_path / "none.jsonl")
     with pytest.raises(SessgitError, match="not a regular file") as refused:
         try_(tmp_path)
-    assert refused.value.hint == "Name a file, or move that aside."
+    assert refused.value.hint == "Name a file, or move that one away."
     (tmp_path / "link.jsonl").symlink_to(Talk().turns("one").save(tmp_path))
     with pytest.raises(SessgitError, match="cannot read"):
         try_(tmp_path / "link.jsonl")
