@@ -44,21 +44,21 @@ def _is_same_name(one: str, other: str) -> bool:
 
 
 def _description(value: object) -> str:
-    return clean_description(values.to_text(value))
+    return clean_description(values.text(value))
 
 
 def _labels(value: object) -> tuple[str, ...]:
-    return tuple(sorted({label for label in map(clean_label, values.to_texts(value)) if label}))[:_MOST_LABELS]
+    return tuple(sorted({label for label in map(clean_label, values.texts(value)) if label}))[:_MOST_LABELS]
 
 
 FIELDS = (
     Field("name", "name", _name, lambda s: s.name or s.title or None,
           lambda d, s: _is_same_name(_name(d.get("name")), s.name or s.title)),
     Field("description", "description", _description, lambda s: s.description or None),
-    Field("projectPath", "project", values.to_text, lambda s: s.project, lambda d, s: s.project == _project(d)),
+    Field("projectPath", "project", values.text, lambda s: s.project, lambda d, s: s.project == _project(d)),
     Field("tags", "labels", _labels, lambda s: list(s.labels) or None,
           lambda d, s: _labels(d.get("tags")) == tuple(sorted(s.labels))),
-    Field("parentSessionId", "parent", values.to_text, lambda s: s.parent or None, lambda d, s: True),
+    Field("parentSessionId", "parent", values.text, lambda s: s.parent or None, lambda d, s: True),
     Field("createdAt", "created", values.to_time, lambda s: s.created, lambda d, s: True),
     Field("updatedAt", "updated", values.to_time, lambda s: s.updated, lambda d, s: True),
 )  # fmt: skip
@@ -506,7 +506,7 @@ def format_messages(turns: Sequence[GivenTurn], original: Mapping[str, Any]) -> 
     """Return the messages of the turns: the original ones of a turn, if there are some and they still say the same."""
     out, groups = list(values.items(original, "before")), values.mapping(original, "turns")
     for turn in turns:
-        group = values.to_list(groups.get(turn.key))
+        group = values.items(groups.get(turn.key))
         parsed = _parse_turn(group, turn.prompt) if group else None
         if parsed is not None and _content(parsed) == _content(turn):
             out += group

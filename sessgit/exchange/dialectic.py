@@ -603,7 +603,7 @@ def _make_entry(kind: str, note: Any, number: int, frame: Frame, claims: Mapping
         return entry
     source = note.get("source", note.get("sources"))
     if isinstance(source, list):
-        source = ", ".join(values.to_texts(source))
+        source = ", ".join(values.texts(source))
     entry = replace(entry, source=cut_text(clean_text(note_text(source)), pads.LONGEST))
     if kind == "tension":
         entry = replace(entry, between=_claims_of(note, claims))
@@ -630,7 +630,7 @@ def _default_cycle(kind: str, number: int, frame: Frame) -> int:
 
 def _is_resolved(note: Mapping[str, Any]) -> bool:
     resolved = note.get("resolved")
-    is_set = resolved is True or bool(values.to_text(resolved))
+    is_set = resolved is True or bool(values.text(resolved))
     return is_set or values.text(note, "status").lower() in _RESOLVED_STATES
 
 
@@ -670,7 +670,7 @@ def _updated_note(note: Any, old: Entry, entry: Entry) -> Any:
     if not isinstance(note, dict) or bool(old.resolved) == bool(entry.resolved):
         return note
     resolution = {key: value for key, value in _entry_object(entry, 0, {}).items() if key in _RESOLUTION_KEYS}
-    if values.to_text(note.get("status")):
+    if values.text(note.get("status")):
         resolution["status"] = "resolved" if entry.resolved else "open"
     return {key: value for key, value in note.items() if key not in _RESOLUTION_KEYS} | resolution
 

@@ -43,17 +43,17 @@ _STATES = {"active": "active", "running": "active", "interrupted": "interrupted"
 
 
 def _title(task: object) -> str:
-    return mapping.to_line(values.to_text(task).strip())
+    return mapping.to_line(values.text(task).strip())
 
 
 def _description(task: object) -> str:
     """Return the description in a task, ``""`` if it says no more than the title."""
-    text = values.to_text(task).strip()
+    text = values.text(task).strip()
     return clean_description(text) if text != canonical.one_line(text, mapping.LONGEST_TITLE) else ""
 
 
 def _role_label(role: object) -> str:
-    return clean_label(values.to_text(role)).lower()
+    return clean_label(values.text(role)).lower()
 
 
 def _role(session: ForeignSession) -> str:
@@ -71,13 +71,13 @@ def _task(session: ForeignSession) -> str:
 
 FIELDS = (
     Field("role", "unified", _unified, lambda s: _role(s).upper(), lambda d, s: _role_label(d["role"]) == _role(s)),
-    Field("status", "state", lambda status: _STATES.get(values.to_text(status), "ended"),
+    Field("status", "state", lambda status: _STATES.get(values.text(status), "ended"),
           lambda s: "completed" if s.state == "ended" else s.state),
     Field("created_at", "created", values.to_time, lambda s: s.created or None,
           lambda d, s: d["created_at"] is not None and values.to_time(d["created_at"]) in ("", s.created)),
     Field("completed_at", "ended", values.to_time, lambda s: s.ended or None,
           lambda d, s: d["completed_at"] is not None and values.to_time(d["completed_at"]) in ("", s.ended)),
-    Field("parent_session", "parent", values.to_text, lambda s: s.parent,
+    Field("parent_session", "parent", values.text, lambda s: s.parent,
           lambda d, s: s.parent in ("", d["parent_session"])),
     Field("task", "title", _title, _task),
     Field("task", "description", _description, _task),

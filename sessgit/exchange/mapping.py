@@ -139,14 +139,14 @@ def _to_json(session: ForeignSession, name: str) -> Any:
 def _parse_own(session: ForeignSession, name: str, value: Any) -> dict[str, Any]:
     """Return the attribute with the value, nothing if the value is invalid."""
     if name == "labels":
-        is_valid, value = isinstance(value, list), values.to_texts(value)
+        is_valid, value = isinstance(value, list), values.texts(value)
     elif name == "confidence":
         number = values.to_number(value)
         is_valid, value = value is None or (number is not None and 0 <= number <= 1), number
     elif name == "branch":
         is_valid = value is None or (type(value) is int and 0 <= value < _MOST_TURNS)
     elif name == "pad":
-        lists = {key: data.encode() for key, data in values.to_mapping(value).items() if isinstance(data, str)}
+        lists = {key: data.encode() for key, data in values.mapping(value).items() if isinstance(data, str)}
         known = {key: data for key, data in lists.items() if key in pads.LISTS.values() and data}
         is_valid, value = True, {**session.pad, **known}
     elif name == "stage":
@@ -211,10 +211,10 @@ def facts_at(document: Mapping[str, Any], *paths: str) -> dict[str, Any]:
         key: value
         for key, value in facts.items()
         if value not in (None, "", [])
-        and (isinstance(value, str | int | float) or (isinstance(value, list) and value == [*values.to_texts(value)]))
+        and (isinstance(value, str | int | float) or (isinstance(value, list) and value == [*values.texts(value)]))
     }
 
 
 def to_line(value: object, longest: int = LONGEST_TITLE) -> str:
     """Return a text on one line, without control characters."""
-    return canonical.one_line(canonical.without_sequences(values.to_text(value)), longest)
+    return canonical.one_line(canonical.without_sequences(values.text(value)), longest)

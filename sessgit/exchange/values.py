@@ -1,7 +1,7 @@
 """Reads values that another program wrote.
 
 Each function returns a value, or the one at a path such as `metadata.model`, if it has the right type, else an empty
-one.
+one. Without a path it takes the value itself.
 """
 
 from __future__ import annotations
@@ -16,29 +16,9 @@ _LATEST_TIME = 253402300799
 
 def value_at(document: object, path: str) -> Any:
     """Return the value at a path, None if there is none."""
-    for key in path.split("."):
+    for key in path.split(".") if path else ():
         document = document.get(key) if isinstance(document, dict) else None
     return document
-
-
-def to_text(value: object) -> str:
-    """Return the value if it is a text, else ``""``."""
-    return value if isinstance(value, str) else ""
-
-
-def to_list(value: object) -> list[Any]:
-    """Return the value if it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def to_texts(value: object) -> tuple[str, ...]:
-    """Return the texts of a list that are not empty."""
-    return tuple(item for item in to_list(value) if isinstance(item, str) and item)
-
-
-def to_mapping(value: object) -> Mapping[str, Any]:
-    """Return the value if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
 
 
 def to_number(value: object) -> float | None:
@@ -65,17 +45,19 @@ def to_time(value: object) -> str:
 
 def text(document: object, *paths: str) -> str:
     """Return the first text at one of the paths that is not empty, else ``""``."""
-    return next(filter(None, (to_text(value_at(document, path)) for path in paths)), "")
+    every = (value_at(document, path) for path in paths or ("",))
+    return next((value for value in every if isinstance(value, str) and value), "")
 
 
-def texts(document: object, path: str) -> tuple[str, ...]:
-    """Return the texts of the list at a path that are not empty."""
-    return to_texts(value_at(document, path))
-
-
-def items(document: object, path: str) -> list[Any]:
+def items(document: object, path: str = "") -> list[Any]:
     """Return the list at a path."""
-    return to_list(value_at(document, path))
+    value = value_at(document, path)
+    return value if isinstance(value, list) else []
+
+
+def texts(document: object, path: str = "") -> tuple[str, ...]:
+    """Return the texts of the list at a path that are not empty."""
+    return tuple(item for item in items(document, path) if isinstance(item, str) and item)
 
 
 def objects(document: object, path: str) -> list[Mapping[str, Any]]:
@@ -83,9 +65,10 @@ def objects(document: object, path: str) -> list[Mapping[str, Any]]:
     return [item for item in items(document, path) if isinstance(item, dict)]
 
 
-def mapping(document: object, path: str) -> Mapping[str, Any]:
+def mapping(document: object, path: str = "") -> Mapping[str, Any]:
     """Return the object at a path."""
-    return to_mapping(value_at(document, path))
+    value = value_at(document, path)
+    return value if isinstance(value, dict) else {}
 
 
 def count(document: object, path: str) -> int:
