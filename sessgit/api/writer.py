@@ -472,11 +472,7 @@ class Writer(Transcript):
     def _complete_outside(self, outcomes: Mapping[str, Outcome]) -> bool:
         """End cells that were begun outside the transcript; return whether they were. Raises ConflictError if one of
         them has a result."""
-        self.outside.read()
-        waiting, begun = self.outside.pending, self.outside.begun
-        has_result = {cell: cell not in waiting for cell in outcomes if cell in begun}
-        if len(has_result) < len(outcomes):
-            has_result = self._outside_cells()
+        has_result = self._outside_cells()
         if not outcomes.keys() <= has_result.keys():
             return False
         self._check_incomplete(cell for cell in outcomes if has_result[cell])

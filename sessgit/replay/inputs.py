@@ -82,8 +82,12 @@ def guess_protocol(command: str) -> Protocol:
             f"“{canonical.one_line(command, 60)}” is not a command: {error}", "A shell could not parse it either."
         ) from error
     program = os.path.basename(next(words, ""))  # noqa: PTH119 - of a word
-    streams = (agent.stream for agent in agents.every() if agent.has("stream"))
-    return "stream-json" if program in {stream.PROGRAM for stream in streams} else "each"
+    return "stream-json" if program in {stream.PROGRAM for stream in _streams()} else "each"
+
+
+def _streams() -> Iterator[Stream]:
+    """Yield how each client that answers prompts over a stream does so."""
+    return (agent.stream for agent in agents.every() if agent.has("stream"))
 
 
 def send_prompts(
@@ -172,8 +176,7 @@ def _run_model(model: ModelCommand) -> Iterator[Callable[[str], _Answer]]:
     if model.protocol == "each":
         yield lambda prompt: _ask_new_process(model, process_limits.unsandboxed(env, model.seconds), prompt)
         return
-    streams = (agent.stream for agent in agents.every() if agent.has("stream"))
-    client = next((stream for stream in streams if model.protocol == stream.PROTOCOL), None)
+    client = next((stream for stream in _streams() if model.protocol == stream.PROTOCOL), None)
     command = client.command(model.command) if client else model.command
     with process_limits.start_process(
         ["/bin/sh", "-c", command], model.cwd, process_limits.unsandboxed(env, 0), None, errors=False
