@@ -16,7 +16,7 @@ from sessgit import Cell, Session, Store
 from sessgit.agents.claude import programs as agent_programs
 from sessgit.agents.reader import Opened
 from sessgit.errors import UsageError
-from sessgit.history.cells import read_cached_turns, read_turns
+from sessgit.history.cells import read_turns
 from sessgit.history.code import git
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -168,18 +168,15 @@ def test_some_turns_are_read_as_all_are(store: Objects, index: Index, keep: Keep
     assert branch is not None
     every = [(turn.number, [node.cell for node in turn.nodes]) for turn in read_turns(Context(index), branch)]
     assert len(every) == 231
-    told = read_cached_turns(Context(index), branch)
-    assert [(number, [cell[0] for cell in found]) for number, found in told] == [
-        (number, [cell.id for cell in found]) for number, found in every
-    ]
+    told = read_turns(Context(index), branch)
     for first, last in [(1, 1), (98, 101), (99, 99), (100, 100), (199, 200), (200, None), (231, 231), (232, None)]:
         found = read_turns(Context(index), branch, first, last)
         assert [(turn.number, [node.cell for node in turn.nodes]) for turn in found] == every[first - 1 : last]
-        assert read_cached_turns(Context(index), branch, first) == told[first - 1 :]
+        assert read_turns(Context(index), branch, first) == told[first - 1 :]
     with index._db as db:
         db.execute("DELETE FROM cells")
-    assert read_cached_turns(Context(index), branch, 150) == told[149:]
-    assert read_cached_turns(Context(index), branch) == told
+    assert read_turns(Context(index), branch, 150) == told[149:]
+    assert read_turns(Context(index), branch) == told
 
 
 # The project's commit

@@ -19,7 +19,7 @@ from sessgit.branch import edit as edits
 from sessgit.branch import fork as forks
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history import fork_point
-from sessgit.history.cells import read_cached_turns
+from sessgit.history.cells import read_turns
 from sessgit.history.views import read_pieces, read_turn
 from sessgit.model import dependency_graph
 from sessgit.model.address import check_name
@@ -477,9 +477,9 @@ class Session:
         if self._cells[0] != branch.tip:
             context = self.store.context
             cells = [
-                Cell(own, kind, operation, tuple(depends), STATE_BY_OK[ok], number, ordinal)
-                for number, rows in read_cached_turns(context, branch)
-                for ordinal, (own, kind, operation, _, depends, ok, *_) in enumerate(rows, start=1)
+                Cell(own, kind, operation, tuple(depends), STATE_BY_OK[ok], turn.number, ordinal)
+                for turn in read_turns(context, branch)
+                for ordinal, (own, kind, operation, _, depends, ok, *_) in enumerate(turn.records, start=1)
             ]
             self._cells = branch.tip, cells
         return self._cells[1]

@@ -598,11 +598,11 @@ class _KnownCells:
         index = context.index
         if not self.last or (row := index.turn(branch.name, self.last)) is None or row.commit != self.commit:
             self.ids, self.prompts, self.last = set(), [], 0
-        new = recorded_cells.read_cached_turns(context, branch, self.last + 1)
-        self.ids.update(cell[0] for _, cells in new for cell in cells)
+        new = recorded_cells.read_turns(context, branch, self.last + 1)
+        self.ids.update(record[0] for turn in new for record in turn.records)
         if new:
-            self.prompts += [row.prompt for row in index.turns(branch.name, self.last + 1, new[-1][0])]
-            self.last = new[-1][0]
+            self.prompts += [row.prompt for row in index.turns(branch.name, self.last + 1, new[-1].number)]
+            self.last = new[-1].number
             row = index.turn(branch.name, self.last)
             self.commit = row.commit if row else ""
         current = index.branch(branch.name)

@@ -127,11 +127,6 @@ def _folders(context: Context, branch: Branch, first: int, last: int | None) -> 
     return folders
 
 
-def read_cached_turns(context: Context, branch: Branch, first: int = 1) -> list[tuple[int, Sequence[Sequence[Any]]]]:
-    """Return the numbers of a branch's turns from the first on, and of each turn the records of its cells."""
-    return [(turn.number, turn.records) for turn in read_turns(context, branch, first)]
-
-
 def cached_turn(agent: Agent, folder: str, cells: Sequence[Cell], body: Sequence[bytes], key: str) -> CachedTurn:
     """Return what the index has of a turn: of its folder, its cells, its lines as they are stored, and its key."""
     uses = agent.cells.uses(body, cells, key, "") if _have_uses(agent, cells) else {}
