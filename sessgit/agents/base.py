@@ -95,6 +95,11 @@ class Agent:
         """Return stored lines as `Line`s without a place."""
         return list(map(self.lines.make, lines))
 
+    def differences(self, a: Sequence[Line], b: Sequence[Line]) -> tuple[str, ...]:
+        """Return which of `prompt`, `answer` and `calls` differ between the bodies of two turns."""
+        left, right = map(self.content.said_and_done, (a, b))
+        return tuple(name for name in left if left[name] != right[name])
+
     def is_titles(self, data: bytes, agent_id: str) -> bool:
         """Return whether the bytes are lines with titles of the session and nothing else."""
         *lines, rest = data.split(b"\n")
@@ -272,8 +277,9 @@ class Content(Protocol):
     def relation(self, a: Sequence[Line], b: Sequence[Line]) -> Relation:
         """Return how the bodies of two turns with the same prompt are related."""
 
-    def differences(self, a: Sequence[Line], b: Sequence[Line]) -> tuple[str, ...]:
-        """Return which of `prompt`, `answer` and `calls` differ, whatever the ids and times of the lines."""
+    def said_and_done(self, body: Sequence[Line]) -> Mapping[str, object]:
+        """Return the `prompt`, the `answer` and the `calls` of a turn, equal for two turns in which the same was said
+        and done, whatever the ids and times of their lines."""
 
 
 class Tools(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,3 +20,12 @@ class Transcript:
     @property
     def session(self) -> str:
         return ids.session_id(self.agent_id)
+
+
+def holds_bytes(path: Path) -> bool:
+    """Return whether there is a regular file that is not empty; the client may delete it at any time."""
+    try:
+        info = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(info.st_mode) and info.st_size > 0

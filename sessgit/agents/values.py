@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 if TYPE_CHECKING:
     from sessgit.agents.line import Line
     from sessgit.model.line_list import Bytes
-    from sessgit.model.program_input import Reason, Task
 
 
 @dataclass(eq=False, slots=True)
@@ -142,20 +141,6 @@ class Snapshot:
     content: bytes | None
     """None where there is no file."""
     document: Document
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """What a line says: that it begins a cell, that it says a reason, or that no model said its words or made its
-    calls, but the program itself (`words`)."""
-
-    task: Task | None = None
-    call: str = ""
-    """The client's id for the call that is the cell."""
-    result_of: str = ""
-    """The id of a cell, if the line's one call asks for the result of it; then `call` is the client's id for that."""
-    reason: Reason | None = None
-    words: bool = False
 
 
 SUBAGENT, RESULT, TASK, TODO, PLAN = KINDS = ("subagent", "large tool result", "task", "todo list", "plan")

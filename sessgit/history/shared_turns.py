@@ -72,7 +72,7 @@ class LineComparison:
     def differences(self, a: Row, b: Row) -> tuple[str, ...]:
         """Return which of `prompt`, `answer` and `calls` differ; `lines` if a turn cannot be read."""
         bodies = self.bodies(a, b)
-        return ("lines",) if bodies is None else agents.of_turn(self._store, a).content.differences(*bodies)
+        return ("lines",) if bodies is None else agents.of_turn(self._store, a).differences(*bodies)
 
     def bodies(self, a: Row, b: Row) -> tuple[list[Line], list[Line]] | None:
         """Return the lines of both from their prompts on, or None if one of them cannot be read."""

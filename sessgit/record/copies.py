@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,9 +22,7 @@ from sessgit.agents.cutter import Cutter
 from sessgit.agents.line import Line
 from sessgit.agents.reader import Opened, Reader, Redact, no_redaction
 from sessgit.history import reassemble
-from sessgit.model import versions
 from sessgit.model.conversation.message import Extent
-from sessgit.model.versions import Copy, Row, Version
 from sessgit.record.file_pass import FilePass, RecordingResult
 from sessgit.record.recorded_turns import RecordedSession
 from sessgit.record.tip_delivery import free_name
@@ -60,7 +60,7 @@ def record_copies(current: FilePass) -> tuple[RecordingResult | None, bool]:
     if not is_ours or not current.source.is_copy or not _is_derived(current.context, session, branches):
         return None, copies.is_known
     every = [*copies.recorded, copies.new]
-    before, after = versions.versions(copies.recorded), versions.versions(every)
+    before, after = versions(copies.recorded), versions(every)
     sides, folders = _recorded_turns(store, branches)
     passes: list[_VersionPass] = []
     tips = dict(branches)
@@ -68,7 +68,7 @@ def record_copies(current: FilePass) -> tuple[RecordingResult | None, bool]:
         tips, passes = _write_versions(current, copies, after, _RecordedVersion(before[0], branches, sides))
     current.move(branches, tips)
     others = sorted(filter(layout.is_other_version, tips))
-    kept = [copies.dump(copy) for copy in versions.maximal_copies(every) if (copy,) != after[0]]
+    kept = [copies.dump(copy) for copy in maximal_copies(every) if (copy,) != after[0]]
     if passes and passes[0].version == after[0] == (copies.new,):
         passes[0].writer.save_cursor(passes[0].cutter, tips, kept, others)
     else:
@@ -107,20 +107,20 @@ class _Copies:
         self._others = [self._laid_out({self.session: branches[name]}) for name in others]
         self.new = self._file_at_hand()
         loaded = [copy for text in (self.cursor.copies if self.cursor else ()) if (copy := self._load(text))]
-        is_assembled = bool(loaded) and versions.rows_of(versions.versions(loaded)[0]) == list(self.head.rows)
+        is_assembled = bool(loaded) and rows_of(versions(loaded)[0]) == list(self.head.rows)
         self.recorded = loaded if is_assembled else [self.head, *loaded]
 
     @property
     def is_known(self) -> bool:
         """Whether one of the recorded files contains the file at hand."""
-        return any(versions.contains_lines(copy, self.new) for copy in (*self.recorded, self.head, *self._others))
+        return any(contains_lines(copy, self.new) for copy in (*self.recorded, self.head, *self._others))
 
     @property
     def is_restored(self) -> bool:
         """Whether the file at hand has all lines of the head, and fewer secrets were replaced in it than are recorded:
         `restore` wrote the replacements."""
         redacted = self.store.state(self.store.branches(self.session)[self.session]).redacted
-        return versions.contains_lines(self.new, self.head) and self.secrets < redacted
+        return contains_lines(self.new, self.head) and self.secrets < redacted
 
     @contextmanager
     def opened(self, version: Version) -> Iterator[tuple[Opened, Redact]]:
@@ -128,7 +128,7 @@ class _Copies:
         if version == (self.new,):
             yield self.file, self.redact
             return
-        rows = versions.rows_of(version)
+        rows = rows_of(version)
         with tempfile.TemporaryFile(dir=self.store.paths.state) as file:
             for number, row in enumerate(rows, 1):
                 is_unended = number == len(rows) and version[-1].unended
@@ -144,7 +144,7 @@ class _Copies:
 
     def has_new_lines(self, version: Version) -> bool:
         """Return whether a line of the version is in the file at hand."""
-        return any(row.digest in self._places for row in versions.rows_of(version))
+        return any(row.digest in self._places for row in rows_of(version))
 
     def dump(self, copy: Copy) -> str:
         """Return the copy for a cursor: the file with each line replaced by its digest."""
@@ -325,3 +325,154 @@ def _digest(raw: bytes) -> str:
 def _count_redactions(raw: bytes) -> tuple[bytes, int]:
     """Return a line that is redacted already, and how many secrets are replaced in it."""
     return raw, raw.count(_REDACTION_MARK)
+
+
+# Versions: a function of the set of copies, whatever their order and how often one is there. Copies that overlap or
+# continue each other are one version; a file that was written anew is another one.
+
+
+class Row(NamedTuple):
+    """A line of a copy: its digest, its uuid, its parent's uuid and its time."""
+
+    digest: str
+    uuid: str
+    parent: str
+    time: str
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A file of a session: its lines in order, and whether the last one lacks its newline.
+
+    `rest` is what follows the last line and is none.
+    """
+
+    rows: tuple[Row, ...]
+    unended: bool = False
+    rest: bytes = b""
+
+    @cached_property
+    def uuids(self) -> frozenset[str]:
+        """Return the uuids of its lines."""
+        return frozenset(row.uuid for row in self.rows if row.uuid)
+
+    @cached_property
+    def rank(self) -> tuple[str, int, bool, int, bytes]:
+        """Return the higher one of two copies is the newer: by the latest time in it, then by its length, then by
+        its hash.
+
+        A copy that holds another one never ranks below it.
+        """
+        digest = hashlib.sha256("".join(row.digest for row in self.rows).encode() + self.rest).digest()
+        latest = max((row.time for row in self.rows), default="")
+        return latest, len(self.rows), not self.unended, len(self.rest), digest
+
+    @cached_property
+    def first(self) -> Row | None:
+        """Its first line with a uuid."""
+        return next((row for row in self.rows if row.uuid), None)
+
+    @cached_property
+    def times(self) -> tuple[str, str]:
+        """Return the first and the last time in it."""
+        times = [row.time for row in self.rows if row.time] or [""]
+        return times[0], times[-1]
+
+
+Version = tuple[Copy, ...]
+"""The copies that make one file, one after another."""
+
+
+def contains_lines(copy: Copy, other: Copy) -> bool:
+    """Return whether all lines of the other one are lines of the copy, in the same order."""
+    rows = iter(copy.rows)
+    if not all(any(row.digest == line.digest for line in rows) for row in other.rows):
+        return False
+    if next(rows, None) is not None:
+        return True
+    return copy.rest.startswith(other.rest) and (other.unended or not copy.unended)
+
+
+def versions(copies: Iterable[Copy]) -> list[Version]:
+    """Return the versions that the copies make, the newest first."""
+    left, joined = _join_overlapping(maximal_copies(copies)), list[Version]()
+    while left:
+        version = _newest_version(left)
+        joined.append(tuple(_copies_in_order(version)))
+        left = [copy for copy in left if copy not in version]
+    return joined
+
+
+def rows_of(version: Version) -> list[Row]:
+    """Return the lines of a version."""
+    return [row for copy in version for row in copy.rows]
+
+
+def maximal_copies(copies: Iterable[Copy]) -> list[Copy]:
+    """Return the copies that no other one holds, the newest first."""
+    maximal: list[Copy] = []
+    for copy in sorted(copies, key=lambda copy: copy.rank, reverse=True):
+        if not any(contains_lines(other, copy) for other in maximal):
+            maximal.append(copy)
+    return maximal
+
+
+def _join_overlapping(copies: list[Copy]) -> list[Copy]:
+    """Return the copies with one in the place of any two that overlap."""
+    for one, other in permutations(copies, 2):
+        if (whole := _overlap(one, other)) is not None:
+            return _join_overlapping(maximal_copies([whole, *(copy for copy in copies if copy not in (one, other))]))
+    return copies
+
+
+def _overlap(copy: Copy, other: Copy) -> Copy | None:
+    """Return the one of both if the copy ends with the lines with which the other one begins, one with a uuid among
+    them."""
+    ends, begins = [row.digest for row in copy.rows], [row.digest for row in other.rows]
+    if not begins or not copy.uuids & other.uuids:
+        return None
+    for start in range(max(1, len(ends) - len(begins)), len(ends)):
+        if ends[start] == begins[0] and ends[start:] == begins[: len(ends) - start]:
+            if not any(row.uuid for row in copy.rows[start:]):
+                return None
+            return Copy(copy.rows[:start] + other.rows, other.unended, other.rest)
+    return None
+
+
+def _newest_version(copies: Sequence[Copy]) -> list[Copy]:
+    """Return the newest copy and those that it continues or that continue it; `copies` are in order of age."""
+    version = [copies[0]]
+    waiting = list(copies[1:])
+    while (more := next((copy for copy in waiting if _can_join_version(copy, version)), None)) is not None:
+        version.append(more)
+        waiting.remove(more)
+    return version
+
+
+def _can_join_version(copy: Copy, version: Collection[Copy]) -> bool:
+    """Return whether a copy was written before or after each one of the version, shares no uuid with them, and
+    continues one of them or is continued by it.
+
+    A copy from the middle of another's time is a piece of an older file, even if its first line continues it.
+    """
+    for other in version:
+        (first, last), (other_first, other_last) = copy.times, other.times
+        if copy.uuids & other.uuids or (other_first < last and first < other_last):
+            return False
+    return any(_continues(copy, other) or _continues(other, copy) for other in version)
+
+
+def _continues(copy: Copy, other: Copy) -> bool:
+    """Return whether the first line of the copy follows a line of the other one."""
+    return copy.first is not None and copy.first.parent in other.uuids
+
+
+def _copies_in_order(version: Collection[Copy]) -> list[Copy]:
+    """Return the copies so that each comes after the one that it continues, else by when they began."""
+    waiting = sorted(version, key=lambda copy: (copy.times[0], copy.rank))
+    ordered: list[Copy] = []
+    while waiting:
+        free = (c for c in waiting if not any(_continues(c, other) for other in waiting if other is not c))
+        ordered.append(next(free, waiting[0]))
+        waiting.remove(ordered[-1])
+    return ordered

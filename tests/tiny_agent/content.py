@@ -37,6 +37,5 @@ def relation(a: Sequence[Line], b: Sequence[Line]) -> Relation:
     return "same" if left == right else "part" if left[:shorter] == right[:shorter] else "different"
 
 
-def differences(a: Sequence[Line], b: Sequence[Line]) -> tuple[str, ...]:
-    left, right = describe(a), describe(b)
-    return tuple(name for name in ("prompt", "answer") if getattr(left, name) != getattr(right, name))
+def said_and_done(body: Sequence[Line]) -> dict[str, str]:
+    return {"prompt": describe(body).prompt, "answer": describe(body).answer}

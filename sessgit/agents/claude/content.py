@@ -341,14 +341,7 @@ def relation(a: Sequence[Line], b: Sequence[Line]) -> Relation:
         return "different"
     if left.keys() <= right.keys() or right.keys() <= left.keys():
         return "part"
-    return "different" if differences(a, b) else "same"
-
-
-def differences(a: Sequence[Line], b: Sequence[Line]) -> tuple[str, ...]:
-    """Return which of `prompt`, `answer` and `calls` differ between two turns, whatever the ids and times of their
-    lines."""
-    left, right = (_said_and_done(body) for body in (a, b))
-    return tuple(name for name in left if left[name] != right[name])
+    return "same" if said_and_done(a) == said_and_done(b) else "different"
 
 
 def _kept(body: Sequence[Line]) -> dict[str, tuple[Any, Any, Any]]:
@@ -385,7 +378,7 @@ def _is_resumption(line: Line) -> bool:
     return message_of(line).get("model") == _SYNTHETIC and said(line) == _NO_RESPONSE
 
 
-def _said_and_done(body: Sequence[Line]) -> Mapping[str, object]:
+def said_and_done(body: Sequence[Line]) -> Mapping[str, object]:
     """Return what a turn asks, all that the model says, and its calls with their results."""
     _, pieces = parse_turn(body)
     words = [piece.text for piece in pieces if isinstance(piece, Words) and piece.by == "model" and not piece.thinking]

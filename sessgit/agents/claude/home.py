@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from sessgit.agents import processes
 from sessgit.agents.processes import LiveClient
+from sessgit.agents.transcript import holds_bytes
 from sessgit.model.conversation.session import Session
 from sessgit.model.stored_fields import string
 
@@ -106,7 +106,7 @@ def transcripts(config: Path) -> Iterator[Path]:
 def transcripts_in(folder: Path) -> Iterator[Path]:
     """Yield the sessions' transcripts that lie in one folder; 2.0 leaves many that are empty, which are none."""
     for path in sorted(folder.glob("*.jsonl")):
-        if not path.name.startswith("agent-") and _holds_bytes(path):
+        if not path.name.startswith("agent-") and holds_bytes(path):
             yield path
 
 
@@ -156,14 +156,6 @@ def is_transcript(config: Path, path: Path) -> bool:
 def live_clients(config: Path) -> list[LiveClient]:
     """Return the clients that are alive: their pid is, and the process began when the file says."""
     return [c for path in _files(config / "sessions") if (c := _client(path)) is not None]
-
-
-def _holds_bytes(path: Path) -> bool:
-    try:
-        info = path.lstat()
-    except OSError:  # the client deletes old ones at any time
-        return False
-    return stat.S_ISREG(info.st_mode) and info.st_size > 0
 
 
 def _files(folder: Path) -> list[Path]:

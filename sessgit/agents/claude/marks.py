@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sessgit.agents.claude.lines import tool_calls, tool_results
 from sessgit.agents.line import Line
-from sessgit.agents.values import Mark
 from sessgit.errors import UsageError
 from sessgit.model import program_input
 from sessgit.model.conversation.turn import plausible_count
@@ -25,6 +24,20 @@ OUTSIDE = "outsideTranscript"
 """The key of a line that is not in the transcript."""
 _FARTHEST = 10_000
 """The longest list of words on a reason that is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a line says: that it begins a cell, that it says a reason, or that no model said its words or made its
+    calls, but the program itself (`words`)."""
+
+    task: Task | None = None
+    call: str = ""
+    """The client's id for the call that is the cell."""
+    result_of: str = ""
+    """The id of a cell, if the line's one call asks for the result of it; then `call` is the client's id for that."""
+    reason: Reason | None = None
+    words: bool = False
 
 
 NONE = Mark()

@@ -31,7 +31,6 @@ from sessgit.agents.claude.lines import (
 )
 from sessgit.agents.line import Line, split
 from sessgit.agents.reader import Opened, opened
-from sessgit.agents.values import Mark
 from sessgit.errors import ROOM, SessgitError
 from sessgit.model import canonical, ids
 from sessgit.model.conversation.session import Session
@@ -379,7 +378,7 @@ class End:
             if not ours:
                 self._follow(line, mark, ended)
 
-    def _follow(self, line: Line, mark: Mark, ended: list[str]) -> None:
+    def _follow(self, line: Line, mark: marks.Mark, ended: list[str]) -> None:
         """Continue the chain after a line that it did not write."""
         chain = self.chain
         chain.leaf, chain.latest = line.uuid, max(chain.latest, milliseconds(line))

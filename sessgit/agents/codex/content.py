@@ -149,13 +149,8 @@ def _without_time(line: Line) -> object:
     )
 
 
-def differences(a: Sequence[Line], b: Sequence[Line]) -> tuple[str, ...]:
-    """Return which of `prompt`, `answer` and `calls` differ, whatever the ids and times of the lines."""
-    left, right = (_said_and_done(body) for body in (a, b))
-    return tuple(name for name in left if left[name] != right[name])
-
-
-def _said_and_done(body: Sequence[Line]) -> Mapping[str, object]:
+def said_and_done(body: Sequence[Line]) -> Mapping[str, object]:
+    """Return what a turn asks, what the model answers, and its calls with their results."""
     turn, pieces = parse_turn(body)
     calls = [(piece.tool, dict(piece.input), _stable(piece.output)) for piece in pieces if isinstance(piece, Call)]
     return {"prompt": turn.prompt, "answer": turn.answer, "calls": calls}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from sessgit.agents.processes import LiveClient
+from sessgit.agents.transcript import holds_bytes
 from sessgit.model.conversation.session import Session
 
 SESSIONS, ARCHIVED = "sessions", "archived_sessions"
@@ -87,7 +87,7 @@ def transcripts(config: Path) -> Iterator[Path]:
 def transcripts_in(folder: Path) -> Iterator[Path]:
     """Yield the sessions' rollouts that lie in one folder."""
     for path in sorted(folder.glob("rollout-*.jsonl")):
-        if agent_id(path) and _holds_bytes(path):
+        if agent_id(path) and holds_bytes(path):
             yield path
 
 
@@ -158,11 +158,3 @@ def _inside(folder: Path) -> list[Path]:
         return sorted(folder.iterdir())
     except OSError:
         return []
-
-
-def _holds_bytes(path: Path) -> bool:
-    try:
-        info = path.lstat()
-    except OSError:
-        return False
-    return stat.S_ISREG(info.st_mode) and info.st_size > 0
