@@ -68,7 +68,7 @@ def test_what_one_machine_sends_another_gets(machines: Machines) -> None:
     pulled = two.pull()
     assert described(pulled.changes) == [("new", 2, ""), ("rewound", 2, "r-a0000002")]
     assert two.refs() == one.refs() == {HEAD: one.tip(), f"{HEAD}.r-a0000002": one.tip(f"{SESSION}.r-a0000002")}
-    assert (pulled.remote, pulled.left, pulled.operation and pulled.operation.summary) == (
+    assert (pulled.remote, pulled.skipped, pulled.operation and pulled.operation.summary) == (
         "origin", (), "1 conversation from origin",
     )  # fmt: skip
     assert restore.rebuild_file(two.store, SESSION).data == talk.data
@@ -436,7 +436,7 @@ def test_what_is_open_here_is_not_archived(machines: Machines) -> None:
     one.archive()
     one.push()
     with opened(two):
-        assert two.pull().left == (
+        assert two.pull().skipped == (
             SkippedItem(SESSION, "it was archived there, and is open in a client here", "Close it, and pull again."),
         )
     assert list(two.refs()) == [HEAD]
@@ -450,7 +450,7 @@ def test_a_remote_that_lets_no_branch_go_keeps_it_live(machines: Machines) -> No
     one.record(talk.turns("two"))
     one.archive()
     pushed = one.push()
-    assert (described(pushed.changes), [left.what for left in pushed.left]) == ([("forward", 1, "")], [SESSION])
+    assert (described(pushed.changes), [item.what for item in pushed.skipped]) == ([("forward", 1, "")], [SESSION])
     assert one.there() == {HEAD: one.tip()}
 
 

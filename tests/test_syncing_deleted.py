@@ -69,7 +69,7 @@ def test_what_is_deleted_on_one_machine_is_deleted_on_all(machines: Machines) ->
     two.undo()
     assert two.refs() == before
     assert described(two.pull().changes) == []
-    assert (two.refs(), two.push().left) == (
+    assert (two.refs(), two.push().skipped) == (
         before,
         (SkippedItem(SESSION, DELETED_THERE, "To restore it there, push it by its address."),),
     )
@@ -80,7 +80,7 @@ def test_what_is_open_here_is_not_deleted(machines: Machines) -> None:
     one.delete()
     one.push()
     with opened(two):
-        assert two.pull().left == (
+        assert two.pull().skipped == (
             SkippedItem(SESSION, "it was deleted there, and is open in a client here", "Close it, and pull again."),
         )
     assert list(two.refs()) == [HEAD]
@@ -94,8 +94,8 @@ def test_who_names_it_brings_it_back(machines: Machines) -> None:
     assert described(two.push(SESSION, named=[SESSION]).changes) == [("new", 1, "")]
     assert two.there() == {HEAD: two.tip()}
     # Here it stays deleted until that is undone.
-    assert (one.pull().changes, one.pull().left) == ((), ())
-    assert [(left.what, left.why) for left in one.pull(SESSION).left] == [(SESSION, "it was deleted here")]
+    assert (one.pull().changes, one.pull().skipped) == ((), ())
+    assert [(item.what, item.why) for item in one.pull(SESSION).skipped] == [(SESSION, "it was deleted here")]
     one.undo()
     assert one.refs() == two.refs()
 
@@ -110,7 +110,7 @@ def test_turns_that_whoever_deleted_it_did_not_have_are_kept(machines: Machines)
     assert described(two.pull().changes) == [("kept", 2, "")]
     assert two.refs() == before
     assert described(two.pull().changes) == []
-    assert two.push().left == (SkippedItem(SESSION, DELETED_THERE, "To restore it there, push it by its address."),)
+    assert two.push().skipped == (SkippedItem(SESSION, DELETED_THERE, "To restore it there, push it by its address."),)
 
 
 def test_who_has_not_seen_what_was_deleted_keeps_what_it_has(machines: Machines) -> None:
@@ -131,7 +131,7 @@ def test_turns_on_the_remote_that_were_not_here_are_kept(machines: Machines) -> 
     two.push()
     one.delete()
     pushed = one.push()
-    assert (described(pushed.changes), [left.why for left in pushed.left]) == ([], [DELETED_HERE])
+    assert (described(pushed.changes), [item.why for item in pushed.skipped]) == ([], [DELETED_HERE])
     assert (one.there(), described(one.pull().changes)) == ({HEAD: two.tip()}, [])
     # Whoever looks first has seen them, and can delete them.
     one.undo()
@@ -181,7 +181,7 @@ def test_a_tombstone_of_before_says_nothing_of_tips(machines: Machines) -> None:
     one.delete()
     run_git(one.store.path, "update-ref", STONE, made)
     pushed = one.push()
-    assert (described(pushed.changes), [left.why for left in pushed.left]) == ([], [DELETED_HERE])
+    assert (described(pushed.changes), [item.why for item in pushed.skipped]) == ([], [DELETED_HERE])
     run_git(two.remote, "fetch", "-q", str(one.store.path), f"{STONE}:{STONE}")
     run_git(two.remote, "update-ref", "-d", HEAD)
     assert described(two.pull().changes) == [("kept", 1, "")]
@@ -196,7 +196,7 @@ def test_turns_that_were_only_seen_there_are_not_deleted(machines: Machines) -> 
     assert described(one.pull(dry_run=True).changes) == [("forward", 2, "")]
     one.delete()
     pushed = one.push()
-    assert (described(pushed.changes), [left.why for left in pushed.left]) == ([], [DELETED_HERE])
+    assert (described(pushed.changes), [item.why for item in pushed.skipped]) == ([], [DELETED_HERE])
     assert one.there() == {HEAD: two.tip()}
     assert (described(two.pull().changes), len(two.keys())) == ([], 3)
 
@@ -208,7 +208,7 @@ def test_what_was_brought_back_is_not_deleted_again(machines: Machines) -> None:
     two.push(SESSION, named=[SESSION])
     for clone in (one, three, four, five):
         clone.record(Talk(OTHER).turns("else"))
-        assert clone.push(OTHER).left == (
+        assert clone.push(OTHER).skipped == (
             SkippedItem(SESSION, BROUGHT_BACK, f"Restore it here too with `sessgit undo`, or delete {SESSION} there."),
         )
         assert two.there()[HEAD] == two.tip()
@@ -243,7 +243,7 @@ def test_the_turns_of_an_archived_branch_beside_a_live_one_come_and_stay(machine
     # Who has not seen it deletes nothing of it.
     two.delete()
     pushed = two.push()
-    assert (described(pushed.changes), [left.why for left in pushed.left]) == ([], [DELETED_HERE])
+    assert (described(pushed.changes), [item.why for item in pushed.skipped]) == ([], [DELETED_HERE])
     assert two.there() == {ARCHIVED: one.tip(), HEAD: old}
     assert described(three.pull().changes) == [("forward", 1, "")]
     assert three.refs() == {HEAD: one.tip()}
@@ -275,7 +275,7 @@ def test_what_is_archived_here_is_not_put_over_another_one_there(machines: Machi
     run_git(two.remote, "fetch", "-q", str(two.store.path), f"{HEAD}:{ARCHIVED}")
     before = one.there()
     one.archive()
-    assert one.push().left == (
+    assert one.push().skipped == (
         SkippedItem(SESSION, "it exists twice there, live and archived", "Pull it first, to have both here."),
     )
     assert one.there() == before
@@ -306,7 +306,7 @@ def test_what_was_never_there_is_not_deleted_from_there(machines: Machines) -> N
     run_git(one.remote, "update-ref", ref, tombstone(one.remote, OTHER, f"Tip: {tip}\n"))
     for _ in range(2):
         pulled = one.pull()
-        assert (pulled.changes, pulled.left) == (
+        assert (pulled.changes, pulled.skipped) == (
             (),
             (
                 SkippedItem(
@@ -366,10 +366,10 @@ def test_a_tag_that_stands_elsewhere_is_left(machines: Machines) -> None:
     two.tag("here", turn=2)
     one.push()
     before = two.refs()
-    assert two.pull().left == (
+    assert two.pull().skipped == (
         SkippedItem("here", "the tag is at another turn here", "To accept the remote's tag: `sessgit tag -d here`"),
     )
-    assert two.push().left == (
+    assert two.push().skipped == (
         SkippedItem("here", "the tag is at another turn there", "A push does not move tags on a remote."),
     )
     assert two.refs() == before

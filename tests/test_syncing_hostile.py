@@ -95,12 +95,12 @@ def test_what_cannot_be_read_is_left(pair: tuple[Clone, Clone], files: dict[str,
         return  # git itself makes no such tree
     pulled = two.pull()
     assert described(pulled.changes) == [("new", 1, "")]
-    assert [left.what for left in pulled.left] == [SESSION]
+    assert [item.what for item in pulled.skipped] == [SESSION]
     assert list(two.refs()) == [f"refs/heads/{OTHER}"]
     # Neither does it stop, or get, a push of one's own.
     one.edit(OTHER, name="fine")
     pushed = one.push()
-    assert (described(pushed.changes), [left.what for left in pushed.left]) == ([("forward", 0, "")], [SESSION])
+    assert (described(pushed.changes), [item.what for item in pushed.skipped]) == ([("forward", 0, "")], [SESSION])
 
 
 @pytest.mark.parametrize(
@@ -117,16 +117,16 @@ def test_what_cannot_be_read_is_left(pair: tuple[Clone, Clone], files: dict[str,
 def test_a_state_that_is_another_ones_is_left(pair: tuple[Clone, Clone], change: Change) -> None:
     one, two = pair
     there(one, commit(one, {"session.json": state(one, change)}))
-    assert [left.what for left in two.pull().left] == [SESSION]
+    assert [item.what for item in two.pull().skipped] == [SESSION]
     assert list(two.refs()) == [f"refs/heads/{OTHER}"]
 
 
 def test_a_commit_of_another_session_is_left(pair: tuple[Clone, Clone]) -> None:
     one, two = pair
     there(one, commit(one, {}, session=OTHER))
-    assert [left.what for left in two.pull().left] == [SESSION]
+    assert [item.what for item in two.pull().skipped] == [SESSION]
     there(one, one.tip(OTHER))
-    assert [left.what for left in two.pull().left] == [SESSION]
+    assert [item.what for item in two.pull().skipped] == [SESSION]
 
 
 @pytest.mark.parametrize("dropped", [True, False])
@@ -140,7 +140,7 @@ def test_what_goes_on_from_here_and_leaves_turns_out_is_left(pair: tuple[Clone, 
     there(one, commit(one, {**dict.fromkeys(folder), **fewer} if dropped else dict(body)))
     pulled = two.pull()
     assert (described(pulled.changes), two.refs()) == ([], before)
-    assert [left.why for left in pulled.left] == [
+    assert [item.why for item in pulled.skipped] == [
         "cannot read it here: it continues the conversation here, but without some of its turns"
     ]
 
@@ -152,7 +152,7 @@ def test_nobody_else_says_that_it_was_redacted(tmp_path: Path) -> None:
     before = one.refs()
     there(one, commit(one, {"session.json": state(one, lambda document: document["rules"].update(redact=1))}))
     pulled = one.pull()
-    assert (one.refs(), [left.why for left in pulled.left]) == (
+    assert (one.refs(), [item.why for item in pulled.skipped]) == (
         before, ["cannot read it here: it marks lines as redacted that are not redacted here"],
     )  # fmt: skip
     one.close()
@@ -162,7 +162,7 @@ def test_a_bad_side_branch_does_not_keep_the_head_from_coming(pair: tuple[Clone,
     one, two = pair
     there(one, commit(one, {"session.json": b"{"}), f"{HEAD}.m-00000000")
     pulled = two.pull()
-    assert [left.what for left in pulled.left] == [f"{SESSION}.m-00000000"]
+    assert [item.what for item in pulled.skipped] == [f"{SESSION}.m-00000000"]
     assert sorted(two.refs()) == sorted([HEAD, f"refs/heads/{OTHER}"])
 
 
@@ -170,7 +170,7 @@ def test_a_branch_without_its_head_is_left(pair: tuple[Clone, Clone]) -> None:
     one, two = pair
     there(one, one.tip(), f"{HEAD}.r-00000000")
     run_git(one.remote, "update-ref", "-d", HEAD)
-    assert [left.what for left in two.pull().left] == [SESSION]
+    assert [item.what for item in two.pull().skipped] == [SESSION]
 
 
 def test_refs_that_are_none_of_ours_stay_there(pair: tuple[Clone, Clone]) -> None:
@@ -205,8 +205,8 @@ def test_a_damaged_session_here_stops_no_other(pair: tuple[Clone, Clone]) -> Non
     one.record(Talk(OTHER).turns("good", "better"))
     one.push()
     pulled = two.pull()
-    assert (described(pulled.changes), [left.what for left in pulled.left]) == ([("forward", 1, "")], [SESSION])
-    assert [left.what for left in two.push().left] == [SESSION]
+    assert (described(pulled.changes), [item.what for item in pulled.skipped]) == ([("forward", 1, "")], [SESSION])
+    assert [item.what for item in two.push().skipped] == [SESSION]
 
 
 def test_a_remote_that_is_no_store_brings_nothing(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def _from_hex(code: bytes) -> bytes:
 
 
 def _places_by_value(store: Store, values_of_blobs: dict[str, set[str]]) -> dict[str, dict[str, None]]:
-    """Return for each value the addresses where it stands now, those of whole conversations before their rewound
+    """Return for each value the addresses that hold it now, those of whole conversations before their rewound
     branches."""
     addresses: dict[str, dict[str, None]] = {}
     known: dict[str, frozenset[str]] = {}

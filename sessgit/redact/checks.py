@@ -47,7 +47,7 @@ _BASE64_RUN = re.compile(rb"[A-Za-z0-9+/=]{20,}")
 
 
 def is_issued(value: bytes) -> bool:
-    """Return whether a token in a service's own format is no example that somebody typed."""
+    """Return whether a token in a service's own format is not a typed example."""
     return _EXAMPLE.search(value) is None
 
 

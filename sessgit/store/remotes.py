@@ -482,7 +482,7 @@ def _list_settings(path: Path, env: Mapping[str, str]) -> list[bytes]:
 
 
 def _rejection_error(store: Path, link: Connection, moves: Sequence[Move], result: GitResult) -> Exception:
-    """Return why a push failed; the refs of the remote are read once more for that."""
+    """Return why a push failed, after reading the refs of the remote again."""
     reasons = _REJECTED_LINE.findall(result.out.decode("utf-8", "replace"))
     if not reasons:
         return unreachable_error(link.remote.name, link.remote.shown, result)

@@ -108,11 +108,11 @@ def _fetch_remote(
 ) -> _RemoteState:
     """Return what the remote has, after fetching what changed since it was last seen."""
     store = context.store
-    held, seen = remotes.remote_refs(store.path, link), remotes.tracked_refs(store.path, link.remote.name)
+    remote_refs, seen = remotes.remote_refs(store.path, link), remotes.tracked_refs(store.path, link.remote.name)
     here = session_refs.refs_by_session(refs.read_all(store.path))
     old = {
         session
-        for session, theirs in session_refs.refs_by_session(held).items()
+        for session, theirs in session_refs.refs_by_session(remote_refs).items()
         if purged.is_old(theirs) and not here.get(session, SessionRefs(session)).tombstone
     }
 
@@ -126,16 +126,16 @@ def _fetch_remote(
             return bool(ours.head)
         return space in (layout.HEADS, layout.ARCHIVE) and not ours.tombstone
 
-    wanted = {ref: oid for ref, oid in held.items() if is_pulled(ref) and layout.session_of_ref(ref) not in old}
+    wanted = {ref: oid for ref, oid in remote_refs.items() if is_pulled(ref) and layout.session_of_ref(ref) not in old}
     known = {session for session, theirs in session_refs.refs_by_session(seen).items() if theirs.branches}
     news = [ref for ref, oid in wanted.items() if seen.get(ref) != oid]
-    gone, rejected = [ref for ref in seen.keys() - held.keys() if is_pulled(ref)], dict[str, str]()
+    gone, rejected = [ref for ref in seen.keys() - remote_refs.keys() if is_pulled(ref)], dict[str, str]()
     if news or gone:
         rejected = session_refs.fetch_refs(store, link, [*news, *gone])
         seen = remotes.tracked_refs(store.path, link.remote.name)
         wanted |= {ref: seen[ref] for ref in (*news, *gone) if ref in seen}  # it may have moved meanwhile
         wanted = {ref: oid for ref, oid in wanted.items() if layout.session_of_ref(ref) not in rejected}
-    return _RemoteState(held, session_refs.refs_by_session(wanted), known, sorted(old), rejected)
+    return _RemoteState(remote_refs, session_refs.refs_by_session(wanted), known, sorted(old), rejected)
 
 
 class _Plan:
@@ -206,7 +206,7 @@ class _Plan:
                     self.skip(session, "it was deleted here", _UNDO_HINT)
         for session in self.there.purged:
             if self.sessions is None or session in self.sessions:
-                self.skipped.append(self.purged.left(session))
+                self.skipped.append(self.purged.skipped_item(session))
         for session, why in sorted(self.there.rejected.items()):
             self.skip(session, why, session_refs.REMOTE_HINT)
 

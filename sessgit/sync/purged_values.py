@@ -32,9 +32,9 @@ class PurgedHistory:
         self.refused = set[str]()
         """The sessions of which something was fetched that must not stay."""
 
-    def is_old(self, held: SessionRefs) -> bool:
+    def is_old(self, theirs: SessionRefs) -> bool:
         """Return whether some of a session's branches at a remote are as they were here before a purge."""
-        return any(tip in self.commits for tip in held.tips)
+        return any(tip in self.commits for tip in theirs.tips)
 
     @property
     def is_nothing(self) -> bool:
@@ -49,7 +49,7 @@ class PurgedHistory:
         """Return a name without what was purged."""
         return rewriting.clean_name(name, self._matcher) if self._values else name
 
-    def left(self, session: str) -> SkippedItem:
+    def skipped_item(self, session: str) -> SkippedItem:
         """Return the report of a session whose branches are as they were here before a purge."""
         return SkippedItem(session, _PURGED_REASON, _PUSH_HINT.format(session[:8]))
 
@@ -81,8 +81,8 @@ class PurgedHistory:
         """Delete what was fetched of the refused sessions; while another process writes, the next prune does so."""
         if not self.refused:
             return
-        held = refs.read_all(self._store.path, layout.tracking_ref(remote, ""))
-        gone = {ref: oid for ref, oid in held.items() if layout.session_of_ref(ref) in self.refused}
+        tracked = refs.read_all(self._store.path, layout.tracking_ref(remote, ""))
+        gone = {ref: oid for ref, oid in tracked.items() if layout.session_of_ref(ref) in self.refused}
         with suppress(SessgitError):
             transaction.move_all(self._store.path, [Move(ref, oid, None) for ref, oid in gone.items()])
             paths = self._store.paths

@@ -52,13 +52,15 @@ def push_sessions(context: Context, link: Connection, request: PushRequest, *, d
     try:
         for _ in range(_TRIES):
             store.repo.begin_write()
-            held = _fetch_remote(store, link, sessions, purged)
-            plan = _Plan(context, link, held, purged)
+            remote_refs = _fetch_remote(store, link, sessions, purged)
+            plan = _Plan(context, link, remote_refs, purged)
             plan.add_sessions(sessions, request.named, rewinds=is_rewind_allowed)
             if request.deletions:
                 plan.add_deletions()
             plan.add_tags(sessions)
-            carried = _carried_sessions(store, plan.tips, held, sessions, unredacted=request.unredacted) or carried
+            carried = (
+                _carried_sessions(store, plan.tips, remote_refs, sessions, unredacted=request.unredacted) or carried
+            )
             tags |= plan.tags
             if dry_run:
                 sent = [change for part in plan.parts for change in part.changes]
@@ -101,10 +103,10 @@ def _is_accepted(store: Store, link: Connection, part: SyncPart, sent: list[Bran
 
 def _fetch_remote(store: Store, link: Connection, sessions: Collection[str], purged: PurgedHistory) -> dict[str, str]:
     """Return the refs of the remote, after fetching what is unknown of the sessions that are sent."""
-    held, wanted = remotes.remote_refs(store.path, link), set(sessions)
+    remote_refs, wanted = remotes.remote_refs(store.path, link), set(sessions)
     unknown = [
         ref
-        for ref, oid in held.items()
+        for ref, oid in remote_refs.items()
         if ref.startswith((layout.HEADS, layout.ARCHIVE))
         and layout.session_of_ref(ref) in wanted
         and not store.repo.has(oid)
@@ -113,18 +115,20 @@ def _fetch_remote(store: Store, link: Connection, sessions: Collection[str], pur
     if unknown:
         session_refs.fetch_refs(store, link, unknown)
         tracked = remotes.tracked_refs(store.path, link.remote.name)
-        held |= {ref: tracked[ref] for ref in unknown if ref in tracked}
-    return held
+        remote_refs |= {ref: tracked[ref] for ref in unknown if ref in tracked}
+    return remote_refs
 
 
 class _Plan:
     """What a push does: branches that advance or are new (`onward`), heads that go back after a rewind (`back`), and
     what is deleted or archived (`away`). A remote may refuse the last two."""
 
-    def __init__(self, context: Context, link: Connection, held: Mapping[str, str], purged: PurgedHistory) -> None:
-        self.context, self.held, self.purged = context, held, purged
+    def __init__(
+        self, context: Context, link: Connection, remote_refs: Mapping[str, str], purged: PurgedHistory
+    ) -> None:
+        self.context, self.remote_refs, self.purged = context, remote_refs, purged
         self.own = refs.read_all(self.store.path)
-        self.here, self.there = session_refs.refs_by_session(self.own), session_refs.refs_by_session(held)
+        self.here, self.there = session_refs.refs_by_session(self.own), session_refs.refs_by_session(remote_refs)
         self.before = agreement.load_agreement(self.store.paths, link.remote.url)
         self.onward, self.back, self.away = SyncPart(), SyncPart(), SyncPart()
         self.tags = set[str]()
@@ -249,7 +253,9 @@ class _Plan:
             return
         stone = layout.tombstone_ref(session)
         gone = {ref: oid for ref, oid in theirs.refs.items() if ref != stone}
-        tags = {ref: oid for ref, oid in self.held.items() if ref.startswith(layout.TAGS) and ref not in self.own}
+        tags = {
+            ref: oid for ref, oid in self.remote_refs.items() if ref.startswith(layout.TAGS) and ref not in self.own
+        }
         gone |= {ref: oid for ref, oid in tags.items() if now(oid) in tips}
         self.away.moves.append(Move(stone, theirs.refs.get(stone), ours.tombstone))
         self.away.moves += [Move(ref, oid, None) for ref, oid in gone.items()]
@@ -264,7 +270,7 @@ class _Plan:
         sent = {session: self.here[session] for session in sessions if session in self.here}
         for tag in resolve.list_tags(self.context.index):
             ref, session = layout.TAGS + tag.name, layout.session_of(tag.branch)
-            oid, there = self.own.get(ref), self.held.get(ref)
+            oid, there = self.own.get(ref), self.remote_refs.get(ref)
             commit = store.repo.peel(oid) if oid else None
             if oid is None or commit is None or session not in sent:
                 continue
@@ -287,7 +293,7 @@ class _Plan:
         """Move the tags of the remote, from any machine, that lead to what was purged here, and delete those whose
         names contain a purged value."""
         moved = {move.ref for move in self.onward.moves}
-        for ref, oid in self.held.items():
+        for ref, oid in self.remote_refs.items():
             if not ref.startswith(layout.TAGS) or ref in moved:
                 continue
             name, commit = ref.removeprefix(layout.TAGS), self.purged.now(oid)
@@ -305,7 +311,7 @@ class _Plan:
 
 
 def _carried_sessions(
-    store: Store, tips: Collection[str], held: Mapping[str, str], sessions: Collection[str], *, unredacted: bool
+    store: Store, tips: Collection[str], remote_refs: Mapping[str, str], sessions: Collection[str], *, unredacted: bool
 ) -> tuple[str, ...]:
     """Return the other sessions whose turns are sent, because a fork or a merge contains them.
 
@@ -313,7 +319,7 @@ def _carried_sessions(
     """
     if not tips:
         return ()
-    known = {commit for oid in set(held.values()) if (commit := store.repo.peel(oid))}
+    known = {commit for oid in set(remote_refs.values()) if (commit := store.repo.peel(oid))}
     new = list(store.repo.since([commit for tip in tips if (commit := store.repo.peel(tip))], known))
     owners = {commit.id: store.message(commit.id).get("Session") for commit in new}
     tops = set(tips)

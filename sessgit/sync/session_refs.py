@@ -104,17 +104,17 @@ def fetch_refs(store: Store, link: Connection, wanted: Collection[str]) -> dict[
     return {}
 
 
-def planned_moves(held: SessionRefs, branches: Mapping[str, str], *, archived: bool) -> list[Move]:
+def planned_moves(side: SessionRefs, branches: Mapping[str, str], *, archived: bool) -> list[Move]:
     """Return the moves after which a side has these branches, and those that it had, live or archived."""
     space, other = (layout.ARCHIVE, layout.HEADS) if archived else (layout.HEADS, layout.ARCHIVE)
     # A branch that is archived next to a live one of the same name does not count, and stays.
-    leaves = other == layout.HEADS or held.archived
+    leaves = other == layout.HEADS or side.archived
     moves = list[Move]()
-    for name, tip in {**held.branches, **branches}.items():
-        if (old := held.refs.get(space + name)) != tip:
+    for name, tip in {**side.branches, **branches}.items():
+        if (old := side.refs.get(space + name)) != tip:
             moves.append(Move(space + name, old, tip))
-        if leaves and other + name in held.refs:
-            moves.append(Move(other + name, held.refs[other + name], None))
+        if leaves and other + name in side.refs:
+            moves.append(Move(other + name, side.refs[other + name], None))
     return moves
 
 
@@ -134,7 +134,7 @@ def readable_branches(
 ) -> tuple[dict[str, str], list[SkippedItem]]:
     """Return the branches that can be read as those of this session, and the others with the reason. Tips in `known`
     were read before. Raises NewerStoreError for the format of a later sessgit."""
-    good, left = dict[str, str](), list[SkippedItem]()
+    good, skipped = dict[str, str](), list[SkippedItem]()
     for branch, tip in branches.items():
         try:
             if tip not in known:
@@ -143,8 +143,8 @@ def readable_branches(
         except NewerStoreError:
             raise
         except (SessgitError, ValueError, TypeError, KeyError, RecursionError) as error:
-            left.append(SkippedItem(branch, f"cannot read the remote's copy: {error}", REMOTE_HINT))
-    return good, left
+            skipped.append(SkippedItem(branch, f"cannot read the remote's copy: {error}", REMOTE_HINT))
+    return good, skipped
 
 
 def _check_branch(store: Store, session: str, tip: str) -> None:
@@ -195,7 +195,7 @@ def is_valid_tag(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SkippedItem:
-    """What was left as it is: a session, a branch or a tag, why, and what to do about it."""
+    """What was skipped: a session, a branch or a tag, why, and what to do about it."""
 
     what: str
     why: str
@@ -225,7 +225,7 @@ class PullResult:
     remote: str
     changes: tuple[BranchChange, ...] = ()
     tags: tuple[str, ...] = ()
-    left: tuple[SkippedItem, ...] = ()
+    skipped: tuple[SkippedItem, ...] = ()
     operation: Operation | None = None
     behind: tuple[str, ...] = ()
 
@@ -237,5 +237,5 @@ class PushResult:
     remote: str
     changes: tuple[BranchChange, ...] = ()
     tags: tuple[str, ...] = ()
-    left: tuple[SkippedItem, ...] = ()
+    skipped: tuple[SkippedItem, ...] = ()
     carried: tuple[str, ...] = ()

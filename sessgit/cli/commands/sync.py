@@ -208,7 +208,7 @@ def _pulled_lines(here: Invocation, result: PullResult, *, dry_run: bool = False
             yield from _same_names(here, result.changes)
     elif here.terminal.shows_output:
         yield f"Nothing new in {result.remote}."
-    yield from _skipped(here, result.left)
+    yield from _skipped(here, result.skipped)
     yield from _resume_hints(here, result.behind)
 
 
@@ -223,9 +223,9 @@ def _pushed_lines(here: Invocation, result: PushResult, *, dry_run: bool = False
         diverged = (change.session for change in result.changes if change.what == "parted")
         if not all(_has_other_version(here, session) for session in diverged):
             yield from paragraph(here, "The remote has turns that this store lacks. Fetch them: sessgit pull")
-    elif here.terminal.shows_output and not result.left:
+    elif here.terminal.shows_output and not result.skipped:
         yield f"{result.remote} is up to date."
-    yield from _skipped(here, result.left)
+    yield from _skipped(here, result.skipped)
 
 
 def _synced_lines(here: Invocation, received: PullResult, sent: PushResult | None) -> Iterator[str]:
@@ -235,11 +235,11 @@ def _synced_lines(here: Invocation, received: PullResult, sent: PushResult | Non
         if here.terminal.shows_output:
             name = received.remote
             yield f"{name} and this machine are in sync." if sent else f"Nothing new in {name}."
-        yield from _skipped(here, (*received.left, *(sent.left if sent else ())))
+        yield from _skipped(here, (*received.skipped, *(sent.skipped if sent else ())))
         return
-    if has_received or received.left:
+    if has_received or received.skipped:
         yield from _pulled_lines(here, received)
-    if sent and (has_sent or sent.left):
+    if sent and (has_sent or sent.skipped):
         yield from _pushed_lines(here, sent)
 
 
@@ -265,7 +265,7 @@ def _json(result: PullResult | PushResult, *, dry_run: bool) -> dict[str, Any]:
             for change in result.changes
         ],
         "tags": list(result.tags),
-        "skipped": [{"what": item.what, "reason": item.why, "hint": item.hint} for item in result.left],
+        "skipped": [{"what": item.what, "reason": item.why, "hint": item.hint} for item in result.skipped],
         "dry_run": dry_run,
     }
 
