@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessgit import agents
-from sessgit.api.values import STATE_BY_OK, Cell
+from sessgit.api.values import Cell, recorded_cell
 from sessgit.model.conversation.content import Call
 from sessgit.replay import compare, plan
 from sessgit.replay.compare import Comparison, Outcome
@@ -37,11 +37,8 @@ def run_cells(chosen: ReplayPlan, executors: Executors) -> list[Replayed]:
     """Run the cells that have a function, and return the results of all in order."""
     tools, out = agents.of(chosen.branch.state).tools, list[Replayed]()
     for item in chosen.items:
-        own, call = item.node.cell, item.call
-        cell = Cell(
-            own.id, own.type, own.operation, tuple(own.depends), STATE_BY_OK[own.ok], item.node.turn, item.node.ordinal
-        )
-        function = executors.get((own.type, own.operation)) or executors.get(own.operation)
+        cell, call = recorded_cell(item.node.cell, item.node.turn, item.node.ordinal), item.call
+        function = executors.get((cell.type, cell.operation)) or executors.get(cell.operation)
         if call is None or function is None:
             out.append(Replayed(cell, "skipped", item.why or _NO_FUNCTION_REASON))
         elif why := plan.skip_reason(tools, call):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from sessgit.api import validation
 from sessgit.api.opened import OpenStore
-from sessgit.api.values import STATE_BY_OK, Cell, Turn, check_several
+from sessgit.api.values import STATE_BY_OK, Cell, Turn, check_several, recorded_cell
 from sessgit.api.writer import LOCK_TIMEOUT, Writer
 from sessgit.branch import edit as edits
 from sessgit.branch import fork as forks
@@ -502,10 +502,7 @@ class Session:
 
     def _turn(self, branch: Branch, row: Row) -> Turn:
         turn = read_turn(self.store.context.store, branch.tip, row)
-        cells = [
-            Cell(cell.id, cell.type, cell.operation, tuple(cell.depends), STATE_BY_OK[cell.ok], row.turn, ordinal)
-            for ordinal, cell in enumerate(turn.cells, start=1)
-        ]
+        cells = [recorded_cell(cell, row.turn, ordinal) for ordinal, cell in enumerate(turn.cells, start=1)]
         return Turn(
             row.turn, turn.prompt, turn.answer, turn.time, turn.model,
             tuple(self._with_running(cells, branch.state.turns)), turn.files, turn.total.as_json(), row.prompt,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from sessgit.errors import UsageError
 
 if TYPE_CHECKING:
+    from sessgit.model.conversation.turn import Cell as RecordedCell
     from sessgit.store.transaction import Move
 
 _T = TypeVar("_T")
@@ -45,6 +46,11 @@ class Cell:
 
     def __str__(self) -> str:
         return self.id
+
+
+def recorded_cell(cell: RecordedCell, turn: int, ordinal: int) -> Cell:
+    """Return a cell of a recorded turn, at its place there."""
+    return Cell(cell.id, cell.type, cell.operation, tuple(cell.depends), STATE_BY_OK[cell.ok], turn, ordinal)
 
 
 @dataclass(frozen=True, slots=True)
