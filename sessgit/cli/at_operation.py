@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sessgit.cli import blocks, render, text
+from sessgit.cli import blocks, frame, render, text
 from sessgit.cli.invocation import Invocation
 from sessgit.errors import AmbiguousError, NotFoundError
 
@@ -88,10 +88,7 @@ def as_json(asof: AsOf | None) -> dict[str, Any] | None:
         return None
     past, operation = asof.past, asof.past.operation
     return {
-        "id": operation.id,
-        "time": operation.time,
-        "command": operation.command,
-        "summary": operation.summary,
+        **frame.attributes(operation, "id", "time", "command", "summary"),
         "standing": past.listed.standing,
         "later": past.later,
         "lost": list(past.lost),

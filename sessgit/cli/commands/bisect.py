@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sessgit.cli import blocks, frame, operands, render, text
+from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, option
@@ -24,11 +25,8 @@ from sessgit.history.code import difference
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical
 from sessgit.model.address import Address
-from sessgit.replay.bisect import BisectResult
+from sessgit.replay.bisect import BisectResult, ReportStep, TestResult, TurnRange
 from sessgit.store.index import Row
-
-if TYPE_CHECKING:
-    from sessgit.replay.bisect import ReportStep, TestResult, TurnRange
 
 _DURATION = re.compile(r"([0-9]{1,7})(s|m|h|)")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -236,11 +234,7 @@ def _next_commands(here: Invocation, result: BisectResult) -> Iterator[str]:
     if result.files:
         file = text.clean(turn_pieces.path(here, result.branch.state.project, result.files[-1], 200))
         commands[f"sessgit why {shlex.quote(file)} {short}@{bad}"] = "how the file was written"
-    fitting = [command for command, purpose in commands.items() if text.width(f"{command}  {purpose}") <= here.width]
-    columns = max(map(text.width, fitting), default=0)
-    for command, purpose in commands.items():
-        line = f"{command.ljust(columns)}  {purpose}"
-        yield line if text.width(line) <= here.width else command
+    yield from blocks.table(here, (Column(), Column(optional=True)), [*commands.items()])
 
 
 def _ranges(turns: Iterable[int]) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from sessgit.branch import edit
-from sessgit.branch.merge import MergeResult
-from sessgit.branch.merge_plan import MergePlan, PickPlan
+from sessgit.branch.merge import MergeResult, NewSession
+from sessgit.branch.merge_plan import MergePlan, MergeRequest, PickPlan
 from sessgit.cli import blocks, client_notes, completion, frame, operands, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
@@ -19,11 +19,6 @@ from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical, unified_state
 from sessgit.model.address import check_name
 from sessgit.model.merge_decisions import SCALARS, Choice, Decision
-
-if TYPE_CHECKING:
-    from sessgit.branch.merge import MergeResult, NewSession
-    from sessgit.branch.merge_plan import MergeRequest
-    from sessgit.history.resolve import ResolvedTarget
 
 _PARSERS: dict[str, Callable[[str], object]] = {
     "description": edit.parse_description,

@@ -241,17 +241,9 @@ def _pad_json(state: Session, pad: Pad, commit: str = "") -> dict[str, Any]:
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
     return {
-        "id": entry.id,
-        "kind": entry.kind,
-        "text": entry.text,
-        "time": entry.time,
+        **frame.attributes(entry, "id", "kind", "text", "time", "turn", "cycle", "source", "between", "answer"),
         "session_id": entry.session,
-        "turn": entry.turn,
-        "cycle": entry.cycle,
-        "source": entry.source,
-        "between": list(entry.between),
         "resolved": entry.resolved or None,
-        "answer": entry.answer,
         "pass": entry.form,
         "version": entry.version or None,
         "value": entry.value,

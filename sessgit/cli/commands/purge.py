@@ -18,7 +18,6 @@ from sessgit.model.progress import Progress, no_progress
 from sessgit.store.layout import StorePaths
 
 if TYPE_CHECKING:
-    from sessgit.cli.invocation import Invocation
     from sessgit.purge.likely_secrets import LikelySecret
     from sessgit.purge.purge import PurgeProgress, PurgeResult
     from sessgit.store.denylist import DeniedValue

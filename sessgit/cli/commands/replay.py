@@ -7,7 +7,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from sessgit.cli import frame, operands, render, text
 from sessgit.cli.blocks import paragraph, session_heading
@@ -24,11 +24,8 @@ from sessgit.replay import compare, kept_result
 from sessgit.replay.inputs import PromptResult, PromptResults
 from sessgit.replay.kept_result import KeptSession
 from sessgit.replay.plan import PlanItem, ReplayPlan
-from sessgit.replay.run import CellResult
+from sessgit.replay.run import CellResult, RunOptions
 from sessgit.replay.sandbox.workspace import Sandbox
-
-if TYPE_CHECKING:
-    from sessgit.replay.run import RunOptions
 
 _DIFFERS = 6
 _SECONDS, _PROMPT_SECONDS = 60.0, 600.0

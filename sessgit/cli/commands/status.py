@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sessgit.check.status import Contents, Deleting, Status, Waiting
 from sessgit.cli import blocks, frame, invocation, operands, render, text
@@ -16,9 +16,6 @@ from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical
 from sessgit.record import catch_up
 from sessgit.store.layout import StorePaths
-
-if TYPE_CHECKING:
-    from sessgit.check.status import Status
 
 
 @frame.command("status")

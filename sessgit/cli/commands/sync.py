@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sessgit.cli import blocks, completion, frame, operands, text
-from sessgit.cli.blocks import paragraph
+from sessgit.cli.blocks import Column, paragraph
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import DRY_RUN, LABELS, PROJECT, REMOTE, argument, option
@@ -17,9 +17,6 @@ from sessgit.record.tip_delivery import BranchChange
 from sessgit.store import layout, project, refs, remotes
 from sessgit.store.remotes import Remote
 from sessgit.sync.session_refs import PullResult, PushResult, SkippedItem
-
-if TYPE_CHECKING:
-    from sessgit.sync.session_refs import PushResult
 
 _SETTING = 'sessgit config sync.include \'["~/code/*", "label:shared"]\''
 """The command that selects what every push sends."""
@@ -41,7 +38,7 @@ def remote(
         here.check_store()
     if not action:
         known = remotes.list_remotes(here.env.store)
-        return Answer({"remotes": [_remote_json(each) for each in known]}, _remote_table(known))
+        return Answer({"remotes": [_remote_json(each) for each in known]}, _remote_table(here, known))
     if action == "add" and name and url:
         here.create_store()
         # A folder with its whole path: git would take it relative to wherever it is called.
@@ -59,12 +56,10 @@ def remote(
     return Answer(document, text.wrap(remark, here.width) if here.terminal.shows_output else ())
 
 
-def _remote_table(known: Sequence[Remote]) -> Iterator[str]:
+def _remote_table(here: Invocation, known: Sequence[Remote]) -> Iterable[str]:
     if not known:
-        yield "No remotes yet: sessgit remote add NAME URL"
-    width = max((len(each.name) for each in known), default=0)
-    for each in known:
-        yield f"{each.name.ljust(width)}  {each.shown}"
+        return ["No remotes yet: sessgit remote add NAME URL"]
+    return blocks.table(here, (Column(), Column()), [(each.name, each.shown) for each in known])
 
 
 def _remote_json(known: Remote) -> dict[str, object]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any
 
-from sessgit.cli import blocks, text
+from sessgit.cli import blocks, frame, text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import rails, turn_pieces
 from sessgit.history.cell_graph import KINDS, CellChain, Graph
@@ -114,18 +114,11 @@ def cell_json(node: Node, details: Mapping[str, CellDetail]) -> dict[str, Any]:
     """Return a cell as lists of cells have it."""
     detail = details.get(node.address, NO_DETAIL)
     return {
-        "id": node.cell.id,
-        "address": node.address,
-        "turn": node.turn,
-        "ordinal": node.ordinal,
-        "type": node.cell.type,
-        "operation": node.cell.operation,
-        "ok": node.cell.ok,
-        "about": detail.about,
+        **frame.attributes(node, "address", "turn", "ordinal"),
+        **frame.attributes(node.cell, "id", "type", "operation", "ok"),
+        **frame.attributes(detail, "about", "seconds", "exit_code"),
         "file": detail.file or None,
         "time": detail.time or None,
-        "seconds": detail.seconds,
-        "exit_code": detail.exit_code,
     }
 
 
