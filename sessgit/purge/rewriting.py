@@ -100,8 +100,8 @@ class Rewriter:
     """The new key of each turn whose key followed from its text."""
 
     def __post_init__(self) -> None:
-        self._done = set[str]()
         self._counts: dict[str, _Counts] = {}
+        """The counts of each commit that was looked at."""
         self._prompts: dict[str, str] = {}
         self._held: dict[str, bool] = {}
         self._trees: dict[tuple[str, str], str] = {}
@@ -114,16 +114,15 @@ class Rewriter:
         for tip in tips:
             waiting = [tip]
             while waiting:
-                commit = self.store.repo.commit(waiting[-1])
-                needed = [] if commit.id in self._done else [c for c in self._needed(commit) if c not in self._done]
-                if needed:
-                    waiting += needed
+                if waiting[-1] in self._counts:
+                    waiting.pop()
                     continue
-                waiting.pop()
-                if commit.id not in self._done:
-                    self._done.add(commit.id)
+                commit = self.store.repo.commit(waiting[-1])
+                if needed := [oid for oid in self._needed(commit) if oid not in self._counts]:
+                    waiting += needed
+                else:
                     self._rewrite_commit(commit)
-                    progress(len(self._done))
+                    progress(len(self._counts))
 
     def holds(self, tree: str) -> bool:
         """Return whether a tree, or anything below it, holds a value."""
