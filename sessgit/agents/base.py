@@ -240,12 +240,9 @@ class Lines(Protocol):
 class Cells(Protocol):
     """What the lines of one turn say: cells, tools, files, tokens, prompt and answer."""
 
-    @property
-    def FILE_TOOLS(self) -> tuple[str, ...]: ...  # noqa: N802
-    @property
-    def SUBAGENT_TOOLS(self) -> tuple[str, ...]: ...  # noqa: N802
-    @property
-    def SHELLS(self) -> tuple[str, ...]: ...  # noqa: N802
+    def kind(self, tool: str) -> ToolKind | None:
+        """Return what a tool does, or None for one that neither runs commands nor works on files."""
+
     def describe(self, body: Sequence[Line]) -> Turn:
         """Return the turn that a body says; the first line is its prompt."""
 
@@ -283,22 +280,13 @@ class Content(Protocol):
 
 
 class Tools(Protocol):
-    """The tools of the client: what kind they are, what their arguments name, and what those for files do."""
-
-    def kind(self, tool: str) -> ToolKind | None:
-        """Return what a tool does, or None where that cannot be done again."""
-
-    def path(self, arguments: Mapping[str, Any]) -> str:
-        """Return the file or folder that a call names, or ""."""
+    """The tools of the client: what their arguments and results say, and what those for files do."""
 
     def edits(self, lines: Sequence[bytes]) -> Iterator[FileEdit]:
         """Yield what the calls on these lines, a turn's or a subagent's, did to files, in the order of their results.
 
         Calls that failed, were refused or have no result are left out.
         """
-
-    def was_refused(self, call: Call) -> bool:
-        """Return whether the client did not let the call run."""
 
     def why_not(self, call: Call) -> str:
         """Return why a call cannot be compared with what it does now, or ""."""

@@ -149,8 +149,10 @@ PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 """The names under which they are recorded."""
 
 
-ToolKind = Literal["shell", "read", "search", "write"]
-"""What a tool does, as far as it can be done again."""
+ToolKind = Literal["shell", "read", "search", "write", "subagent"]
+"""What a tool does."""
+FILE_KINDS = ("read", "write")
+"""The kinds of tools of which it is known what they do to the file that they name."""
 
 
 @dataclass(frozen=True, slots=True)

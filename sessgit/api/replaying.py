@@ -35,13 +35,13 @@ class Replayed:
 
 def run_cells(chosen: ReplayPlan, executors: Executors) -> list[Replayed]:
     """Run the cells that have a function, and return the results of all in order."""
-    tools, out = agents.of(chosen.branch.state).tools, list[Replayed]()
+    agent, out = agents.of(chosen.branch.state), list[Replayed]()
     for item in chosen.items:
         cell, call = recorded_cell(item.node.cell, item.node.turn, item.node.ordinal), item.call
         function = executors.get((cell.type, cell.operation)) or executors.get(cell.operation)
         if call is None or function is None:
             out.append(Replayed(cell, "skipped", item.why or _NO_FUNCTION_REASON))
-        elif why := plan.skip_reason(tools, call):
+        elif why := plan.skip_reason(agent, call):
             out.append(Replayed(cell, "skipped", why))
         else:
             began = time.monotonic()

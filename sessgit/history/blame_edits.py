@@ -98,7 +98,7 @@ def _turn_edits(store: Store, row: Row) -> Iterator[CachedEdit]:
 def _read_edits(store: Store, agent: Agent, row: Row) -> Iterator[tuple[FileEdit, str]]:
     """Yield the edits of a turn, each with the name of the subagent that made it."""
     used = parse_tools(row.trailer("Tools"))
-    may_write = (agent.tools.kind(tool) == "write" or tool in agent.cells.SUBAGENT_TOOLS for tool in used)
+    may_write = (agent.cells.kind(tool) in ("write", "subagent") for tool in used)
     if len(used) >= messages.MOST_TOOLS or any(may_write):
         yield from ((edit, "") for edit in agent.tools.edits(store.lines(row.commit, row.turn).body))
     if layout.SUBAGENTS in store.folder(row.commit, row.turn):

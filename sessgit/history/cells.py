@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sessgit import agents
 from sessgit.agents.base import Agent
-from sessgit.agents.values import Use
+from sessgit.agents.values import FILE_KINDS, Use
 from sessgit.errors import AmbiguousError, DamageError, NotFoundError, SessgitError, StoreError
 from sessgit.history import program_lines
 from sessgit.history.views import body_of, read_pieces, read_turn, seconds_between
@@ -142,7 +142,7 @@ def cell_records(agent: Agent, cells: Sequence[Cell], uses: Mapping[int, Use]) -
         if use is not None:
             access = ("r" * use.reads + "w" * use.writes) if cell.ok else ""
             record += [cell.program, [use.file, access, use.command]]
-        elif cell.type != "llm_call" and cell.operation not in agent.cells.FILE_TOOLS:
+        elif cell.type != "llm_call" and agent.cells.kind(cell.operation) not in FILE_KINDS:
             record += [cell.program, None]
         elif cell.program:
             record.append(True)
@@ -155,7 +155,7 @@ def _is_current(cached: CachedTurn | None, number: int, folders: Mapping[str, st
 
 
 def _have_uses(agent: Agent, cells: Sequence[Cell]) -> bool:
-    return any(cell.operation in agent.cells.FILE_TOOLS or cell.operation in agent.cells.SHELLS for cell in cells)
+    return any(agent.cells.kind(cell.operation) in ("shell", *FILE_KINDS) for cell in cells)
 
 
 def _compact_json(value: object) -> str:
@@ -237,12 +237,12 @@ class CellFilter:
     last: int | None = None
     limit: int | None = None
 
-    def may_fit(self, cell: Cell, shells: Collection[str]) -> bool:
+    def may_fit(self, cell: Cell, agent: Agent) -> bool:
         """Return whether the cell fits, or may: only its lines tell how a command ended."""
         return (
             (not self.type or cell.type == self.type)
             and (not self.operation or cell.operation.lower() == self.operation.lower())
-            and (not self.failed or cell.ok is False or cell.operation in shells)
+            and (not self.failed or cell.ok is False or agent.cells.kind(cell.operation) == "shell")
         )
 
 
@@ -261,7 +261,7 @@ def list_cells(context: Context, branch: Branch, choice: CellFilter, progress: P
     rows = {
         row.turn: row for row in context.index.turns(branch.name, 1, choice.last) if choice.turn in (None, row.turn)
     }
-    shells = agents.of(branch.state).cells.SHELLS
+    agent = agents.of(branch.state)
     nodes: list[Node] = []
     listed: list[Row] = []
     damage: list[str] = []
@@ -269,7 +269,7 @@ def list_cells(context: Context, branch: Branch, choice: CellFilter, progress: P
         if choice.limit is not None and len(nodes) > choice.limit:
             break
         damage += reversed(turn.damage)
-        fitting = [node for node in turn.nodes if choice.may_fit(node.cell, shells)]
+        fitting = [node for node in turn.nodes if choice.may_fit(node.cell, agent)]
         if choice.failed and fitting:
             details = cell_details(context.store, branch, [rows[turn.number]], fitting)
             codes = {address: detail.exit_code for address, detail in details.items()}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sessgit.agents.base import Agent
+from sessgit.agents.values import FILE_KINDS
 from sessgit.history import session_files
 from sessgit.history.views import Prices, total_tokens
 from sessgit.model import canonical, prices, unified_state
@@ -55,8 +56,8 @@ class SessionTotals:
         ]
         self.events += len(pieces)
         for call in (one for one in pieces if isinstance(one, Call)):
-            self.recursive += call.tool in self.agent.cells.SUBAGENT_TOOLS
-            if call.file and call.tool in self.agent.cells.FILE_TOOLS:
+            self.recursive += self.agent.cells.kind(call.tool) == "subagent"
+            if call.file and self.agent.cells.kind(call.tool) in FILE_KINDS:
                 self._touch(call, row)
             if call.result_line:
                 self.outputs.append(_tool_output_json(call, row))

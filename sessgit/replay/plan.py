@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from sessgit import agents
-from sessgit.agents.base import Tools
+from sessgit.agents.base import Agent
 from sessgit.agents.values import ToolKind
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history import cell_graph
@@ -161,7 +161,7 @@ def _read_calls(context: Context, branch: Branch, numbers: Collection[int]) -> d
 
 
 def _make_item(branch: Branch, node: Node, turns: Mapping[int, _TurnCalls], choice: ReplayChoice) -> PlanItem:
-    tools, turn = agents.of(branch.state).tools, turns.get(node.turn, _TurnCalls())
+    agent, turn = agents.of(branch.state), turns.get(node.turn, _TurnCalls())
     call = turn.calls.get(node.cell.id)
     if call is None:
         is_message = node.cell.type == "llm_call"
@@ -169,30 +169,29 @@ def _make_item(branch: Branch, node: Node, turns: Mapping[int, _TurnCalls], choi
         return PlanItem(node, why=turn.problem or reason)
     cwd = turn.folders[call.line - 1] if 0 < call.line <= len(turn.folders) else ""
     cwd = cwd or branch.state.project
-    path = os.path.normpath(os.path.join(cwd, tools.path(call.input)))  # noqa: PTH118 - as the agent has it
-    item = PlanItem(node, call, _cell_kind(tools, node), cwd=cwd, path=path)
-    why = skip_reason(tools, call) or _kind_reason(item, call, choice)
+    path = os.path.normpath(os.path.join(cwd, call.file))  # noqa: PTH118 - as the agent has it
+    item = PlanItem(node, call, _cell_kind(agent, node), cwd=cwd, path=path)
+    why = skip_reason(agent, call) or _kind_reason(item, call, choice)
     return replace(item, kind=None, why=why) if why else item
 
 
-def _cell_kind(tools: Tools, node: Node) -> Kind | None:
+def _cell_kind(agent: Agent, node: Node) -> Kind | None:
     if node.cell.type == "repl":
         return "repl"
     if node.cell.type in ("llm_call", "map_reduce"):
         return "model"
-    return tools.kind(node.cell.operation) if node.cell.type == "tool" else None
+    kind = agent.cells.kind(node.cell.operation) if agent.has("tools") and node.cell.type == "tool" else None
+    return None if kind == "subagent" else kind
 
 
-def skip_reason(tools: Tools, call: Call) -> str:
+def skip_reason(agent: Agent, call: Call) -> str:
     """Return why a call is skipped, whatever would run it, or ``""``."""
     if call.cell.ok is None:
         return "no result is recorded: there is nothing to compare with"
-    if tools.was_refused(call):
-        return "it did not run: the client refused it"
+    if why := agent.tools.why_not(call) if agent.has("tools") else "":
+        return why
     if any(_REDACTION_MARK in text for text in _nested_strings(call.input)):
         return "a secret in its arguments is redacted"
-    if why := tools.why_not(call):
-        return why
     return "its result is an image" if call.images and not call.output.strip() else ""
 
 

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sessgit.agents.line import Line
-from sessgit.agents.values import Use
+from sessgit.agents.values import ToolKind, Use
 from sessgit.model import ids
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import Cell, Tokens, Turn
 
-FILE_TOOLS: tuple[str, ...] = ()
-SUBAGENT_TOOLS: tuple[str, ...] = ()
-SHELLS: tuple[str, ...] = ()
+
+def kind(tool: str) -> ToolKind | None:
+    return None
 
 
 def describe(body: Sequence[Line]) -> Turn:

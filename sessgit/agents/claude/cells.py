@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -23,7 +23,7 @@ from sessgit.agents.claude.lines import (
     tool_results,
 )
 from sessgit.agents.line import Line
-from sessgit.agents.values import Use
+from sessgit.agents.values import FILE_KINDS, ToolKind, Use
 from sessgit.model import ids
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import NO_TOKENS, Cell, Tokens, Turn, plausible_count
@@ -31,18 +31,23 @@ from sessgit.model.program_input import Task
 from sessgit.model.stored_fields import string
 
 _READING = ("file_path", "notebook_path", "path")
-_CHANGING_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
-_READING_TOOLS = ("Read", "NotebookRead")
-FILE_TOOLS = (*_READING_TOOLS, *_CHANGING_TOOLS)
-"""The tools of which it is known what they do to the file that they name."""
-SUBAGENT_TOOLS = ("Task", "Agent")
-SHELLS = ("Bash", "PowerShell")
+_TOOLS: Mapping[str, ToolKind] = {
+    "Bash": "shell", "PowerShell": "shell",
+    "Read": "read", "NotebookRead": "read", "LS": "search", "Glob": "search", "Grep": "search",
+    "Write": "write", "Edit": "write", "MultiEdit": "write", "NotebookEdit": "write",
+    "Task": "subagent", "Agent": "subagent",
+}  # fmt: skip
 _REPLACING = "Write"
 USAGE_KINDS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
 _NO_MODEL = ("message", "<synthetic>")
 """What stands for the model of a message that names none, and of one that the client wrote itself."""
+
+
+def kind(tool: str) -> ToolKind | None:
+    """Return what a tool does, or None for one that neither runs commands nor works on files."""
+    return _TOOLS.get(tool)
 
 
 def describe(body: Sequence[Line]) -> Turn:
@@ -97,7 +102,7 @@ def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str, folder: str) ->
     line = cache(lambda number: make(body[number - 1]))
     uses_by_ordinal: dict[int, Use] = {}
     for ordinal, cell in enumerate(cells, start=1):
-        is_known = cell.type == "tool" and (cell.operation in FILE_TOOLS or cell.operation in SHELLS)
+        is_known = cell.type == "tool" and kind(cell.operation) in ("shell", *FILE_KINDS)
         if is_known and cell.lines and 0 < cell.lines[0] <= len(body):
             block = _block(line(cell.lines[0]), cell, key)
             if block is None:  # cells of a prompt without a uuid have another key: see `describe`
@@ -212,9 +217,9 @@ class _Reader:
             self._touch(*called(block))
 
     def _touch(self, name: str, path: str) -> None:
-        if path and name in _CHANGING_TOOLS:
+        if path and kind(name) == "write":
             self.changed[path] = None
-        elif path and name in _READING_TOOLS:
+        elif path and kind(name) == "read":
             self.read[path] = None
 
     def _result(self, number: int, block: dict[str, Any], *, waits: bool) -> bool:
@@ -337,9 +342,9 @@ def _block(line: Line, cell: Cell, key: str) -> dict[str, Any] | None:
 def _use(line: Line, block: dict[str, Any], folder: str) -> Use | None:
     name, path = called(block)
     command = string(block.get("input"), "command")
-    if name in SHELLS:
+    if kind(name) == "shell":
         return Use(command=command)
-    if name not in FILE_TOOLS or not path or "\0" in path:
+    if kind(name) not in FILE_KINDS or not path or "\0" in path:
         return None
     place = os.path.normpath(os.path.join(line.text("cwd") or folder, path))  # noqa: PTH118 - as the agent has it
-    return Use(place, reads=name != _REPLACING, writes=name in _CHANGING_TOOLS)
+    return Use(place, reads=name != _REPLACING, writes=kind(name) == "write")

@@ -9,18 +9,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sessgit.agents.claude.cells import kind
 from sessgit.agents.claude.lines import make, tool_calls, tool_results
 from sessgit.agents.line import Line
-from sessgit.agents.values import DeclinedError, FileEdit, ToolKind
+from sessgit.agents.values import DeclinedError, FileEdit
 from sessgit.model.conversation.content import Call
 from sessgit.model.conversation.turn import plausible_count
 from sessgit.model.stored_fields import string
 
-_TOOLS: Mapping[str, ToolKind] = {
-    "Bash": "shell",
-    "Read": "read", "NotebookRead": "read", "LS": "search", "Glob": "search", "Grep": "search",
-    "Write": "write", "Edit": "write", "MultiEdit": "write", "NotebookEdit": "write",
-}  # fmt: skip
 _PATHS = ("file_path", "notebook_path", "path")
 _UNCHANGED = ("File unchanged since", "<system-reminder>File unchanged since", "Wasted call")
 _NEVER_RAN = (
@@ -52,12 +48,7 @@ _PAGINATION_NOTE = re.compile(r"\n+\((?:Results|Showing)[^\n]*\)\s*\Z|\n+\[Showi
 _NO_MATCH_TEXTS = ("No files found", "No matches found", "Found 0 files")
 
 
-def kind(tool: str) -> ToolKind | None:
-    """Return what a tool does, or None where that cannot be done again."""
-    return _TOOLS.get(tool)
-
-
-def path(arguments: Mapping[str, Any]) -> str:
+def _path(arguments: Mapping[str, Any]) -> str:
     """Return the file or folder that a call names, or ""."""
     return next((arguments[key] for key in _PATHS if isinstance(arguments.get(key), str)), "")
 
@@ -87,7 +78,7 @@ def edits(lines: Sequence[bytes]) -> Iterator[FileEdit]:
 def _edit(number: int, line: Line, block: dict[str, Any], noted: Mapping[str, Any], time: str) -> Iterator[FileEdit]:
     """Yield what a call did; `noted` is what the client noted of its result."""
     tool, given = string(block, "name"), block.get("input")
-    file = path(given) if isinstance(given, dict) else ""
+    file = _path(given) if isinstance(given, dict) else ""
     if not file or "\0" in file or not isinstance(given, dict):
         return
     if tool == "Write":
@@ -176,13 +167,10 @@ def _cell_lines(source: str) -> list[tuple[str | None, str]]:
     return [("", whole), ("", f"{whole},"), ("", ",\n".join(parts))] if source else []
 
 
-def was_refused(call: Call) -> bool:
-    """Return whether the client did not let the call run."""
-    return call.cell.ok is False and call.output.startswith(_NEVER_RAN)
-
-
 def why_not(call: Call) -> str:
     """Return why a call cannot be compared with what it does now, or ""."""
+    if call.cell.ok is False and call.output.startswith(_NEVER_RAN):
+        return "it did not run: the client refused it"
     if call.input.get("run_in_background") is True:
         return "it ran in the background"
     if call.tool == "PowerShell":

@@ -11,17 +11,18 @@ from typing import Any
 
 from sessgit.agents.codex.lines import CALLS, CONTEXT, EVENT, ITEM, USAGE, CodexLine, content_text, make, prompt_text
 from sessgit.agents.line import Line
-from sessgit.agents.values import Use
+from sessgit.agents.values import ToolKind, Use
 from sessgit.model import ids
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import NO_TOKENS, Cell, Tokens, Turn, plausible_count
 from sessgit.model.stored_fields import string
 
 PATCH = "apply_patch"
-FILE_TOOLS = (PATCH,)
-"""The tools of which it is known what they do to the files that they name."""
-SUBAGENT_TOOLS = ("spawn_agent",)
-SHELLS = ("exec_command", "shell", "shell_command", "local_shell_call", "container.exec")
+_TOOLS: Mapping[str, ToolKind] = {
+    PATCH: "write", "spawn_agent": "subagent",
+    "exec_command": "shell", "shell": "shell", "shell_command": "shell", "local_shell_call": "shell",
+    "container.exec": "shell",
+}  # fmt: skip
 _EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
 _PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\*\*\* (Move to): (.+)$", re.MULTILINE)
 _HEREDOC = re.compile(r"^\s*apply_patch\s+<<-?\s*(['\"]?)(\w+)\1\n(.*?)\n\2\s*$", re.DOTALL)
@@ -119,6 +120,11 @@ class _Reader:
         call.lines.append(number)
         call.ok = (exit_code(output(line)) or 0) == 0
         self.results.append(call.id)
+
+
+def kind(tool: str) -> ToolKind | None:
+    """Return what a tool does, or None for one that neither runs commands nor works on files."""
+    return _TOOLS.get(tool)
 
 
 def describe(body: Sequence[Line]) -> Turn:
