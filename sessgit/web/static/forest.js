@@ -98,13 +98,14 @@ export function Family({ family, sessions, current, here }) {
 
 function Row({ node, session, current, here }) {
   const title = node.name || node.title;
+  const first = node.first_words || session?.first_prompt || "(no prompt yet)"; // a fork may have no turn of its own
   const kind = { rewound: "left behind by a rewind", machine: "another version" }[node.kind];
   const turns = node.parent && node.kind === "session" ? `${node.own_turns} of ${plural(node.turns, "turn")}` : plural(node.own_turns, "turn");
   return html`<li class=${`node ${node.kind} ${node.archived ? "archived" : ""}`}>
     <a data-row href=${`/s/${node.id}`} aria-current=${here ? "true" : null}>
       <span class="what">
         ${node.live && html`<b class="tag live">live</b> `}${current && html`<b class="tag">current</b> `}
-        <bdi class="title">${kind || title || node.first_words || "(no prompt yet)"}</bdi>
+        <bdi class="title">${kind || title || first}</bdi>
         ${(title || kind) && node.first_words && node.first_words !== title && html` <bdi class="words">${node.first_words}</bdi>`}
       </span>
       <span class="meta">
