@@ -255,11 +255,7 @@ def _as_json(report: FolderImport, *, dry_run: bool) -> dict[str, Any]:
 
 def _session_json(session: ImportedSession) -> dict[str, Any]:
     return {
-        "id": session.id,
-        "source_id": session.source_id,
-        "outcome": session.outcome,
-        "title": session.title,
-        "turns": session.turns,
+        **frame.attributes(session, "id", "source_id", "outcome", "title", "turns"),
         "parent": session.parent or None,
         "fork_turn": session.shared if session.parent else None,
         "reason": session.why or None,

@@ -63,10 +63,12 @@ def run(
     paths = StorePaths(here.env.store)
     if listed:
         denied = denied_values.list_denied(paths)
-        return Answer({"denied": [_denied_json(each) for each in denied]}, _denied_lines(here, denied))
+        return Answer(
+            {"denied": [frame.attributes(each, "id", "time", "lost") for each in denied]}, _denied_lines(here, denied)
+        )
     if lifted:
         value = denied_values.allow_value(paths, lifted)
-        return Answer({"lifted": _denied_json(value)}, [f"{value.id} is allowed again"])
+        return Answer({"lifted": frame.attributes(value, "id", "time", "lost")}, [f"{value.id} is allowed again"])
     hint = "Pass --yes, or --dry-run to see what holds it."
     must_ask = not (yes or dry_run or find)
     if must_ask and pattern == "-":
@@ -206,27 +208,15 @@ def _denied_lines(here: Invocation, values: Sequence[DeniedValue]) -> Iterator[s
     yield "The values themselves are not stored. Allow one again: sessgit purge --lift ID"
 
 
-def _denied_json(value: DeniedValue) -> dict[str, object]:
-    """Return a denied value as JSON."""
-    return {"id": value.id, "time": value.time, "lost": value.lost}
-
-
 def _result_json(result: PurgeResult, *, dry_run: bool) -> dict[str, object]:
     """Return what `purge --json` prints."""
     return {
         "dry_run": dry_run,
-        "values": result.values,
+        **frame.attributes(result, "values", "commits", "objects", "remotes", "lines", "completed"),
         "found": result.had_value,
-        "sessions": [
-            {"id": hit.session, "turns": list(hit.turns), "places": list(hit.places)} for hit in result.sessions
-        ],
-        "commits": result.commits,
-        "objects": result.objects,
+        "sessions": [{"id": hit.session, **frame.attributes(hit, "turns", "places")} for hit in result.sessions],
         "tags": [new for _, new in result.tags],
         "client_files": list(map(str, result.client)),
-        "remotes": list(result.remotes),
-        "lines": result.lines,
-        "completed": result.completed,
         "operation_id": result.operation or None,
     }
 
@@ -235,7 +225,7 @@ def _secrets_json(likely: Sequence[LikelySecret]) -> list[dict[str, object]]:
     """Return likely secrets as JSON: where they are, never their text."""
     return [
         {
-            "id": secret.id, "kind": secret.kind, "length": secret.length, "lines": secret.count,
+            **frame.attributes(secret, "id", "kind", "length"), "lines": secret.count,
             "addresses": list(secret.places),
         }
         for secret in likely

@@ -78,16 +78,15 @@ def _report_json(repaired: Repaired, command: str, *, dry_run: bool) -> dict[str
     """Return what `repair --json` prints; `command` continues the repaired session, or is ``""``."""
     made = repaired.made
     return {
-        "branch": repaired.branch, "sound": repaired.was_sound, "dry_run": dry_run,
+        **frame.attributes(repaired, "branch", "lost", "turns", "unread", "refs", "rerecorded"),
+        "sound": repaired.was_sound, "dry_run": dry_run,
         "recovered": [{"objects": count, "source": source} for source, count in repaired.restored],
-        "lost": list(repaired.lost),
         "findings": findings.as_json(repaired.findings),
         "repairs": [
-            {"turn": mend.turn, "line": mend.line, "kind": mend.kind, "message": mend.what} for mend in repaired.mends
+            {**frame.attributes(mend, "turn", "line", "kind"), "message": mend.what} for mend in repaired.mends
         ],
-        "turns": repaired.turns, "shared": repaired.shared if repaired.is_needed else None, "unread": repaired.unread,
+        "shared": repaired.shared if repaired.is_needed else None,
         "redacted": repaired.redacted if repaired.is_needed else 0,
-        "refs": repaired.refs, "rerecorded": repaired.rerecorded,
         "id": made.state.id if made else None,
         "commit": made.commit if made else None,
         "transcript": str(made.transcript) if made else None,

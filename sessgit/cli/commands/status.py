@@ -132,8 +132,8 @@ def _as_json(here: Invocation, status: Status, session: ResolvedTarget | None) -
             "events": waiting.events, "first": _moment(waiting.first), "recorder": waiting.recorder
         },
         "deleting": deleting and {
-            "transcripts": deleting.transcripts, "after_days": deleting.days, "first": _moment(deleting.first),
-            "unrecorded": deleting.unrecorded, "off": deleting.off,
+            **frame.attributes(deleting, "transcripts", "unrecorded", "off"), "after_days": deleting.days,
+            "first": _moment(deleting.first),
         },
         "errors": [
             {"time": _moment(canonical.seconds(entry.time)), "version": entry.version, "message": entry.message}

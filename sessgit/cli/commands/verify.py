@@ -77,7 +77,7 @@ def _report_lines(here: Invocation, result: Verified, *, deep: bool) -> Iterator
 def _report_json(result: Verified, *, address: str, deep: bool) -> dict[str, Any]:
     """Return what `verify --json` prints."""
     return {
-        "id": address or None, "deep": deep, "sound": result.is_sound, "sessions": result.sessions,
-        "turns": result.turns, "proved": result.proved, "cut": result.cut, "damaged": list(result.damaged),
+        "id": address or None, "deep": deep, "sound": result.is_sound,
+        **frame.attributes(result, "sessions", "turns", "proved", "cut", "damaged"),
         "findings": findings.as_json(result.findings),
     }  # fmt: skip

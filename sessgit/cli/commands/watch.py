@@ -112,21 +112,16 @@ def full(here: Invocation, events: Sequence[WatchEvent], now: float) -> Iterator
 def _as_json(event: WatchEvent) -> str:
     """Return the event as JSON on one line."""
     value = {
-        "event": event.event,
+        **frame.attributes(event, "event", "turn", "commit", "text", "title", "project"),
         "time": event.time or None,
         "id": event.branch,
-        "turn": event.turn,
-        "commit": event.commit,
-        "text": event.text,
         "from": event.origin or None,
         "new": not event.grown,
         "model": event.model or None,
         "tools": dict(event.tools),
         "tokens": event.tokens.as_json() if event.tokens else None,
-        "title": event.title,
-        "project": event.project,
         "entries": [
-            {"id": entry.id, "kind": entry.kind, "text": entry.text, "resolved": entry.resolved or None}
+            {**frame.attributes(entry, "id", "kind", "text"), "resolved": entry.resolved or None}
             for entry in event.entries
         ],
     }
