@@ -130,7 +130,7 @@ origin  ·  1 conversation received, 2 turns
   {SHORT}  one  continued on both sides: {THEIRS} has 2 turns in the
                  other version
 Compare them: sessgit diff {SHORT} {THEIRS}
-merge them: sessgit merge {THEIRS} --into {SHORT}
+Merge them: sessgit merge {THEIRS} --into {SHORT}
 """
     )
     assert (
@@ -140,7 +140,7 @@ origin  ·  1 conversation received, 1 turn
   {SHORT}  one  continued on both sides: {OURS} has 1 turn in the
                  other version
 Compare them: sessgit diff {SHORT} {OURS}
-merge them: sessgit merge {OURS} --into {SHORT}
+Merge them: sessgit merge {OURS} --into {SHORT}
 """
     )
     for desk in (apart.here, apart.there):
@@ -166,7 +166,7 @@ origin  ·  1 conversation received, 1 turn, 1 archived
   {SHORT}  one  + 1 turn in {OURS}, archived
 Compare them: sessgit diff {SHORT} {OURS}
 unarchive it: sessgit unarchive {SHORT}
-merge them: sessgit merge {OURS} --into {SHORT}
+Merge them: sessgit merge {OURS} --into {SHORT}
 """
     )
     for words in (("diff", SHORT, OURS), ("unarchive", SHORT), ("merge", OURS, "--into", SHORT)):

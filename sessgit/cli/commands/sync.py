@@ -366,7 +366,7 @@ def _divergence_hints(here: Invocation, changes: Sequence[BranchChange]) -> Iter
     steps = [
         f"Compare them: sessgit diff {ours} {theirs}",
         f"unarchive it: sessgit unarchive {ours}" if is_archived else "",
-        f"merge them: sessgit merge {theirs} --into {ours}",
+        f"Merge them: sessgit merge {theirs} --into {ours}",
     ]
     yield from text.fold(steps, here.width, "   ·   ")
     if len(diverged) > 1:
