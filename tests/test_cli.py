@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from plain import run_git
+from preloaded import PROGRAM, Started
 from shell import Shell
 from transcripts import OTHER, SESSION
 
@@ -32,24 +33,43 @@ def start(*arguments: str, **options: object) -> subprocess.CompletedProcess[str
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload,no-any-return]
 
 
+ON_TERMINAL = f"""
+import os, sys
+ended, terminal = os.dup(1), os.open(os.environ.pop("TEST_TERMINAL"), os.O_RDWR | os.O_NOCTTY)
+os.write(ended, b"opened\\n")
+for number, mode in enumerate("rww"):
+    os.dup2(terminal, number)
+os.close(terminal)
+before = sys.stdin, sys.stdout, sys.stderr  # which would close the terminal
+sys.stdin, sys.stdout, sys.stderr = (open(number, mode, encoding="utf-8") for number, mode in enumerate("rww"))
+try:
+    {PROGRAM}
+except SystemExit as end:
+    sys.stdout.flush()
+    os.write(ended, str(end.code or 0).encode())
+"""
+"""Runs the program on the terminal that `TEST_TERMINAL` names, and prints its exit code where it printed before."""
+
+
 def on_terminal(columns: int, *arguments: str, **more: str) -> str:
     """What the program prints on a terminal of so many columns and 24 lines."""
     main, side = pty.openpty()
     env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": "24", **more}
-    command = [sys.executable, "-m", "sessgit", *arguments]
-    process = subprocess.Popen(command, stdin=side, stdout=side, stderr=side, env=env)
-    os.close(side)
-    said = b""
-    while True:
-        try:
-            piece = os.read(main, 65_536)
-        except OSError:  # what Linux says when the other side is closed
-            break
-        if not piece:
-            break
-        said += piece
-    os.close(main)
-    assert process.wait() == 0
+    with Started(ON_TERMINAL, *arguments, env={**env, "TEST_TERMINAL": os.ttyname(side)}) as process:
+        opened = process.stdout.readline()
+        os.close(side)
+        assert opened == "opened\n"
+        said = b""
+        while True:
+            try:
+                piece = os.read(main, 65_536)
+            except OSError:  # what Linux says when the other side is closed
+                break
+            if not piece:
+                break
+            said += piece
+        os.close(main)
+        assert process.stdout.read() == "0", said
     return said.decode().replace("\r\n", "\n")
 
 
