@@ -14,8 +14,9 @@ from typing import Any
 
 from sessgit.store import private_files
 
-_DAMAGE_CODES = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-"""The program's statements are valid, so one that SQLite cannot parse or execute shows a damaged table."""
+_DAMAGE_CODES = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR)
+"""The program's statements are valid, so one that SQLite cannot parse or execute shows a damaged table. An I/O error is
+what it reports if another process deletes its files at the moment in which they are opened."""
 
 
 class _DamageError(sqlite3.DatabaseError):
