@@ -314,3 +314,10 @@ def test_a_summary_goes_from_one_client_to_the_other(sessgit: Shell, *, into_cod
     assert f"A summary can be merged: `sessgit merge {theirs} --into {ours}`." in grafted.err
     picked = sessgit("pick", f"{theirs}@1", "--into", ours)
     assert (picked.code, path.read_bytes()) == (3, before), picked
+
+
+def test_its_calls_are_not_run_again(sessgit: Shell) -> None:
+    imported(sessgit, worked(sessgit, paginated=True))
+    cells = sessgit.json("replay", THREAD)["cells"]
+    reasons = {cell["operation"]: cell["reason"] for cell in cells}
+    assert reasons["exec_command"] == "exec_command cannot be run here", cells

@@ -14,6 +14,7 @@ from typing import Any
 
 from sessgit.agents.claude import marks
 from sessgit.agents.claude.lines import (
+    SYNTHETIC,
     blocks,
     make,
     message_id,
@@ -41,7 +42,7 @@ _REPLACING = "Write"
 USAGE_KINDS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
-_NO_MODEL = ("message", "<synthetic>")
+_NO_MODEL = ("message", SYNTHETIC)
 """What stands for the model of a message that names none, and of one that the client wrote itself."""
 
 

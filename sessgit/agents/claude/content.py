@@ -12,6 +12,7 @@ from typing import Any
 from sessgit.agents.claude import marks
 from sessgit.agents.claude.cells import called, describe, display_prompt, message_key, text_of
 from sessgit.agents.claude.lines import (
+    SYNTHETIC,
     ClaudeLine,
     blocks,
     is_notification,
@@ -327,7 +328,7 @@ def _strings(value: object) -> Iterator[str]:
 # It writes `sessionId`, `parentUuid`, `promptId`, `requestSessionId` and `forkedFrom` anew, leaves out bookkeeping, and
 # may put a compaction elsewhere. So the lines that count are the prompt, the model's messages and the results of tools.
 
-_SYNTHETIC, _NO_RESPONSE = "<synthetic>", "No response requested."
+_NO_RESPONSE = "No response requested."
 """What the client answers by itself to an interrupted turn, before it goes on behind it."""
 
 
@@ -375,7 +376,7 @@ def _message(data: Mapping[str, Any]) -> Any:
 
 def _is_resumption(line: Line) -> bool:
     """Return whether the client wrote the line when it went on with a copy."""
-    return message_of(line).get("model") == _SYNTHETIC and said(line) == _NO_RESPONSE
+    return message_of(line).get("model") == SYNTHETIC and said(line) == _NO_RESPONSE
 
 
 def said_and_done(body: Sequence[Line]) -> Mapping[str, object]:

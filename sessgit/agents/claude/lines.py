@@ -14,6 +14,8 @@ from sessgit.model import canonical
 from sessgit.model.conversation.message import Extent
 from sessgit.model.stored_fields import string
 
+SYNTHETIC = "<synthetic>"
+"""What the client calls the model of an answer that no model gave."""
 BODY_TYPES = ("user", "assistant", "attachment")
 """The types that end a turn's body; `system` lines carry the chain on but belong to no body by themselves."""
 

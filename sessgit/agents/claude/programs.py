@@ -19,6 +19,7 @@ from sessgit.agents import file_end, new_file
 from sessgit.agents.claude import marks
 from sessgit.agents.claude.cells import USAGE_KINDS, message_key
 from sessgit.agents.claude.lines import (
+    SYNTHETIC,
     call_ids,
     compact,
     is_chained,
@@ -37,7 +38,6 @@ from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import plausible_count
 from sessgit.model.program_input import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
 
-SYNTHETIC = "<synthetic>"
 ENTRYPOINT = "sessgit"
 """What the client notes of how it was started; a session of a program is none of its headless ones."""
 GONE = "interrupted: the session went on without a result"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sessgit.agents.claude.cells import kind
+from sessgit.agents.claude.cells import called, kind
 from sessgit.agents.claude.lines import make, tool_calls, tool_results
 from sessgit.agents.line import Line
 from sessgit.agents.values import DeclinedError, FileEdit
@@ -17,7 +17,6 @@ from sessgit.model.conversation.content import Call
 from sessgit.model.conversation.turn import plausible_count
 from sessgit.model.stored_fields import string
 
-_PATHS = ("file_path", "notebook_path", "path")
 _UNCHANGED = ("File unchanged since", "<system-reminder>File unchanged since", "Wasted call")
 _NEVER_RAN = (
     "The user doesn't want to", "<tool_use_error>File has not been read", "File has not been read",
@@ -48,11 +47,6 @@ _PAGINATION_NOTE = re.compile(r"\n+\((?:Results|Showing)[^\n]*\)\s*\Z|\n+\[Showi
 _NO_MATCH_TEXTS = ("No files found", "No matches found", "Found 0 files")
 
 
-def _path(arguments: Mapping[str, Any]) -> str:
-    """Return the file or folder that a call names, or ""."""
-    return next((arguments[key] for key in _PATHS if isinstance(arguments.get(key), str)), "")
-
-
 def edits(lines: Sequence[bytes]) -> Iterator[FileEdit]:
     """Yield what the calls on these lines, a turn's or a subagent's, did to files, in the order of their results.
 
@@ -77,8 +71,7 @@ def edits(lines: Sequence[bytes]) -> Iterator[FileEdit]:
 
 def _edit(number: int, line: Line, block: dict[str, Any], noted: Mapping[str, Any], time: str) -> Iterator[FileEdit]:
     """Yield what a call did; `noted` is what the client noted of its result."""
-    tool, given = string(block, "name"), block.get("input")
-    file = _path(given) if isinstance(given, dict) else ""
+    (tool, file), given = called(block), block.get("input")
     if not file or "\0" in file or not isinstance(given, dict):
         return
     if tool == "Write":

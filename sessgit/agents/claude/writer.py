@@ -15,6 +15,7 @@ from typing import Any
 from sessgit.agents.claude.cells import display_prompt, is_program, message_key, text_of
 from sessgit.agents.claude.lines import (
     BODY_TYPES,
+    SYNTHETIC,
     blocks,
     call_ids,
     compact,
@@ -316,8 +317,6 @@ def _up_to_last_result(lines: list[Line]) -> tuple[list[Line], int]:
     return lines, 0
 
 
-SYNTHETIC = "<synthetic>"
-"""What the client calls the model of an answer that no model gave."""
 _LAST_MOMENT = 253_402_300_799_000
 """The end of the year 9999, behind which no time can be written."""
 _NAMED = ("sourceToolAssistantUUID",)
