@@ -6,6 +6,7 @@ back byte for byte.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from sessgit.branch import restore
 from sessgit.branch.restore import RebuiltFile
 from sessgit.check import verify
 from sessgit.model.progress import no_progress
+from sessgit.record.copies import Copy, Row, versions
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import maintenance, refs
@@ -186,6 +188,14 @@ def test_a_continuation_before_what_it_continues(tmp_path_factory: pytest.TempPa
         check(tmp_path_factory, Copies(halves, ((0, 1), (1, 0)), talk.data))
 
 
+def test_a_continuation_in_the_same_millisecond(tmp_path_factory: pytest.TempPathFactory) -> None:
+    lines = Talk().turns("one", "two").lines
+    last, first = (json.loads(lines[place])["timestamp"].encode() for place in (4, 8))
+    lines[8] = lines[8].replace(first, last)
+    halves = joined(lines[:8]), joined(lines[8:])
+    check(tmp_path_factory, Copies(halves, ((0, 1), (1, 0)), joined(lines)))
+
+
 def test_two_pieces_that_continue_the_same_one(tmp_path_factory: pytest.TempPathFactory) -> None:
     talk = Talk().turns("one")
     shared = len(talk.lines)
@@ -205,6 +215,12 @@ def test_an_older_copy_from_the_shell(sessgit: Shell, tmp_path: Path) -> None:
     assert sessgit.out("import", str(tmp_path)) == "0 conversations, 0 turns imported; 1 was already imported\n"
     assert run_git(sessgit.store, "for-each-ref") == before
     assert sessgit.json("restore", SESSION, "--verify")["exact"]
+
+
+def test_a_copy_that_ends_earlier_in_what_is_no_line() -> None:
+    rows = (Row("11", "a", "", "2026-03-01T09:00:00.000Z"),)
+    whole, part = Copy(rows, rest=b"\0\0\0"), Copy(rows, rest=b"\0")
+    assert versions([part, whole]) == versions([whole, part]) == [(whole,)]
 
 
 def test_a_file_that_the_client_wrote_anew(sessgit: Shell) -> None:
