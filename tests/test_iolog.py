@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import string
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from foreigners import log, put, went
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,6 +69,24 @@ def test_a_whole_session(tmp_path: Path) -> None:
     assert {key: meta[key] for key in theirs if key != "artifacts_produced"} == theirs
     assert meta["artifacts_produced"] == ["docs/a.md", "b"]
     assert again[f"{AT}/ARCH-1/io.log"].replace(b" ", b"") == (folder / "io.log").read_bytes().replace(b" ", b"")
+
+
+@pytest.mark.parametrize(
+    ("error", "state"), [(None, "active"), (PermissionError, "active"), (ProcessLookupError, "interrupted")]
+)
+def test_a_session_is_active_as_long_as_its_process_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[OSError] | None, state: str
+) -> None:
+    """Also one of another user, which may not be signalled."""
+
+    def kill(pid: int, signal: int) -> None:
+        assert (pid, signal) == (4711, 0)
+        if error is not None:
+            raise error
+
+    log(tmp_path, "a", went("in", "one"), status="active", pid=4711)
+    monkeypatch.setattr(os, "kill", kill)
+    assert only(tmp_path).state == state
 
 
 def test_any_of_the_folders_will_do(tmp_path: Path) -> None:
