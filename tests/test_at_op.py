@@ -558,6 +558,9 @@ Not shown: 1 conversation deleted for good by sessgit gc --prune.
 """
     )
     assert pair.json("tree", "--at-op", before)["at_op"]["lost"] == [OTHER]
+    short = OTHER[: resolve.SHORTEST_PREFIX - 1]  # too short to name a conversation, also one that is gone
+    assert "was deleted for good" not in pair("log", short, "--at-op", before).err
+    assert "was deleted for good" in pair("log", OTHER[: resolve.SHORTEST_PREFIX], "--at-op", before).err
 
 
 def test_nothing_is_recorded_or_written_for_it(pair: Shell) -> None:
