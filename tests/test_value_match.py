@@ -69,6 +69,14 @@ def test_a_value_is_replaced_in_texts_urls_and_base64(value: str) -> None:
             assert data not in base64.b64decode(clean.translate(bytes.maketrans(b"-_", b"+/")))
 
 
+def test_values_next_to_each_other_are_counted_one_by_one() -> None:
+    assert clean_text(b"<plainSecret17plainSecret17two words>", matcher("plainSecret17", "two words")) == (
+        b"<" + 3 * MARK.encode() + b">",
+        3,
+    )
+    assert clean_text(b"<aba-aba-aba>", matcher("aba-aba")) == (b"<" + MARK.encode() + b">", 1)
+
+
 # Base64 and hex that is broken into lines
 
 SHORT_LAST_LINES = [("base64", 58, 76), ("base64", 49, 64), ("hex", 31, 60), ("base64", 46, 60), ("hex", 33, 64)]
