@@ -404,6 +404,33 @@ def test_lists_of_the_pad_unite(sessgit: Shell) -> None:
     assert 'Scratchpad, insights:\n"c"' in lines(sessgit)[-2]["message"]["content"]
 
 
+@pytest.mark.parametrize("changed", ["ours", "theirs", "both"])
+def test_another_file_of_the_pad_is_that_of_the_side_that_changed_it(sessgit: Shell, changed: str) -> None:
+    talk = Talk(THIRD).turns("one")
+    sessgit.recorded(talk)
+    note(sessgit, THIRD, "as it began")
+    sessgit.recorded(talk.turns("two"))
+    fork = sessgit.json("fork", THIRD, "--name", "other way", "--no-restore")["id"]
+    sessgit.out("edit", fork, "--description", "trie")
+    for side, session in (("ours", THIRD), ("theirs", fork)):
+        if changed in (side, "both"):
+            note(sessgit, session, side)
+    done = sessgit("merge", fork, "--into", THIRD)
+    assert (done.code, "pad/notes" in done.err) == ((3, True) if changed == "both" else (0, False))
+    if changed == "both":
+        sessgit.out("merge", fork, "--into", THIRD, "--theirs")
+    assert git(sessgit, "show", f"{THIRD}:pad/notes") == ("ours" if changed == "ours" else "theirs")
+
+
+def note(sessgit: Shell, session: str, text: str) -> None:
+    """Puts a file on the scratchpad that is no list, as only a program does."""
+    store = Store(sessgit.store)
+    before, message = tip(sessgit, session), Message("edit: noted", (("Session", session), ("Event", "edit")))
+    files = {"pad/notes": (store.repo.write_blob(text.encode()), False)}
+    after = store.write_commit(before, files, store.state(before), message, [before], store.commit(before).time)
+    store.repo.move(f"refs/heads/{session}", before, after)
+
+
 def test_the_log_tells_what_was_merged(sessgit: Shell) -> None:
     sessgit.out("merge", "e90c", "--into", "5e55", "--mode", "graft")
     shown = sessgit.out("log", SESSION).splitlines()
