@@ -307,6 +307,13 @@ def test_decisions_and_their_evidence(place: Place) -> None:
     ]  # fmt: skip
 
 
+def test_a_confidence_is_from_0_to_1(place: Place) -> None:
+    session = place.begin()
+    for value in (0, 0.5, 1):
+        session.record_reasoning("It is slow.", confidence=value)
+    assert [reason.confidence for _, reason in session.reasoning()] == [0, 0.5, 1]
+
+
 def test_todos_and_plans_are_the_clients_own(place: Place) -> None:
     session = place.begin()
     with session.turn("plan it") as turn:

@@ -41,6 +41,7 @@ def terms(*words: str) -> tuple[tuple[Term, ...], ...]:
         ("OR lexer OR", Query(terms("OR", "lexer"))),
         ("lexer -> * trie", Query(terms("lexer", "trie"))),
         ("lexer or trie", Query(terms("lexer", "or", "trie"))),
+        ("a " * MOST_TERMS, Query(terms(*"a" * MOST_TERMS))),
     ],
 )
 def test_queries(text: str, expected: Query) -> None:
