@@ -123,9 +123,9 @@ def test_lines_without_authors_and_reasons(lexer: Repo) -> None:
     assert lexer.shell.out("blame", "--explain", "-L", "8,", "lexer.py") == (
         f"""\
 {grace} (too short to tell      10:02  8)
-{grace} (no edit wrote it       10:02  9) def skip_blanks(text):
-{grace} (no edit wrote it       10:02 10)     return text.strip()
--------- (no edit wrote it             11) # nothing more here
+{grace} (no recorded edit       10:02  9) def skip_blanks(text):
+{grace} (no recorded edit       10:02 10)     return text.strip()
+-------- (no recorded edit             11) # nothing more here
 """
     )
 

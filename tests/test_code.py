@@ -214,15 +214,15 @@ def problem(coded: Coded, *arguments: str) -> str:
 def test_a_side_of_which_nothing_is_noted(coded: Coded) -> None:
     coded.shell.recorded(coded.talk(THIRD).turns("imported"))
     assert problem(coded, TWO, THIRD) == (
-        "no commit was recorded for turn 1 of 00000000. "
+        "the project's commit at turn 1 of 00000000 is unknown. "
         "Commits are recorded only while a conversation runs in a git repository, not by import."
     )
     talk = coded.talk("11111111-0000-4000-8000-000000000004")
     coded.record(talk.turns("seen"))
     coded.record(talk.turns("not seen"), live=False)
     assert problem(coded, "11111111", THIRD) == (
-        "no commit was recorded for turn 2 of 11111111; no commit was recorded for turn 1 of "
-        "00000000. The nearest turn with a commit is 11111111@1. "
+        "the project's commit at turn 2 of 11111111 is unknown; the project's commit at turn 1 of "
+        "00000000 is unknown. The nearest turn with a commit is 11111111@1. "
         "Commits are recorded only while a conversation runs in a git repository, not by import."
     )
     assert problem(coded, "11111111@0", TWO) == (

@@ -28,7 +28,7 @@ web_search = true
 [hooks.state."/other/hooks.json:stop:0:0"]
 trusted_hash = "sha256:0000"
 """
-UNTRUSTED = "Codex does not run hooks that you have not trusted"
+UNTRUSTED = "you have not trusted the hooks in Codex"
 MINE = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}, "x": 1}
 
 
@@ -62,19 +62,19 @@ def test_the_hash_of_a_hook_is_the_clients(tmp_path: Path) -> None:
 def test_every_client_on_the_machine_gets_hooks(sessgit: Shell, codex: Path) -> None:
     sessgit.config.mkdir()
     assert sessgit.out("install").splitlines() == [
-        f"Nothing is recorded yet by 6 hooks in ~/.codex/hooks.json: {UNTRUSTED}.",
+        f"Codex is not recorded yet: {UNTRUSTED} (6 hooks in ~/.codex/hooks.json).",
         "To trust them: sessgit install --agent codex --trust",
         "Recording is on: 6 hooks in ~/.claude/settings.json (undo: sessgit uninstall)",
         "Prompts, answers and tool output go to ~/.claude/session-store.",
         "Only you can read it. It is not encrypted; common secrets are redacted.",
         "To exclude a project: sessgit off",
         "Restart Codex where it is running.",
-        "Running clients: 2.1 is recorded from its next prompt, 2.0 after a restart.",
+        "Running Claude Code 2.1 is recorded from its next prompt, 2.0 after a restart.",
     ]
     assert (codex / "config.toml").read_text() == CONFIG
-    reason = f"not of Codex: {UNTRUSTED}: sessgit install --agent codex --trust"
+    reason = f"Codex is not recorded: {UNTRUSTED}: sessgit install --agent codex --trust"
     assert sessgit.json("status")["recording"] == {"on": True, "reason": reason, "plugin": None}
-    assert f"not of Codex: {UNTRUSTED}" in " ".join(sessgit("doctor").out.split())
+    assert f"Codex is not recorded: {UNTRUSTED}" in " ".join(sessgit("doctor").out.split())
 
 
 def test_trusted_hooks(sessgit: Shell, codex: Path) -> None:
@@ -105,6 +105,22 @@ def test_uninstalling_leaves_codexs_files_as_they_were(sessgit: Shell, codex: Pa
     assert (codex / "config.toml").read_text() == CONFIG
 
 
+def test_a_file_that_was_not_there_goes_again(sessgit: Shell, codex: Path) -> None:
+    (codex / "config.toml").unlink()
+    sessgit.out("install", "--agent", "codex", "--trust")
+    assert "trusted_hash" in (codex / "config.toml").read_text()
+    sessgit.out("uninstall")
+    assert list(codex.iterdir()) == []
+
+
+def test_doctor_does_not_offer_to_trust(sessgit: Shell, codex: Path) -> None:
+    sessgit.out("install", "--agent", "codex")
+    (found,) = (one for one in json.loads(sessgit("doctor", "--json").out)["findings"] if one["kind"] == "hooks")
+    assert (found["severity"], found["fixable"], found["hint"]) == (
+        "wrong", False, "sessgit install --agent codex --trust",
+    )  # fmt: skip
+
+
 def test_a_changed_hook_is_not_trusted(sessgit: Shell, codex: Path) -> None:
     sessgit.out("install", "--agent", "codex", "--trust")
     text = (codex / "hooks.json").read_text()
@@ -114,7 +130,9 @@ def test_a_changed_hook_is_not_trusted(sessgit: Shell, codex: Path) -> None:
 
 def test_hooks_that_are_turned_off(sessgit: Shell, codex: Path) -> None:
     (codex / "config.toml").write_text("[features]\nhooks = false\n")
-    assert "turns all hooks off ([features])." in sessgit.out("install", "--agent", "codex", "--trust")
+    assert "turns all hooks off ([features]) (6 hooks in ~/.codex/hooks.json)." in sessgit.out(
+        "install", "--agent", "codex", "--trust"
+    )
 
 
 def test_an_older_version_gets_its_feature_flag(

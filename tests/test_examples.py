@@ -78,8 +78,8 @@ Next: Nothing left to do
 
 The turns that led there:
   1  Should the parser be written by hand?
-  2  Brought back from <id>, “by hand”: 1 turn since turn 1
-  3  Brought back from <id>, “generated”: 1 turn since turn 1
+  2  Merged from <id>, “by hand”: 1 turn since turn 1
+  3  Merged from <id>, “generated”: 1 turn since turn 1
   4  So?
 """
 

@@ -68,7 +68,9 @@ def test_where_the_folder_is_gone(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk(OTHER, cwd="/nowhere").turns("one"))
     done = sessgit("fork", OTHER)
     assert done.err == "The project's folder is gone: /nowhere.\n"
-    assert done.out.splitlines()[1] == ("Continue it in another folder:  sessgit fork f0000001 --project DIR")
+    assert done.out.splitlines()[1] == (
+        "Its folder is gone. Continue it in another:  sessgit fork f0000001 --project DIR"
+    )
 
 
 def test_undo_takes_away_the_folder_that_it_made(sessgit: Shell, tmp_path: Path) -> None:

@@ -181,6 +181,7 @@ def record(world: Printer) -> None:
 def _begin_family(world: Printer) -> None:
     manager = world("new", "--title", "a plan", "--role", "manager")["id"]
     world("new", "--parent", manager, "--role", "tester")
+    world("new", "--parent", manager)
     world("ls", "--children", manager)
     world("tree", manager)
     world("show", manager)

@@ -271,7 +271,7 @@ def test_merged_it_is_drawn_as_merged(apart: Shell) -> None:
 def test_a_summary_of_it_brings_all_back(apart: Shell) -> None:
     apart.out("merge", MACHINE, "--into", SESSION)
     told = apart.out("show", f"{SESSION}@4")
-    assert "Brought back from 5e551011.m-a0005003, “one”: 2 turns since turn 2" in told
+    assert "Merged from 5e551011.m-a0005003, “one”: 2 turns since turn 2" in told
     assert "another version of this conversation: both have the first 2 turns," in " ".join(told.split())
     assert "2 turns in another version, merged: 5e551011.m-a0005003" in apart.out("log", SESSION)
     assert_whole(apart)

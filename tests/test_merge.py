@@ -24,7 +24,7 @@ def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 SUMMARY = """\
-Brought back from e90c55aa, “one”: 2 turns since turn 2
+Merged from e90c55aa, “one”: 2 turns since turn 2
 
 It shares its first 2 turns with this conversation, then continued separately.
 
@@ -106,9 +106,9 @@ def test_some_turns(sessgit: Shell) -> None:
 
 def test_up_to_a_turn_and_then_the_rest(sessgit: Shell) -> None:
     sessgit.out("merge", "e90c@3", "--into", "5e55")
-    assert prompts(sessgit)[3:] == ["Brought back from e90c55aa, “one”: 1 turn since turn 2"]
+    assert prompts(sessgit)[3:] == ["Merged from e90c55aa, “one”: 1 turn since turn 2"]
     sessgit.out("merge", "e90c", "--into", "5e55")
-    assert prompts(sessgit)[4:] == ["Brought back from e90c55aa, “one”: 1 turn since turn 3"]
+    assert prompts(sessgit)[4:] == ["Merged from e90c55aa, “one”: 1 turn since turn 3"]
     assert_whole(sessgit)
 
 
@@ -196,7 +196,7 @@ def test_a_gone_file_with_secrets_comes_back_as_it_is_stored(sessgit: Shell) -> 
     done = sessgit("restore", THIRD)
     assert done.code == 0, done
     found = lines(sessgit, THIRD)
-    assert found[-2]["message"]["content"].startswith("Brought back from e90c55aa")
+    assert found[-2]["message"]["content"].startswith("Merged from e90c55aa")
     assert len(found) == len(talk.lines) + 2
     assert sessgit.json("restore", THIRD, "--verify")["missing"] == 0
 
@@ -330,7 +330,7 @@ def test_for_programs(sessgit: Shell) -> None:
 def test_a_command_retells_the_summary(sessgit: Shell) -> None:
     sessgit.out("merge", "e90c", "--into", "5e55", "--with", 'grep -c . ; echo "off: $SESSGIT_OFF"')
     said = lines(sessgit)[-2]["message"]["content"]
-    assert said.startswith("Brought back from e90c55aa, “one”: 2 turns since turn 2\n\n")
+    assert said.startswith("Merged from e90c55aa, “one”: 2 turns since turn 2\n\n")
     assert said.splitlines()[2:] == [str(len([x for x in SUMMARY.splitlines()[2:] if x])), "off: 1"]
     assert_whole(sessgit)
 

@@ -199,7 +199,7 @@ def test_a_command_that_does_not_read_what_it_gets(sessgit: Shell) -> None:
     talk.file.counts["a"] = 50
     sessgit.recorded(talk)
     sessgit.out("merge", THIRD, "--into", SESSION, "--with", "seq 100000")
-    assert prompts(sessgit)[-1].startswith("Brought back from 77be01d3")
+    assert prompts(sessgit)[-1].startswith("Merged from 77be01d3")
 
 
 def test_a_command_that_hangs_holds_nobody_up_and_is_interrupted(sessgit: Shell) -> None:

@@ -358,7 +358,7 @@ def test_a_project_that_is_gone_is_no_place_to_go_on_in(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk(cwd="/gone").turns("one").prompt("two").call_only("Bash", {}).turns("three"))
     assert sessgit.json("repair", "5e55")["resume"] is None
     assert sessgit("repair", "5e55").out.splitlines()[-1] == (
-        "Continue it in another folder:  sessgit fork f0000003 --project DIR"
+        "Its folder is gone. Continue it in another:  sessgit fork f0000003 --project DIR"
     )
     forked = json.loads(sessgit("fork", "5e55", "--at", "1", "--json").out)
     assert (forked["resume"], forked["turn"]) == (None, 1)

@@ -184,7 +184,7 @@ def test_resume_where_the_folder_is_gone(sessgit: Shell, monkeypatch: pytest.Mon
     assert (done.code, done.err) == (
         4,
         "Error: the project's folder is gone: /nowhere.\n"
-        f"Hint: `sessgit fork {OTHER[:8]} --project DIR` writes it for another folder.\n",
+        f"Hint: `sessgit fork {OTHER[:8]} --project DIR` makes a copy that continues in DIR.\n",
     )
 
 

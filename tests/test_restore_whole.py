@@ -218,7 +218,7 @@ def test_for_another_folder(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp
     assert (done.code, done.err) == (
         4,
         "Error: the project's folder is gone: ~/shop.\n"
-        "Hint: `sessgit restore 5e551011 --project DIR` writes it for another folder.\n",
+        "Hint: `sessgit restore 5e551011 --project DIR` makes a copy that continues in DIR.\n",
     )
     moved = tmp_path / "moved"
     moved.mkdir()

@@ -55,7 +55,7 @@ Recording is on: 6 hooks in ~/.claude/settings.json (undo: sessgit uninstall)
 Prompts, answers and tool output go to ~/.claude/session-store.
 Only you can read it. It is not encrypted; common secrets are redacted.
 To exclude a project: sessgit off
-Running clients: 2.1 is recorded from its next prompt, 2.0 after a restart.
+Running Claude Code 2.1 is recorded from its next prompt, 2.0 after a restart.
 """
     )
     assert sessgit.out("install") == (
@@ -67,7 +67,7 @@ Running clients: 2.1 is recorded from its next prompt, 2.0 after a restart.
 def test_a_running_client_that_had_settings_follows(sessgit: Shell) -> None:
     sessgit.config.mkdir()
     (sessgit.config / "settings.json").write_text('{"model": "opus"}')
-    assert sessgit.out("install").splitlines()[-1] == ("Running clients are recorded from their next prompt.")
+    assert sessgit.out("install").splitlines()[-1] == ("Running Claude Code is recorded from its next prompt.")
 
 
 def test_a_commit_for_each_cell(sessgit: Shell) -> None:
@@ -83,7 +83,7 @@ def test_what_an_installation_says_of_a_plugin_and_of_disabled_hooks(sessgit: Sh
     (sessgit.config / "settings.json").write_text(json.dumps(odd))
     refused = "the client's settings disable all hooks (disableAllHooks)"
     assert sessgit.out("install").splitlines() == [
-        f"Nothing is recorded yet by the hooks of the plugin sessgit@home: {refused}.",
+        f"Claude Code is not recorded yet: {refused} (the hooks of the plugin sessgit@home).",
         "Prompts, answers and tool output go to ~/.claude/session-store.",
         "Only you can read it. It is not encrypted; common secrets are redacted.",
         "To exclude a project: sessgit off",

@@ -169,7 +169,7 @@ def test_a_cell_has_the_code_of_then_where_cells_are_recorded(coded: Coded) -> N
         (
             ("5e55@3", "--worktree"),
             4,
-            "Error: no commit was recorded for turn 3 of 5e551011.\n"
+            "Error: the project's commit at turn 3 of 5e551011 is unknown.\n"
             "Hint: The nearest turn with a commit is 5e551011@2.\n",
         ),
         (

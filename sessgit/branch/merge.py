@@ -526,7 +526,7 @@ def summary_heading(sides: MergeSides, rows: Sequence[Row]) -> str:
     since = f" since turn {sides.shared}" if sides.shared else ""
     called = canonical.one_line(session_title(state), 100)
     turns = humanize.format_count(len(rows), "turn")
-    return f"Brought back from {layout.short_name(sides.theirs.name)}, “{called}”: {turns}{since}"
+    return f"Merged from {layout.short_name(sides.theirs.name)}, “{called}”: {turns}{since}"
 
 
 def summary_text(store: Store, sides: MergeSides, rows: Sequence[Row], known: Prices) -> str:

@@ -187,7 +187,9 @@ def _hooks(context: DoctorContext) -> Iterator[Finding]:
     if recording.problem:
         severity: Severity = "note" if recording.on and not recording.hint else "wrong"
         what = recording.problem if recording.on else f"recording is off: {recording.problem}"
-        yield Finding(severity, "hooks", place, what, recording.hint, fix=fix if recording.hint else None)
+        yield Finding(
+            severity, "hooks", place, what, recording.hint, fix=fix if recording.hint == status.INSTALL else None
+        )
     if context.paths.hook.is_file() and not _is_current(context):
         mode = context.paths.hook.lstat().st_mode
         what = "the hook is from another version, or starts another Python"

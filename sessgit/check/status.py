@@ -181,11 +181,14 @@ def _is_folder(path: Path) -> bool:
 def hooks_status(store: Path, homes: Homes) -> Recording:
     """Return whether the settings of a client run a stub of this store that can start its recorder."""
     states = [(client, _hooks_status(store, client)) for client in agents.hooked_clients(homes)]
-    client, recording = next(((client, state) for client, state in states if state.on), states[-1])
+    installed = [(client, state) for client, state in states if state.on or state.problem != _NO_HOOKS]
+    client, recording = max(installed or states[-1:], key=lambda each: each[1].on)
     if recording.on and not recording.problem:
         for other, state in states:
             if other != client and not state.on and state.problem != _NO_HOOKS:
-                return replace(recording, problem=f"not of {other.agent.title}: {state.problem}", hint=state.hint)
+                return replace(
+                    recording, problem=f"{other.agent.title} is not recorded: {state.problem}", hint=state.hint
+                )
     return recording
 
 

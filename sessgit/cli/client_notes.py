@@ -26,7 +26,7 @@ def continuation(here: Invocation, state: Session) -> tuple[str, str]:
 
     state = client_files.localize_state(state, here.local_path)
     if client_files.is_folder_gone(state.project):
-        return "", f"Continue it in another folder:  sessgit fork {here.ident(state.id)} --project DIR"
+        return "", f"Its folder is gone. Continue it in another:  sessgit fork {here.ident(state.id)} --project DIR"
     command = fork.resume_command(state, here.cwd)
     return command, f"Continue it:  {command}"
 

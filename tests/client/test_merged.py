@@ -85,7 +85,7 @@ def test_a_summary_is_sent_behind_our_turns(world: World, kept: Kept) -> None:
     assert said[: len(ours)] == ours
     asked, answered, last = said[len(ours) :]
     assert asked[0] == "user"
-    assert asked[1].startswith("Brought back from")
+    assert asked[1].startswith("Merged from")
     assert all(word in asked[1] for word in (*THEIRS, "Echo: both: echo a", "found.txt"))
     assert answered == ("assistant", "Understood. I know what was found there in 2 turns, and will continue from here.")
     assert last == ("user", AFTER)

@@ -48,7 +48,7 @@ def refusal(settings: Mapping[str, Any], folder: Path) -> str:
     features = _config(folder).get("features")
     if isinstance(features, dict) and (features.get("hooks") is False or features.get(_OLD_FLAG) is False):
         return f"{_config_file(folder)} turns all hooks off ([features])"
-    return "Codex does not run hooks that you have not trusted" if untrusted(settings, folder) else ""
+    return "you have not trusted the hooks in Codex" if untrusted(settings, folder) else ""
 
 
 def untrusted(settings: Mapping[str, Any], folder: Path) -> tuple[str, ...]:
@@ -114,7 +114,9 @@ def _edit_config(folder: Path, changes: Mapping[Key, object | None]) -> None:
         text = edited_toml((snapshot.content or b"").decode(), changes)
     except (ConflictError, UnicodeDecodeError) as error:
         raise ConflictError(f"{snapshot.path}: {error}", "Nothing was changed. Fix the file first.") from error
-    hook_settings.replace_file(snapshot, f"{text.rstrip()}\n".encode())  # a removed table leaves its blank line
+    content = text.strip()  # a removed table leaves its blank line
+    if content or snapshot.content is not None:
+        hook_settings.replace_file(snapshot, f"{text.rstrip()}\n".encode() if content else None)
 
 
 def _trusted(config: Document) -> dict[str, str]:

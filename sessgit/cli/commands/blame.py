@@ -72,7 +72,7 @@ _WIDE = 120
 _NAME, _WIDE_NAME = 22, 40
 """Columns for the prompt or the author, on a narrow and on a wide terminal."""
 _REASONS = {
-    "no-edit": "no edit wrote it",
+    "no-edit": "no recorded edit",
     "short": "too short to tell",
     "repeated": "repeated in the file",
     "several-edits": "several edits wrote it",

@@ -135,7 +135,7 @@ def _hooks(here: Invocation, result: InstallResult) -> str:
 
 def _installed(here: Invocation, result: InstallResult, *, is_first: bool) -> Iterator[str]:
     if result.refusal:
-        yield f"Nothing is recorded yet by {_hooks(here, result)}: {result.refusal}."
+        yield f"{result.agent.title} is not recorded yet: {result.refusal} ({_hooks(here, result)})."
     else:
         was = " already" if not is_first and not result.added and not result.other_stubs else ""
         yield f"Recording is on{was}: {_hooks(here, result)} (undo: sessgit uninstall)"
@@ -160,9 +160,9 @@ def _running_clients(result: InstallResult, *, has_settings: bool) -> Iterator[s
     if result.agent.name != DEFAULT:
         yield f"Restart {result.agent.title} where it is running."
     elif has_settings:
-        yield "Running clients are recorded from their next prompt."
+        yield "Running Claude Code is recorded from its next prompt."
     else:
-        yield "Running clients: 2.1 is recorded from its next prompt, 2.0 after a restart."
+        yield "Running Claude Code 2.1 is recorded from its next prompt, 2.0 after a restart."
 
 
 @frame.command("uninstall")

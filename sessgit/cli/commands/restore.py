@@ -271,7 +271,7 @@ def resume(
     exists = place is not None and path_exists(place)
     if client_files.is_folder_gone(target.state.project):  # the client finds a conversation only from there
         verb = "fork" if exists else "restore"
-        hint = f"`sessgit {verb} {here.ident(target.session)} --project DIR` writes it for another folder."
+        hint = f"`sessgit {verb} {here.ident(target.session)} --project DIR` makes a copy that continues in DIR."
         hint = hint if _was_recorded_here(here, target) else _map_hint(here, target)
         raise NotFoundError(f"the project's folder is gone: {here.short(target.state.project)}", hint)
     if place is not None and exists:

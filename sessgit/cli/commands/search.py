@@ -49,9 +49,9 @@ def run(
     if tool and place not in (None, "tools"):
         raise UsageError("--tool searches tool calls", f"Leave out --tool, or --in {place}.")
     if not words and not file:
-        raise UsageError("Missing argument QUERY.", "Say what to look for, or name a file with --file.")
+        raise UsageError("Missing argument QUERY.", "Enter words to search for, or name a file with --file.")
     if not words and (tool or place):
-        raise UsageError("--tool and --in need a QUERY.", "Say what to look for.")
+        raise UsageError("--tool and --in need a QUERY.", "Enter words to search for.")
     branch = left_out = ""
     commits = None
     if file or session or without:

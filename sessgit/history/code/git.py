@@ -94,7 +94,7 @@ def no_head_error(context: Context, branch: Branch, turn: int) -> NotFoundError:
     """Return the error that no commit is recorded for a turn; it names the nearest turn with one."""
     known = [row.turn for row in context.index.turns(branch.name) if head_after_turn(context.store, row)]
     short = layout.short_name(branch.name)
-    what = f"no commit was recorded for turn {turn} of {short}" if turn else "nothing is recorded before turn 1"
+    what = f"the project's commit at turn {turn} of {short} is unknown" if turn else "nothing is recorded before turn 1"
     if not known:
         return NotFoundError(
             what, "Commits are recorded only while a conversation runs in a git repository, not by import."
