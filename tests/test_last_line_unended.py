@@ -16,7 +16,7 @@ from shell import NOW, Shell
 from strategies import REDACTED, SECRET
 from transcripts import OTHER, SESSION, Talk, subagent
 
-from sessgit.agents.claude import flush
+from sessgit.agents.claude import lines
 from sessgit.branch import restore
 from sessgit.store import store as stores
 from sessgit.store.store import Store
@@ -131,9 +131,9 @@ def test_a_torn_line_is_none(keep: Keep, store: Store, claude: Path) -> None:
 
 def test_a_recorder_waits_for_no_newline(claude: Path) -> None:
     path = unended(Talk().turns("one").prompt("two").answer(ANSWER).save(claude))
-    assert flush.wait(path, 0, ANSWER, 0)
+    assert lines.holds_answer(path, 0, ANSWER)
     path.write_bytes(path.read_bytes()[:-1])
-    assert not flush.wait(path, 0, ANSWER, 0)
+    assert not lines.holds_answer(path, 0, ANSWER)
 
 
 # What comes later

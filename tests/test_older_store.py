@@ -39,7 +39,7 @@ def test_its_turns_are_shown(older: Shell) -> None:
         "another conversation",
         "its second turn",
         "its third",
-        "Merged from 6f05e11d, “variant”: 2 turns",
+        "Brought back from 6f05e11d, “variant”: 2 turns",
         "three",
         "four again",
         "five: password=[redacted:password]",

@@ -248,7 +248,7 @@ def test_an_imported_conversation_has_no_commits(coded: Coded) -> None:
     done = refused(coded, OTHER, "--worktree")
     assert (done.code, done.err) == (
         4,
-        f"Error: no commit was recorded for turn 1 of {OTHER[:8]}.\n"
+        f"Error: the project's commit at turn 1 of {OTHER[:8]} is unknown.\n"
         "Hint: Commits are recorded only while a conversation runs in a git repository, not by import.\n",
     )
 
