@@ -38,7 +38,13 @@ def test_the_words_and_the_files_of_one_turn_come_back(world: World) -> None:
 
     path = world.project.parent / "then"
     fork = kept.json("fork", session, "--at", "1", "--worktree", str(path))
-    assert fork["worktree"] == {"path": str(path), "commit": first, "branch": "main", "dirty": False}
+    assert fork["worktree"] == {
+        "path": str(path),
+        "commit": first,
+        "branch": "main",
+        "dirty": False,
+        "new_branch": None,
+    }
     seal_home(world.home, path)
     world.model.clear()
     answer = world.run("bash: cat notes.txt && ls && pwd", resume=fork["id"], cwd=path)
