@@ -165,7 +165,7 @@ HARMLESS = [
     "index 3f786850e3..89e6c98d92 100644  5d41402abc4b2a76b9719d911017c592  ./key.txt",
     "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904 parent 3f786850e387550fdab836ed7e6dc881de23001b",
     'ETag: W/"686897696a7c876b7e" x-request-id: 1b2c3d4e-5f60-4718-92a3-b4c5d6e7f809 digest: sha256:' + body(64, HEX),
-    '"resolved": "https://registry.npmjs.org/x/-/x-1.0.0.tgz", "integrity": "sha1-' + body(27, WORD + "+/") + '="',
+    '"resolved": "https://npm.example.org/x/-/x-1.0.0.tgz", "integrity": "sha1-' + body(27, WORD + "+/") + '="',
     'name = "x"\nchecksum = "' + body(64, HEX) + '"\n[[package]]',
     "cryptography==42.0.5 --hash=sha256:" + body(64, HEX) + " h1:" + body(43, WORD + "+/") + "=",
     "go.sum: golang.org/x/crypto v0.21.0/go.mod h1:" + body(43, WORD + "+/") + "=",
