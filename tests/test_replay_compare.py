@@ -35,7 +35,6 @@ def test_a_text_is_equal_to_itself(text: str) -> None:
     found = compare.compare_texts(text, text + "\n")
     assert found.equal and found.diff == ()
     assert compare.compare_shell(TOOLS, call(text, exit_code=0), 0, text).equal
-    assert compare.compare_search(TOOLS, call(text, "Glob"), text, ("/x",)).equal
 
 
 @given(ANY, ANY)
@@ -91,13 +90,6 @@ def test_lines_of_files_in_either_form_of_the_client() -> None:
     assert not compare.compare_read(TOOLS, call(old, "Read"), [(8, "a"), (9, ""), (10, "\tb → c")]).equal
     empty = "<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>"
     assert compare.compare_read(TOOLS, call(empty, "Read"), []).equal
-
-
-def test_what_is_found_counts_in_any_order_and_from_any_folder() -> None:
-    found = "Found 2 files\n/p/src/a.py\n/p/b.py"
-    assert compare.compare_search(TOOLS, call(found, "Grep"), "b.py\nsrc/a.py", ("/p",)).equal
-    assert compare.compare_search(TOOLS, call("No files found", "Glob"), "No matches found", ("/p",)).equal
-    assert not compare.compare_search(TOOLS, call(found, "Grep"), "b.py", ("/p",)).equal
 
 
 def test_files_that_were_written() -> None:

@@ -300,15 +300,8 @@ class Tools(Protocol):
     def numbered_lines(self, text: str) -> list[tuple[int, str]]:
         """Return the lines of a file, and their numbers, in the result of a tool for reading."""
 
-    def matches(self, text: str) -> list[str]:
-        """Return the lines in the result of a search, without what the client says of them."""
-
     def lines(self, arguments: Mapping[str, Any], text: str) -> list[tuple[int, str]]:
         """Return the lines of a file that a tool for reading is asked for, by number from 1."""
-
-    def search(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a tool for searching is asked for: `find` is names, contents or tree, and the rest its
-        details."""
 
     def sources(self, tool: str, text: str) -> list[str] | None:
         """Return the cells of a file, where the tool reads these and not its lines."""

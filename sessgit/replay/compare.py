@@ -3,7 +3,7 @@
 The sandbox stands for the project's folder in both. The exit code of a command counts if it is recorded. Newlines at
 the end do not count, nor what the client adds to a result, nor the order of the lines of a command that failed. If the
 client kept only the ends of a long result, those are compared. Of a tool that reads, the lines and their numbers count;
-of a search, the matches in any order, relative to the folder; of a tool that writes, the file, or the lines removed and
+of a tool that writes, the file, or the lines removed and
 inserted if the client recorded no text. A REPL's value is equal by its JSON, by its `repr`, or with what it printed; an
 error is equal if its last line occurs in the recorded one. Secrets are redacted as in a recording.
 """
@@ -74,11 +74,6 @@ def compare_contained(call: Call, parts: Sequence[str]) -> Comparison:
             return compare_texts(call.output, "\n".join(parts))
         place = at + len(part)
     return Comparison(True, call.output, call.output)
-
-
-def compare_search(tools: Tools, call: Call, output: str, folders: Sequence[str]) -> Comparison:
-    """Compare the matches in any order; paths below one of the folders are relative to it."""
-    return compare_texts(*(_sorted_matches(tools.matches(text), folders) for text in (call.output, output)))
 
 
 def compare_written(agent: Agent, call: Call, before: str | None, after: str) -> Comparison:
@@ -187,9 +182,3 @@ def _output_with_code(code: int | None, output: str) -> str:
 def _format_numbered(lines: Sequence[tuple[int, str]]) -> str:
     text = "\n".join(f"{number}\t{line}" for number, line in lines)
     return re.sub(r"(?:(?:\A|\n)\d+\t)+\Z", "", text)  # some versions of the client number the end of the file
-
-
-def _sorted_matches(lines: Sequence[str], folders: Sequence[str]) -> str:
-    for folder in folders:
-        lines = [line.removeprefix(f"{folder.rstrip('/')}/") for line in lines]
-    return "\n".join(sorted(line for line in lines if line and line != "--"))

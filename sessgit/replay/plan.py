@@ -181,7 +181,7 @@ def _cell_kind(agent: Agent, node: Node) -> Kind | None:
     if node.cell.type in ("llm_call", "map_reduce"):
         return "model"
     kind = agent.cells.kind(node.cell.operation) if agent.has("tools") and node.cell.type == "tool" else None
-    return None if kind == "subagent" else kind
+    return None if kind in ("search", "subagent") else kind
 
 
 def skip_reason(agent: Agent, call: Call) -> str:
@@ -203,7 +203,7 @@ def _kind_reason(item: PlanItem, call: Call, choice: ReplayChoice) -> str:
         if cell.program:
             return f"only a function registered by a program can run {operation}"
         return f"{operation if cell.type == 'tool' else f'a {cell.type}'} cannot be run here"
-    if item.kind in ("read", "search", "write") and not is_below(item.path, choice.root):
+    if item.kind in ("read", "write") and not is_below(item.path, choice.root):
         refused = "refused: " if item.kind == "write" else ""
         return f"{refused}{canonical.one_line(item.path, 200)} is outside of the project"
     if item.kind == "repl" and cell_code(call) is None:

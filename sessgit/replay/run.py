@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +65,7 @@ def run_plan(
         sandbox.writable, sandbox.env, options.limits, options.network, options.unconfined, readable=sandbox.readable,
         hidden=sandbox.hidden,
     )  # fmt: skip
-    if any(item.kind in ("shell", "repl", "search") for item in replay.items):
+    if any(item.kind in ("shell", "repl") for item in replay.items):
         process_limits.check_can_run(confinement)
     with ExitStack() as stack:
         runner = _Runner(agents.of(replay.branch.state), sandbox, options, confinement, stack)
@@ -102,7 +101,7 @@ class _Runner:
         if item.kind is None or item.call is None:
             return CellResult(item, "skipped", item.why)
         run: Callable[[PlanItem, Call], Comparison] = {
-            "shell": self._shell, "read": self._read, "search": self._search, "write": self._write,
+            "shell": self._shell, "read": self._read, "write": self._write,
             "repl": self._repl, "model": self._model,
         }[item.kind]  # fmt: skip
         began = time.monotonic()
@@ -144,21 +143,6 @@ class _Runner:
         if call.cell.ok is False:
             return Comparison(False, call.output, "it was written", compare.diff_lines(call.output, "it was written"))
         return compare.compare_written(self.agent, call, before, after)
-
-    def _search(self, item: PlanItem, call: Call) -> Comparison:
-        folder = self.sandbox.to_sandbox(item.path)
-        files.resolve_inside(self.sandbox.project, folder)
-        job = self.agent.tools.search(call.tool, call.input)
-        output = ""
-        if Path(folder).exists():
-            data = json.dumps({**job, "folder": folder}).encode()
-            code, output = self._run_confined(process_limits.python_command("file_search"), item, data)
-            if code:
-                last = output.strip().rpartition("\n")[2]
-                return _compare_tool_error(call, DeclinedError(last or "the search failed"))
-        elif job["find"] == "tree":
-            return _compare_tool_error(call, FileNotFoundError(2, "No such file or directory"))
-        return compare.compare_search(self.agent.tools, call, output, (self.sandbox.source, item.path))
 
     def _repl(self, item: PlanItem, call: Call) -> Comparison:
         if self.python is None:

@@ -42,9 +42,6 @@ _PERSISTED_PREVIEW = re.compile(
     r"\A<persisted-output>\n.*?\n\nPreview \(first [^)]*\):\n(.*?)(?:\n\.\.\.)?\n</persisted-output>\Z", re.DOTALL
 )
 _NUMBERED_LINE = re.compile(r"^ *(\d+)(?:→|\t)(.*)$", re.MULTILINE)
-_FOUND_LINE = re.compile(r"\AFound \d+ files?(?: limit: \d+)?(?:, [^\n]*)?\n")
-_PAGINATION_NOTE = re.compile(r"\n+\((?:Results|Showing)[^\n]*\)\s*\Z|\n+\[Showing[^\n]*\]\s*\Z")
-_NO_MATCH_TEXTS = ("No files found", "No matches found", "Found 0 files")
 
 
 def edits(lines: Sequence[bytes]) -> Iterator[FileEdit]:
@@ -194,43 +191,11 @@ def numbered_lines(text: str) -> list[tuple[int, str]]:
     return [(int(match[1]), match[2]) for match in _NUMBERED_LINE.finditer(output(text))]
 
 
-def matches(text: str) -> list[str]:
-    """Return the lines in the result of a search, without what the client says of them."""
-    text = _PAGINATION_NOTE.sub("", _FOUND_LINE.sub("", output(text)))
-    return [line.rstrip().removeprefix("./") for line in text.split("\n")] if text not in _NO_MATCH_TEXTS else []
-
-
 def lines(arguments: Mapping[str, Any], text: str) -> list[tuple[int, str]]:
     """Return the lines of a file that a tool for reading is asked for, by number from 1."""
     first, most = max(1, _count(arguments.get("offset"), 1)), _count(arguments.get("limit"), _MOST_LINES)
     every = text.removesuffix("\n").split("\n") if text else []
     return list(enumerate(every[first - 1 : first - 1 + most], start=first))
-
-
-def search(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a tool for searching is asked for: `find` is names, contents or tree, and the rest its details."""
-    if tool == "LS":
-        return {"find": "tree", "ignored": [str(pattern) for pattern in arguments.get("ignore") or ()]}
-    pattern = str(arguments.get("pattern", ""))
-    if tool == "Glob":
-        return {"find": "names", "pattern": pattern}
-    around = _count(arguments.get("-C", arguments.get("context")))
-    return {
-        "find": "contents",
-        "pattern": pattern,
-        "ignore_case": bool(arguments.get("-i")),
-        "multiline": bool(arguments.get("multiline")),
-        "show": {"files_with_matches": "files", "count": "count"}.get(
-            arguments.get("output_mode", "files_with_matches"), "lines"
-        ),
-        "globs": str(arguments.get("glob") or "").replace(",", " ").split(),
-        "kind": str(arguments.get("type") or ""),
-        "before": _count(arguments.get("-B"), around),
-        "after": _count(arguments.get("-A"), around),
-        "numbered": bool(arguments.get("-n", True)),
-        "offset": _count(arguments.get("offset")),
-        "limit": _count(arguments.get("head_limit")),
-    }
 
 
 def sources(tool: str, text: str) -> list[str] | None:

@@ -34,7 +34,7 @@ _SECONDS, _PROMPT_SECONDS = 60.0, 600.0
 @frame.command(
     "replay",
     reads=True,
-    excludes={"--inputs": "--cell --chain --execute --in --llm"},
+    excludes={"--inputs": "--cell --chain --execute --llm"},
     requires={"--inputs": "--to", "--to": "--inputs", "--protocol": "--inputs"},
 )
 def run(
@@ -43,7 +43,6 @@ def run(
     cells: list[str] = option("--cell CELL", "Only this cell: 7.3, an id, or its number; may be repeated."),
     chain: bool = option("--chain", "Also all cells that these depend on."),
     execute: bool = option("--execute", "Run the cells (default: only show them)."),
-    folder: str = option("--in DIR", "Run in DIR, not in a copy of the project."),
     llm: str = option("--llm COMMAND", "Ask a model: prompt on stdin, answer on stdout."),
     timeout: float | None = option("--timeout SECONDS", "Limit per cell (60) or per answer (600)."),
     memory: int = option("--memory MB", "Limit per cell, with all its processes.", default=2048),
@@ -94,21 +93,16 @@ def run(
         return Answer(lambda: _as_json(plan), _plan_lines(here, plan), notes=map("({})".format, plan.damage))
     limits = replace(Limits(), seconds=timeout or _SECONDS, memory=memory << 20)
     options = RunOptions(limits, network, unconfined, llm, here.cwd, os.environ)
-    return _execute(here, target, plan, options, folder, keep=not no_keep)
+    return _execute(here, target, plan, options, keep=not no_keep)
 
 
-def _execute(
-    here: Invocation, target: ResolvedTarget, plan: ReplayPlan, options: RunOptions, folder: str, *, keep: bool
-) -> Answer:
+def _execute(here: Invocation, target: ResolvedTarget, plan: ReplayPlan, options: RunOptions, *, keep: bool) -> Answer:
     from sessgit.replay import run as runs
     from sessgit.replay.sandbox import workspace
 
     project = client_files.localize_state(target.branch.state, here.local_path).project
     if keep:
         kept_result.check_can_keep(here.context, target.branch.state)
-    if folder:
-        protected = workspace.protected_folders(project, here.env.store, here.env.homes)
-        folder = workspace.check_given_folder(here.folder(folder), protected)
     origin = workspace.code_origin(here.context, target.branch, plan.first, project)
     results = runs.skip_plan(plan)
     box: Sandbox | None = None
@@ -116,7 +110,7 @@ def _execute(
     if plan.first:
         with render.exit_on_signals():
             with (
-                workspace.make_sandbox(origin, os.environ, folder) as box,
+                workspace.make_sandbox(origin, os.environ) as box,
                 render.progress(here, "Running", unit="cells") as progress,
             ):
                 results = runs.run_plan(plan, box, options, progress)
@@ -166,7 +160,7 @@ def _exit_code(outcomes: Iterable[str]) -> int:
 
 
 _RUN_BY = {
-    "shell": "shell", "read": "built-in reader", "search": "built-in search", "write": "built-in editor",
+    "shell": "shell", "read": "built-in reader", "write": "built-in editor",
     "repl": "Python", "model": "--llm", "function": "function",
 }  # fmt: skip
 _STYLES = {"equal": "green", "differs": "red", "failed": "red", "skipped": "dim"}
@@ -307,8 +301,6 @@ def _messages(here: Invocation, plan: ReplayPlan) -> Iterator[str]:
 
 def _where(here: Invocation, sandbox: Sandbox) -> str:
     head = sandbox.head
-    if sandbox.given:
-        return f"Ran in {here.shown(sandbox.project)}."
     if head is None:
         return f"Ran in an empty folder: {sandbox.why}."
     at = f"{head.commit[:8]} ({text.clean(head.branch)})" if head.branch else head.commit[:8]
@@ -326,7 +318,6 @@ def _kept_json(kept: KeptSession | None) -> dict[str, Any] | None:
 
 def _sandbox_json(sandbox: Sandbox) -> dict[str, Any]:
     return {
-        "folder": sandbox.project if sandbox.given else None,
         "project": sandbox.source,
         "head": sandbox.head.as_json() if sandbox.head else None,
         "turn": sandbox.before or None,

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sessgit.errors import NotFoundError, SessgitError, UsageError
+from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history.code import git
 from sessgit.history.code.git import Head
-from sessgit.model.homes import Homes
 from sessgit.replay.sandbox.isolation import is_below
-from sessgit.store import project, tempdirs
+from sessgit.store import tempdirs
 from sessgit.store.context import Context
 from sessgit.store.index import Branch
 
@@ -40,7 +39,6 @@ class Sandbox:
     env: Mapping[str, str]
     head: Head | None = None
     why: str = ""
-    given: bool = False
     readable: tuple[str, ...] = ()
     """Folders of git's objects that the clone shares."""
     hidden: tuple[str, ...] = ()
@@ -78,41 +76,22 @@ def code_origin(context: Context, branch: Branch, first: int, folder: str) -> Co
 
 
 @contextmanager
-def make_sandbox(origin: CodeOrigin, env: Mapping[str, str], chosen: str = "") -> Iterator[Sandbox]:
-    """Yield a sandbox that exists for the block; `chosen` is a folder to use, which is not deleted."""
+def make_sandbox(origin: CodeOrigin, env: Mapping[str, str]) -> Iterator[Sandbox]:
+    """Yield a sandbox that exists for the block."""
     with tempdirs.make_folder("sessgit-replay-") as base:
         for name in ("home", "tmp"):
             (base / name).mkdir()
-        folder = chosen or str(base / "project")
-        if chosen:
-            head, why, source = None, "", sandboxed_root(origin.recorded, origin.folder, env)
-        else:
-            head, why, source = _fill_folder(origin, folder, env)
+        folder = str(base / "project")
+        head, why, source = _fill_folder(origin, folder, env)
         own = {name: env[name] for name in _INHERITED_ENV if name in env}
         own |= {"HOME": str(base / "home"), "TMPDIR": str(base / "tmp"), "LANG": "C.UTF-8", "SESSGIT_OFF": "1"}
         writable = (folder, own["HOME"], own["TMPDIR"])
         hidden = (env["HOME"],) if env.get("HOME", "/").strip("/") else ()
         yield Sandbox(
-            folder, source, writable, own, head, why, bool(chosen),
+            folder, source, writable, own, head, why,
             tuple(_alternate_folders(Path(folder, ".git/objects"))),
             hidden, origin.turn if head else 0, path_replacer(source, folder), path_replacer(folder, source),
         )  # fmt: skip
-
-
-def check_given_folder(folder: str, guarded: Sequence[str]) -> str:
-    """Return the folder with its links resolved; raises NotFoundError if it does not exist, UsageError if it contains a
-    guarded folder or lies in one."""
-    real = os.path.realpath(folder)
-    if not Path(real).is_dir():
-        raise NotFoundError(f"there is no folder {folder}", "--in needs an existing folder.")
-    for other in filter(None, guarded):
-        place = os.path.realpath(other)
-        if real == "/" or is_below(real, place) or is_below(place, real):
-            raise UsageError(
-                f"--in {folder} is not safe: what runs there could change {place}",
-                "Name an empty folder, or leave out --in.",
-            )
-    return real
 
 
 def sandboxed_root(recorded: str, folder: str, env: Mapping[str, str]) -> str:
@@ -187,9 +166,3 @@ def path_replacer(old: str, new: str) -> Callable[[str], str]:
     either = "|".join(map(re.escape, sorted(places, key=len, reverse=True)))
     pattern = re.compile(f"{_PATH_START}(?:{either}){_PATH_END}")
     return lambda text: pattern.sub(lambda _: new, text)
-
-
-def protected_folders(folder: str, store: Path, homes: Homes) -> tuple[str, ...]:
-    """Return the folders that no sandbox may contain or lie in: the project, the store, the clients' folders."""
-    root = project.linked_worktree(folder) or project.project_root(folder) if folder else ""
-    return (root, str(store), *map(str, homes.folders.values()))
