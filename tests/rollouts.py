@@ -14,17 +14,46 @@ BIRTH = datetime(2026, 3, 1, 10, 0, 0, tzinfo=UTC)
 
 
 class Rollout:
-    """One rollout; `paginated` is the form with ordinals."""
+    """One rollout; `paginated` is the form with ordinals. With a `segment`, it is the file in which its thread goes on
+    after a rewind."""
 
-    def __init__(self, thread: str = THREAD, *, cwd: str, paginated: bool = False, source: str = "cli") -> None:
-        self.thread, self.cwd, self.paginated = thread, cwd, paginated
+    def __init__(
+        self, thread: str = THREAD, *, cwd: str, paginated: bool = False, source: str = "cli", segment: str = "",
+        base: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.thread, self.cwd, self.paginated, self.segment = thread, cwd, paginated, segment
+        self.first = base["end_ordinal_exclusive"] if base else 0
         self.lines: list[bytes] = []
         self.ends: list[int] = []
         """The number of lines at the end of each turn."""
         self.total = 0
         version = "0.169.0" if paginated else "0.118.0"
         meta = {"id": thread, "timestamp": "2026-03-01T10:00:00.000Z", "cwd": cwd, "cli_version": version}
-        self.put("session_meta", {**meta, "originator": "codex", "source": source, "git": {"branch": "main"}})
+        self.put(
+            "session_meta",
+            {**meta, "originator": "codex", "source": source, "git": {"branch": "main"}}
+            | ({"history_base": base} if base else {}),
+        )
+
+    def fork(self, thread: str, lines: int | None = None) -> Rollout:
+        """Return a fork as version 0.169 makes it: it copies nothing of its first lines, by default all."""
+        return Rollout(thread, cwd=self.cwd, paginated=True, base=self._base(lines))
+
+    def rewound(self, segment: str, lines: int | None = None) -> Rollout:
+        """Return the file in which the thread goes on behind its first lines."""
+        return Rollout(self.thread, cwd=self.cwd, paginated=True, segment=segment, base=self._base(lines))
+
+    def _base(self, lines: int | None) -> dict[str, Any]:
+        shared = self.lines[:lines]
+        length = sum(len(line) + 1 for line in shared)
+        return {
+            "thread_id": self.id, "end_ordinal_exclusive": self.first + len(shared), "end_byte_offset": length
+        }  # fmt: skip
+
+    @property
+    def id(self) -> str:
+        """Return the id of its session here."""
+        return self.segment or self.thread
 
     @property
     def data(self) -> bytes:
@@ -34,14 +63,15 @@ class Rollout:
         """Write the rollout where the client keeps it."""
         (config / "config.toml").parent.mkdir(parents=True, exist_ok=True)
         (config / "config.toml").touch()
-        path = config / "sessions" / "2026" / "03" / "01" / f"rollout-2026-03-01T10-00-00-{self.thread}.jsonl"
+        name = f"{self.thread}_{self.segment}" if self.segment else self.thread
+        path = config / "sessions" / "2026" / "03" / "01" / f"rollout-2026-03-01T10-00-00-{name}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(self.data)
         return path
 
     def put(self, kind: str, payload: dict[str, Any]) -> Rollout:
         """Add a line, a second later than the one before it."""
-        number = len(self.lines)
+        number = self.first + len(self.lines)
         time = (BIRTH + timedelta(seconds=number)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
         ordinal = {"ordinal": number} if self.paginated else {}
         document = {"timestamp": time, **ordinal, "type": kind, "payload": payload}
@@ -50,7 +80,7 @@ class Rollout:
 
     def start(self, prompt: str) -> Rollout:
         """Begin a turn."""
-        self.turn = f"01a2{len(self.ends) + 1:04}-{self.thread[9:13]}-7000-8000-{len(self.lines):012}"
+        self.turn = f"01a2{len(self.ends) + 1:04}-{self.thread[9:13]}-7000-8{self.id[-3:]}-{len(self.lines):012}"
         self.put("event_msg", {"type": "task_started", "turn_id": self.turn})
         self.put("turn_context", {"turn_id": self.turn, "cwd": self.cwd, "model": MODEL})
         self._message("user", prompt)

@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sessgit.model import ids, long_strings
 from sessgit.model.conversation.message import Extent
@@ -20,6 +20,15 @@ _OBJECT = json.JSONDecoder().raw_decode
 
 NOWHERE = Extent(0, 0)
 """The place of a line that is read from the store."""
+
+
+class Base(NamedTuple):
+    """What a file goes on from: the agent's id of the session with the lines before it, the ordinal of the first line
+    that no longer belongs to it, and the length in bytes of what does in that session's file."""
+
+    agent_id: str
+    ordinal: int
+    length: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,6 +95,16 @@ class Line(ABC):
     def forked_from(self) -> str:
         """Return the agent's id of the session that the line says it was copied from, or ""."""
         return ""
+
+    @property
+    def base(self) -> Base | None:
+        """Return what the file goes on from if the line, its first one, says that it has not all lines itself."""
+        return None
+
+    @property
+    def ordinal(self) -> int | None:
+        """Return the number of the line in its history, counted on from the base, or None if lines have none."""
+        return None
 
     @property
     @abstractmethod

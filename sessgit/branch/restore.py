@@ -18,7 +18,7 @@ from sessgit import agents
 from sessgit.agents import new_file
 from sessgit.agents.base import Agent
 from sessgit.agents.cutter import Cutter
-from sessgit.agents.line import Line
+from sessgit.agents.line import Base, Line
 from sessgit.agents.reader import Opened, Reader, opened
 from sessgit.agents.values import Node, SideFile, line_of
 from sessgit.branch import file_append, sidecars
@@ -27,12 +27,14 @@ from sessgit.errors import ConflictError, DamageError, NotFoundError, SessgitErr
 from sessgit.history import client_files, reassemble
 from sessgit.history.client_files import LocalPath
 from sessgit.history.reassemble import LaidOutFile, Piece, Pieces
+from sessgit.model import ids
 from sessgit.model.conversation.session import Session
 from sessgit.model.homes import Homes
 from sessgit.model.line_list import LineFile
 from sessgit.model.progress import Progress
 from sessgit.record import catch_up, commits, edit_commit, fork_detection
 from sessgit.record.edit_commit import StateEdit
+from sessgit.record.recorded_turns import RecordedTurns
 from sessgit.store import locks, recorder_state, settings
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Index
@@ -95,6 +97,8 @@ class RestoreResult:
     """Whether it holds the bytes that the store has, or is another file with the same turns, which was there."""
     stands_for: str = ""
     """The folder of another machine that is `project` here from now on."""
+    bases: tuple[Path, ...] = ()
+    """The transcripts from which it goes on, and which were restored for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +143,63 @@ def restore_session(
     place = agents.of(state).sidecars.place(homes.of(state), target.parent, state.agent_id, state.agent_version)
     files = sidecars.write_sidecars(recorded_sidecars(store, session), place, sidecars.session_redaction(store, state))
     if there is None:
+        restored, bases = _with_bases(store, state, restored, homes, here)
         new_file.write(target, *restored.file.pieces(), name)
-        return RestoreResult(target, restored, False, tuple(files), bool(name), state.project, stands_for=stands_for)
+        return RestoreResult(
+            target, restored, False, tuple(files), bool(name), state.project, stands_for=stands_for, bases=bases
+        )
     # A line that an earlier restoring added counts as missing until it is recorded.
     restored = replace(restored, missing=max(0, restored.missing - there.named))
     return RestoreResult(
         target, restored, True, tuple(files), bool(there.named), state.project, moved, appended, there.same, stands_for
     )
+
+
+def _with_bases(
+    store: Store, state: Session, restored: RebuiltFile, homes: Homes, here: LocalPath
+) -> tuple[RebuiltFile, tuple[Path, ...]]:
+    """Return the file as the client can resume it, and the transcripts that were restored for it.
+
+    A file that goes on from others stays as it is if these can be the bytes that the client expects. Otherwise it gets
+    the turns of the others, too.
+    """
+    agent, origin = agents.of(state), state.origin
+    base = reassemble.base(agent, restored.file)
+    if base is None or origin is None:
+        return restored, ()
+    missing = _missing_bases(store, state, base, homes)
+    if missing is not None:
+        return restored, tuple(restore_session(store, session, homes, here=here).path for session in missing)
+    tip = _head_tip(store, state.id)
+    turns = [reassemble.turn_lines(store, tip, state, number) for number in range(1, state.turns + 1)]
+    written = agent.writer.resumable([*turns, store.tail_lines(tip)[:-1]], state.agent_id, state.name)
+    redacted = restored.redacted + reassemble.count_secrets(store, origin.commit, origin.turn)
+    file = LineFile(written.data.split(b"\n")[:-1])
+    return replace(restored, file=file, redacted=redacted, rewritten=True, same=False), ()
+
+
+def _missing_bases(store: Store, state: Session, base: Base | None, homes: Homes) -> list[str] | None:
+    """Return the sessions from which a file goes on and whose transcripts have to be restored for it, the oldest first;
+    None if one of them cannot be the bytes that it was."""
+    agent, missing, passed = agents.of(state), list[str](), {state.agent_id}
+    while base is not None:
+        session = ids.session_id(base.agent_id)
+        path = next(iter(agent.home.copies(homes.of(state), base.agent_id)), None)
+        try:
+            if path is None:
+                missing.insert(0, session)
+                data = rebuild_file(store, session).data
+            else:
+                data = path.read_bytes()
+        except (OSError, SessgitError):
+            return None
+        shared = data[: base.length]
+        last = agent.lines.make(shared.removesuffix(b"\n").rpartition(b"\n")[2])
+        if not shared.endswith(b"\n") or last.ordinal != base.ordinal - 1 or base.agent_id in passed:
+            return None
+        passed.add(base.agent_id)
+        base = agent.lines.make(data.partition(b"\n")[0]).base
+    return missing
 
 
 def restore_transcript_to(store: Store, session: str, path: Path) -> RestoreResult:
@@ -438,11 +492,12 @@ def compare_file(store: Store, session: str, laid: LaidOutFile, path: Path) -> F
     if rest:
         turns = len({piece.key for piece in every if piece.key})
         return FileComparison(True, lacks=rest, turns=turns, size=size)
+    start = RecordedTurns(store, tips, agent).base(state) if lines and lines[0].base else None
     # Where a branch left behind by a rewind cannot come with the rest, it stays out.
     for lacks in (every, [piece for piece in every if piece.key in chain or piece.is_tail]):
         missing = file.new(lacks)
         turns = len({piece.key for piece in lacks if piece.key})
-        fits = not is_torn and _ends_with_chain(agent, lines, missing, chain, names)
+        fits = not is_torn and _ends_with_chain(start, agent, lines, missing, chain, names)
         if fits:
             break
     return FileComparison(True, ahead, diverged, tuple(missing), turns, size, reader.unended, fits, is_torn)
@@ -553,12 +608,15 @@ def _common_prefix_length(waiting: Sequence[bytes], lines: Sequence[Line]) -> in
 
 
 def _ends_with_chain(
-    agent: Agent, lines: Sequence[Line], more: Sequence[bytes], chain: Sequence[str], names: Collection[str | bytes]
-) -> bool:
-    """Return whether a file of these lines, with `more` after them, has the turns of the chain as its head. The parent
-    of each new prompt must be in the file, unless it is not recorded either."""
+    start: Node | None, agent: Agent, lines: Sequence[Line], more: Sequence[bytes], chain: Sequence[str],
+    names: Collection[str | bytes],
+) -> bool:  # fmt: skip
+    """Return whether a file of these lines, with `more` after them, has the turns of the chain as its head; `start` is
+    the turn that it goes on from. The parent of each new prompt must be in the file, unless it is not recorded
+    either."""
     there = {line.uuid for line in lines}
     cutter = Cutter(fork_detection.EmptyHistory(), session="file")
+    cutter.head = start
     for line in lines:
         cutter.feed(line)
     for line in agent.parsed(raw.removesuffix(b"\n") for raw in more):

@@ -95,6 +95,8 @@ def _check_turns(store: Store, tips: Mapping[str, str], laid: LaidOutFile, repor
     if laid.missing or laid.glued or laid.file > 1 or not is_unique:
         return
     cutter = Cutter(_SharedTurns(recorded, tips.values()), session=report.branch)
+    if reassemble.base(agents.of(state), laid.data) is not None:
+        cutter.head = recorded.base(state)
     turns = _cut(cutter, agents.of(state), laid, origin.prefix)
     for branch, node in nodes.values():
         again = turns.get(node.key)

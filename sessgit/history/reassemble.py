@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from sessgit import agents
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Base
 from sessgit.errors import DamageError, NotFoundError
 from sessgit.history import shared_turns
 from sessgit.model.conversation import message as messages
@@ -78,6 +80,11 @@ class LaidOutFile:
         """The file with the lines of all pieces."""
         lines = [line for piece in self.pieces for line in piece.lines]
         return LineFile(lines, bool(self.pieces) and self.pieces[-1].unended)
+
+
+def base(agent: Agent, file: LineFile) -> Base | None:
+    """Return what a session's file goes on from, or None if it has all its lines itself."""
+    return agent.lines.make(file.lines[0]).base if file.lines else None
 
 
 def file_pieces(store: Store, session: str, tips: dict[str, str]) -> Pieces:
@@ -210,12 +217,12 @@ def _put_prefix(store: Store, state: Session, origin: Origin, first: str, out: P
         out.checked += 1
     else:
         out.rewritten = True
-    out.redacted += _count_secrets(store, origin.commit, origin.turn)
+    out.redacted += count_secrets(store, origin.commit, origin.turn)
     *lines, rest = data.split(b"\n")
     out.found.append(Piece(1, Extent(0, origin.prefix), (*lines, rest) if rest else tuple(lines), unended=bool(rest)))
 
 
-def _count_secrets(store: Store, tip: str, turns: int) -> int:
+def count_secrets(store: Store, tip: str, turns: int) -> int:
     """Return the number of redacted secrets in the first turns as of a commit, from the last commit of each turn."""
     found: dict[int, int] = {}
     for _, message in store.history(tip):

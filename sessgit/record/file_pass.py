@@ -280,12 +280,20 @@ class FilePass:
     def begin(self, shared_limits: Mapping[str, int] | None = None) -> Cutter:
         """Return a cutter that reads the file from its beginning. `shared_limits` are the most turns that it can share
         with each branch; without them, it is a copy of no other session."""
+        base = fork_detection.base_of(self.agent, self.file.opened)
         if not self.known.head and shared_limits is not None:
-            self.lineage = fork_detection.find_lineage(self.context, self.source, self.known.rules, shared_limits)
+            context, source, rules = self.context, self.source, self.known.rules
+            if base is None:
+                self.lineage = fork_detection.find_lineage(context, source, rules, shared_limits)
+            else:
+                self.lineage = fork_detection.base_lineage(context, source, rules, base)
         if (state := self.known.state) is not None:
             self.file.prefix = _fork_prefix_length(self.store, state, self.known.tips, self.file.opened)
             self.file.number = _file_number(self.store, state, self.known.tips, self.file)
-        return self._cutter(None)
+        cutter = self._cutter(None)
+        if base is not None:
+            cutter.head = self.turns.node_at(self.lineage.commit) if self.lineage else self.turns.base(state)
+        return cutter
 
     def _cutter(self, find_turn: Callable[[str], str | None] | None) -> Cutter:
         tips = {} if self.lineage else self.known.tips  # a fork's branches without a head are what a killed pass left

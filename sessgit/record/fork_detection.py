@@ -7,6 +7,7 @@ parent is the session with the longest common beginning of prompts, and the orig
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -17,15 +18,17 @@ from sessgit.agents import turn_folder
 from sessgit.agents.base import Agent
 from sessgit.agents.cutter import Cutter
 from sessgit.agents.facts import begin as begin_facts
-from sessgit.agents.line import Line
-from sessgit.agents.reader import Reader, no_redaction, opened
+from sessgit.agents.line import Base, Line
+from sessgit.agents.reader import Opened, Reader, no_redaction, opened
 from sessgit.agents.values import Node, Place
 from sessgit.errors import MovedError, SessgitError
 from sessgit.history import session_files
 from sessgit.history.shared_turns import LineComparison, body_relation
 from sessgit.model import ids, unified_state
+from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin, Session
+from sessgit.model.conversation.turn import Turn
 from sessgit.model.edit_script import common_prefix_length
 from sessgit.record import commits
 from sessgit.record.source import TranscriptSource
@@ -77,6 +80,12 @@ def _first_prompt_line(path: Path) -> Line | None:
         return next((line for line in lines if line.is_prompt), None)
 
 
+def base_of(agent: Agent, source: Opened) -> Base | None:
+    """Return what a transcript goes on from, or None if it has all its lines itself."""
+    first = next(Reader(source, 0, no_redaction, agent.lines.make).lines(_HEAD_SIZE), None)
+    return first.base if first is not None else None
+
+
 def read_outline(path: Path) -> TranscriptOutline:
     """Return the outline of a transcript, which is read once.
 
@@ -97,9 +106,9 @@ def _cached_outline(path: Path, _inode: int, _size: int, _modified: float) -> Tr
         for line in Reader(source, 0, no_redaction, agent.lines.make).lines():
             facts.note(line)
             cutter.feed(line)
+            forked_from = forked_from or line.forked_from
             if line.is_prompt:
                 times.setdefault(line.prompt_id, line.time)
-                forked_from = forked_from or line.forked_from
             if cutter.current is not None:
                 cutter.current.before, cutter.current.body = [], []
     prompts, node = list[str](), cutter.head
@@ -145,6 +154,28 @@ def find_lineage(
         return None
     rows = _shared_parent_turns(index, read_outline(source.path), relatives, most)
     return Lineage(context.store, layout.session_of(rows[0].branch), rows, rules, source.agent) if rows else None
+
+
+def base_lineage(context: Context, source: TranscriptSource, rules: Mapping[str, int], base: Base) -> Lineage | None:
+    """Return the lineage of a transcript that is not recorded yet and goes on from another session's, or None if that
+    one is not recorded."""
+    index, store, agent = context.index, context.store, source.agent
+    index.sync()
+    parent = index.branch(ids.session_id(base.agent_id))
+    if parent is None or parent.name == source.session or parent.state.agent != agent.name:
+        return None
+
+    def first_ordinal(row: Row) -> int:
+        ordinal = next(iter(agent.parsed(store.lines(row.commit, row.turn).body[:1]))).ordinal
+        return -1 if ordinal is None else ordinal
+
+    every = index.turns(parent.name)
+    rows = every[: bisect_left(every, base.ordinal, key=first_ordinal)]
+    if not rows:
+        return None
+    lineage = Lineage(store, parent.name, rows, rules, agent)
+    lineage.cut(base)
+    return lineage
 
 
 def _may_be_prompt(row: Row, subject: str) -> bool:
@@ -253,6 +284,20 @@ class Lineage:
     """Whether the last of the shared lines had no newline."""
     _lines: hashlib._Hash = field(default_factory=hashlib.sha256)
     _replaced: bool | None = None
+    _cut: Turn | None = None
+    """The last shared turn, if only a part of it is shared."""
+
+    def cut(self, base: Base) -> None:
+        """Leave out the lines of the last turn that no longer belong to the base: the client forks open turns, too."""
+        row = self.rows[-1]
+        stored = self.store.lines(row.commit, row.turn)
+        before, body = self.agent.parsed(stored.before), self.agent.parsed(stored.body)
+        shared = [line for line in body if line.ordinal is None or line.ordinal < base.ordinal]
+        while len(shared) > 1 and not shared[-1].is_body:
+            shared.pop()
+        if len(shared) < len(body):
+            self._cut = self.agent.cells.describe(shared)
+            self.own[row.turn] = self.store.write_folder(turn_folder.files(self.agent, before, shared, self._cut))
 
     @property
     def commit(self) -> str:
@@ -288,7 +333,7 @@ class Lineage:
 
     def fork(self, session: str, agent_id: str, file_hash: str, identified: Callable[[Session], Session]) -> str:
         """Write the fork's first commit, its state as `identified` makes it the session's, and return its id."""
-        state = identified(self._state(self.store.state(self.commit), session, agent_id))
+        state = identified(self._state(self._shared_state(), session, agent_id))
         changes = {**self._changes(), layout.TAIL: None, layout.LIVE: None}
         time = self.store.commit(self.commit).time
         message = self._message(session, file_hash)
@@ -304,6 +349,15 @@ class Lineage:
             **pad_lists.inherited_changes(self.store, self.commit),
             **session_files.inherited_changes(self.store, self.parent),
         }
+
+    def _shared_state(self) -> Session:
+        """Return the parent's state as of the shared turns."""
+        state = self.store.state(self.commit)
+        if self._cut is None:
+            return state
+        first = [commit.id for commit in self.store.repo.first_parents(self.commit)][-1]
+        before = self.store.state(self.rows[-2].commit if len(self.rows) > 1 else first)
+        return sessions.after_turn(before, self._cut, len(self.rows))
 
     def _state(self, parent: Session, session: str, agent_id: str) -> Session:
         """Return the first state of the fork: the parent's counts and labels as of the fork point, and no name yet."""
@@ -330,7 +384,7 @@ class Lineage:
         ]
         trailers += [place for run in self.extents[:-1] for place in commits.extent_trailers(run, unended=False)]
         trailers += commits.extent_trailers(self.extents[-1], unended=self.unended)
-        trailers += [("Lines-SHA256", self._lines.hexdigest())]
+        trailers += [("Lines-SHA256", self._lines.hexdigest())] if any(self.extents) else []
         trailers += [("File-Hash", file_hash)] if file_hash else []
         trailers += [("Redacted", str(self.secrets))] if self.secrets else []
         return Message(f"fork: {self.parent} at turn {len(self.rows)}", tuple(trailers))

@@ -30,7 +30,8 @@ _MOST_READ = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class TranscriptFile:
-    """A transcript to import; `root` is the uuid of its first prompt, or empty."""
+    """A transcript to import; `root` is the uuid of its first prompt, or empty, `base` the agent's id of the session
+    that it goes on from, or empty."""
 
     path: Path
     agent_id: str
@@ -41,6 +42,7 @@ class TranscriptFile:
     agent: str = DEFAULT
     by_name: bool = False
     """Whether the session's id is the file's name, since no line says it and the name is no uuid."""
+    base: str = ""
 
     @property
     def session(self) -> str:
@@ -146,10 +148,11 @@ def examine(path: Path) -> TranscriptFile:
     """
     agent = agents.of_file(path)
     name, is_named = agent.home.agent_id(path), is_named_by_id(path)
-    root, said, is_transcript = "", "", False
+    root, said, base, is_transcript = "", "", "", False
     with opened(path) as source:
         for line in Reader(source, 0, no_redaction, agent.lines.make).lines(_READ_SIZE):
             is_transcript = is_transcript or line.is_known
+            base = base or (line.base.agent_id if line.base and not line.extent.offset else "")
             said = said or line.session
             root = root or (line.prompt_id if line.is_prompt else "")
             if root and (is_named or said or line.extent.offset > _MOST_READ):
@@ -157,7 +160,8 @@ def examine(path: Path) -> TranscriptFile:
     if not root and not is_transcript:
         raise SessgitError("it has no transcript lines" if source.size else "it is empty")
     agent_id = name if is_named or not said else said
-    return TranscriptFile(path, agent_id, source.size, root, agent=agent.name, by_name=not is_named and not said)
+    by_name = not is_named and not said
+    return TranscriptFile(path, agent_id, source.size, root, agent=agent.name, by_name=by_name, base=base)
 
 
 def is_new(path: Path, known: Collection[str]) -> bool:
@@ -219,10 +223,15 @@ def _recorded_prompts(index: Index, session: str) -> set[str]:
 
 
 def group_by_prompt(files: Sequence[TranscriptFile]) -> list[list[TranscriptFile]]:
-    """Return the families: the files that begin with the same prompt."""
+    """Return the families: the files that begin with the same prompt, and those that go on from one of these."""
     families: dict[str, list[TranscriptFile]] = {}
+    by_id = {file.agent_id: file for file in files}
     for file in files:
-        families.setdefault(file.root or str(file.path), []).append(file)
+        first, passed = file, set[str]()
+        while first.base in by_id and first.base not in passed:
+            passed.add(first.base)
+            first = by_id[first.base]
+        families.setdefault(first.root or str(first.path), []).append(file)
     return list(families.values())
 
 

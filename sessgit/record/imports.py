@@ -321,8 +321,10 @@ class ImportRun:
         batch: _Families = []
         size = count = 0
         for members in import_files.group_by_prompt(files):
+            family = {file.agent_id for file in members}
             is_new = not any(file.session in known or file.agent_id in self._live for file in members)
-            is_new = is_new and not (members[0].root and self.context.index.with_prompt(members[0].root))
+            is_new = is_new and {file.base for file in members} <= {"", *family}
+            is_new = is_new and not any(map(self.context.index.with_prompt, {file.root for file in members} - {""}))
             if batch and (not is_new or size >= self.batch or count >= _BATCH_FILES):
                 yield True, batch
                 batch, size, count = [], 0, 0

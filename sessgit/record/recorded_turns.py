@@ -157,6 +157,11 @@ class RecordedTurns:
             return self._nodes.get(key) or self._make(commit_id, number, key)
         return None
 
+    def base(self, state: Session | None) -> Node | None:
+        """Return the last turn of the session that a session goes on from whose file has only its own turns."""
+        origin = state.origin if state else None
+        return self.node_at(origin.commit) if origin is not None and not origin.prefix else None
+
     def turn(self, key: str) -> Node | None:
         """Return the turn of a prompt, or None if it is not recorded."""
         known = self._nodes.get(key)

@@ -5,13 +5,20 @@ If another process has moved a ref meanwhile, the file is read again from what i
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
+
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Base
 from sessgit.agents.reader import opened
-from sessgit.errors import ConflictError, MovedError, StoreError
+from sessgit.agents.transcript import Transcript
+from sessgit.errors import ConflictError, MovedError, SessgitError, StoreError
+from sessgit.record import catch_up, fork_detection, privacy
 from sessgit.record.file_pass import FilePass, RecordingResult, SkipReason
 from sessgit.record.fork_detection import DifferentTurnError
 from sessgit.record.recorded_turns import recorded_session
 from sessgit.record.source import RecordRules, TranscriptSource
-from sessgit.store import layout
+from sessgit.store import layout, locks
 from sessgit.store.context import Context
 from sessgit.store.store import Store
 
@@ -21,8 +28,42 @@ _MOST_DIFFERENT = 16
 
 
 def record(context: Context, source: TranscriptSource, rules: RecordRules) -> RecordingResult:
-    """Record all that the transcript holds, unless its session is archived or was deleted. The caller holds the
-    session's lock, or risks double work."""
+    """Record all that the transcript holds, unless its session is archived or was deleted, and before it those that it
+    goes on from. The caller holds the session's lock, or risks double work."""
+    if not context.store.ref(layout.head_ref(source.session)):
+        _record_bases(context, source, rules)
+    return _record(context, source, rules)
+
+
+def _record_bases(context: Context, source: TranscriptSource, rules: RecordRules) -> None:
+    """Record the transcripts from which this one goes on and which are not recorded as far as they go, the oldest
+    first, unless their projects are off."""
+    store, chain = context.store, list[Transcript]()
+    file = Transcript(source.path, source.agent_id, source.client)
+    with suppress(SessgitError):
+        while (base := _base_of(source.agent, file.path)) is not None:
+            found = source.agent.home.copies(source.folder, base.agent_id)
+            if not found or base.agent_id in (source.agent_id, *(each.agent_id for each in chain)):
+                break
+            file = Transcript(found[0], base.agent_id, source.client)
+            if catch_up.is_level(store.paths, file.session, file.path):
+                break
+            chain.append(file)
+    for file in reversed(chain):
+        if not privacy.transcript_verdict(context.privacy, file.path).recorded:
+            continue
+        above = TranscriptSource(file.path, file.agent_id, source.folder, client=source.client)
+        with suppress(SessgitError), locks.session_lock(store.paths, file.session, catch_up.LOCK_TIMEOUT) as is_locked:
+            if is_locked:
+                _record(context, above, rules)
+
+
+def _base_of(agent: Agent, path: Path) -> Base | None:
+    with opened(path) as file:
+        return fork_detection.base_of(agent, file)
+
+
+def _record(context: Context, source: TranscriptSource, rules: RecordRules) -> RecordingResult:
     store = context.store
     moved, different, shared_limits = 0, 0, dict[str, int]()
     while moved < _TRIES:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sessgit.agents.line import NOWHERE, Line, parse
+from sessgit.agents.line import NOWHERE, Base, Line, parse
 from sessgit.agents.reader import Redact, no_redaction
 from sessgit.model import ids
 from sessgit.model.conversation.message import Extent
@@ -69,8 +69,19 @@ class CodexLine(Line):
     def forked_from(self) -> str:
         if self.type != META:
             return ""
-        base = self.payload.get("history_base")
-        return string(self.payload, "forked_from_id") or (string(base, "thread_id") if isinstance(base, dict) else "")
+        return string(self.payload, "forked_from_id") or (self.base.agent_id if self.base else "")
+
+    @property
+    def base(self) -> Base | None:
+        value = self.payload.get("history_base") if self.type == META else None
+        if not isinstance(value, dict) or not string(value, "thread_id"):
+            return None
+        end, length = (number(value.get(key)) for key in ("end_ordinal_exclusive", "end_byte_offset"))
+        return None if end is None else Base(string(value, "thread_id"), end, length or 0)
+
+    @property
+    def ordinal(self) -> int | None:
+        return number(self.data.get("ordinal")) if self.data else None
 
     @property
     def said(self) -> str:
@@ -117,8 +128,8 @@ class CodexLine(Line):
 
     @property
     def turns_rolled_back(self) -> int:
-        count = self.payload.get("num_turns") if self.type == EVENT and self.kind == "thread_rolled_back" else 0
-        return count if isinstance(count, int) and not isinstance(count, bool) else 0
+        is_rollback = self.type == EVENT and self.kind == "thread_rolled_back"
+        return number(self.payload.get("num_turns")) or 0 if is_rollback else 0
 
     @property
     def is_said(self) -> bool:
@@ -201,6 +212,11 @@ def _protected(value: object, keys: frozenset[str]) -> list[tuple[str, str]]:
         elif isinstance(item, list):
             pending += item
     return out
+
+
+def number(value: object) -> int | None:
+    """Return a value that counts something, or None if it is no such number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def prompt_text(line: CodexLine) -> str:

@@ -33,18 +33,12 @@ def resumable(turns: Iterable[Sequence[bytes]], agent_id: str, title: str = "") 
             raw = line.raw
             if line.type == META:
                 raw, has_meta = with_session(raw, sorted(session_ids(line)), agent_id), True
-            if (given := ordinal_of(line)) is not None:
+            if (given := line.ordinal) is not None:
                 ordinal = given if ordinal is None else ordinal + 1
                 raw = raw if given == ordinal else _ORDINAL.sub(b'"ordinal":%d' % ordinal, raw, count=1)
             part.append(raw + b"\n")
         parts.append(b"".join(part))
     return Written(parts, "")
-
-
-def ordinal_of(line: Line) -> int | None:
-    """Return the place in its rollout that a line says, or None."""
-    ordinal = line.data.get("ordinal") if line.data else None
-    return ordinal if isinstance(ordinal, int) else None
 
 
 def continued(
@@ -114,7 +108,7 @@ def seam(
     for lines in (*turns, *left, last, pending):
         for line in lines:
             latest = max(latest, round((canonical.seconds(line.time) or 0) * 1000))
-            ordinal = max(ordinal, -1 if (number := ordinal_of(line)) is None else number)
+            ordinal = max(ordinal, -1 if line.ordinal is None else line.ordinal)
             if line.is_prompt:
                 taken.add(line.prompt_id)
     return Seam(str(ordinal + 1) if ordinal >= 0 else "", latest, frozenset(taken))

@@ -100,11 +100,13 @@ def _unrecorded_end(here: Invocation, target: ResolvedTarget, rebuilt: RebuiltFi
 
 
 def _folder_notes(here: Invocation, target: ResolvedTarget, result: RestoreResult) -> Iterator[str]:
-    """Say which folder the project's folder is mapped to, and that it is gone."""
+    """Say which folder the project's folder is mapped to, which other files it needed, and that the folder is gone."""
     if result.stands_for:
         unset = shlex.quote(f"project.map.{result.stands_for}")
         folder = here.short(result.project)
         yield f"{result.stands_for} is mapped to {folder} on this machine (undo: sessgit config --unset {unset})."
+    for base in result.bases:
+        yield f"The conversation that it goes on from was restored, too: {here.short(base)}"
     if client_files.is_folder_gone(result.project):
         map_it = "" if _was_recorded_here(here, target) else f"; {_map_hint(here, target)}"
         fork = f"sessgit fork {here.ident(target.session)} --project DIR"
@@ -198,7 +200,7 @@ def _quality(rebuilt: RebuiltFile, named: bool = False) -> list[str]:
     if rebuilt.rewritten:
         lacks.append("its shared beginning, which was rewritten")
     if lacks:
-        return [f"{size}, as the client wrote it except for {', '.join(lacks)}{end}", *more]
+        return [f"{size}, as the client wrote it except for", *f"{', '.join(lacks)}{end}".split(" "), *more]
     why = "no hash of the file was stored" if rebuilt.same is None else "the lines come from several files"
     return [f"{size},", f"all lines that were recorded; {why}{end}", *more]
 
