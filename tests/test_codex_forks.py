@@ -1,10 +1,9 @@
-"""Codex's forks and rewinds since 0.169, whose files have only their own turns and name the file that they go on from."""
+"""Codex's forks and rewinds since 0.169, in files that have only their own turns and name the one before them."""
 
 from __future__ import annotations
 
 import json
 import tempfile
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -217,7 +216,7 @@ def test_what_is_not_recorded_is_no_base(sessgit: Shell, parent: Rollout) -> Non
 @settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_the_order_of_files_does_not_matter(data: st.DataObject) -> None:
-    """A family of rollouts is the same whether imported at once or one by one in any order, and comes back as it was."""
+    """A family of rollouts is the same whether it is imported at once, or file by file in any order."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         family = [Rollout(cwd="/home/ada/shop", paginated=True).turns("one", "two")]
@@ -230,8 +229,6 @@ def test_the_order_of_files_does_not_matter(data: st.DataObject) -> None:
         order = data.draw(st.permutations(paths))
         stored = [_imported(folder / "once", folder, [paths]), _imported(folder / "each", folder, [[p] for p in order])]
         assert stored[0] == stored[1]
-        for one, other in pairwise([*family, family[0]]):
-            assert one.id in stored[0] and other.id in stored[0]
 
 
 def _imported(place: Path, folder: Path, steps: list[list[Path]]) -> object:

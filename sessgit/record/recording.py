@@ -13,16 +13,17 @@ from sessgit.agents.line import Base
 from sessgit.agents.reader import opened
 from sessgit.agents.transcript import Transcript
 from sessgit.errors import ConflictError, MovedError, SessgitError, StoreError
-from sessgit.record import catch_up, fork_detection, privacy
+from sessgit.record import fork_detection, privacy
 from sessgit.record.file_pass import FilePass, RecordingResult, SkipReason
 from sessgit.record.fork_detection import DifferentTurnError
 from sessgit.record.recorded_turns import recorded_session
 from sessgit.record.source import RecordRules, TranscriptSource
-from sessgit.store import layout, locks
+from sessgit.store import layout, locks, recorder_state
 from sessgit.store.context import Context
 from sessgit.store.store import Store
 
 _TRIES = 5
+_BASE_LOCK_WAIT = 1.0
 _MOST_DIFFERENT = 16
 """After so many sessions that have the message ids of a transcript and other lines, it counts as no copy of any."""
 
@@ -46,14 +47,15 @@ def _record_bases(context: Context, source: TranscriptSource, rules: RecordRules
             if not found or base.agent_id in (source.agent_id, *(each.agent_id for each in chain)):
                 break
             file = Transcript(found[0], base.agent_id, source.client)
-            if catch_up.is_level(store.paths, file.session, file.path):
+            known = recorder_state.load_cursor(store.paths, file.session)
+            if known is not None and known.path == str(file.path) and known.offset >= base.length:
                 break
             chain.append(file)
     for file in reversed(chain):
         if not privacy.transcript_verdict(context.privacy, file.path).recorded:
             continue
         above = TranscriptSource(file.path, file.agent_id, source.folder, client=source.client)
-        with suppress(SessgitError), locks.session_lock(store.paths, file.session, catch_up.LOCK_TIMEOUT) as is_locked:
+        with suppress(SessgitError), locks.session_lock(store.paths, file.session, _BASE_LOCK_WAIT) as is_locked:
             if is_locked:
                 _record(context, above, rules)
 
