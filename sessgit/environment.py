@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit import agents
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Environment:
     """The user's home, the client's folder, the store, the current session, and whether recording is turned off."""
 

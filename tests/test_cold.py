@@ -75,7 +75,7 @@ def test_what_reads_turns_loads_git_alone(sessgit: Shell) -> None:
 
 
 def test_log_and_search_define_no_classes_that_only_annotations_name(sessgit: Shell) -> None:
-    """A frozen dataclass takes half a millisecond: these modules have 23, a tenth of what `log` takes."""
+    """A frozen class takes a tenth of a millisecond: these modules have 23."""
     values = {"sessgit.agents.values", "sessgit.model.program_input", "sessgit.model.conversation.content"}
     assert loaded("sessgit", "log", "5e55", names=values) == set()
     assert loaded("sessgit", "search", "two", names={"sessgit.record.catch_up"}) == set()

@@ -9,17 +9,17 @@ the same whether the lines are still in memory or long recorded. See `docs/forma
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain, count
 
 from sessgit.agents.line import Line
 from sessgit.agents.values import History, Node, Place, line_of
 from sessgit.model import ids
+from sessgit.model.frozen import frozen
 
 _CHAIN_LIMIT = 100_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Anchor:
     """What the chain upwards from a line leads to."""
 

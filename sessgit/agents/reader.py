@@ -8,7 +8,6 @@ import stat
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
@@ -16,6 +15,7 @@ from typing import BinaryIO
 from sessgit.agents.line import Line, parse, split
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.model.conversation.message import Extent
+from sessgit.model.frozen import frozen
 
 _CHUNK = 8 << 20
 _END = 64 << 10
@@ -26,7 +26,7 @@ Make = Callable[[bytes, Extent, Redact], Line]
 """Makes a line of its bytes and its place."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Opened:
     """An open transcript as it was when it was opened: `size` in bytes, `modified` in seconds since 1970."""
 

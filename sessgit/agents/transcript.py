@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit.model import ids
+from sessgit.model.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transcript:
     """A session's file: where it is, the agent's id of the session by its name, and the name of the agent."""
 

@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from sessgit.model.frozen import frozen
+
 if TYPE_CHECKING:
     from sessgit.agents.line import Line
     from sessgit.model.line_list import Bytes
@@ -43,7 +45,7 @@ class Node:
         return self.find_parent()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where a line is kept: in the body of a turn, or among the lines before its prompt (`line` is then given)."""
 
@@ -65,7 +67,7 @@ class History(Protocol):
         fork."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Use:
     """What a call is about: a file, as an absolute path, and what the tool does to it, or a command."""
 
@@ -75,7 +77,7 @@ class Use:
     command: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileEdit:
     """What a call that succeeded made of a file, by its absolute path: each text that it replaced and the new one.
 
@@ -93,7 +95,7 @@ class FileEdit:
     is_whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     """One text of a line. `kind` is prompt, answer, thinking, tool or notice; `call` the agent's id of a tool's call
     whose input or output it is, `tool` that tool's name where the line itself tells it."""
@@ -111,7 +113,7 @@ Relation = Literal["same", "part", "different"]
 Document = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Installation:
     """Which events run which stub, and the plugin, which runs it where no entry does."""
 
@@ -131,7 +133,7 @@ class Installation:
         return frozenset(stub for _, stub in self.entries)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot:
     """A settings file as it was read."""
 
@@ -155,7 +157,7 @@ FILE_KINDS = ("read", "write")
 """The kinds of tools of which it is known what they do to the file that they name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SideFile:
     """A file next to a transcript: what it is, one of `KINDS`, the name that it is recorded under, and its bytes."""
 
@@ -206,7 +208,7 @@ Kind = Literal[
 """What was wrong with a line."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mend:
     """What was done about a line: the number of its turn, and its own in that, from 1."""
 
@@ -216,7 +218,7 @@ class Mend:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mended:
     """The lines turn by turn, by the numbers of these, and what was done, in the order of the lines."""
 
@@ -224,7 +226,7 @@ class Mended:
     mends: tuple[Mend, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seam:
     """Where lines go on: the uuid of the last line on the head's chain, the latest time of all lines of the file in
     milliseconds since 1970, and every uuid in it."""
@@ -234,7 +236,7 @@ class Seam:
     taken: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewTurn:
     """The lines of a turn to append, and the id of its prompt."""
 
@@ -257,7 +259,7 @@ class DeclinedError(Exception):
         self.leads_out = leads_out
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StreamAnswer:
     """What a client that was asked has answered: its words, or where it `failed` why, and what it used."""
 

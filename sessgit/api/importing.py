@@ -13,7 +13,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from sessgit.model import pad as pads
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.session import STAGES, Session
 from sessgit.model.foreign_session import ForeignSession, agent_id, clean_description, clean_label
+from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count
 from sessgit.model.pad import Entry
 from sessgit.model.program_input import GivenTurn, Step
@@ -519,7 +520,7 @@ _PROMPT_MARK = "\u2060"
 """Precedes a prompt that the client would take for a note of its own. It is invisible."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GivenTranscript:
     """The transcript of a session, and the agent's id of it.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sessgit import agents
 from sessgit.branch import edit as edits
@@ -14,6 +14,7 @@ from sessgit.errors import ConflictError, UsageError
 from sessgit.history import pad_lists
 from sessgit.model import canonical, ids, unified_state
 from sessgit.model.conversation.session import Session
+from sessgit.model.frozen import frozen
 from sessgit.record import commits
 from sessgit.record import privacy as private
 from sessgit.record.source import rules_from_settings
@@ -30,7 +31,7 @@ def authored_changes(name: str, description: str, labels: Collection[str]) -> Ed
     return EditChanges(name or None, edits.parse_description(description) or None, added)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewSession:
     """A session to create: its id, a folder of its project, its title, the session whose child it is, or ``""``, its
     role, whether it takes over the parent's thesis, claims and open tensions, and what its user gives it."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any
 
 from sessgit import agents
@@ -15,6 +15,7 @@ from sessgit.branch import edit as edits
 from sessgit.errors import UsageError
 from sessgit.model import canonical, humanize, program_input, unified_state
 from sessgit.model.conversation.session import Session
+from sessgit.model.frozen import frozen
 from sessgit.model.unified_state import Unified
 from sessgit.record import edit_commit
 from sessgit.record.edit_commit import StateEdit
@@ -26,7 +27,7 @@ _LONGEST_VALUE = 60
 _MOST_NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StateRequest:
     """A change of a state.
 
@@ -41,7 +42,7 @@ class StateRequest:
     more: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StateResult:
     """The state before and after a change; `commit` is ``""`` if nothing changed, and `secrets` the number of secrets
     redacted in the new values."""

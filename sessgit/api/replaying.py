@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sessgit import agents
 from sessgit.api.values import Cell, recorded_cell
 from sessgit.model.conversation.content import Call
+from sessgit.model.frozen import frozen
 from sessgit.replay import compare, plan
 from sessgit.replay.compare import Comparison, Outcome
 from sessgit.replay.plan import ReplayPlan
@@ -20,7 +20,7 @@ Executors = Mapping[str | tuple[str, str], Callable[..., Any]]
 _NO_FUNCTION_REASON = "no function is registered for it"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replayed:
     """The result of a cell that was run again: `equal` to the recorded one, `differs`, `failed`, or `skipped`, with
     `why`. `recorded` and `now` are the results as texts; `ms` is the time that it took now, None if it did not run."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from sessgit.errors import UsageError
+from sessgit.model.frozen import frozen
 
 if TYPE_CHECKING:
     from sessgit.model.conversation.turn import Cell as RecordedCell
@@ -27,7 +28,7 @@ def check_several(name: str, values: Collection[_T]) -> Collection[_T]:
     return values
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     """A cell of a session.
 
@@ -53,7 +54,7 @@ def recorded_cell(cell: RecordedCell, turn: int, ordinal: int) -> Cell:
     return Cell(cell.id, cell.type, cell.operation, tuple(cell.depends), STATE_BY_OK[cell.ok], turn, ordinal)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn:
     """A recorded turn.
 
@@ -74,7 +75,7 @@ class Turn:
     commit: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Merge:
     """The result of a merge: the id of the session that holds it, its commit, ``""`` if nothing was to be merged, the
     numbers of the appended turns, and the decisions as `merge --json` prints them."""
@@ -85,7 +86,7 @@ class Merge:
     decisions: tuple[Mapping[str, Any], ...] = field(default=())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summary:
     """A session in a list. Times are RFC 3339 in UTC; `turns` is their number."""
 
@@ -103,7 +104,7 @@ class Summary:
 ImportOutcome = Literal["new", "grown", "changed", "unchanged", "conflict", "excluded", "archived", "deleted", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportedSession:
     """What became of a session in an import: `source_id` is its id in the source, `id` the one here.
 
@@ -122,7 +123,7 @@ class ImportedSession:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionImport:
     """What an import did, or would do: what became of each session, and the refs that it moves.
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from sessgit import agents
 from sessgit.errors import ConflictError, NotFoundError
 from sessgit.history import ls
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.model.humanize import format_count
 from sessgit.record import catch_up
@@ -28,7 +29,7 @@ CHECK_INTERVAL = 3600.0
 """Seconds between two times that old sessions are archived by themselves."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArchiveResult:
     """The sessions that were moved, those that were there already, and the operation, None where nothing moved."""
 
@@ -37,7 +38,7 @@ class ArchiveResult:
     operation: Operation | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OldSessions:
     """The sessions without recent turns, and those that are passed over, with the reason."""
 

@@ -21,6 +21,7 @@ from sessgit.branch.sidecars import ALREADY, LEFT, WRITTEN, WrittenFile
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, StoreError
 from sessgit.history import reassemble
 from sessgit.model.conversation.session import Session
+from sessgit.model.frozen import frozen
 from sessgit.model.line_list import file_lines, split_lines
 from sessgit.store import layout
 from sessgit.store.context import Context
@@ -31,7 +32,7 @@ from sessgit.store.store import Store
 TRANSCRIPT, INDEX = "transcript", "index"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FolderExport:
     """The files of the exported folder with their outcomes, and the number of sessions in it."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit import agents
@@ -16,6 +15,7 @@ from sessgit.errors import ConflictError, MovedError, NotFoundError
 from sessgit.history import client_files, resolve
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.model.humanize import format_count
 from sessgit.store import ancestry, layout, locks, operations, refs, transaction
@@ -29,7 +29,7 @@ from sessgit.store.transaction import Move
 _LOCK_WAIT = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeletionPlan:
     """A session to delete: its head, the numbers of its rewound branches and of those of other machines, the tags that
     are deleted with it, its forks and children, which stay, the sessions into which its turns were merged with their

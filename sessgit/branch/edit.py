@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from sessgit.errors import ConflictError, UsageError
@@ -18,6 +18,7 @@ from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical, humanize
 from sessgit.model.address import check_name
 from sessgit.model.conversation.session import STAGES, Session
+from sessgit.model.frozen import frozen
 from sessgit.record import edit_commit
 from sessgit.record.edit_commit import StateEdit
 from sessgit.store import layout, locks, refs, secret_filter
@@ -34,7 +35,7 @@ LONGEST_DESCRIPTION = 2000
 MOST_LABELS = 50
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EditChanges:
     """What shall be different: None leaves a field as it is, ``""`` takes it away. Each value is checked already."""
 
@@ -46,7 +47,7 @@ class EditChanges:
     confidence: float | Literal[""] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EditResult:
     """The state before and after an edit; `commit` is ``""`` where nothing changed.
 

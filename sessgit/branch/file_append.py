@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit import agents
@@ -18,6 +17,7 @@ from sessgit.agents import file_end
 from sessgit.agents.reader import opened
 from sessgit.errors import ConflictError, SessgitError, StoreError
 from sessgit.model.conversation.message import Message
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.store import locks, recorder_state
 from sessgit.store.journal import FileRange, FileWrites, Operation
@@ -91,7 +91,7 @@ def appended_range(intent: AppendIntent) -> FileWrites:
 # Undo
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EndChange:
     """What undoing an operation does to the end of a file: `piece` goes, or comes back as `data`.
 

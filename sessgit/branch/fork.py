@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.conversation.turn import Turn
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.store import layout, operations, secret_filter
 from sessgit.store.journal import FileWrites, Operation
@@ -33,7 +34,7 @@ from sessgit.store.store import Store, with_newlines
 from sessgit.store.transaction import Move
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForkPlan:
     """What the new session shall be: its id, its name or ``""``, the time, and the clients' folders if its
     files are to be written; `project` is the folder to continue it in, if that is another one, and `whole_pad` says
@@ -47,7 +48,7 @@ class ForkPlan:
     whole_pad: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForkResult:
     """What `fork_session` made. `missing` counts redactions in the written files, `dropped_calls` tool
     calls of a running turn that had no result yet; `files` are the side files."""
@@ -148,7 +149,7 @@ def resume_command(state: Session, cwd: str) -> str:
     return command
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _CutTurn:
     """A turn up to a cell, with all results of the message that the cell belongs to."""
 

@@ -7,11 +7,11 @@ What refs held is recorded next to the repository whenever they are packed; curs
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit.model import ids
 from sessgit.model.finding import Finding
+from sessgit.model.frozen import frozen
 from sessgit.store import journal, layout, packed_refs, recorder_state, refs, transaction
 from sessgit.store.journal import Operation
 from sessgit.store.store import Store
@@ -22,7 +22,7 @@ _MOST_FINDINGS = 20
 _FIX_HINT = "sessgit doctor --fix"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LostRef:
     """A ref that is gone, and the latest commit that it is known to have held."""
 

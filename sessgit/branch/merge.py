@@ -13,7 +13,7 @@ import hashlib
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from sessgit import agents
@@ -43,6 +43,7 @@ from sessgit.model import canonical, humanize, ids, merge_decisions, prices, uni
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens, Turn, add_by_model
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.record import catch_up, open_turns
 from sessgit.record.privacy import transcript_verdict
@@ -63,7 +64,7 @@ _OTHER_FOLDER_HINT = "Or use `--new` to merge into a new conversation."
 _LONGEST_OUTPUT = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewSession:
     """The id and the name, or ``""``, of a new session for the result."""
 
@@ -71,7 +72,7 @@ class NewSession:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergeResult:
     """The state of the session with the result, and its commit, ``""`` if nothing was to be done.
 
@@ -88,7 +89,7 @@ class MergeResult:
     picked: PickPlan | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Target:
     """The branch that gets the turns, and the fork that it is, if it is new."""
 
@@ -360,7 +361,7 @@ def _count_secrets(turns: Sequence[NewTurn]) -> int:
     return sum(sidecars.count_secrets(line) for turn in turns for line in turn.lines)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionFileEnd:
     """The end of a session's file, recorded in `branch`: its size in bytes, and the lines behind its last turn. The
     last line has no newline if `unended`.

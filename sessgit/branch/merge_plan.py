@@ -6,7 +6,7 @@ it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from sessgit import agents
@@ -19,6 +19,7 @@ from sessgit.history.views import turn_gists
 from sessgit.model import canonical, humanize, ids, merge_decisions, unified_state
 from sessgit.model import pad as pads
 from sessgit.model.conversation.session import Session
+from sessgit.model.frozen import frozen
 from sessgit.model.merge_decisions import Base, Choice, Decision, Mode
 from sessgit.model.pad import Entry
 from sessgit.store import layout
@@ -30,7 +31,7 @@ _LIST_SUFFIX = ".jsonl"
 _LONGEST_VALUE = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergeSides:
     """`base` is the commit where the sides parted, ``""`` where they have no common ancestor, and `shared` so many
     turns of theirs lie before it.
@@ -204,7 +205,7 @@ def _has_more(store: Store, tip: str, row: Row, ours: str, mine: Row) -> bool:
     return len(theirs) > len(own)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergedPad:
     """The lists that get lines and the files that are taken over, by path in the tree, and what was decided."""
 
@@ -298,7 +299,7 @@ MergeState = Literal["open", "merged", "nothing", "unfinished"]
 turns already and lacks its commit."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergeRequest:
     """What the user asks for. No mode means a summary, or forward if ours has no new turns; `turns` are the numbers of
     theirs' turns to pick; `retell` returns another text for the summary."""
@@ -309,7 +310,7 @@ class MergeRequest:
     retell: Callable[[str], str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergePlan:
     """The decisions of a merge, and the turns of theirs that it appends."""
 
@@ -349,7 +350,7 @@ class MergePlan:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PickPlan:
     """Single turns to append to ours, and the decisions about them."""
 

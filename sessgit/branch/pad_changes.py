@@ -6,7 +6,7 @@ Each change is an `edit` commit, as those of `sessgit edit` are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from typing import Concatenate, Literal, ParamSpec
 
@@ -16,6 +16,7 @@ from sessgit.history import pad_lists
 from sessgit.model import canonical, humanize
 from sessgit.model import pad as pads
 from sessgit.model.conversation.session import Session
+from sessgit.model.frozen import frozen
 from sessgit.model.pad import Entry, Lists, Pad
 from sessgit.record import edit_commit
 from sessgit.record.edit_commit import StateEdit
@@ -27,7 +28,7 @@ P = ParamSpec("P")
 _LONGEST_QUOTE = 50
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PadChange:
     """A session's state and its lists, with the entries in them; and after a change, what it was about.
 
@@ -52,7 +53,7 @@ class PadChange:
 MakeChange = Callable[[PadChange], PadChange]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PadResult:
     """What a change did: the state before it, and after it all else; `commit` is ``""`` if there was nothing to do."""
 
@@ -65,7 +66,7 @@ class PadResult:
         return self.wanted.pad
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EntryPlace:
     """Where an entry comes from: the number of a turn, None for the last one, and words of a person's own."""
 

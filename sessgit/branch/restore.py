@@ -10,7 +10,7 @@ and places differ.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from sessgit.history.client_files import LocalPath
 from sessgit.history.reassemble import LaidOutFile, Piece, Pieces
 from sessgit.model import ids
 from sessgit.model.conversation.session import Session
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.model.line_list import LineFile
 from sessgit.model.progress import Progress
@@ -47,7 +48,7 @@ from sessgit.store.store import Store
 _LOCK_WAIT = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RebuiltFile:
     """An agent's file as the store has it.
 
@@ -75,7 +76,7 @@ class RebuiltFile:
         return bool(self.same) and not (self.redacted or self.missing or self.rewritten)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RestoreResult:
     """What `restore_session` did: `already` says that the transcript was there with the same lines.
 
@@ -101,7 +102,7 @@ class RestoreResult:
     """The transcripts from which it goes on, and which were restored for it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RestoreTarget:
     """The folder to restore a session for, the index to update, and the time in seconds since 1970."""
 
@@ -215,7 +216,7 @@ def restore_transcript_to(store: Store, session: str, path: Path) -> RestoreResu
     return RestoreResult(path, restored, is_there)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _ExistingFile:
     """A file that holds all that is recorded: how many bytes of lines with a name follow it, and whether it is
     the `same` bytes, or another file of the session, with other words or more lines in it."""
@@ -338,7 +339,7 @@ def _head_tip(store: Store, session: str) -> str:
     return reassemble.session_branches(store, session)[session]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VerifiedFile:
     """A file rebuilt with every hash proved; `same` says whether the agent's own file, if it is there, holds it."""
 
@@ -364,7 +365,7 @@ def verify_file(store: Store, session: str, homes: Homes, *, here: LocalPath = s
     return VerifiedFile(restored, state.turns, path, _read_beyond(path, restored.file)[1] == b"")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RestoreFailure:
     """A session that could not be written, and why."""
 
@@ -372,7 +373,7 @@ class RestoreFailure:
     error: SessgitError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RestoreAllResult:
     """The sessions that are back, and those that could not be written."""
 
@@ -395,7 +396,7 @@ def restore_all(
     return RestoreAllResult(tuple(back), tuple(errors))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileComparison:
     """How a file compares with what is recorded of its session.
 

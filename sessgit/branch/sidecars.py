@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from sessgit.agents.values import PLAN, RESULT, SUBAGENT, TASK, TODO, SideFile
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import line_list
 from sessgit.model.conversation.session import Session
+from sessgit.model.frozen import frozen
 from sessgit.model.line_list import Bytes, file_lines, file_of_lines, file_of_split, file_pieces, split_lines
 from sessgit.store import layout, secret_filter
 from sessgit.store.objects import chunks
@@ -33,7 +34,7 @@ _REDACTION_MARK = re.compile(rb"\[redacted:[a-z0-9-]{1,60}\]")
 _KIND_BY_FOLDER = {"tasks": TASK, "todos": TODO, "plans": PLAN}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WrittenFile:
     """A file and what became of it: `written`, `already` there with the same bytes, or another one that was `left`.
 
@@ -48,7 +49,7 @@ class WrittenFile:
     counts: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _TurnFolder:
     """A turn's folder and where it comes in the agent's file; `taken_over` is one of the session that was left."""
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 
 from sessgit.branch.edit import without_secrets
 from sessgit.errors import ConflictError, MovedError, NotFoundError, UsageError
 from sessgit.history import resolve
 from sessgit.history.resolve import CallerContext, ResolvedTarget, Tag
 from sessgit.model.address import check_tag
+from sessgit.model.frozen import frozen
 from sessgit.store import layout, operations, refs
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.transaction import Move
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TagResult:
     """What was done: `before` is where the tag was, None if it is new; `changed` says whether it moved."""
 

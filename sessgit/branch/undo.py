@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit import agents
 from sessgit.branch import file_append
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.store import git, journal, layout, recorder_state, refs
 from sessgit.store.journal import Operation
@@ -26,7 +26,7 @@ from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UndoResult:
     """What an undo did: `operation` is the undone one, `undo` the new one, None for a dry run.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from sessgit.branch.fork import ForkPlan, ForkResult, fork_session
@@ -19,11 +19,12 @@ from sessgit.history.code import git
 from sessgit.history.code.git import Env, Head
 from sessgit.history.fork_point import ForkPoint
 from sessgit.model.conversation.session import Session
+from sessgit.model.frozen import frozen
 from sessgit.store import layout, project, refs
 from sessgit.store.store import Store
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Worktree:
     """A worktree that can be made, or was: `path` is its top, `folder` the project in it, where the conversation
     continues.

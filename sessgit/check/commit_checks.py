@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sessgit import agents
 from sessgit.agents import turn_folder
@@ -22,6 +22,7 @@ from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import EVENTS
 from sessgit.model.conversation.session import Session
 from sessgit.model.finding import Finding
+from sessgit.model.frozen import frozen
 from sessgit.record import tip_delivery
 from sessgit.store import backend, layout, refs
 from sessgit.store.objects import Commit, Entry
@@ -43,7 +44,7 @@ _TOP = (layout.FORMAT_FILE, layout.STATE, layout.TURNS, layout.TAIL, layout.LIVE
 _MOST_NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checked:
     """A checked commit: the last turn up to it, the state as of it, and whether anything up to it is damaged."""
 

@@ -30,6 +30,7 @@ from sessgit.errors import ConflictError, SessgitError, StoreError
 from sessgit.model import canonical, humanize, ids
 from sessgit.model.config import Privacy
 from sessgit.model.finding import Finding, Severity, is_sound, sorted_by_severity
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.model.humanize import format_count, format_size, quote_for_shell
 from sessgit.purge import purge
@@ -104,7 +105,7 @@ class DoctorContext:
         return Context(index, self.homes, self.privacy, self.env, lambda: self.now)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fixed:
     """A finding with what its fix did, or the `error` that it raised."""
 
@@ -113,7 +114,7 @@ class Fixed:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnosis:
     """The findings that remain, those that were fixed, and the versions of the programs."""
 

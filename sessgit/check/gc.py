@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
 
 from sessgit import agents
 from sessgit.agents import new_file
@@ -12,6 +11,7 @@ from sessgit.branch import delete, lost_refs
 from sessgit.branch import interrupted_merges as interrupted
 from sessgit.errors import ConflictError, MovedError, SessgitError
 from sessgit.model import canonical, humanize
+from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, no_progress
 from sessgit.store import fulltext, journal, layout, locks, maintenance, operations, recorder_state, refs, transaction
 from sessgit.store.context import Context
@@ -22,7 +22,7 @@ from sessgit.store.transaction import Move
 _LOCK_WAIT = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Collected:
     """The objects before and after, the numbers of removed leftovers and expired undo refs, and the deleted sessions
     that are gone for good."""

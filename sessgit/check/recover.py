@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +19,7 @@ from sessgit.agents.transcript import Transcript
 from sessgit.errors import SessgitError
 from sessgit.history import client_files, resolve
 from sessgit.history.views import body_of
+from sessgit.model.frozen import frozen
 from sessgit.record import catch_up, import_files, open_turns, privacy
 from sessgit.store import layout, project, recorder_state, refs
 from sessgit.store.context import Context
@@ -36,7 +36,7 @@ Cut = Literal["", "call", "answer"]
 """What the last turn lacks: the result of a call, or an answer; nothing if a user interrupted it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recovered:
     """A session as it is recorded now; `turns` counts those that are new, or grew."""
 
@@ -45,7 +45,7 @@ class Recovered:
     cut: Cut
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """A session that could not be recorded, and why."""
 
@@ -53,7 +53,7 @@ class Failure:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waiting:
     """A session whose transcript was just written, and the seconds after which it counts as abandoned."""
 
@@ -61,7 +61,7 @@ class Waiting:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """The recovered sessions, the latest first, those that could not be, and those that may be later."""
 
@@ -70,7 +70,7 @@ class Outcome:
     waiting: tuple[Waiting, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Abandoned:
     """A transcript that no client has open; `branch` is None if nothing of it is recorded, `version` the client's."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from sessgit import agents
@@ -26,6 +26,7 @@ from sessgit.model import canonical, humanize, ids, unified_state
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.finding import Finding
+from sessgit.model.frozen import frozen
 from sessgit.record import commits, fork_detection, privacy
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource, rules_from_settings
@@ -47,7 +48,7 @@ _MOST_NAMED = 40
 """Repairs that the commit names one by one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repaired:
     """What was done about a branch, or would be.
 
@@ -252,7 +253,7 @@ def _has_whole_history(store: Store, tip: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lines:
     """The readable lines of a branch by turn, as its file has them; those after the last turn count as one more.
     `unread` counts the turns from the first unreadable one on; `known` are the agent's ids of the sessions that it
@@ -267,7 +268,7 @@ class Lines:
     known: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinePlan:
     """What is repaired: `shared` turns stay, `rest` are the lines of the others."""
 
@@ -294,7 +295,7 @@ class LinePlan:
         return f"{' and '.join(parts)} of {layout.short_name(self.lines.branch)}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RepairedSession:
     """The repaired session, its file, and the files next to it."""
 

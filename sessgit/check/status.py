@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from sessgit import __version__, agents
@@ -14,6 +14,7 @@ from sessgit.agents import Client, hook_settings
 from sessgit.errors import SessgitError, StoreError
 from sessgit.history import client_files, stats
 from sessgit.model.config import Privacy
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.model.humanize import quote_for_shell
 from sessgit.record import catch_up, import_files
@@ -31,7 +32,7 @@ _DAY = 86_400
 _NO_HOOKS = "no hooks are installed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recording:
     """Whether events of the client reach the store; the `problem`, also if they do; the command that solves it; and
     the plugin that runs the hooks, or "" if the settings do."""
@@ -47,7 +48,7 @@ class Recording:
         return ": ".join(filter(None, (self.problem, self.hint)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contents:
     """What is in the store. `raw` is how many bytes of the agents' files are recorded, `last` the session that has the
     last turn, `latest` how that one was recorded, if a recorder did; `only_here` counts the sessions
@@ -62,7 +63,7 @@ class Contents:
     only_here: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deleting:
     """The transcripts that the client deletes within a week, if it is started: how many, after how many days without
     a change, and from when on the first; how many of them are not recorded to their end, and how many of those
@@ -75,7 +76,7 @@ class Deleting:
     off: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waiting:
     """How many events wait to be recorded, when the first one came, in seconds since 1970, and whether a recorder is
     running, which will take them."""
@@ -85,7 +86,7 @@ class Waiting:
     recorder: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Status:
     """`project` is the one at hand, and `here` whether it is recorded where any is; `contents` is None where there is
     no store; `packing` says whether a process packs it in the background; `older` counts the client's transcripts that
@@ -103,7 +104,7 @@ class Status:
     waiting: Waiting | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _File:
     """A transcript of a client: its session, when it was last written, whether it is recorded at all, and the agent."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,6 +23,7 @@ from sessgit.errors import NewerStoreError, SessgitError, StoreError
 from sessgit.history.fulltext_update import TurnTexts
 from sessgit.model import humanize, ids
 from sessgit.model.finding import Finding, is_sound, sorted_by_severity
+from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress
 from sessgit.store import fulltext, layout, object_scan, refs
 from sessgit.store.context import Context
@@ -38,7 +39,7 @@ _FSCK_HINT = "To restore it from a file or a remote, run `sessgit repair` with t
 _DELETE = "Delete it: the next command rebuilds it."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verified:
     """The result of a check: counts of sessions, turns (a shared one once) and hashes of lines; `cut` counts the files
     that were cut again, None without `--deep`; `damaged` are the sessions with findings that are not notes."""
@@ -55,7 +56,7 @@ class Verified:
         return is_sound(self.findings)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Task:
     """A session to check: the tips of its branches, the commits that undo or tags keep by their refs, and its turns."""
 
@@ -65,7 +66,7 @@ class _Task:
     turns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Result:
     """The findings about a session, or, without a session, about commits that undo or a tag keeps."""
 

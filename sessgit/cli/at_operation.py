@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sessgit.cli import blocks, frame, render, text
 from sessgit.cli.invocation import Invocation
 from sessgit.errors import AmbiguousError, NotFoundError
+from sessgit.model.frozen import frozen
 
 if TYPE_CHECKING:
     from sessgit.history.at_operation import PastStore
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sessgit.store.index import Index
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AsOf:
     """The store as of an operation, and the index of it as it is now."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessgit.cli import text
@@ -11,6 +10,7 @@ from sessgit.cli.invocation import Invocation
 from sessgit.history.resolve import session_title
 from sessgit.model import canonical
 from sessgit.model.conversation.session import Session
+from sessgit.model.frozen import frozen
 from sessgit.store.index import Branch
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def field(
     return text.hanging_indent(label, lines)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """How a column of a table looks: its style, whether texts are right-aligned, and whether long ones are paths, which
     are cut at their start.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, Literal
@@ -15,13 +14,14 @@ import typer
 from sessgit.cli import invocation, options, render
 from sessgit.cli.invocation import Invocation
 from sessgit.errors import SessgitError, UsageError
+from sessgit.model.frozen import frozen
 
 commands: dict[str, Callable[..., None]] = {}
 """The commands whose modules are imported, by name."""
 Needs = Literal["nothing", "store", "conversations"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """What a command answers. A document that is a function is made only if it is printed, and so are the lines."""
 

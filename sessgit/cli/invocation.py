@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from sessgit.cli.text import Paint
 from sessgit.errors import NewerStoreError, NotFoundError, SessgitError, StoreError
 from sessgit.model import canonical, ids
+from sessgit.model.frozen import frozen
 
 if TYPE_CHECKING:
     from sessgit.environment import Environment
@@ -31,7 +32,7 @@ _WIDEST = 160
 """A wider line is hard to read."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Terminal:
     """Where a command prints."""
 

@@ -7,7 +7,7 @@ import json
 import re
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +19,7 @@ from sessgit.exchange.files import DamagedFileError, Folder, SessionFile
 from sessgit.exchange.mapping import OWN_KEY, Field
 from sessgit.model import canonical, humanize
 from sessgit.model.foreign_session import ForeignFolder, ForeignSession, agent_id, clean_description, clean_label
+from sessgit.model.frozen import frozen
 from sessgit.model.program_input import GivenTurn, Part, Reason, Saying, Step, ToolCall
 
 SYSTEM = "apex"
@@ -370,7 +371,7 @@ _TOKEN_KINDS = ("input", "output")
 Message = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParsedMessages:
     """The turns that messages make, and the index of the last message of each.
 

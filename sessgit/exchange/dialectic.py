@@ -10,7 +10,7 @@ import os
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from sessgit.model import canonical, humanize, ids
 from sessgit.model import pad as pads
 from sessgit.model.conversation.session import STAGES
 from sessgit.model.foreign_session import ForeignFolder, ForeignSession, agent_id
+from sessgit.model.frozen import frozen
 from sessgit.model.pad import Entry, Pad
 from sessgit.model.program_input import GivenTurn
 
@@ -111,7 +112,7 @@ def read(folder: Path) -> ForeignFolder:
     return ForeignFolder(tuple(sessions), source.files())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Parsed:
     """What a document and the files next to it have for a scratchpad.
 
@@ -258,7 +259,7 @@ def _kept_name(path: str) -> str:
 # Files that are claims, tensions, theses and context
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Documents:
     """Entries that only files have; the ids of entries by the paths of their files; and what did not fit."""
 
@@ -442,7 +443,7 @@ Pairs = list[tuple[Any, Entry | None]]
 """The notes of a list, each with its entry if it has one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     """What all notes of a session share: the session's id here, its start in seconds, and its current cycle.
 
@@ -456,7 +457,7 @@ class Frame:
     places: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Notes:
     """The notes of a list, each with its entry if it has one, and what did not fit."""
 

@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeVar
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.model import canonical
 from sessgit.model.foreign_session import ForeignSession, Outcome, SourceFile, agent_id
+from sessgit.model.frozen import frozen
 
 _T = TypeVar("_T")
 LARGEST_FILE = 64 << 20
@@ -34,7 +35,7 @@ class DamagedFileError(Exception):
     """A file whose content cannot be read; `str()` is the reason, for the report."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """A file, a link (`target` is where it leads) or something else in a folder, such as a pipe."""
 
@@ -43,7 +44,7 @@ class Entry:
     target: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lines:
     """The objects of a JSON Lines file, and the numbers of damaged lines. A `torn` last line has no newline and is not
     JSON: its writer was killed."""
@@ -224,7 +225,7 @@ def _storable_name(name: str) -> str:
     return f"_{name.strip(' .')}_" if is_odd else name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionFile:
     """The document of a session, with its id, and whether it is archived."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from sessgit.exchange import files, values
@@ -18,6 +18,7 @@ from sessgit.model import canonical
 from sessgit.model import pad as pads
 from sessgit.model.conversation.session import STAGES
 from sessgit.model.foreign_session import ForeignSession, agent_id
+from sessgit.model.frozen import frozen
 from sessgit.model.program_input import GivenTurn, Part, Saying
 
 OWN_KEY = "sessgit"
@@ -33,7 +34,7 @@ _MERGED = ("pad", "unified")
 _MOST_TURNS = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """A value at `path` in a document, and the attribute `name` of a session that `read` makes of it.
 

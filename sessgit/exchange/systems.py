@@ -7,13 +7,14 @@ import stat
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sessgit.errors import ROOM, ConflictError, SessgitError, UsageError
 from sessgit.model.foreign_session import ForeignFolder, SourceFile
+from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def _module(system: str) -> Any:
 # Import
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FolderImport:
     """What an import of a folder did, or would do, and what became of each file of the folder."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from sessgit.formats import code
@@ -12,6 +11,7 @@ from sessgit.formats.texts import one_line
 from sessgit.model import canonical
 from sessgit.model.conversation.content import Call
 from sessgit.model.conversation.story import Heading, Relative, Story, StoryTurn
+from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count, format_money, format_tokens, new_tokens
 
 _SHORT_ID = 8
@@ -113,7 +113,7 @@ def call_outcome(call: Call) -> tuple[str, bool]:
     return ", ".join(filter(None, (wrong, took))), bool(wrong)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallBlock:
     """A text, not yet escaped, with its name and its language, which may be ``""``; a `short` one has no own line."""
 

@@ -7,7 +7,6 @@ page must not load anything. The only importer of markdown-it.
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -18,6 +17,7 @@ from markdown_it.utils import OptionsDict
 from markupsafe import Markup
 
 from sessgit.formats import code
+from sessgit.model.frozen import frozen
 
 _SCHEMES = ("http://", "https://", "mailto:")
 _DEEPEST_HEADING = 6
@@ -65,7 +65,7 @@ def split_fences(text: str) -> Iterator[tuple[str, str | None]]:
         yield "\n".join(lines[at:]), None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MarkdownBlock:
     """A block of Markdown: its lines from `first` up to and without `end`, how deep it is, and what marks it.
 

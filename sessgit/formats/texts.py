@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from sessgit.model import canonical, humanize
+from sessgit.model.frozen import frozen
 
 _LINE_END = re.compile(r"\r+\n|\r|\u2028|\u2029")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """How many lines and characters of a text are shown; 0 means all."""
 
@@ -33,7 +33,7 @@ def clean_text(text: str) -> str:
     return canonical.printable(_LINE_END.sub("\n", canonical.without_sequences(text)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CutText:
     """A text whose middle may be left out: `note` says how much, or is ``""``."""
 

@@ -10,10 +10,10 @@ the one that was written last.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from sessgit.errors import ConflictError, DamageError, NewerStoreError, SessgitError
 from sessgit.model import canonical, ids
+from sessgit.model.frozen import frozen
 from sessgit.store import layout, operations, refs
 from sessgit.store.context import Context
 from sessgit.store.index import Index, Tips
@@ -34,7 +34,7 @@ _TIME_FIELDS = {
 """By the event of a commit, the field of its state with the commit's time; for other events it is the commit's own."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PastStore:
     """The branches and tags after an operation, and the number of later operations. `lost` are the sessions that
     existed then and cannot be restored."""
@@ -136,7 +136,7 @@ def _origin_branch(store: Store, commit: str) -> str:
     return store.message(commit).get("Origin").partition("@")[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _JournalFacts:
     """What the journal says of commits: those that existed `there` after the operation, and those that later operations
     `made`; by ref, the `exact` value that the operation set, and the value that it or the last one before it `left`,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -18,13 +17,14 @@ from sessgit.history.blame_anchors import EditedLine, edited_lines
 from sessgit.history.code import git, line_commits
 from sessgit.history.code.git import Env
 from sessgit.history.code.line_commits import FileCommits, FileLine
+from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, no_progress
 from sessgit.store import project
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Row
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlamedFile:
     """A file on this machine: the top of its worktree and its path in that; ``""`` and the whole path if it is in no
     repository."""
@@ -38,7 +38,7 @@ class BlamedFile:
         return os.path.join(self.top, self.path)  # noqa: PTH118 - as the agent has it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlamedLine:
     """A line, its number in the file, and the edit that wrote it, if that is known."""
 
@@ -47,7 +47,7 @@ class BlamedLine:
     edited: EditedLine
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Author:
     """The turn with an edit, as a branch has it."""
 
@@ -61,7 +61,7 @@ class Author:
         return self.row.trailer("Model")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blame:
     """The lines of a file with their authors, these by the turn's last commit. `revision` is a commit's id, or ``""``
     for the working tree; `is_tracked` says whether git knows the file."""
@@ -91,7 +91,7 @@ def blame(context: Context, path: str, revision: str, env: Env, progress: Progre
     return _blame_file(context, file, commit, commit, env)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommitTurn:
     """A turn with edits that a commit of the project brought, and the number of their lines by the file's path."""
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
 from sessgit.history.blame_edits import RecordedEdit, is_redacted
 from sessgit.history.code.line_commits import FileCommits, FileLine, LineCommit
+from sessgit.model.frozen import frozen
 
 Certainty = Literal["exact", "run"]
 Silence = Literal[
@@ -39,7 +39,7 @@ _NEAR = 8
 """Lines within which two distinctive lines of one edit confirm each other."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EditedLine:
     """The edit that wrote a line, and how certain that is; or None and the reason."""
 
@@ -48,7 +48,7 @@ class EditedLine:
     silence: Silence | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """A line of an edit: the edit's number, its block, and the line in that."""
 

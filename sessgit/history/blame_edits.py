@@ -14,7 +14,6 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from sessgit import agents
@@ -25,6 +24,7 @@ from sessgit.model import canonical, ids
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import parse_tools
 from sessgit.model.conversation.turn import Cell
+from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, no_progress
 from sessgit.store import layout
 from sessgit.store.context import Context
@@ -38,7 +38,7 @@ _MOST_COMPARED = 250_000
 _REDACTED = "[redacted:"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """Lines that an edit wrote, and for each `+`, `-` or `?`: added, there before, or unknown."""
 
@@ -46,7 +46,7 @@ class Block:
     marks: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedEdit:
     """An edit of a file in a conversation: the turn's last commit, its cell or 0, the subagent that made it or ``""``,
     the time, in seconds since 1970, the git branch, and what it wrote and took out. `root` is the folder to which the

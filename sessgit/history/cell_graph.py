@@ -17,6 +17,7 @@ from sessgit.errors import NotFoundError
 from sessgit.history import cells
 from sessgit.history.cells import Node, TurnCells
 from sessgit.model import dependency_graph
+from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, no_progress
 from sessgit.store.context import Context
 from sessgit.store.index import Branch
@@ -49,7 +50,7 @@ class Graph:
         return needs
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CellChain:
     """The cells on the way from a cell, by address in the order of execution, without the cell itself.
 

@@ -25,6 +25,7 @@ from sessgit.history.views import body_of, read_pieces, read_turn, seconds_betwe
 from sessgit.model import humanize
 from sessgit.model.conversation.content import Call, Change, Piece, Words
 from sessgit.model.conversation.turn import Cell
+from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, no_progress
 from sessgit.store import layout
 from sessgit.store.context import Context
@@ -225,7 +226,7 @@ def _folder_in_commit(store: Store, row: Row) -> str:
 # Finding and listing
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CellFilter:
     """Which cells to list: of a type, of an operation in whatever case, of one turn, calls that `failed` or ended with
     an exit code other than 0; of all turns up to `last`, and the last `limit` of them. None or empty selects all."""
@@ -246,7 +247,7 @@ class CellFilter:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CellListing:
     """The cells, oldest first, and their turns; `earlier` says that more of them fit."""
 
@@ -332,7 +333,7 @@ def no_cell_error(branch: Branch, turn: int, name: str, count: int) -> NotFoundE
 # Details
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CellDetail:
     """What the lines of a turn tell of a cell.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from sessgit.history.shared_turns import LineComparison
@@ -10,12 +9,13 @@ from sessgit.history.views import Prices, read_turn, sum_tokens, turn_gists, tur
 from sessgit.model import edit_script
 from sessgit.model.conversation.turn import Gist, Tokens
 from sessgit.model.edit_script import Edit
+from sessgit.model.frozen import frozen
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DiffSide:
     """One side of a diff: a branch, the turns that only it has, their gists, and its last answer."""
 
@@ -40,7 +40,7 @@ class DiffSide:
         return sum(self.tokens_by_model.values(), Tokens())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartialTurn:
     """A turn of which one side has only the beginning, and the number of cells that each has."""
 
@@ -49,7 +49,7 @@ class PartialTurn:
     b: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangedTurn:
     """A turn of a and the turn of b with the same prompt, and what differs: some of `prompt`, `answer` and `calls`, or
     else `lines`."""
@@ -59,7 +59,7 @@ class ChangedTurn:
     differs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConversationDiff:
     """`edits` turn a into b, turn by turn; `base` is the last turn up to which both are the same, if they have a common
     ancestor. A turn that is cut short or changed is among the own turns of each side."""

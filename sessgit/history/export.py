@@ -8,7 +8,7 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from sessgit.model import canonical, humanize, ids, prices
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.story import Heading, Relative, Story, StoryTurn
+from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress
 from sessgit.store import ancestry, layout
 from sessgit.store.context import Context
@@ -36,7 +37,7 @@ _SHORT_ID = 8
 _FILE_SUFFIXES = {"markdown": ".md", "html": ".html", "json": ".json"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExportChoice:
     """The turns of a branch up to `end`, or those of them that `turns` lists, as in `2,4-6`; without `tools` only the
     words of user and model."""
@@ -47,7 +48,7 @@ class ExportChoice:
     tools: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExportedLines:
     """A transcript that the client can resume under `agent_id`; `left_out` says which lines it lacks, and why."""
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sessgit import agents
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import program_lines
 from sessgit.history.cells import cell_at
 from sessgit.history.resolve import ResolvedTarget, row_of
 from sessgit.history.views import read_turn
+from sessgit.model.frozen import frozen
 from sessgit.store import layout
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForkPoint:
     """Where to fork: after turn `turn` of a session, at `commit`.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from sessgit.errors import SessgitError
 from sessgit.history import views
+from sessgit.model.frozen import frozen
 from sessgit.store import ancestry, layout
 from sessgit.store.ancestry import ForkPlace
 from sessgit.store.context import Context
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from sessgit.store.store import Store
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SideBranch:
     """A side branch that has `count` turns after turn `turn` which the branch lacks: a rewind left them behind, or they
     are from another machine. `merged` of them were merged back since."""
@@ -41,7 +42,7 @@ class SideBranch:
         return layout.is_rewound_branch(self.branch.name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForkEntry:
     """A session that left this one: the last turn that it shares with the branch, the cell of the next turn if it left
     inside that, as `7.3`, and where it `left` this session, which may be another branch of it."""
@@ -57,7 +58,7 @@ class ForkEntry:
         return (self.turn, self.cell) != (self.left.turn, self.left.cell)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BranchLog:
     """The turns of a branch, oldest first, with forks and side branches by the last turn that they share with it."""
 
@@ -71,7 +72,7 @@ class BranchLog:
     """Whether a filter left out turns."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnFilter:
     """Which turns to select: those since a time (seconds since 1970), those that used a tool, those that end with one
     of some commits. None or empty selects all."""

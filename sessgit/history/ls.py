@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import attrgetter
 from typing import Literal
 
@@ -13,6 +13,7 @@ from sessgit.history.log import children_by_parent, families, forks_by_parent, s
 from sessgit.history.resolve import outlines_in_project, session_title
 from sessgit.history.views import Prices
 from sessgit.model import canonical
+from sessgit.model.frozen import frozen
 from sessgit.store import ancestry, layout
 from sessgit.store.ancestry import ForkPlace
 from sessgit.store.index import Branch, Index, Outline
@@ -21,7 +22,7 @@ Order = Literal["updated", "created", "turns", "tokens", "cost", "name"]
 State = Literal["live", "active", "ended", "interrupted"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionFilter:
     """Which sessions to list, and in which order. None or empty selects all.
 
@@ -57,7 +58,7 @@ class SessionFilter:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListEntry:
     """A session, its depth below the first of its family, and the numbers of its forks and of its children.
 
@@ -74,7 +75,7 @@ class ListEntry:
     elsewhere: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionListing:
     """Families, the newest first, or single sessions in another order.
 
@@ -92,7 +93,7 @@ class SessionListing:
         return [entry.branch for entry in self.entries]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HiddenCounts:
     """The numbers of sessions that the list of a project leaves out: headless and empty ones, and those of other
     projects."""

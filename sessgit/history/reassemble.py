@@ -19,12 +19,13 @@ from sessgit.history import shared_turns
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin, Session
+from sessgit.model.frozen import frozen
 from sessgit.model.line_list import LineFile, file_lines
 from sessgit.store import layout, refs
 from sessgit.store.store import Store, lines_hash
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """Adjacent lines of a file: the file's number, their extent in it, the lines as stored, the `key` of their turn.
 
@@ -61,7 +62,7 @@ class Pieces:
     """The hashes that commits have of the beginning of a file: the file's number, the length in bytes, the hash."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaidOutFile:
     """The pieces in order, each without the lines that an earlier piece has, the number of bytes missing between them,
     the number of the last file, and the offset at which the last piece ends in it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from sessgit import agents
@@ -13,6 +13,7 @@ from sessgit.errors import AmbiguousError, ConflictError, NotFoundError, UsageEr
 from sessgit.model import canonical, humanize, ids
 from sessgit.model.address import Address, parse_address
 from sessgit.model.conversation.session import Session
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.store import layout, project
 from sessgit.store.index import Branch, Index, Outline, Row
@@ -30,7 +31,7 @@ _MOST_LISTED = 20
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallerContext:
     """The client's folder, the working folder, this process, and the session id in its environment, which the client
     sets for its children, or ``""``."""
@@ -41,7 +42,7 @@ class CallerContext:
     told_session: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResolvedTarget:
     """A branch, a turn of it counted from 1 and a cell, if the address names them; `guess` says how the current session
     was determined if the address names none."""
@@ -61,7 +62,7 @@ class ResolvedTarget:
         return layout.session_of(self.branch.name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tag:
     """A tag and the turn that it names; 0 is the start, and `branch` is ``""`` if it leads to no conversation here.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from sessgit import agents
@@ -15,6 +15,7 @@ from sessgit.history.fulltext_update import TurnTexts
 from sessgit.history.resolve import session_title
 from sessgit.model import canonical, ids
 from sessgit.model.conversation.turn import Cell
+from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, no_progress
 from sessgit.model.search_query import Query, Snippet, as_beginnings, make_snippet, parse_query
 from sessgit.store import cache_file, fulltext_search, layout, project
@@ -33,7 +34,7 @@ _KINDS_BY_COLUMN = {"asked": ("prompt",), "answered": ("answer", "thinking"), "d
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchHit:
     """A turn that matches: its best line, the `kind` of that (prompt, answer, thinking, tool or notice), the tool's
     name, and the ordinal of the line's cell, or 0."""
@@ -53,7 +54,7 @@ class SearchHit:
         return f"{self.row.turn}.{self.cell}" if self.cell else str(self.row.turn)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MetadataHit:
     """A conversation whose name, title, labels, description, id in the system that it was imported from, and scratchpad
     match.
@@ -66,7 +67,7 @@ class MetadataHit:
     snippet: Snippet
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchResults:
     """The best turns; `total` is the number of turns that match, a minimum if not `exact`. `behind` says why recent
     turns are missing, if they are. `searched` is the query that found them, if it is not the one asked
@@ -85,7 +86,7 @@ class SearchResults:
         return not self.total and not self.total_conversations
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchScope:
     """Where to search: one branch or all branches of a session, or all sessions `without` one, the project at a folder,
     sessions with a label, `prompts`, `answers` or `tools`, calls of a tool, turns since a time, and turns that end with

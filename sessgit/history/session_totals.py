@@ -20,6 +20,7 @@ from sessgit.model import canonical, prices, unified_state
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens, Turn
+from sessgit.model.frozen import frozen
 from sessgit.store import layout
 from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
@@ -154,7 +155,7 @@ _KEYS_THAT_GROW = ("updated_at", "ended_at", "claude_transcript_path")
 _PROGRAM_KEYS = (*unified_state.SCALARS, *unified_state.COUNTERS)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportedState:
     """The part of a state that an import stored: `state` has the form of a unified document, without what the session
     itself has; `id` is the session's id in the other system, and `turns` the number of turns that the state covers."""

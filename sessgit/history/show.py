@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from sessgit import agents
@@ -29,6 +29,7 @@ from sessgit.model import canonical, prices
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell, Tokens, Turn
+from sessgit.model.frozen import frozen
 from sessgit.model.line_list import file_lines
 from sessgit.model.program_input import Metadata
 from sessgit.model.progress import Progress, no_progress
@@ -39,7 +40,7 @@ from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionCard:
     """A session, its forks and side branches by turn, and its last turn.
 
@@ -66,7 +67,7 @@ class SessionCard:
         return self.branch.state
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownTurn:
     """A turn, what its lines say, its pieces in order, and by name the number of lines of each subagent's file that
     was recorded with it.
@@ -87,7 +88,7 @@ class ShownTurn:
         return seconds_between(self.content.time, self.content.ended)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownCell:
     """A cell of a turn: a `call`, or a message of the model with its `words` and `tokens`."""
 
@@ -119,7 +120,7 @@ class ShownCell:
         return seconds_between(self.call.time, self.call.ended) if self.call else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionStart:
     """The start of a session, before turn 1: the first commit of its history; `at` is where it left another session, as
     both are now."""

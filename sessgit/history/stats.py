@@ -21,6 +21,7 @@ from sessgit.history import shared_turns, views
 from sessgit.model import prices
 from sessgit.model.config import Price
 from sessgit.model.conversation.turn import Gist, Tokens
+from sessgit.model.frozen import frozen
 from sessgit.model.line_list import Bytes, file_of_split
 from sessgit.model.progress import Progress, no_progress
 from sessgit.store import ancestry, layout, project
@@ -106,7 +107,7 @@ class TurnShare(NamedTuple):
     left: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cost:
     """US dollars without the cost of the models whose price is unknown."""
 

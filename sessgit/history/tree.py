@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from sessgit.errors import SessgitError
@@ -14,6 +14,7 @@ from sessgit.history.ls import is_begun
 from sessgit.history.resolve import outlines_in_project
 from sessgit.history.views import Prices
 from sessgit.model import prices as price_list
+from sessgit.model.frozen import frozen
 from sessgit.store import ancestry, layout
 from sessgit.store.ancestry import ForkPlace
 from sessgit.store.index import Branch, Index, Outline, Row
@@ -27,7 +28,7 @@ _NEWEST_SINGLE = 8
 """The newest quiet forks of a session, and the newest quiet single sessions, that are drawn."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TreeFilter:
     """Which families to draw: that of `session`, else those with a session of the project at `folder`, else all.
 
@@ -43,7 +44,7 @@ class TreeFilter:
     fold: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TreeNode:
     """A session or a side branch, and its own turns.
 
@@ -77,7 +78,7 @@ class TreeNode:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoldedForks:
     """A number of quiet forks of the session `parent`, and the first and the last place at which they left it."""
 
@@ -87,7 +88,7 @@ class FoldedForks:
     last: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TreeFamily:
     """The nodes that are drawn, each before those below it, in the order of their turns; and the folds."""
 
@@ -106,7 +107,7 @@ class TreeFamily:
         return drawn + sum(fold.count for fold in self.folds.values())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Forest:
     """Families, the newest first. `quiet` is the number of single sessions that are not drawn.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 from pathlib import Path
@@ -23,6 +23,7 @@ from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message, parse_tools
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens
+from sessgit.model.frozen import frozen
 from sessgit.model.pad import Entry
 from sessgit.store import journal, layout, project, refs
 from sessgit.store.index import Row
@@ -47,7 +48,7 @@ _EARLY_EVENTS = ("rewind", "elsewhere", "unarchive", "back")
 Stamp = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RefState:
     """The content of the refs: for each branch the tip and whether it is archived, for each tag its object, and the
     sessions with a tombstone."""
@@ -57,7 +58,7 @@ class RefState:
     stones: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WatchEvent:
     """Something that happened. `event` is that of a commit, or what became of a ref, as the schema of `watch --json`
     lists them.
@@ -88,7 +89,7 @@ class WatchEvent:
         return layout.session_of(self.branch)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WatchProblem:
     """A branch that cannot be read, or with ``""`` for its name a problem of the store; watching goes on."""
 
@@ -96,7 +97,7 @@ class WatchProblem:
     error: SessgitError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WatchFilter:
     """Which events to select: of these sessions, of the project at a folder, or of all if both are None."""
 

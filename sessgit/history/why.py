@@ -10,13 +10,14 @@ import os
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from sessgit.errors import AmbiguousError, NotFoundError
 from sessgit.history.cell_graph import Graph
 from sessgit.history.cells import Node
 from sessgit.model import humanize
+from sessgit.model.frozen import frozen
 
 FileEvent = Literal["wrote", "read", "failed", "named"]
 _MOST_READS = 200
@@ -26,7 +27,7 @@ _MOST_WRITERS = 200
 _MOST_SUGGESTIONS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileRead:
     """A cell that read a file, and the address of the cell that had written it, or ``""`` if none of the session
     had."""
@@ -35,7 +36,7 @@ class FileRead:
     writer: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileStep:
     """Something that happened to the file: a cell wrote it, or read it before any cell of the session wrote it; a call
     for it failed or has no result; or a command named it.
@@ -52,7 +53,7 @@ class FileStep:
     readers: list[Node] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileHistory:
     """All that happened to a file, in order."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from sessgit.errors import UsageError
 from sessgit.model import canonical
+from sessgit.model.frozen import frozen
 
 _TURN_PATTERN = re.compile(r"(-?\d{1,9})(?:\.([A-Za-z0-9_]{1,40}))?")
 _NAME_FORBIDDEN = re.compile(r"[@/]|^-")
@@ -17,7 +17,7 @@ _LONGEST_FILE = 240
 """Bytes: a tag is a file, next to which git writes another one with a longer name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Address:
     """`session` is empty for the current one; `turn` counts from the end where it is negative."""
 

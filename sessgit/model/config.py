@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Literal, get_args
 
 from sessgit.errors import SessgitError
 from sessgit.model import globs
+from sessgit.model.frozen import frozen
 
 Granularity = Literal["turn", "cell"]
 SPANS = ("archive.after", "undo.keep")
 """The settings that are time spans."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordConfig:
     """What is recorded and how: a commit for each turn or for each cell, redacted, flushed to the disk.
 
@@ -30,7 +31,7 @@ class RecordConfig:
     include: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Privacy:
     """What may be recorded: the settings, the home that `~` in them means, and whether nothing may be because a
     command asks (`SESSGIT_OFF=1`)."""
@@ -45,35 +46,35 @@ class Privacy:
         return not self.rules.exclude and not self.rules.include
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArchiveConfig:
     """How long after its last turn a session is archived by itself, as `90d`; ``""`` is never."""
 
     after: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UndoConfig:
     """How long what an operation took away is kept, as `90d`; ``""`` is for ever."""
 
     keep: str = "90d"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProjectConfig:
     """`map` says by folder of another machine which folder here stands for it, and for all below it."""
 
     map: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SyncConfig:
     """What `push` and `sync` send by default: globs of projects, and labels as `label:keep`."""
 
     include: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Price:
     """US dollars for a million tokens of each kind."""
 
@@ -83,7 +84,7 @@ class Price:
     cache_write: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Config:
     """`prices` override the built-in table by model name."""
 

@@ -7,16 +7,17 @@ The laws, which tests hold it to: `patch(a, diff(a, b)) == b`, `diff(a, a)` chan
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Generic, TypeVar
+
+from sessgit.model.frozen import frozen
 
 Turn = TypeVar("Turn")
 Same = Callable[[Turn, Turn], bool]
 """Whether two corresponding turns are the same."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edit(Generic[Turn]):
     """A turn of a, and the corresponding turn of b; None on the side that has no such turn."""
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from sessgit.model.frozen import frozen
 
 Severity = Literal["damage", "wrong", "note"]
 SEVERITIES: tuple[Severity, ...] = ("damage", "wrong", "note")
 """Lost or changed data; readable data that breaks a rule; a remark about something that breaks no rule."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """`where` is an address, a ref or a path; `kind` a word for programs; `next` the next command, or ``""``.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from sessgit.model import canonical
+from sessgit.model.frozen import frozen
 from sessgit.model.program_input import GivenTurn
 
 _NAMESPACE = uuid.UUID("6f9c2d0e-5c0a-5e55-9b7e-2f6f1f1f7a11")
@@ -17,7 +18,7 @@ LONGEST_LABEL = 50
 Outcome = Literal["imported", "empty", "left", "damaged"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourceFile:
     """A file that an import met, by its path below the folder, and what became of it; `why` says more than one word
     does, and `session` is the system's id of the one that it belongs to, or ``""``."""
@@ -28,7 +29,7 @@ class SourceFile:
     session: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForeignSession:
     """A session as another system kept it.
 
@@ -66,7 +67,7 @@ class ForeignSession:
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForeignFolder:
     """What a folder holds: sessions in their order, parents first, and every file in it with what became of it."""
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from sessgit.model.frozen import frozen
 
 if TYPE_CHECKING:
     from sessgit.model.conversation.session import Session
@@ -15,7 +17,7 @@ DEFAULT = "claude"
 """The agent of a state that names none, and in whose form programs and other systems write sessions."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Homes:
     """The folder of each agent's client on this machine, such as `~/.claude`, by the name of the agent."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from sessgit.model.frozen import frozen
 
 _LARGE_SIZE = 4 << 20
 _PIECE_SIZE = 256 << 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineFile:
     """The bytes of a file of these lines, which have no newlines here; the last one has none in the file either where
     it is `unended`."""

@@ -7,11 +7,12 @@ conflict, and with the sides swapped the same conflicts come out swapped.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any, Literal
 
 from sessgit.model import unified_state
 from sessgit.model.conversation.session import Session
+from sessgit.model.frozen import frozen
 from sessgit.model.unified_state import Unified
 
 Mode = Literal["forward", "summary", "graft", "pick"]
@@ -27,7 +28,7 @@ PROGRESS = ("stage", "confidence")
 _PROGRAM_PATHS = frozenset({*unified_state.SCALARS, *unified_state.COUNTERS, unified_state.MEMORY})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """What becomes of one thing that the sides have: `value` is what the result has, None for a conflict."""
 
@@ -46,7 +47,7 @@ class Decision:
         return {**asdict(self), "conflict": self.conflict}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """What a person says of conflicts: a side for all of them, values for some scalars, and scalars that stay ours."""
 
@@ -55,7 +56,7 @@ class Choice:
     ours: Collection[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Base:
     """The state that each side began with: a fork begins with its own first one, which lacks the parent's
     description."""

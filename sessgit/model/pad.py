@@ -9,12 +9,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sessgit.errors import AmbiguousError, NotFoundError, UsageError
 from sessgit.model import canonical, humanize, ids
 from sessgit.model.conversation.session import STAGES
+from sessgit.model.frozen import frozen
 from sessgit.model.stored_fields import Rate, read_field, string
 
 MARKERS = ("insight", "evidence", "risk", "counter", "pattern", "question")
@@ -57,7 +58,7 @@ Lists = Mapping[str, bytes]
 """The lines of each list, by its name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """Something on a scratchpad: `session` says whose it is, `turn` and `cycle` when it was said.
 
@@ -87,7 +88,7 @@ class Entry:
         return self.kind in RESOLVABLE and not self.resolved
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pad:
     """The entries of all lists, in their order; `passed` counts the lines that are none."""
 
@@ -314,7 +315,7 @@ def inherited_lists(lists: Lists) -> dict[str, bytes]:
     return out
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactedPad:
     """The lists made few: `doubles` are entries whose words another one has, `passes` those of cycles long past."""
 
@@ -380,7 +381,7 @@ _LONGEST_PART, _LONGEST_SOURCE = 2_000, 200
 _MOST_LISTED = 30
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """What to do next, and the command that notes it or does it; the command can be ``""``."""
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, get_args
 
 from sessgit.errors import UsageError
 from sessgit.model import canonical
+from sessgit.model.frozen import frozen
 from sessgit.model.stored_fields import CellType
 
 TYPES: tuple[str, ...] = get_args(CellType)
@@ -24,7 +25,7 @@ MOST_DEPENDENCIES = 10_000
 _NOTHING_RECORDED = "Nothing was recorded."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Metadata:
     """How deep in a recursion a cell ran, and what of a model it used; `tokens_used` counts tokens of all kinds."""
 
@@ -33,7 +34,7 @@ class Metadata:
     tokens_used: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Task:
     """What a cell shall do. `source` says where it comes from, as `repl` or the name of a program; `created` is in
     seconds since 1970, None for now; without an `id` the cell gets one of its own."""
@@ -48,7 +49,7 @@ class Task:
     metadata: Metadata = Metadata()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """What a cell came to: any JSON value, or an error; how long it took in milliseconds, where that is known.
 
@@ -67,7 +68,7 @@ class Outcome:
         return self.error is None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """A cell and what it came to; None is one that is pending."""
 
@@ -75,7 +76,7 @@ class Step:
     outcome: Outcome | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCall:
     """A call of a tool as the agent itself makes it, with what the tool said; `time` as that of a `Saying`."""
 
@@ -87,7 +88,7 @@ class ToolCall:
     time: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reason:
     """A step of reasoning (a trace), or a decision among options, with the evidence for it: ids of cells, or words;
     `time` as that of a `Saying`."""
@@ -101,7 +102,7 @@ class Reason:
     time: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Saying:
     """Words of the agent in between; `model` is empty where no model said them, `time` is in seconds since 1970, None
     for that of the turn."""
@@ -114,7 +115,7 @@ class Saying:
 Part = Step | ToolCall | Reason | Saying
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GivenTurn:
     """A turn that a program gives as a whole: a prompt, what was done about it in its order, and the answer.
 

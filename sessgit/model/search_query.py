@@ -15,6 +15,7 @@ from functools import cache, cached_property
 
 from sessgit.errors import UsageError
 from sessgit.model import canonical
+from sessgit.model.frozen import frozen
 
 MOST_TERMS = 32
 _SINGLE_CHAR_WORDS = (
@@ -30,7 +31,7 @@ Span = tuple[int, int]
 """A part of a text, from its first character to behind its last."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Term:
     """A word or several that follow each other; of the last one only the beginning is given if `prefix`."""
 
@@ -164,7 +165,7 @@ def _term_pattern(term: Term) -> str:
     return out if alone[-1] else out + _AFTER
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snippet:
     """A part of a text on one line, with an ellipsis where something was left out; `matches` are places in it."""
 

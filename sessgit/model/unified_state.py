@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Annotated, Any
 
 from sessgit.model import canonical
+from sessgit.model.frozen import frozen
 from sessgit.model.stored_fields import MAX_COST, MAX_COUNT, Cost, Count, Depth, Mode, Rule, Score, read
 
 LARGEST_MEMORY = 64 << 10
@@ -25,7 +26,7 @@ MEMORY = "context.working_memory"
 Reason = Annotated[str, Rule(max_length=LONGEST_TEXT)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Activation:
     """Whether the RLM mode of a program is active in the session, and why."""
 
@@ -43,7 +44,7 @@ class Activation:
     """The greatest depth of recursion that is allowed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Budget:
     """The limits that a program set itself, and what it used, as it says."""
 
@@ -55,7 +56,7 @@ class Budget:
     """The cost so far in US dollars."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Metadata:
     """What a program says of itself."""
 
@@ -67,7 +68,7 @@ class Metadata:
     """The id of the session that began this one as its child. It is no fork: they share no turns."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Memory:
     """The working memory of a program."""
 
@@ -75,7 +76,7 @@ class Memory:
     """An object of any JSON, at most 100 levels deep. A program may set at most 65,536 bytes, as one line of UTF-8."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trajectory:
     """Where the program wrote the session to."""
 
@@ -83,7 +84,7 @@ class Trajectory:
     """The path of the export."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unified:
     """What programs set of a session, by the sections of `session.json`."""
 

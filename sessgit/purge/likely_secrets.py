@@ -6,11 +6,11 @@ import base64
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 
 from sessgit import agents
 from sessgit.errors import SessgitError
+from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress
 from sessgit.purge import denied_values, scan
 from sessgit.redact.replacer import Secret, secrets_of_line
@@ -28,7 +28,7 @@ _FIND_HINT = "`sessgit purge --find` lists them."
 _MOST_PLACES = 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LikelySecret:
     """A likely secret. `id` is the same in this store for ever, `kind` is that of its rule, `length` is in characters,
     `count` is the number of lines with it, `places` are the first addresses; `value` must never be shown."""

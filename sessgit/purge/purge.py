@@ -13,12 +13,13 @@ import shutil
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from sessgit.branch import lost_refs
 from sessgit.errors import ConflictError, DamageError, UsageError
 from sessgit.model import canonical, ids
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.model.humanize import format_count
 from sessgit.model.progress import Progress, no_progress
@@ -54,7 +55,7 @@ _LONGEST_REGEX = 1000
 _MOST_VALUES = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PurgeProgress:
     """The progress of a purge: `reading` and `proving` count objects, `writing` counts commits."""
 
@@ -63,7 +64,7 @@ class PurgeProgress:
     proving: Progress = no_progress
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PurgeResult:
     """What a purge did, or would do.
 
@@ -306,7 +307,7 @@ def _prove(store: Store, plan: _Plan) -> int:
 # The note of a purge that is not complete
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Note:
     """When the purge began, and the ids of its values."""
 
@@ -354,7 +355,7 @@ def _redact_events(paths: StorePaths, matcher: ValueMatcher) -> None:
             os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))  # events are read in the order of their times
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _StateRewriter:
     """Rewrites these files with the commits and keys of turns by their old names. `values` are the known ones, of which
     a short text may hold only the beginning, and `client` the client's files with a value."""

@@ -27,6 +27,7 @@ from sessgit.model import pad as pads
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
+from sessgit.model.frozen import frozen
 from sessgit.model.line_list import file_lines
 from sessgit.redact import value_match
 from sessgit.redact.value_match import ValueMatcher
@@ -47,7 +48,7 @@ _TURN_FILES = (*_LINE_FILES, layout.CELLS, layout.TEXTS)
 _KEPT_TRAILERS = ("Session", "Lines-SHA256", "Original-HMAC", "Extent", "Turn")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RewrittenLines:
     """Lines as they were and as they are now, with how many values were replaced in each; the first `before` of them
     come before the prompt."""
@@ -58,7 +59,7 @@ class RewrittenLines:
     counts: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Counts:
     """How many values were replaced in the turn of a commit, `key`, and in all turns up to it."""
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 from sessgit.agents.reader import opened
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import ids
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.model.json_scan import decode_string, string_tokens
 from sessgit.model.progress import Progress
@@ -40,7 +41,7 @@ _STORE_FILES = ("config", "config.toml", "hook", "key", "HEAD")
 """Files that only the user changes, so a value in there is theirs to remove."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionHit:
     """A session that holds a value: in which turns, and in which places, as a person calls them."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit import agents
@@ -12,6 +11,7 @@ from sessgit.agents.transcript import Transcript
 from sessgit.errors import SessgitError
 from sessgit.history import client_files
 from sessgit.model.conversation.session import Session
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.record import privacy as private
 from sessgit.store import layout, recorder_state
@@ -27,7 +27,7 @@ QUIET_SECONDS = 60.0
 """Seconds after which a transcript that no living client holds is taken as finished."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CatchUpResult:
     """Whether the store is level with the transcript; if not, why, in words for a person. `off` says that it must
     not be: the settings, the environment or a person say so; `hint` is then what to do."""

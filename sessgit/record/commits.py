@@ -20,6 +20,7 @@ from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell, Gist, Turn
+from sessgit.model.frozen import frozen
 from sessgit.model.line_list import Bytes, file_of_lines
 from sessgit.record.source import Head
 from sessgit.store import layout
@@ -30,7 +31,7 @@ Changes = Mapping[str, tuple[str, bool] | None]
 Trailers = Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnSidecars:
     """The sidecar files of a turn by path in its folder: the new bytes of subagents' files, and the entries of large
     tool results, which are written one by one, since all of them may be more than memory holds."""

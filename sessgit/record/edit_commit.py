@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from sessgit.errors import NotFoundError
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
+from sessgit.model.frozen import frozen
 from sessgit.store import layout, operations, refs
 from sessgit.store.context import Context
 from sessgit.store.objects import Entry
@@ -18,7 +19,7 @@ from sessgit.store.transaction import Move
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StateEdit:
     """A new state of a head, and changed files of its tree by path, None for a deleted one; `summary` tells what
     changes."""

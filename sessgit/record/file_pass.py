@@ -25,6 +25,7 @@ from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell, Gist
+from sessgit.model.frozen import frozen
 from sessgit.model.line_list import file_lines
 from sessgit.record import commits, fork_detection
 from sessgit.record.commits import FileHash, TurnContent, TurnSidecars
@@ -55,7 +56,7 @@ _LONGEST_BODY = 32 << 20
 """A longer body is read again when its cells are needed: copies of it may not fit in memory."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordingResult:
     """The numbers of the turns that were written, and whether any ref moved.
 

@@ -30,6 +30,7 @@ from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.edit_script import common_prefix_length
+from sessgit.model.frozen import frozen
 from sessgit.record import commits
 from sessgit.record.source import TranscriptSource
 from sessgit.store import ancestry, layout
@@ -41,7 +42,7 @@ _HEAD_SIZE = 1 << 16
 """So many bytes are read at once to find the first prompt: most often it stands among the first lines."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TranscriptOutline:
     """What a quick reading of a transcript tells: the prompts of its head, oldest first, and when it was born.
 

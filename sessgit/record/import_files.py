@@ -6,13 +6,13 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit import agents
 from sessgit.agents.reader import Reader, no_redaction, opened
 from sessgit.errors import SessgitError
 from sessgit.model import ids
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import DEFAULT, Homes
 from sessgit.record import catch_up, fork_detection
 from sessgit.record.fork_detection import TranscriptOutline
@@ -28,7 +28,7 @@ _MOST_READ = 1 << 20
 """The number of bytes in which a line that says the session's id is sought."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TranscriptFile:
     """A transcript to import; `root` is the uuid of its first prompt, or empty, `base` the agent's id of the session
     that it goes on from, or empty."""
@@ -63,13 +63,13 @@ class TranscriptFile:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportFailure:
     path: Path
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SkippedFiles:
     """The numbers of links to transcripts or folders, of empty files, and of subagents' files without a transcript; and
     the names of plans that no transcript names."""

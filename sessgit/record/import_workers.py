@@ -17,11 +17,11 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from sessgit.errors import ROOM, SessgitError, StoreError
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.record import import_files
 from sessgit.record.file_pass import RecordingResult
@@ -52,7 +52,7 @@ ReportBytes = Callable[[int], None]
 """Called with the size of a file that is recorded."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordTask:
     """Families of transcripts of which the store has nothing; they are recorded into a new store in `folder`."""
 
@@ -68,7 +68,7 @@ class RecordTask:
         return sum(file.size for members in self.families for file in members)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedTask:
     """What was recorded into a task's store: the name of its pack, or empty, and its refs.
 

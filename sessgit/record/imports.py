@@ -23,6 +23,7 @@ from sessgit.errors import (
 )
 from sessgit.model import ids
 from sessgit.model.config import Privacy
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.model.progress import Progress, no_progress
 from sessgit.record import import_files, import_workers
@@ -43,7 +44,7 @@ from sessgit.store.transaction import Move
 _LOCK_WAIT = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportResult:
     """How many sessions are new or grew, how many turns were recorded, how many sessions were up to date.
 
@@ -64,7 +65,7 @@ class ImportResult:
     passed_over: SkippedFiles = field(default_factory=SkippedFiles)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportProgress:
     """What is called with the progress of an import: `reading` in bytes of transcripts, then `packing` in objects."""
 
@@ -72,7 +73,7 @@ class ImportProgress:
     packing: Progress = no_progress
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _ImportPlan:
     """The transcripts to record, and what cannot be."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
@@ -13,6 +12,7 @@ from sessgit.agents.values import Document, Installation
 from sessgit.errors import ConflictError, UsageError
 from sessgit.model import ids
 from sessgit.model.config import Granularity, Privacy
+from sessgit.model.frozen import frozen
 from sessgit.record import import_files
 from sessgit.record import privacy as private
 from sessgit.store.store import create_store
@@ -22,7 +22,7 @@ from sessgit.store.stub import remove_stub, write_stub
 _ATTEMPTS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstallResult:
     """What an installation did, and what a person should know about it."""
 
@@ -45,7 +45,7 @@ class InstallResult:
     """Transcripts of the client that an import would bring in."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UninstallResult:
     """What an uninstallation removed; the store with all that was recorded stays."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from sessgit.agents.reader import opened
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, UsageError
 from sessgit.model import globs
 from sessgit.model.config import Privacy, RecordConfig
+from sessgit.model.frozen import frozen
 from sessgit.store import project, settings
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
@@ -21,7 +21,7 @@ from sessgit.store.layout import StorePaths
 _FIRST_LINES = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """Whether a project is recorded. If not, `glob` is the one of `record.exclude` that it fits, or ``""``: then it
     fits none of `record.include`."""
@@ -82,7 +82,7 @@ def recorded_filter(privacy: Privacy, projects: Mapping[str, str]) -> Callable[[
     return is_recorded
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SwitchResult:
     """The project that was meant, and whether the settings changed; `glob` is the one that excluded it already."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, partial
 from heapq import heappop, heappush
 from math import inf
@@ -15,6 +15,7 @@ from sessgit.agents.values import Node, Place, line_of
 from sessgit.errors import MovedError
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Session
+from sessgit.model.frozen import frozen
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import layout, recorder_state, secret_filter
 from sessgit.store.index import Index
@@ -27,7 +28,7 @@ _FILE_ORDER = 1 << 50
 """More than any file is long: the places of a later file come behind all of an earlier one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedSession:
     """What is recorded of a session as a pass begins: its cursor, the tips of its head and its rewound branches, the
     head's commit and state; the versions of the rules that it is recorded by, and how its lines are redacted.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from sessgit import agents
 from sessgit.agents import Client
 from sessgit.agents.base import Agent
 from sessgit.model import ids, long_strings
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import DEFAULT
 from sessgit.redact import RULES_VERSION
 
@@ -21,7 +22,7 @@ Head = str | Callable[[], str]
 """The project's commit, or a function that waits for the process that looks for it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TranscriptSource:
     """A transcript and what is known of it besides its lines.
 
@@ -70,7 +71,7 @@ class TranscriptSource:
         return agents.is_place(Client(self.agent, self.own or self.folder), self.path)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordRules:
     """How to record. Whether a session is redacted is decided when its recording begins, and stays so."""
 

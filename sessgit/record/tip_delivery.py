@@ -9,7 +9,7 @@ function of the two tips alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, count, zip_longest
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from sessgit.history import pad_lists, session_files, shared_turns
 from sessgit.model import ids, merge_decisions
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
+from sessgit.model.frozen import frozen
 from sessgit.model.merge_decisions import Side
 from sessgit.store import layout
 from sessgit.store.store import Store
@@ -28,7 +29,7 @@ Relation = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BranchChange:
     """What became of a session or of a branch of it on the side that got the turns; `turns` is their number.
 
@@ -48,7 +49,7 @@ class BranchChange:
 _Namer = Callable[[str, str], str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeliveryResult:
     """The target's branches with what was delivered, what changed, and whether its head went back."""
 
@@ -233,7 +234,7 @@ TURNLESS = ("edit", "end")
 _AUTHORED_FIELDS = ("name", "description", "stage", "confidence", "origin", "extra")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReconciledTip:
     """What becomes of our tip: `tip` is the commit that has both, or our own if it has theirs already or they parted.
 

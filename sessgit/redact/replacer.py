@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from functools import cache
 
+from sessgit.model.frozen import frozen
 from sessgit.model.json_scan import Token, decode_string, encode_string, string_tokens
 from sessgit.redact import checks, key_lines, views
 from sessgit.redact.assignments import Naming, find_assigned, is_secret_literal, naming_of
@@ -40,7 +40,7 @@ _WRAPPED = frozenset(
 """Rules of which the whole match is a token: one that a terminal broke is put together for them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Secret:
     """What the rules take for a secret, and of which kind."""
 

@@ -12,11 +12,11 @@ import hmac
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from urllib.parse import unquote_to_bytes
 
+from sessgit.model.frozen import frozen
 from sessgit.model.json_scan import decode_string, encode_string, string_tokens
 from sessgit.redact import engine
 from sessgit.redact.views import Part, View, decoded_levels, is_json, replace_parts
@@ -41,7 +41,7 @@ _PERCENT = re.compile(rb"%[0-9A-Fa-f]{2}")
 _NUMBER = re.compile(rb"-?[0-9][0-9.eE+-]*")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fingerprint:
     """What is stored of a form of a value: its length, the kinds of its last bytes and, if it is long, of its first,
     its keyed hash, and whether it is base64 or hex, or has several lines."""

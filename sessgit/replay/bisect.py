@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +23,7 @@ from sessgit.history.code.difference import CodeDiff
 from sessgit.history.code.git import Env, Head
 from sessgit.history.views import read_pieces, turn_gists
 from sessgit.model.conversation.content import Call
+from sessgit.model.frozen import frozen
 from sessgit.replay.sandbox import process_limits
 from sessgit.store import layout, tempdirs
 from sessgit.store.context import Context
@@ -45,7 +46,7 @@ _LONGEST_LAST_LINE = 200
 _NO_SUBMODULES = ("-c", "submodule.recurse=false")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TestResult:
     """The verdict on a turn, and `why` in words for a person.
 
@@ -74,7 +75,7 @@ ReportStep = Callable[[int, int, TestResult | None], None]
 before there is one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnRange:
     """The turns to search: the first is taken for good and the last for bad, until they are tested."""
 
@@ -82,7 +83,7 @@ class TurnRange:
     bad: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BisectCommand:
     """A command for the shell, the environment it runs in, and the seconds it may take, None for no limit.
 
@@ -94,7 +95,7 @@ class BisectCommand:
     on_output: Callable[[bytes], None] = lambda data: None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BisectResult:
     """The last turn known to be good and the first known to be bad.
 

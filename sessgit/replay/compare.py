@@ -15,11 +15,11 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from sessgit.agents.base import Agent, Tools
 from sessgit.model.conversation.content import Call
+from sessgit.model.frozen import frozen
 from sessgit.redact.replacer import redact_text
 
 Outcome = Literal["equal", "differs", "failed", "skipped"]
@@ -30,7 +30,7 @@ _LONGEST_LINE = 400
 _MOST_DIFF_LINES = 40
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """Whether both results are equal, both as they were compared, and the lines of a unified diff without headings."""
 

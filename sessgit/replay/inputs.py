@@ -11,7 +11,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from sessgit import agents
@@ -21,6 +21,7 @@ from sessgit.history.fork_point import ForkPoint
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.history.views import read_turn
 from sessgit.model import canonical
+from sessgit.model.frozen import frozen
 from sessgit.model.program_input import GivenTurn, Saying
 from sessgit.model.progress import Progress, no_progress
 from sessgit.replay import compare, kept_result
@@ -37,7 +38,7 @@ from sessgit.store.store import Store
 Protocol = Literal["each", "lines", "stream-json"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelCommand:
     """A shell command that answers prompts, its protocol, and the seconds that it has for each answer."""
 
@@ -48,7 +49,7 @@ class ModelCommand:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptResult:
     """A turn's prompt, the recorded answer and the new one; `why` is the reason if it failed or was not sent."""
 
@@ -62,7 +63,7 @@ class PromptResult:
     ms: float = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptResults:
     """The results of all prompts; `left` is the number of prompts after one that failed, which were not sent."""
 
@@ -124,7 +125,7 @@ def send_prompts(
     return PromptResults(branch, model.protocol, tuple(results), len(rows) - len(results), kept)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Answer:
     """An answer, and the model and the tokens if the command tells them."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from sessgit.errors import ConflictError, SessgitError
 from sessgit.history.fork_point import ForkPoint
 from sessgit.model import humanize
 from sessgit.model.conversation.session import Session
+from sessgit.model.frozen import frozen
 from sessgit.model.program_input import CELL_ID, GivenTurn, Outcome, Step, Task
 from sessgit.record import privacy as private
 from sessgit.record.recording import record, skipped_error
@@ -31,7 +32,7 @@ SOURCE = "sessgit replay"
 """The source of the cells that a replay adds."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeptSession:
     """The session with the results: its id, its name, and the number of the last turn that was added."""
 

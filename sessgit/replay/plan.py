@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from sessgit import agents
@@ -17,6 +17,7 @@ from sessgit.history.cells import Node
 from sessgit.history.views import body_of
 from sessgit.model import canonical, dependency_graph
 from sessgit.model.conversation.content import Call
+from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, no_progress
 from sessgit.replay.sandbox.isolation import is_below
 from sessgit.store.context import Context
@@ -30,7 +31,7 @@ _MESSAGE_REASON = "a message of the model"
 _REDACTION_MARK = "[redacted:"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanItem:
     """A cell and what runs it, or in `why` the reason why it does not run.
 
@@ -52,7 +53,7 @@ class PlanItem:
         return self.why == _MESSAGE_REASON
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplayPlan:
     """The cells in execution order; `asked` are the addresses of those that were asked for, the others are those that
     these depend on."""
@@ -79,7 +80,7 @@ class ReplayPlan:
         return max((item.node.turn for item in self.items), default=0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplayChoice:
     """What to run: the cells of a turn, or of all turns, or those in `cells`, named by the ordinal in `turn`, by `7.3`,
     or by the id. With `chain` also all that they depend on. `root` is the recorded folder that the sandbox replaces;
@@ -115,7 +116,7 @@ def cell_code(call: Call) -> str | None:
     return next((call.input[key] for key in CODE_ARGUMENTS if isinstance(call.input.get(key), str)), None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _TurnCalls:
     """The calls of a turn by the ids of their cells, and the folder that each line names."""
 

@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from sessgit.agents.base import Agent
 from sessgit.agents.values import DeclinedError
 from sessgit.errors import SessgitError
 from sessgit.model.conversation.content import Call
+from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, no_progress
 from sessgit.replay import compare, files, plan
 from sessgit.replay.compare import Comparison, Outcome
@@ -29,7 +30,7 @@ from sessgit.replay.sandbox.workspace import Sandbox
 _PROMPT_ARGUMENTS = ("prompt", "query", "question", "input", "text")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunOptions:
     """What cells may use, and what runs those that the sandbox cannot: `llm` is a shell command that gets a prompt on
     standard input, in the folder `cwd` with the environment `env`."""
@@ -42,7 +43,7 @@ class RunOptions:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CellResult:
     """The result of a cell. `why` is the reason if it `failed`, that is did not run to its end, or was skipped. `ms` is
     the time it took now, None if it did not run."""

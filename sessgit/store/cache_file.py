@@ -8,10 +8,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sessgit.model.frozen import frozen
 from sessgit.store import private_files
 
 _DAMAGE_CODES = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR)
@@ -26,7 +26,7 @@ class _DamageError(sqlite3.DatabaseError):
 DAMAGE_ERROR = _DamageError("a value that cannot be read")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schema:
     """The names of the tables, the statements that create them, and their version."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from sessgit.errors import NotFoundError
 from sessgit.model.config import Price, Privacy
+from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from sessgit.store.store import Store
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Context:
     """A store with its index, the folder of each agent's client, what may be recorded, the environment for git in the
     project, the clock, in seconds since 1970, and the prices of models that the user set."""

@@ -10,12 +10,12 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sessgit.errors import StoreError
 from sessgit.model import canonical
+from sessgit.model.frozen import frozen
 from sessgit.store.layout import StorePaths
 from sessgit.store.private_files import write_private
 
@@ -29,7 +29,7 @@ _PARSE_ERRORS = (OSError, ValueError, TypeError, KeyError, AttributeError, Recur
 _PAIR = re.compile(r"^([0-9a-f]{40}) ([0-9a-f]{40})$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeniedValue:
     """A purged value by its id, eight hexadecimal digits; `time` is that of the purge, in RFC 3339."""
 

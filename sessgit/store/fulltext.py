@@ -13,10 +13,10 @@ import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit.errors import StoreError
+from sessgit.model.frozen import frozen
 from sessgit.model.search_query import space_single_char_words
 from sessgit.store import cache_file, layout
 
@@ -64,7 +64,7 @@ _NORMAL_MERGE = {"automerge": 4, "crisismerge": 16}
 _NON_WORD = re.compile(r"[^a-z0-9]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Texts:
     """The searchable texts of a line: what was asked, what was answered, and the input and output of a tool."""
 
@@ -74,7 +74,7 @@ class Texts:
     tool: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Words:
     """What is indexed of a turn: a hash after each line of all texts so far, and for each line with words its number,
     from 0, and the four columns."""
@@ -93,7 +93,7 @@ class Words:
         return sum(len(asked) + len(answered) + len(did) for _, asked, answered, did, _ in self.rows)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn:
     """A turn by its prompt's uuid; `time` is in seconds since 1970, `home` the session that it was recorded for."""
 
@@ -102,7 +102,7 @@ class Turn:
     home: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Body:
     """The first `lines` lines of a variant of a turn: what a branch holds of it."""
 

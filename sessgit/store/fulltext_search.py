@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from sqlite3 import Connection
 
+from sessgit.model.frozen import frozen
 from sessgit.model.search_query import Query, Term, space_single_char_words
 from sessgit.store.fulltext import LINE_BITS, LINE_MASK, TextIndex, plain, tool_word
 
@@ -26,7 +26,7 @@ _SELECT_TURNS = "SELECT turn FROM blocks WHERE id IN (SELECT rowid >> ? FROM wor
 _IN_BRANCHES = "name IN (SELECT value FROM json_each(?))"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextQuery:
     """What to search for, and where: in which columns, in calls of which tool, on which branches, since when, in turns
     that end with which commits."""
@@ -39,7 +39,7 @@ class TextQuery:
     commits: Collection[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hit:
     """The best line of a turn, by the turn's place on a branch; `left_behind` if only a rewound branch has it."""
 
@@ -49,7 +49,7 @@ class Hit:
     left_behind: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextHits:
     """The best turns, and how many match: at least so many if not `exact`."""
 

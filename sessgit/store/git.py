@@ -9,7 +9,6 @@ import subprocess
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -17,6 +16,7 @@ from urllib.parse import unquote
 
 from sessgit.errors import ROOM, RemoteDamageError, StoreError
 from sessgit.model import canonical, humanize
+from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress
 from sessgit.store import refs
 from sessgit.store.private_files import UMASK
@@ -186,7 +186,7 @@ _NOISE_LINES = ("Please make sure you have the correct access rights", "and the 
 """git's messages after every failure."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GitResult:
     """git's exit code, its output, and its last messages without control characters."""
 

@@ -13,7 +13,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
@@ -25,6 +25,7 @@ from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Gist, Tokens
+from sessgit.model.frozen import frozen
 from sessgit.store import cache_file, layout, refs
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ class Row(NamedTuple):
         return self.text.partition("\n")[0].partition(": ")[2]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Branch:
     """A branch with its state as of its tip."""
 

@@ -10,11 +10,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 from sessgit.errors import ROOM, StoreError
 from sessgit.model import canonical, stored_fields
+from sessgit.model.frozen import frozen
 from sessgit.model.stored_fields import OPTIONAL, Count, EntryId, Hash, Number, Time
 from sessgit.store import layout, locks, private_files
 from sessgit.store.layout import StorePaths
@@ -36,7 +37,7 @@ class FileRange(NamedTuple):
     sha256: Hash
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileWrites:
     """What an operation does to the agent's files, by path: those that it writes whole, with the SHA-256 of the bytes,
     what it appends to existing ones, and what it cuts off at their ends."""
@@ -46,7 +47,7 @@ class FileWrites:
     cut: Mapping[str, FileRange] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operation:
     """A line of operations.jsonl: what a command does to refs and files."""
 

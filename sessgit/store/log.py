@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit import __version__
 from sessgit.model import canonical
+from sessgit.model.frozen import frozen
 from sessgit.store import private_files
 
 _MAX_SIZE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogEntry:
     """A line of the log; `time` is RFC 3339 in UTC, `version` that of the program."""
 

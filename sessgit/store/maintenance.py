@@ -13,12 +13,12 @@ import subprocess
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Final, NamedTuple
 
 from sessgit.errors import ROOM, StoreError
+from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, no_progress
 from sessgit.store import durable_write, git, locks, packed_refs, private_files, refs, tempdirs, transaction
 from sessgit.store.layout import StorePaths
@@ -47,7 +47,7 @@ _OID = re.compile(r"[0-9a-f]{40}", re.ASCII)
 _COUNT_OBJECTS_LINE = re.compile(r"^(?:count|in-pack): ([0-9]+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ObjectCount:
     """The number of objects in a store, and the bytes of all files that hold them, unfinished ones too."""
 

@@ -7,12 +7,12 @@ import re
 import shutil
 import subprocess
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Literal, NamedTuple
 
 from sessgit.errors import ROOM, DamageError, StoreError
+from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, no_progress
 from sessgit.store import git, layout
 from sessgit.store import store as stores
@@ -39,7 +39,7 @@ class GitObject(NamedTuple):
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FsckMessage:
     """A message of git about an object or a ref, and the objects that it names."""
 
@@ -187,7 +187,7 @@ def write_loose_object(store: Path, intact: GitObject, damaged: Path) -> None:
 _SHA = 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BrokenPack:
     """A pack and its fault: `closed` if this user cannot read it, `index` if that is missing or damaged, `cut` if the
     pack is truncated or another one than in its index, `lost` if there is only the index."""

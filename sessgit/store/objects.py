@@ -14,12 +14,12 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Final
 
 from sessgit.errors import StoreError
+from sessgit.model.frozen import frozen
 from sessgit.model.line_list import Bytes, file_pieces
 from sessgit.store import durable_write, git
 
@@ -40,7 +40,7 @@ _TREE_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0/]+)\0(.{20})", re.DOTALL)
 _REFUSED_NAMES = frozenset((b"", b".", b"..", b".git"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Commit:
     """A commit as git has it; `time` is in seconds since 1970."""
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeVar
 
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
 from sessgit.model import canonical
+from sessgit.model.frozen import frozen
 from sessgit.store import journal, layout, packed_refs, refs, transaction
 from sessgit.store.journal import FileWrites, Operation
 from sessgit.store.store import Store
@@ -29,7 +30,7 @@ _TRIES = 5
 _Result = TypeVar("_Result")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListedOperation:
     """An operation and its state: one that was interrupted, or whose refs had moved, is `not done`."""
 

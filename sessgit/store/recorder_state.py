@@ -9,13 +9,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
 
 from sessgit.errors import StoreError
 from sessgit.model import stored_fields
 from sessgit.model.conversation.message import Extent
+from sessgit.model.frozen import frozen
 from sessgit.model.stored_fields import Count, Hash, Number, Seconds, Size
 from sessgit.store import journal
 from sessgit.store.layout import StorePaths
@@ -25,7 +26,7 @@ _PROOF_WINDOW = 64 << 10
 _Document = TypeVar("_Document")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cursor:
     """The file state/<id>.json: how far the session's transcript is recorded.
 
@@ -117,7 +118,7 @@ MergeOrigins = Mapping[str, tuple[str, str]]
 """The event and the origin of turns, by the uuids of their prompts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AppendIntent:
     """The file state/<id>.append: the lines that a merge is appending to a transcript.
 
@@ -191,7 +192,7 @@ def delete_finished_intents(paths: StorePaths, before: float) -> int:
 # The latest turn
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LatestTurn:
     """The file latest.json: the last turn that a recorder recorded."""
 

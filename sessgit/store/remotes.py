@@ -15,13 +15,14 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from urllib.parse import unquote
 
 from sessgit.errors import ROOM, ConflictError, MovedError, NotFoundError, RefusedError, StoreError, UsageError
 from sessgit.model import ids
 from sessgit.model.address import check_tag
+from sessgit.model.frozen import frozen
 from sessgit.store import git, layout, locks, maintenance, object_scan, refs, tempdirs, transaction
 from sessgit.store import store as stores
 from sessgit.store.git import GitResult, execute, shown_url, unreachable_error, url_secrets
@@ -49,7 +50,7 @@ _SAFE_REF = re.compile(r"(?!.*\.lock(?:/|$))refs(?:/[A-Za-z0-9_-]+(?:\.[A-Za-z0-
 """The name of another program's ref that every version of git accepts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remote:
     """A remote by its name. The URL is as the user typed it, with passwords."""
 
@@ -62,7 +63,7 @@ class Remote:
         return shown_url(self.url)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Connection:
     """A remote and how to reach it: the environment for git, and the receiver of git's messages."""
 

@@ -6,12 +6,13 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from sessgit.errors import ConflictError, SessgitError, StoreError, UsageError
 from sessgit.model.config import FILE_HINT, SPANS, Config, RecordConfig, parse_config, span_seconds
+from sessgit.model.frozen import frozen
 from sessgit.store import locks
 from sessgit.store.layout import StorePaths
 from sessgit.store.private_files import write_private
@@ -152,7 +153,7 @@ def _split_key(key: str) -> list[str]:
     return key.split(".")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setting:
     """A setting by its dotted key; `is_default` if it is not in the file."""
 

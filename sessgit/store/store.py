@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +29,7 @@ from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell
+from sessgit.model.frozen import frozen
 from sessgit.model.line_list import Bytes
 from sessgit.store import layout, owner, private_files, refs
 
@@ -46,7 +46,7 @@ HEAD = b"ref: refs/heads/HEAD-stays-unborn\n"
 """The content of `HEAD` in every store."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnLines:
     """The whole lines of a recorded turn, without their newlines."""
 

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from sessgit.model import stored_fields
+from sessgit.model.frozen import frozen
 from sessgit.store.layout import StorePaths
 from sessgit.store.private_files import write_private
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Agreement:
     """The file state/remote-<16>.json: what store and remote last agreed on. Without it, nothing is agreed on."""
 

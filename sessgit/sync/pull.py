@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 from sessgit import agents
 from sessgit.branch import delete
 from sessgit.errors import DamageError, MovedError, SessgitError, StoreError
 from sessgit.history import client_files
+from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count, quote_for_shell
 from sessgit.record.tip_delivery import BranchChange, count_lacking, deliver_branches
 from sessgit.store import journal, layout, operations, recorder_state, refs, remotes
@@ -28,7 +28,7 @@ _TAG_HINT = "A push of its conversation removes the tag there."
 _KEPT_HINT = "It was kept. To delete it here too: `sessgit delete {}`"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _RemoteState:
     """What a remote has: all of its refs, and by session those that are pulled; the sessions that it had when it was
     last seen; those with branches as they were here before a purge; and those whose data git rejected, with the

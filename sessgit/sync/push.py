@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from sessgit.errors import ConflictError, DamageError, MovedError, RefusedError, StoreError
 from sessgit.history import resolve
+from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count
 from sessgit.record.tip_delivery import BranchChange, deliver_branches
 from sessgit.store import layout, refs, remotes
@@ -24,7 +24,7 @@ _DENIED_HINT = "It is archived or deleted only here. The remote has receive.deny
 _TAG_DENIED = "a tag of the remote contains a value that was purged here, and the remote does not allow deleting tags"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PushRequest:
     """What to send: these sessions, and with `deletions` what was deleted here.
 

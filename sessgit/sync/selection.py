@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from sessgit.errors import AmbiguousError, NotFoundError
 from sessgit.history import resolve
 from sessgit.history.resolve import CallerContext
 from sessgit.model.config import Privacy, RecordConfig, label_of
+from sessgit.model.frozen import frozen
 from sessgit.record import privacy
 from sessgit.store import layout
 from sessgit.store.index import Index, Outline
@@ -17,7 +17,7 @@ from sessgit.store.index import Index, Outline
 _SHORTEST = resolve.SHORTEST_PREFIX
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionChoice:
     """What options choose: sessions with all of the labels, of the project at a folder, or all; archived ones too."""
 

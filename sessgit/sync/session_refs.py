@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from sessgit.errors import DamageError, NewerStoreError, RemoteDamageError, SessgitError
 from sessgit.model import ids
 from sessgit.model.address import check_tag
+from sessgit.model.frozen import frozen
 from sessgit.record.tip_delivery import BranchChange, Relation, count_lacking, turn_folders
 from sessgit.store import layout, remotes
 from sessgit.store.journal import Operation
@@ -22,7 +23,7 @@ _REF_SPACES = (layout.HEADS, layout.ARCHIVE, layout.DELETED)
 REMOTE_HINT = "It was not changed on the remote. Ask the person who pushed it."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionRefs:
     """What one side has of a session, by the full names of the refs."""
 
@@ -193,7 +194,7 @@ def is_valid_tag(name: str) -> bool:
 # What moves, and the results
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SkippedItem:
     """What was skipped: a session, a branch or a tag, why, and what to do about it."""
 
@@ -217,7 +218,7 @@ class SyncPart:
         self.changes.append(BranchChange(session, what, turns, session))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PullResult:
     """What came from a remote; `operation` is None where nothing moved, and `behind` are the sessions whose files here
     lack turns that came."""
@@ -230,7 +231,7 @@ class PullResult:
     behind: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PushResult:
     """What went to a remote; `carried` are other sessions whose turns go along, since a fork or a merge holds them."""
 

@@ -10,10 +10,10 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sessgit.errors import UsageError
+from sessgit.model.frozen import frozen
 from sessgit.model.humanize import quote_for_shell
 
 Values = Mapping[str, object]
@@ -26,7 +26,7 @@ _MODES = ("summary", "graft")
 _LONGEST = 2000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """How a command ended: its exit code, the document that it printed, and what it said on standard error."""
 

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -25,6 +24,7 @@ from sessgit.model import canonical, ids, prices
 from sessgit.model.address import parse_address
 from sessgit.model.config import Privacy
 from sessgit.model.conversation.message import parse_tools
+from sessgit.model.frozen import frozen
 from sessgit.model.progress import no_progress
 from sessgit.store import layout, operations, settings
 from sessgit.store.context import Context
@@ -42,7 +42,7 @@ _SNIPPET_LENGTH = 200
 _SHORT = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where the page was started: the environment, its variables for git, the working folder, and the project that the
     page shows first, or ""."""

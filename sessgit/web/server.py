@@ -9,12 +9,12 @@ import os
 import socket
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
 
 from sessgit.errors import StoreError
+from sessgit.model.frozen import frozen
 from sessgit.store import private_files
 from sessgit.store.layout import StorePaths
 from sessgit.web.app import Site
@@ -26,7 +26,7 @@ _PATIENCE = 2.0
 """Seconds in which a running server answers."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """`read_only` serves nothing that changes the store, `keep` keeps the server when the last tab is closed."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sessgit.agents.claude.lines import tool_calls, tool_results
@@ -16,6 +16,7 @@ from sessgit.agents.line import Line
 from sessgit.errors import UsageError
 from sessgit.model import program_input
 from sessgit.model.conversation.turn import plausible_count
+from sessgit.model.frozen import frozen
 from sessgit.model.program_input import Metadata, Outcome, Reason, Task
 from sessgit.model.stored_fields import string
 
@@ -26,7 +27,7 @@ _FARTHEST = 10_000
 """The longest list of words on a reason that is read."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mark:
     """What a line says: that it begins a cell, that it says a reason, or that no model said its words or made its
     calls, but the program itself (`words`)."""

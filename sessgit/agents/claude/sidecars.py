@@ -17,7 +17,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,6 +33,7 @@ from sessgit.errors import SessgitError
 from sessgit.model import long_strings
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Gist
+from sessgit.model.frozen import frozen
 from sessgit.model.line_list import Bytes, file_lines, file_of_lines, file_of_split, split_lines
 from sessgit.model.stored_fields import string
 from sessgit.store import layout
@@ -360,7 +361,7 @@ _NESTED_SINCE = (2, 1, 2)
 _TODO = re.compile(r"([A-Za-z0-9-]{1,80}?)-agent-([A-Za-z0-9-]{1,80})\.json")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where the side files of one session lie: `folder` is that of its transcript, `config` the client's own.
 

@@ -8,7 +8,6 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -25,6 +24,7 @@ from sessgit.history.code import difference
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical
 from sessgit.model.address import Address
+from sessgit.model.frozen import frozen
 from sessgit.replay.bisect import BisectResult, ReportStep, TestResult, TurnRange
 from sessgit.store.index import Row
 
@@ -132,7 +132,7 @@ _FILES = 8
 _RANGES = 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DecidingCalls:
     """The calls that decided about the good turn and the bad one, by the turns' numbers; none if a command was run."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -18,6 +17,7 @@ from sessgit.history import blame as blames
 from sessgit.history.blame import Author, Blame, BlamedLine
 from sessgit.history.blame_edits import RecordedEdit
 from sessgit.model import canonical
+from sessgit.model.frozen import frozen
 from sessgit.store import layout
 
 _RANGE = re.compile(r"(?P<first>[0-9]{1,9})?(?:,(?P<count>\+)?(?P<last>[0-9]{1,9})?)?")
@@ -84,7 +84,7 @@ _REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _BlameOptions:
     """Whether the margin has only addresses (-s), and whether it says why a line has no turn (--explain)."""
 

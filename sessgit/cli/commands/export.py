@@ -15,6 +15,7 @@ from sessgit.errors import UsageError
 from sessgit.history import export
 from sessgit.history.export import ExportChoice
 from sessgit.model import canonical
+from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress
 from sessgit.store.index import Branch, Row
 
@@ -64,7 +65,7 @@ def run(
     return _export_file(here, task, output, replace=force)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Request:
     """What the command line asks for."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from sessgit.history.log import BranchLog, ForkEntry, SideBranch, list_merges
 from sessgit.history.resolve import tags_by_commit
 from sessgit.model import canonical
 from sessgit.model.conversation.message import parse_tools
+from sessgit.model.frozen import frozen
 from sessgit.store import ancestry, layout
 from sessgit.store.index import Row
 
@@ -95,7 +96,7 @@ _TOKENS = 5
 _RAIL = "│   "
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _LogOptions:
     """The order of the turns, and what is shown with each; `limit` is 0 for the header alone."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +16,7 @@ from sessgit.history import stats
 from sessgit.history.resolve import ResolvedTarget, session_title
 from sessgit.history.stats import GroupBy, TurnShare, UsagePart, UsageTally
 from sessgit.model import canonical
+from sessgit.model.frozen import frozen
 from sessgit.store import project as projects
 
 
@@ -62,7 +62,7 @@ _COLUMNS = {
 _CENT = 0.01
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StatsOptions:
     """What is counted and how it is shown; `since` is in seconds since 1970, `project` the project's main folder."""
 

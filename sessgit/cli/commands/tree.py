@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from sessgit.cli.pages import ls
 from sessgit.history import tree
 from sessgit.history.ls import count_hidden
 from sessgit.history.tree import FoldedForks, Forest, TreeFamily, TreeNode
+from sessgit.model.frozen import frozen
 from sessgit.store import ancestry
 
 _DRAWN = 40
@@ -73,7 +73,7 @@ _COLUMNS = (
 """The columns behind the drawing: turns, time, cost and notes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TreeOptions:
     """How the families were selected: by an address, all, or those of `project` or of this folder; `limited` if the
     user gave a limit."""
@@ -85,7 +85,7 @@ class TreeOptions:
     live: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Line:
     """A node of the drawing: its rail and that of its notes, its texts, and its cells in the columns.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -12,6 +11,7 @@ from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import turn_pieces
 from sessgit.history.cell_graph import KINDS, CellChain, Graph
 from sessgit.history.cells import NO_DETAIL, CellDetail, CellListing, Node
+from sessgit.model.frozen import frozen
 from sessgit.store import layout
 from sessgit.store.index import Branch
 
@@ -141,7 +141,7 @@ _HOW = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownChain:
     """The part of a chain that is shown cell by cell, in the order of execution; the others are only counted."""
 

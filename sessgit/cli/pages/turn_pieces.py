@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessgit.cli import blocks, render, text
@@ -13,6 +12,7 @@ from sessgit.cli.text import Paint
 from sessgit.history.views import seconds_between
 from sessgit.model import canonical
 from sessgit.model.conversation.content import Call, Change, Piece, Words
+from sessgit.model.frozen import frozen
 
 if TYPE_CHECKING:
     from sessgit.history.show import ShownTurn
@@ -25,7 +25,7 @@ _ABOUT = 8
 """A tool's name leaves so many columns for what the call is about."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShowOptions:
     """What is shown in full: the model's thinking; or everything."""
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history.code import git
 from sessgit.history.code.git import Env, Head
+from sessgit.model.frozen import frozen
 from sessgit.store import layout, project
 from sessgit.store.context import Context
 from sessgit.store.index import Branch
@@ -19,7 +18,7 @@ _PLAIN_DIFF = ("--no-ext-diff", "--no-textconv")
 """Options that keep git from running the project's own diff programs."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Commit:
     """A commit of the project, and its subject."""
 
@@ -27,7 +26,7 @@ class Commit:
     subject: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangedFile:
     """A file that differs: git's letter (A, D, M, R, C, T) and the number of lines added and removed, None for a binary
     file; `old` is its former path if it was renamed."""
@@ -40,7 +39,7 @@ class ChangedFile:
     is_submodule: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodeSide:
     """One side: the last turn of a branch, the project's head after it, and its commits since the merge base.
 
@@ -55,7 +54,7 @@ class CodeSide:
     commits: tuple[Commit, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodeDiff:
     """The difference in the code. `folder` is the checkout in which it was read, empty if nothing could be compared,
     and then `problem` says why; `base` is the merge base, or ``""``."""

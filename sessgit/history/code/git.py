@@ -11,12 +11,12 @@ import re
 import subprocess
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history import client_files
+from sessgit.model.frozen import frozen
 from sessgit.store import layout, project
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Row
@@ -33,7 +33,7 @@ _TIMEOUT = 2.0
 _MOVED_HINT = "If it moved: `sessgit restore ID --project DIR`."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Head:
     """The head of a project: a commit, the branch or ``""`` if HEAD was detached, and whether tracked files differed
     from the commit."""
@@ -46,7 +46,7 @@ class Head:
         return {"commit": self.commit, "branch": self.branch or None, "dirty": self.dirty}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checkout:
     """The top folder of a worktree, and the path of a folder in it, ``""`` or `sub/folder`."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sessgit.errors import NotFoundError, SessgitError, UsageError
 from sessgit.history.code import git
 from sessgit.history.code.git import Env
+from sessgit.model.frozen import frozen
 
 MOST_FILES = 500
 """Files of a commit that are read."""
@@ -17,7 +18,7 @@ _BINARY = 8000
 _FORMAT = "%H%x09%at%x09%ct%x09%ae%x09%P"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineCommit:
     """A commit of the project with a line of a file; times are in seconds since 1970."""
 
@@ -29,7 +30,7 @@ class LineCommit:
     summary: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileLine:
     """A line of a file without its line break, its commit or None if it is not committed, and the number of the line
     and the path of the file in that commit."""
@@ -40,7 +41,7 @@ class FileLine:
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileCommit:
     """A commit that changed a file: its author's address, its times, and the next older commits that changed it."""
 

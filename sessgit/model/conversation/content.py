@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal
+
+from sessgit.model.frozen import frozen
 
 if TYPE_CHECKING:
     from sessgit.model.conversation.turn import Cell
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 Speaker = Literal["person", "model", "client"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Words:
     """Something that was said.
 
@@ -33,7 +35,7 @@ class Words:
     reason: Reason | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """What a call did to a file: the lines of a unified diff without its two headings."""
 
@@ -41,7 +43,7 @@ class Change:
     diff: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """A tool call with what came of it.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Annotated, Any
 
 from sessgit.model import canonical, stored_fields, unified_state
 from sessgit.model.conversation.turn import Tokens, Turn, add_by_model, plausible_count
+from sessgit.model.frozen import frozen
 from sessgit.model.stored_fields import MAX_COUNT, Count, Labels, Rate, Rule, State, TimeOrNull
 from sessgit.model.unified_state import Unified
 
@@ -15,7 +16,7 @@ STAGES = ("gathering", "shaping", "critiquing", "synthesized")
 Stage = Annotated[str, Rule({"enum": ["", *STAGES]})]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """The session that this one was forked from, and where. The agent's file took over the turns up to `turn`."""
 
@@ -35,7 +36,7 @@ class Origin:
     """The cell at which the next turn was cut, for example 7.3, else empty."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Session:
     """The state of a session: session.json in the tree of each commit."""
 

@@ -7,14 +7,15 @@ a long conversation need not be held as a whole.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sessgit.model.conversation.content import Piece
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens, Turn
+from sessgit.model.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relative:
     """A session of the family: all that come from the same first one.
 
@@ -30,7 +31,7 @@ class Relative:
     """Whether it is the session of the story."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Heading:
     """A turn's number and the first line of its prompt."""
 
@@ -38,7 +39,7 @@ class Heading:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Story:
     """What an export says of a session as a whole.
 
@@ -74,7 +75,7 @@ class Story:
         return sum(self.tokens.values(), Tokens())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoryTurn:
     """A turn of a story in full.
 

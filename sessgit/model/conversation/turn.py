@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, NamedTuple, get_args
 
+from sessgit.model.frozen import frozen
 from sessgit.model.stored_fields import OPTIONAL, CellId, CellType, Rule
 
 
@@ -53,7 +54,7 @@ LineNumber = Annotated[int, Rule({"minimum": 1})]
 """No reader refuses a cell for another number: it is one of a line that the turn lacks."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     """A line of a turn's cells.jsonl: a message of the model, a tool call, or a step of a program."""
 
@@ -73,7 +74,7 @@ class Cell:
     """True if a program made the cell."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn:
     """What a turn's lines say: everything in it is computed from them.
 
@@ -113,7 +114,7 @@ class Turn:
         return Gist(self.files_read, self.files_changed, self.tokens, self.calls, self.tools)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gist:
     """What of a turn is asked for most, many turns at a time: the files it is about, its tokens and the model's calls
     by model, its tool calls by name.

@@ -11,10 +11,11 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from sessgit.errors import SessgitError
+from sessgit.model.frozen import frozen
 from sessgit.replay.sandbox.supervisor import Limits
 
 PACKAGE = str(Path(__file__).parents[2])
@@ -34,7 +35,7 @@ _PROFILE = """(version 1)(allow default)(deny file-write*)(deny file-read-data {
 _UNCONFINED_HINT = "Or use `--unconfined` to run them without a sandbox."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Confinement:
     """Where processes may write, what they may read besides the system, which folders are hidden from them; `env` is
     their whole environment. `unconfined` processes see and change what the user can. A process that must be ended gets

@@ -16,12 +16,13 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, humanize
+from sessgit.model.frozen import frozen
 from sessgit.replay.sandbox import isolation, supervisor
 from sessgit.replay.sandbox.isolation import Confinement
 from sessgit.replay.sandbox.supervisor import Limits
@@ -41,7 +42,7 @@ def unsandboxed(env: Mapping[str, str], seconds: float, grace: float = 0) -> Con
     return Confinement((), env, limits, network=True, unconfined=True, grace=grace)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProcessResult:
     """The exit code as a shell gives it, or None and in `why` what ended the process; and its output up to the
     limit."""

@@ -10,12 +10,13 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history.code import git
 from sessgit.history.code.git import Head
+from sessgit.model.frozen import frozen
 from sessgit.replay.sandbox.isolation import is_below
 from sessgit.store import tempdirs
 from sessgit.store.context import Context
@@ -26,7 +27,7 @@ _PATH_END = r"(?![\w-]|\.\w)"
 _PATH_START = r"(?:(?<![\w./-])|(?<=[\s\"'=(]-[A-Za-z]))"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sandbox:
     """A folder `project` that replaces the recorded one, `source`, and all folders that are `writable`.
 
@@ -55,7 +56,7 @@ class Sandbox:
         return is_below(os.path.normpath(path), self.source)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodeOrigin:
     """The source of the code: the recorded folder of the project, the same folder on this machine, and the commit after
     a turn."""
