@@ -1,4 +1,4 @@
-"""Two conversations that parted, and what the tests of merges ask of a store and of the client's files."""
+"""Two conversations that diverged, and what the tests of merges ask of a store and of the client's files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ THIRD = "77be01d3-0000-4000-8000-000000000003"
 NEW = "f0000001-0000-4000-8000-ffffffffffff"
 
 
-def parted(shell: Shell) -> Shell:
+def diverged(shell: Shell) -> Shell:
     """Two turns that both have, then one of ours and two of theirs."""
     ours = shell.talk().turns("one", "two")
     theirs = ours.fork_session(THEIRS)

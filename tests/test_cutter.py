@@ -43,7 +43,7 @@ def cut(data: bytes) -> Cutter:
 def shape(cutter: Cutter) -> dict[str, list[str]]:
     """Of each branch, the head's under ``head``, the words of its prompts."""
     tips = {"head": cutter.head, **{name.partition(".r-")[2]: tip for name, tip in cutter.rewound.items()}}
-    return {name: [lines_.said(node.body[0]) for node in line_of(tip)][::-1] for name, tip in tips.items()}
+    return {name: [lines_.message_text(node.body[0]) for node in line_of(tip)][::-1] for name, tip in tips.items()}
 
 
 def summary(lines: list[Line]) -> str:
@@ -154,7 +154,7 @@ def test_two_writers() -> None:
     cutter = cut(left.data)
     assert shape(cutter) == {"head": ["base", "r1", "r2"], "a0000002": ["base", "l1", "l2"]}
     left_tip = next(iter(cutter.rewound.values()))
-    words = [lines_.said(line) for node in line_of(left_tip) for line in node.body if line.type == "assistant"]
+    words = [lines_.message_text(line) for node in line_of(left_tip) for line in node.body if line.type == "assistant"]
     assert words == ["L.", "L.", "About base."]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from clones import pair
-from merging import NEW, THEIRS, parted, transcript
+from merging import NEW, THEIRS, diverged, transcript
 from pictures import conversation, state
 from plain import Keep, run_git
 from shell import NOW, Shell
@@ -258,7 +258,7 @@ def test_a_fork_by_the_client_whose_file_ends_so(sessgit: Shell, more: bytes) ->
 @pytest.mark.parametrize("gone", [False, True])
 @pytest.mark.parametrize("tail", [False, True])
 def test_a_merge_appends_behind_it(sessgit: Shell, gone: bool, tail: bool) -> None:
-    parted(sessgit)
+    diverged(sessgit)
     path = transcript(sessgit)
     kept = path.read_bytes().splitlines(keepends=True)
     if not tail:

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from merging import NEW, THEIRS, THIRD, assert_whole, authored, git, lines, parted, prompts, tip, transcript
+from merging import NEW, THEIRS, THIRD, assert_whole, authored, diverged, git, lines, prompts, tip, transcript
 from shell import Shell
 from transcripts import SESSION, Talk
 
@@ -17,7 +17,7 @@ from sessgit.store.store import Store
 
 @pytest.fixture
 def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return parted(Shell(monkeypatch, capsys))
+    return diverged(Shell(monkeypatch, capsys))
 
 
 # What is brought back

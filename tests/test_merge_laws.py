@@ -99,7 +99,7 @@ def place(*talks: Talk, granularity: Literal["turn", "cell"] = "turn") -> Iterat
 
 
 @st.composite
-def parted(draw: st.DrawFn, *, broken: bool = False) -> tuple[Talk, Talk]:
+def diverged(draw: st.DrawFn, *, broken: bool = False) -> tuple[Talk, Talk]:
     """Two conversations that have a beginning in common, often a whole one."""
     ours = Talk(style=draw(st.sampled_from(["2.1", "2.0"])))
     moves = [*HELD, *BROKEN] if broken else HELD
@@ -164,7 +164,7 @@ def _object(raw: bytes) -> object:
 @FEWER
 @given(st.data())
 def test_a_merge(broken: bool, data: st.DataObject) -> None:
-    ours, theirs = data.draw(parted(broken=broken))
+    ours, theirs = data.draw(diverged(broken=broken))
     mode = data.draw(MODES)
     with place(ours, theirs, granularity=data.draw(st.sampled_from(["turn", "turn", "cell"]))) as found:
         before, keys = ours.data, found.keys(SESSION)
@@ -203,7 +203,7 @@ def test_a_merge(broken: bool, data: st.DataObject) -> None:
 
 
 @FEWER
-@given(parted(), MODES)
+@given(diverged(), MODES)
 def test_what_goes_on_is_recorded_behind_it(sides: tuple[Talk, Talk], mode: Any) -> None:
     ours, theirs = sides
     with place(ours, theirs) as found:
@@ -223,7 +223,7 @@ def test_what_goes_on_is_recorded_behind_it(sides: tuple[Talk, Talk], mode: Any)
 
 
 @FEWER
-@given(parted(), MODES)
+@given(diverged(), MODES)
 def test_a_file_that_is_gone_gets_the_same_lines(sides: tuple[Talk, Talk], mode: Any) -> None:
     ours, theirs = sides
     with place(ours, theirs) as there:
@@ -248,7 +248,7 @@ def test_a_file_that_is_gone_gets_the_same_lines(sides: tuple[Talk, Talk], mode:
 
 
 @FEWER
-@given(parted(), MODES)
+@given(diverged(), MODES)
 def test_undone_it_is_as_before_and_done_again_the_same(sides: tuple[Talk, Talk], mode: Any) -> None:
     ours, theirs = sides
     with place(ours, theirs) as found:
@@ -320,7 +320,7 @@ def test_a_compaction_of_what_was_left_behind_is_none_of_the_heads(mode: Any) ->
 
 
 @FEWER
-@given(parted())
+@given(diverged())
 def test_a_conversation_merged_with_itself_stays(sides: tuple[Talk, Talk]) -> None:
     with place(*sides) as found:
         before = found.target(SESSION).branch.tip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from merging import THEIRS, THIRD, assert_whole, authored, git, lines, parted, prompts, tip, transcript
+from merging import THEIRS, THIRD, assert_whole, authored, diverged, git, lines, prompts, tip, transcript
 from shell import Shell
 from transcripts import SESSION
 
@@ -16,7 +16,7 @@ PRICE = "{input = 1000, output = 1000, cache_read = 1, cache_write = 1}"
 
 @pytest.fixture
 def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return parted(Shell(monkeypatch, capsys))
+    return diverged(Shell(monkeypatch, capsys))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from merging import THEIRS, THIRD, assert_whole, authored, git, parted, prompts, tip, transcript
+from merging import THEIRS, THIRD, assert_whole, authored, diverged, git, prompts, tip, transcript
 from shell import Shell
 from transcripts import SESSION, Talk
 
@@ -25,7 +25,7 @@ from sessgit.store.store import Store
 
 @pytest.fixture
 def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return parted(Shell(monkeypatch, capsys))
+    return diverged(Shell(monkeypatch, capsys))
 
 
 # What is refused

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from merging import NEW, THEIRS, THIRD, assert_whole, authored, git, lines, parted, prompts, tip, transcript
+from merging import NEW, THEIRS, THIRD, assert_whole, authored, diverged, git, lines, prompts, tip, transcript
 from shell import Shell
 from transcripts import SESSION
 
@@ -25,7 +25,7 @@ MODES = [(), ("--mode", "graft"), ("--turns", "4")]
 
 @pytest.fixture
 def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return parted(Shell(monkeypatch, capsys))
+    return diverged(Shell(monkeypatch, capsys))
 
 
 class KilledError(Exception):

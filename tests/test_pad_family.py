@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from merging import NEW, THEIRS, git, lines, parted
+from merging import NEW, THEIRS, diverged, git, lines
 from pictures import log
 from plain import Keep, run_git
 from shell import Shell
@@ -31,7 +31,7 @@ Said = list[tuple[str, str, str]]
 
 @pytest.fixture
 def sides(sessgit: Shell) -> Shell:
-    return parted(sessgit)
+    return diverged(sessgit)
 
 
 def say(shell: Shell, session: str, *words: str) -> str:

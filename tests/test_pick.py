@@ -11,7 +11,7 @@ from transcripts import SESSION
 
 @pytest.fixture
 def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    """Two conversations that parted after a turn, and one that has nothing to do with them."""
+    """Two conversations that diverged after a turn, and one that has nothing to do with them."""
     shell = Shell(monkeypatch, capsys)
     ours = shell.talk().turns("one")
     theirs = ours.fork_session(THEIRS)

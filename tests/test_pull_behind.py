@@ -75,5 +75,5 @@ def test_the_other_side_is_not_what_the_file_lacks(pair: Desks) -> None:
     pair.there("log", SESSION)
     went_on(pair, SESSION)
     done = pair.there.json("pull")
-    assert [one["change"] for one in done["changes"]] == ["parted"]
+    assert [one["change"] for one in done["changes"]] == ["diverged"]
     assert done["behind"] == []

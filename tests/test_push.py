@@ -176,7 +176,7 @@ Merge them: sessgit merge {OURS} --into {SHORT}
 def test_told_to_programs(apart: Desks) -> None:
     side = f"{SESSION}.m-a0005003"
     told = {
-        "remote": "origin", "changes": [{"id": SESSION, "change": "parted", "turns": 2, "branch": side}], "tags": [],
+        "remote": "origin", "changes": [{"id": SESSION, "change": "diverged", "turns": 2, "branch": side}], "tags": [],
         "skipped": [],
     }  # fmt: skip
     assert apart.here.json("pull", "-n") == {**told, "dry_run": True, "operation_id": None, "behind": []}

@@ -49,7 +49,7 @@ def followed_elsewhere(here: Clone, there: Clone, name: str = "") -> Talk:
 
 
 def test_a_turn_that_another_machine_has_gone_on_from(machines: tuple[Clone, Clone]) -> None:
-    """Its further lines are recorded, and the two have parted: as they had if the lines had come before the pull."""
+    """Its further lines are recorded, and the two have diverged: as they had if the lines had come before the pull."""
     here, there = machines
     talk = followed_elsewhere(here, there, "lexers")
     here.record(talk.answer("Second half."))

@@ -13,7 +13,7 @@ import pytest
 import stored_schemas
 from foreigners import log, went
 from jsonschema import Draft202012Validator
-from merging import THEIRS, parted
+from merging import THEIRS, diverged
 from plain import run_git
 from shell import Shell
 from transcripts import SESSION, Talk
@@ -163,7 +163,7 @@ def test_the_shape_of_a_state_has_every_key_that_is_written() -> None:
 @pytest.mark.parametrize("has_program", [True, False])
 def test_what_is_recorded_fits(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, has_program: bool) -> None:
     """States, cells and pads of sessions and a fork, as they lie in the store, and the whole states of them."""
-    parted(sessgit)
+    diverged(sessgit)
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", SESSION)
     sessgit.out("fork", SESSION, "--at", "2.1", "--name", "by cell")
     for words in (["thesis", "Tries."], ["add", "claim", "It is fast."], ["cycle"], ["pass", "critique", "Not yet."]):
@@ -199,7 +199,7 @@ def kept_and_local(sessgit: Shell, at: Path) -> Iterator[tuple[str, dict[str, An
     sessgit.out("import", "--from", "io-log", str(at))
     (imported,) = (row["id"] for row in sessgit.json("ls", "--all")["sessions"])
     yield "kept-source", json.loads(run_git(sessgit.store, "cat-file", "blob", f"{imported}:kept/source.json"))
-    parted(sessgit)
+    diverged(sessgit)
     sessgit.out("merge", THEIRS, "--into", SESSION)
     run_git(at, "init", "--quiet", "--bare", "remote.git")
     sessgit.out("remote", "add", "origin", str(at / "remote.git"))

@@ -56,7 +56,7 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
     assert run_git(remote, "fsck", "--strict", "--no-dangling") == ""
 
 
-# New, forward, parted
+# New, forward, diverged
 
 
 def test_what_one_machine_sends_another_gets(machines: Machines) -> None:
@@ -102,12 +102,12 @@ def test_two_machines_that_go_on_keep_both_sides(machines: Machines) -> None:
     two.record(theirs.turns("another", "and on"))
     ours_tip, theirs_tip = one.tip(), two.tip()
     one.push()
-    assert described(two.push().changes) == [("parted", 2, "m-a0005002")]
+    assert described(two.push().changes) == [("diverged", 2, "m-a0005002")]
     expected = {HEAD: ours_tip, f"{HEAD}.m-a0005002": theirs_tip}
     assert one.there() == expected
-    assert described(one.pull().changes) == [("parted", 2, "m-a0005002")]
+    assert described(one.pull().changes) == [("diverged", 2, "m-a0005002")]
     assert one.refs() == expected
-    assert described(two.pull().changes) == [("parted", 1, "m-a0000002")]
+    assert described(two.pull().changes) == [("diverged", 1, "m-a0000002")]
     assert two.refs() == {HEAD: theirs_tip, f"{HEAD}.m-a0000002": ours_tip}
     three.pull()
     assert three.refs() == expected
@@ -319,7 +319,7 @@ def test_a_rewind_takes_the_head_of_the_remote_back_and_no_other(machines: Machi
     one.record(talk.rewind(1).turns("otherwise"))
     assert described(one.push().changes) == [("forward", 1, ""), ("rewound", 2, "r-a0000002")]
     assert one.there() == one.refs() == {HEAD: one.tip(), f"{HEAD}.r-a0000002": old}
-    assert described(two.pull().changes) == [("parted", 1, "m-a0000004")]
+    assert described(two.pull().changes) == [("diverged", 1, "m-a0000004")]
     assert two.refs() == {HEAD: old, f"{HEAD}.m-a0000004": one.tip()}
     assert described(two.push().changes) == []
     assert described(one.pull().changes) == []
@@ -332,9 +332,9 @@ def test_a_rewind_here_and_turns_there_are_both_kept(machines: Machines) -> None
     one.record(talk.rewind(1).turns("otherwise"))
     two.record(theirs)
     two.push()
-    assert described(one.push().changes) == [("parted", 1, "m-a0000003")]
+    assert described(one.push().changes) == [("diverged", 1, "m-a0000003")]
     assert one.there() == {HEAD: two.tip(), f"{HEAD}.m-a0000003": one.tip()}
-    assert described(one.pull().changes) == [("parted", 2, "m-a0000002")]
+    assert described(one.pull().changes) == [("diverged", 2, "m-a0000002")]
     rewound = f"{HEAD}.r-a0000002"
     assert one.refs() == {HEAD: one.tip(), rewound: one.refs()[rewound], f"{HEAD}.m-a0000002": two.tip()}
     assert described(one.push().changes) == []
@@ -346,7 +346,7 @@ def test_a_remote_that_lets_no_branch_go_back_gets_one_beside_it(machines: Machi
     run_git(one.remote, "config", "receive.denyNonFastForwards", "true")
     old = one.tip()
     one.record(talk.rewind(1).turns("otherwise"))
-    assert described(one.push().changes) == [("parted", 1, "m-a0000004")]
+    assert described(one.push().changes) == [("diverged", 1, "m-a0000004")]
     assert one.there() == {HEAD: old, f"{HEAD}.m-a0000004": one.tip()}
     assert described(one.push().changes) == []
 
@@ -395,8 +395,8 @@ def test_what_is_archived_on_one_machine_is_archived_on_all(machines: Machines) 
     assert one.refs() == two.refs() == one.there() == {ARCHIVED: one.tip(), side: one.refs()[side]}
     two.unarchive()
     assert described(one.pull().changes) == []
-    assert described(two.push().changes) == [("brought back", 0, "")]
-    assert described(one.pull().changes) == [("brought back", 0, "")]
+    assert described(two.push().changes) == [("unarchived", 0, "")]
+    assert described(one.pull().changes) == [("unarchived", 0, "")]
     assert HEAD in one.refs()
 
 
@@ -415,8 +415,8 @@ def test_what_goes_on_elsewhere_is_not_archived(machines: Machines) -> None:
     one.push()
     two.record(talk.turns("two"))
     assert described(two.pull().changes) == [("joined", 0, "")]
-    assert described(two.push().changes) == [("forward", 1, ""), ("brought back", 0, "")]
-    assert described(one.pull().changes) == [("forward", 1, ""), ("brought back", 0, "")]
+    assert described(two.push().changes) == [("forward", 1, ""), ("unarchived", 0, "")]
+    assert described(one.pull().changes) == [("forward", 1, ""), ("unarchived", 0, "")]
     assert one.refs() == two.refs() == one.there() == {HEAD: two.tip()}
 
 
@@ -521,7 +521,7 @@ def test_who_pushes_at_the_same_time_loses_nothing(machines: Machines, monkeypat
         return refs_there
 
     monkeypatch.setattr(remotes, "remote_refs", meanwhile)
-    assert described(one.push().changes) == [("parted", 1, "m-a0000002")]
+    assert described(one.push().changes) == [("diverged", 1, "m-a0000002")]
     assert one.there() == {HEAD: two.tip(), f"{HEAD}.m-a0000002": one.tip()}
 
 
@@ -539,7 +539,7 @@ def test_a_recorder_at_work_is_not_in_the_way_of_a_pull(machines: Machines, monk
         return perform(*arguments, **how)
 
     monkeypatch.setattr(operations, "perform_operation", meanwhile)
-    assert described(two.pull().changes) == [("parted", 1, "m-a0000002")]
+    assert described(two.pull().changes) == [("diverged", 1, "m-a0000002")]
     assert two.refs() == {HEAD: two.tip(), f"{HEAD}.m-a0000002": one.tip()}
 
 

@@ -258,7 +258,7 @@ def test_an_archived_branch_that_parted_from_the_live_one_comes_as_another(machi
     one, two = machines(2, Talk().turns("one"))
     two.record(Talk().turns("one").rewind(0).turns("else"))
     run_git(two.remote, "fetch", "-q", str(two.store.path), f"{HEAD}:{ARCHIVED}")
-    assert [what for what, *_ in described(one.pull().changes)] == ["parted"]
+    assert [what for what, *_ in described(one.pull().changes)] == ["diverged"]
     assert sorted(one.refs().values()) == sorted(one.there().values())
     assert one.pull().changes == ()
     # An archived one here is not made over that one there, until both are in branches of their own.

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from merging import THEIRS, parted, tip, transcript
+from merging import THEIRS, diverged, tip, transcript
 from plain import run_git
 from shell import Shell
 from transcripts import SESSION
@@ -115,7 +115,7 @@ class _KilledError(Exception):
 
 @pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return parted(Shell(monkeypatch, capsys))
+    return diverged(Shell(monkeypatch, capsys))
 
 
 def _die(*given: object, **named: object) -> None:

@@ -16,7 +16,7 @@ from homes import claude_homes
 from hypothesis import given
 from hypothesis import strategies as st
 from machines import on_another
-from merging import THEIRS, parted
+from merging import THEIRS, diverged
 from plain import Git, Keep, run_git
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
@@ -447,7 +447,7 @@ def test_the_card_of_a_session_tells_it(sessgit: Shell) -> None:
 
 
 def test_a_merge_brings_together_what_programs_set(sessgit: Shell) -> None:
-    parted(sessgit)
+    diverged(sessgit)
     _set(sessgit, SESSION, {"activation": {"max_depth": 2, "current_depth": 1}}, remember={"a": 1, "plan": "ours"})
     _set(
         sessgit, THEIRS, {"activation": {"max_depth": 3}, "budget": {"total_recursive_calls": 4, "cost_usd": 0.5}},
@@ -492,7 +492,7 @@ Hint: Use `--ours` or `--theirs` for all of them. Nothing was changed.
 
 
 def test_a_merge_into_a_new_session_has_what_was_decided(sessgit: Shell) -> None:
-    parted(sessgit)
+    diverged(sessgit)
     _set(sessgit, SESSION, {"trajectory": {"export_path": "/ours"}}, remember={"a": 1})
     _set(sessgit, THEIRS, {"trajectory": {"export_path": "/theirs"}}, remember={"b": 2})
     made = sessgit.json("merge", THEIRS, "--into", SESSION, "--new", "both")["session_id"]
@@ -504,7 +504,7 @@ def test_a_merge_into_a_new_session_has_what_was_decided(sessgit: Shell) -> None
 
 
 def test_a_memory_that_would_be_too_large_is_refused(sessgit: Shell) -> None:
-    parted(sessgit)
+    diverged(sessgit)
     _set(sessgit, SESSION, remember={"a": "x" * 40_000})
     _set(sessgit, THEIRS, remember={"b": "y" * 40_000})
     done = sessgit("merge", THEIRS, "--into", SESSION)

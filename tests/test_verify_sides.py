@@ -13,7 +13,7 @@ from typing import Any
 import damaging
 import pytest
 from damaging import Recorded, missed
-from merging import parted, tip
+from merging import diverged, tip
 from plain import run_git
 from shell import Shell
 from strategies import SECRET
@@ -75,7 +75,7 @@ def test_a_join_keeps_all_turns(kept: Recorded) -> None:
 @pytest.fixture
 def merged(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Recorded:
     """What a fork brought back: turns, a label, and an entry of its pad."""
-    shell = parted(Shell(monkeypatch, capsys))
+    shell = diverged(Shell(monkeypatch, capsys))
     made = shell.json("fork", SESSION, "--at", "2")["id"]
     shell.out("edit", made, "--label", "fast")
     shell.out("pad", "claim", "It pays.", "--into", made)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from merging import THEIRS, parted
+from merging import THEIRS, diverged
 from pictures import log
 from plain import Keep
 from shell import Shell
@@ -251,7 +251,7 @@ def test_a_name_is_looked_at_for_secrets_where_there_is_one(sessgit: Shell, monk
 
 
 def test_a_merge_walks_the_history_of_each_side_once(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    parted(sessgit)
+    diverged(sessgit)
     walked = list[str]()
     real = merge_plan._ancestors
     monkeypatch.setattr(merge_plan, "_ancestors", lambda store, tip: walked.append(tip) or real(store, tip))

@@ -261,8 +261,8 @@ class Walk:
         held = refs(shell.store)
         for session in self.client.sessions:
             # What is archived is recorded no more, and a head that another machine took back stays beside the old one.
-            parted = any(name.startswith(f"refs/heads/{session}.m-") for name in held)
-            if f"refs/heads/{session}" in held and not parted and not self._is_archived(session):
+            diverged = any(name.startswith(f"refs/heads/{session}.m-") for name in held)
+            if f"refs/heads/{session}" in held and not diverged and not self._is_archived(session):
                 done = run("restore", session, "-o", str(out))
                 assert done.code == 0, (done, self.steps)
                 assert self.is_purged or out.read_bytes() == self.client.path(session).read_bytes(), (done, self.steps)

@@ -97,7 +97,7 @@ class Agent:
 
     def differences(self, a: Sequence[Line], b: Sequence[Line]) -> tuple[str, ...]:
         """Return which of `prompt`, `answer` and `calls` differ between the bodies of two turns."""
-        left, right = map(self.content.said_and_done, (a, b))
+        left, right = map(self.content.comparable_parts, (a, b))
         return tuple(name for name in left if left[name] != right[name])
 
     def is_titles(self, data: bytes, agent_id: str) -> bool:
@@ -274,7 +274,7 @@ class Content(Protocol):
     def relation(self, a: Sequence[Line], b: Sequence[Line]) -> Relation:
         """Return how the bodies of two turns with the same prompt are related."""
 
-    def said_and_done(self, body: Sequence[Line]) -> Mapping[str, object]:
+    def comparable_parts(self, body: Sequence[Line]) -> Mapping[str, object]:
         """Return the `prompt`, the `answer` and the `calls` of a turn, equal for two turns in which the same was said
         and done, whatever the ids and times of their lines."""
 
@@ -544,16 +544,16 @@ class Programs(Protocol):
     def cell_of(self, line: Line) -> tuple[str, bool]:
         """Return the cell that a line of a program begins or ends, "" for none, and whether it ends it."""
 
-    def goes_on(self, here: Sequence[bytes], new: Sequence[bytes]) -> bool:
+    def continues(self, recorded: Sequence[bytes], new: Sequence[bytes]) -> bool:
         """Return whether the new lines say what those here do, and perhaps more."""
 
-    def grown(self, here: Sequence[bytes], new: Sequence[bytes]) -> bytes:
+    def extended(self, recorded: Sequence[bytes], new: Sequence[bytes]) -> bytes:
         """Return the lines here, and behind them what the new ones say more, as a transcript."""
 
-    def same_prompts(self, here: Sequence[bytes], new: Sequence[bytes]) -> bool:
+    def same_prompts(self, recorded: Sequence[bytes], new: Sequence[bytes]) -> bool:
         """Return whether the prompts that both have say the same, whatever was done about them."""
 
-    def waiting(self, here: Sequence[bytes]) -> dict[str, bool]:
+    def late_results(self, recorded: Sequence[bytes]) -> dict[str, bool]:
         """Return the cells that had no result when other lines were written behind them, by their ids, and whether
         each has got it since."""
 

@@ -123,7 +123,7 @@ class Cutter:
         node.before = [*anchor.copied, *self.pending]
         node.body = [line]
         node.copied = len(anchor.copied)
-        node.met = node.grown = True
+        node.is_in_file = node.has_new_lines = True
         self._places.update((b.uuid, Place(node, b)) for b in self.pending if b.uuid)
         if line.uuid:
             self._places[line.uuid] = Place(node)
@@ -148,7 +148,7 @@ class Cutter:
             self.rewound[self._free_name(old, parent)] = old
         self.rewound = {name: tip for name, tip in self.rewound.items() if tip is not parent}
         self.head = node
-        if parent is not None and parent.grown:
+        if parent is not None and parent.has_new_lines:
             self.finished.append(parent)
 
     def _free_name(self, tip: Node, kept: Node | None) -> str:
@@ -184,7 +184,7 @@ class Cutter:
             self.current, self.stuck = target, len(self.pending)
             self._nodes.setdefault(target.key, target)
         target.body.append(line)
-        target.grown = True
+        target.has_new_lines = True
         if line.uuid:
             self._places[line.uuid] = Place(target)
 

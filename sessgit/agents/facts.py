@@ -18,7 +18,7 @@ class Facts:
     A pass that commits nothing still learns: so these go from pass to pass in the cursor.
     """
 
-    born: str = ""
+    created: str = ""
     project: str = ""
     title: str = ""
     title_rank: int = 0
@@ -26,7 +26,7 @@ class Facts:
     version: str = ""
     slug: str = ""
     headless: bool = False
-    held: bool = False
+    had_person: bool = False
     """Whether a person held any part of it, so that it is not headless whatever a program added."""
     names: list[str] = field(default_factory=list)
     """The names that the session was ever given here: a chosen title that is one of them may be our own line."""
@@ -35,7 +35,7 @@ class Facts:
         """Take what the line says."""
         if line.data is None:
             return
-        self.born = self.born or line.time
+        self.created = self.created or line.time
         self.project = self.project or line.cwd
         self.git_branch = line.git_branch or self.git_branch
         self.version = line.version or self.version
@@ -48,8 +48,8 @@ class Facts:
             if title and rank >= self.title_rank:
                 self.title, self.title_rank = title, rank
         elif line.is_headless is not None:
-            self.held = self.held or not line.is_headless
-            self.headless = not self.held
+            self.had_person = self.had_person or not line.is_headless
+            self.headless = not self.had_person
 
     def kept(self) -> dict[str, Any]:
         """Return the facts as a document."""
@@ -63,7 +63,7 @@ class Facts:
         """Return the state with what the lines said; `own` are other fields of it that change in the same step."""
         return replace(
             state,
-            created=self.born or state.created,
+            created=self.created or state.created,
             agent_version=self.version or state.agent_version,
             title=self.title if self.title_rank else state.title or self.title,
             project=self.project or state.project,
@@ -83,4 +83,4 @@ def load(document: Mapping[str, Any]) -> Facts | None:
 
 def begin(state: Session | None = None) -> Facts:
     """Return the facts before the first line: where the session began does not change."""
-    return Facts(born=state.created, project=state.project, headless=state.headless) if state else Facts()
+    return Facts(created=state.created, project=state.project, headless=state.headless) if state else Facts()

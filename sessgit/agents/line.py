@@ -108,7 +108,7 @@ class Line(ABC):
 
     @property
     @abstractmethod
-    def said(self) -> str:
+    def message_text(self) -> str:
         """Return all that the line's message says, or ""."""
 
     @property

@@ -34,9 +34,9 @@ class Node:
     """So many lines of `before` come before another turn's prompt as well: the chain of this prompt passes there."""
     commit: str = ""
     """The commit that holds the turn as it is recorded, or empty."""
-    met: bool = False
+    is_in_file: bool = False
     """Whether this pass met the prompt, so that `before` and `body` hold all lines so far, and not new ones alone."""
-    grown: bool = False
+    has_new_lines: bool = False
     """Whether lines came that may not be recorded yet."""
 
     @property
@@ -233,7 +233,7 @@ class Seam:
 
     leaf: str
     latest: int
-    taken: frozenset[str]
+    uuids: frozenset[str]
 
 
 @frozen

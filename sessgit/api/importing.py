@@ -207,14 +207,14 @@ class _Importer:
         state, agent = known.state, agents.of(known.state)
         here = [line for n in range(1, state.turns + 1) for line in turn_lines(self.store, known.tip, state, n)]
         redact = secret_filter.line_cleaner(self.store.paths, state.rules, agent.protected_keys)
-        transcript = unfinished_transcript(transcript, agent.programs.waiting(here), state.turns)
+        transcript = unfinished_transcript(transcript, agent.programs.late_results(here), state.turns)
         new = [agent.lines.make(raw, Extent(0, 0), redact).raw for raw in transcript.data.split(b"\n")[:-1]]
-        if agent.programs.goes_on(here, new):
+        if agent.programs.continues(here, new):
             tail = self.store.tail(known.tip).split(b"\n")
             if new[len(here) :] in ([], tail[:-1]) and (state.state != "active" or session.state == "active"):
                 return b""
-            return transcript.data if new[: len(here)] == here else agent.programs.grown(here, new)
-        if agent.programs.goes_on(new, here):
+            return transcript.data if new[: len(here)] == here else agent.programs.extended(here, new)
+        if agent.programs.continues(new, here):
             return b""
         prompts, keys = [row.prompt for row in self.index.turns(known.name)], list(self._keys(transcript))
         comes_from_there = self._source_note(known.tip, known.name).get("system") == self.system
@@ -385,7 +385,7 @@ def _apply_fields(
             notes.append(f"{key} is {_shown(value)} here and {_shown(fields[key])} there: kept as it is here")
     if new.get("name"):
         try:
-            edit.check_name_free(context.index, new["name"], before.id, context.index.here(before.project))
+            edit.check_name_free(context.index, new["name"], before.id, context.index.local_path(before.project))
         except SessgitError:
             name = new.pop("name")
             notes.append(f"another conversation is already called “{name}”: imported without a name")

@@ -95,7 +95,7 @@ class Pad:
             return pad_lists.read_pad(context.store, branch.tip), branch.state
 
     def _add(self, change: MakeChange) -> Entry:
-        return self._perform(change).wanted.entries[0]
+        return self._perform(change).change.entries[0]
 
     def _perform(self, change: MakeChange) -> pad_changes.PadResult:
         with self._store.lock:

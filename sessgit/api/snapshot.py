@@ -77,7 +77,7 @@ def _turn(context: Context, branch: Branch, row: Row) -> GivenTurn:
     last = parts[-1] if parts else None
     model = last.model if isinstance(last, Saying) else next(filter(None, (_model(turn, c) for c in turn.cells)), "")
     out = GivenTurn(
-        without_mark(body[0].said), tuple(parts), "", model, _time(body[0].time), None, row.prompt,
+        without_mark(body[0].message_text), tuple(parts), "", model, _time(body[0].time), None, row.prompt,
         _tokens(turn, model, pieces) if model else {},
     )  # fmt: skip
     if not isinstance(last, Saying):

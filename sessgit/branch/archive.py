@@ -51,9 +51,11 @@ def archive(context: Context, sessions: Sequence[str]) -> ArchiveResult:
 
     Raises ConflictError where one is open in a client.
     """
-    live, wanted = agents.open_sessions(context.homes), set(sessions)
+    live, session_filter = agents.open_sessions(context.homes), set(sessions)
     open_ones = [
-        outline.name for outline in context.index.outlines() if outline.agent_id in live and outline.name in wanted
+        outline.name
+        for outline in context.index.outlines()
+        if outline.agent_id in live and outline.name in session_filter
     ]
     if open_ones:
         raise ConflictError(
@@ -74,11 +76,11 @@ def bring_back(context: Context, session: str) -> ArchiveResult:
     return _move_sessions(context, [session], what, back=True)
 
 
-def old_sessions(index: Index, wanted: ls.SessionFilter, homes: Homes) -> OldSessions:
+def old_sessions(index: Index, session_filter: ls.SessionFilter, homes: Homes) -> OldSessions:
     """Return the matching sessions that may be archived because of their age; those that are open in a client, are
     labelled `keep`, manage others, or have a transcript written after the moment `before` are only archived by name."""
     live = agents.open_sessions(homes)
-    matching = ls.matching_sessions(index, wanted)
+    matching = ls.matching_sessions(index, session_filter)
     managers = ancestry.managing_sessions(index)
     places = ancestry.session_transcripts(index, [outline.name for outline in matching])
     passed: dict[str, str] = {}
@@ -89,7 +91,7 @@ def old_sessions(index: Index, wanted: ls.SessionFilter, homes: Homes) -> OldSes
             passed[outline.name] = f"labelled {KEEP}"
         elif outline.name in managers:
             passed[outline.name] = "a manager"
-        elif _has_gone_on(index.path, outline.name, places[outline.name], wanted.before or 0):
+        elif _has_gone_on(index.path, outline.name, places[outline.name], session_filter.before or 0):
             passed[outline.name] = "with unrecorded turns"
     return OldSessions(tuple(o.name for o in matching if o.name not in passed), passed)
 
@@ -135,13 +137,13 @@ def _move_sessions(
 ) -> ArchiveResult:
     """Moves all branches of the sessions; `what` is the command, and what it did."""
     store = context.store
-    wanted = list(dict.fromkeys(sessions))
+    session_filter = list(dict.fromkeys(sessions))
 
     def attempt() -> ArchiveResult:
-        result, moves = _planned_moves(store.path, wanted, back=back)
+        result, moves = _planned_moves(store.path, session_filter, back=back)
         if not moves:
             return result
-        moved = result.sessions or wanted
+        moved = result.sessions or session_filter
         named = f"{moved[0][:8]}:" if len(moved) == 1 else format_count(len(moved), "conversation")
         summary = f"{named} {what[1]}"
         return replace(result, operation=operations.perform_operation(store, what[0], summary, moves, context.now()))

@@ -155,7 +155,7 @@ def edit_session(context: Context, session_id: str, changes: EditChanges) -> Edi
             return None, done
         if changes.name:
             index.sync()
-            check_name_free(index, done.after.name, session_id, index.here(done.after.project))
+            check_name_free(index, done.after.name, session_id, index.local_path(done.after.project))
         return StateEdit(_changes_summary(done), done.after), done
 
     with ExitStack() as stack:

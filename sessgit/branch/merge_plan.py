@@ -1,4 +1,4 @@
-"""What a merge will do, decided before anything is written: where the two sides parted, which turns of theirs ours
+"""What a merge will do, decided before anything is written: where the two sides diverged, which turns of theirs ours
 lacks, and what becomes of values that both changed. Scratchpads are lists of lines, which unite: each entry says whose
 it is.
 """
@@ -33,12 +33,12 @@ _LONGEST_VALUE = 60
 
 @frozen
 class MergeSides:
-    """`base` is the commit where the sides parted, ``""`` where they have no common ancestor, and `shared` so many
+    """`base` is the commit where the sides diverged, ``""`` where they have no common ancestor, and `shared` so many
     turns of theirs lie before it.
 
     `new` are theirs' turns since then that ours lacks, `own` those of ours that theirs lacks; `grown` is a turn that
     both have and of which theirs has more. `merged` says that theirs is part of ours' history already; `copied` are
-    the numbers of theirs' turns since they parted that ours has.
+    the numbers of theirs' turns since they diverged that ours has.
     """
 
     ours: Branch
@@ -56,7 +56,7 @@ class MergeSides:
 
     @property
     def forward(self) -> bool:
-        """Return whether ours has no new turns since the sides parted."""
+        """Return whether ours has no new turns since the sides diverged."""
         return bool(self.base) and not self.own and self.grown is None
 
 
@@ -167,7 +167,7 @@ def _common_ancestors(ours: Mapping[str, Sequence[str]], theirs: Mapping[str, Se
 
 
 def base_states(store: Store, sides: MergeSides) -> Base:
-    """Return the states with which the sides began when they parted."""
+    """Return the states with which the sides began when they diverged."""
     return Base(*(base_state(store, tip, sides.base) for tip in (sides.ours.tip, sides.tip)))
 
 
@@ -220,8 +220,8 @@ class MergedPad:
 
 
 def merge_pads(store: Store, sides: MergeSides, choice: Choice) -> MergedPad:
-    """Unite the lists of both sides, ours first, without lines that one side removed since they parted. Of another file
-    theirs is taken if only they changed it, and files that only they keep are added."""
+    """Unite the lists of both sides, ours first, without lines that one side removed since they diverged. Of another
+    file theirs is taken if only they changed it, and files that only they keep are added."""
     base, ours, theirs = (_pad_files(store, commit) for commit in (sides.base, sides.ours.tip, sides.tip))
     began = [_pad_files(store, commit) for commit in _base_commits(store, sides)]
     lists, taken, decisions = dict[str, bytes](), dict[str, tuple[str, bool]](), list[Decision]()
@@ -533,7 +533,7 @@ def _has_summary(store: Store, sides: MergeSides) -> bool:
 
 
 def _file_decisions(context: Context, sides: MergeSides, rows: Sequence[Row]) -> list[Decision]:
-    """Return the files that each side used since they parted, and their union."""
+    """Return the files that each side used since they diverged, and their union."""
     mine, theirs = (
         list(dict.fromkeys(path for gist in turn_gists(context, branch, chosen) for path in gist.files))
         for branch, chosen in ((sides.ours, sides.own), (sides.theirs, rows))

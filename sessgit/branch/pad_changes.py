@@ -58,12 +58,12 @@ class PadResult:
     """What a change did: the state before it, and after it all else; `commit` is ``""`` if there was nothing to do."""
 
     before: Session
-    wanted: PadChange
+    change: PadChange
     commit: str = ""
 
     @property
     def pad(self) -> Pad:
-        return self.wanted.pad
+        return self.change.pad
 
 
 @frozen

@@ -112,18 +112,18 @@ class RestoreTarget:
 
 
 def restore_session(
-    store: Store, session: str, homes: Homes, into: RestoreTarget | None = None, *, here: LocalPath = str
+    store: Store, session: str, homes: Homes, into: RestoreTarget | None = None, *, local_path: LocalPath = str
 ) -> RestoreResult:
     """Write the session's files where the agent looks for them, never over a file with other contents. A transcript
     that ends at an earlier point of the session gets the turns that it lacks.
 
     `homes` are the clients' folders. With `into` they are written for the agent started in that folder, and the session
     is of that project from then on; but if its own is one of another machine, which continues there, a setting says
-    that it is this folder here. `here` maps folders of other machines to those of this one.
+    that it is this folder here. `local_path` maps folders of other machines to those of this one.
     """
     project = into.project if into else ""
     recorded = store.state(_head_tip(store, session))
-    state = client_files.localize_state(recorded, here)
+    state = client_files.localize_state(recorded, local_path)
     target = client_files.transcript_target(homes, state, project, store.paths)
     moved = into is not None and client_files.move_transcript(homes, state, target)
     client_files.check_no_copies(homes, state, target)
@@ -133,9 +133,9 @@ def restore_session(
     name = _name_line(state, restored.file)
     there = _existing_file(store, state, laid, target)
     stands_for = ""
-    if into is not None and client_files.is_elsewhere(homes, recorded, here):
+    if into is not None and client_files.is_elsewhere(homes, recorded, local_path):
         state = replace(state, project=project)
-        if here(recorded.project) != project:  # the folder of another machine is this project here from now on
+        if local_path(recorded.project) != project:  # the folder of another machine is this project here from now on
             settings.change_setting(store.paths, f"project.map.{recorded.project}", project)
             stands_for = recorded.project
     elif into is not None:
@@ -144,7 +144,7 @@ def restore_session(
     place = agents.of(state).sidecars.place(homes.of(state), target.parent, state.agent_id, state.agent_version)
     files = sidecars.write_sidecars(recorded_sidecars(store, session), place, sidecars.session_redaction(store, state))
     if there is None:
-        restored, bases = _with_bases(store, state, restored, homes, here)
+        restored, bases = _with_bases(store, state, restored, homes, local_path)
         new_file.write(target, *restored.file.pieces(), name)
         return RestoreResult(
             target, restored, False, tuple(files), bool(name), state.project, stands_for=stands_for, bases=bases
@@ -157,7 +157,7 @@ def restore_session(
 
 
 def _with_bases(
-    store: Store, state: Session, restored: RebuiltFile, homes: Homes, here: LocalPath
+    store: Store, state: Session, restored: RebuiltFile, homes: Homes, local_path: LocalPath
 ) -> tuple[RebuiltFile, tuple[Path, ...]]:
     """Return the file as the client can resume it, and the transcripts that were restored for it.
 
@@ -170,7 +170,9 @@ def _with_bases(
         return restored, ()
     missing = _missing_bases(store, state, base, homes)
     if missing is not None:
-        return restored, tuple(restore_session(store, session, homes, here=here).path for session in missing)
+        return restored, tuple(
+            restore_session(store, session, homes, local_path=local_path).path for session in missing
+        )
     tip = _head_tip(store, state.id)
     turns = [reassemble.turn_lines(store, tip, state, number) for number in range(1, state.turns + 1)]
     written = agent.writer.resumable([*turns, store.tail_lines(tip)[:-1]], state.agent_id, state.name)
@@ -349,17 +351,17 @@ class VerifiedFile:
     same: bool | None
 
 
-def verify_file(store: Store, session: str, homes: Homes, *, here: LocalPath = str) -> VerifiedFile:
+def verify_file(store: Store, session: str, homes: Homes, *, local_path: LocalPath = str) -> VerifiedFile:
     """Rebuild the session's file; raises DamageError if a hash is not the recorded one.
 
-    `homes` and `here` are as for `restore_session`: a home can have moved since the file was recorded.
+    `homes` and `local_path` are as for `restore_session`: a home can have moved since the file was recorded.
     """
     state = store.state(_head_tip(store, session))
     try:
         restored = rebuild_file(store, session)
     except StoreError as error:
         raise DamageError(f"{session} is damaged: {error}", error.hint) from error
-    path = client_files.transcript_file(homes, client_files.localize_state(state, here), store.paths)
+    path = client_files.transcript_file(homes, client_files.localize_state(state, local_path), store.paths)
     if path is None:
         return VerifiedFile(restored, state.turns, None, None)
     return VerifiedFile(restored, state.turns, path, _read_beyond(path, restored.file)[1] == b"")
@@ -382,14 +384,14 @@ class RestoreAllResult:
 
 
 def restore_all(
-    store: Store, sessions: Sequence[str], homes: Homes, progress: Progress, here: LocalPath = str
+    store: Store, sessions: Sequence[str], homes: Homes, progress: Progress, local_path: LocalPath = str
 ) -> RestoreAllResult:
     """Restore each session, as `restore_session` does; failures are part of the result and stop no other session."""
     back, errors = list[tuple[str, RestoreResult]](), list[RestoreFailure]()
     for number, session in enumerate(sessions):
         progress(number, len(sessions))
         try:
-            back.append((session, restore_session(store, session, homes, here=here)))
+            back.append((session, restore_session(store, session, homes, local_path=local_path)))
         except SessgitError as error:
             errors.append(RestoreFailure(session, error))
     progress(len(sessions), len(sessions))

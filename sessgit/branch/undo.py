@@ -46,13 +46,13 @@ class UndoResult:
     appended: tuple[Path, ...] = ()
 
 
-def undo_operation(store: Store, wanted: str, homes: Homes, now: float, *, dry_run: bool = False) -> UndoResult:
+def undo_operation(store: Store, operation_id: str, homes: Homes, now: float, *, dry_run: bool = False) -> UndoResult:
     """Undo an operation, by default the last one that is in effect and is no undo itself.
 
     Raises ConflictError if a ref has moved since then, or a file that the operation appended to has changed. Files that
     it wrote below `config`, the agent's folder, are deleted if they are unchanged.
     """
-    operation = _chosen_operation(store, wanted)
+    operation = _chosen_operation(store, operation_id)
     if not operation.wrote.appended and not operation.wrote.cut:
         return _undo_locked(store, operation, homes, now, dry_run=dry_run)
     session = layout.session_of_ref(operation.moves[0].ref)
@@ -106,15 +106,15 @@ def _undo_locked(
     return UndoResult(operation, original, redone, done, back, unchanged, changed, cut, appended)
 
 
-def _chosen_operation(store: Store, wanted: str) -> Operation:
+def _chosen_operation(store: Store, operation_id: str) -> Operation:
     every = list_operations(store)
-    if not wanted:
+    if not operation_id:
         for one in every:
             if _is_next_undo(one):
                 _check_not_pruned(store, one.operation, every)
                 return _check_undoable(one.operation)
         raise NotFoundError("there is nothing to undo", "`sessgit ops` lists all operations.")
-    listed = find_operation(every, wanted)
+    listed = find_operation(every, operation_id)
     if listed.standing != "done":
         state = "was already undone" if listed.standing == "undone" else "was never completed"
         raise ConflictError(f"“{listed.operation.summary}” {state}", "`sessgit ops` lists all operations.")

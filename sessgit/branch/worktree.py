@@ -102,7 +102,7 @@ def fork_into_worktree(
         raise
 
 
-def worktrees_of_fork(store: Store, done: UndoResult, here: LocalPath) -> Iterator[tuple[str, str]]:
+def worktrees_of_fork(store: Store, done: UndoResult, local_path: LocalPath) -> Iterator[tuple[str, str]]:
     """Yield the worktree in which an undone fork continued, and the folder of its repository; nothing for other
     operations.
 
@@ -113,7 +113,7 @@ def worktrees_of_fork(store: Store, done: UndoResult, here: LocalPath) -> Iterat
         state = store.state(commit)
         if state.origin is None or not os.path.isabs(state.project):  # noqa: PTH117 - it may be no path at all
             continue
-        before = here(store.state(state.origin.commit).project)
+        before = local_path(store.state(state.origin.commit).project)
         top = project.linked_worktree(state.project)
         if top and project.linked_worktree(before) != top and project.project_key(before) == project.project_key(top):
             yield top, project.project_root(top)

@@ -157,7 +157,7 @@ def _unknown_sessions(context: Context, folder: str | None) -> Iterator[_Abandon
         one = _unanswered(file)
         if one is None or _is_open(context, one):
             continue
-        if key is None or project.project_key(index.here(one.project)) == key:
+        if key is None or project.project_key(index.local_path(one.project)) == key:
             yield one
 
 

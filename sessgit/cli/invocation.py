@@ -82,7 +82,7 @@ class Invocation:
 
         self.check_store()
         index = Index(self.env.store, lambda: self.store)
-        index.here = self.local_path
+        index.local_path = self.local_path
         index.sync()
         newer = [problem for problem in index.damaged.values() if isinstance(problem, NewerStoreError)]
         if newer and not index.count_sessions():

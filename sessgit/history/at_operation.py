@@ -50,7 +50,7 @@ class PastStore:
         return self.listed.operation
 
 
-def as_of_operation(context: Context, wanted: str) -> PastStore:
+def as_of_operation(context: Context, operation_id: str) -> PastStore:
     """Return the store as of the operation whose id begins so, even if it was undone since. The index must be up to
     date.
 
@@ -59,7 +59,7 @@ def as_of_operation(context: Context, wanted: str) -> PastStore:
     store = context.store
     held = refs.read_all(store.path)
     every = operations.list_operations(store)
-    found = operations.find_operation(every, wanted)
+    found = operations.find_operation(every, operation_id)
     if found.standing == "not done":
         raise ConflictError(f"“{found.operation.summary}” was never completed", "`sessgit ops` lists all operations.")
     moment = canonical.seconds(found.operation.time)

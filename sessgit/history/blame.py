@@ -166,7 +166,7 @@ def _root_finder(context: Context, file: BlamedFile, paths: Collection[str]) -> 
     a file in no repository, whether it is the file."""
     if not file.top:
         own = {file.path, os.path.realpath(file.path)}
-        return lambda path: "/" if context.index.here(path) in own else None
+        return lambda path: "/" if context.index.local_path(path) in own else None
     key = project.project_key(file.top)
     endings = sorted((f"/{path}" for path in paths), key=len, reverse=True)
 
@@ -177,7 +177,7 @@ def _root_finder(context: Context, file: BlamedFile, paths: Collection[str]) -> 
         return project.project_key(folder) == key
 
     def root(path: str) -> str | None:
-        here = context.index.here(path)
+        here = context.index.local_path(path)
         folders = (here.removesuffix(ending) for ending in endings if here.endswith(ending))
         return next((folder for folder in folders if is_root(folder)), None)
 

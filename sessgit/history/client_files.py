@@ -47,9 +47,9 @@ def local_path_map(mapping: Mapping[str, str], user: str) -> LocalPath:
     return folder if known else str
 
 
-def localize_state(state: Session, here: LocalPath) -> Session:
+def localize_state(state: Session, local_path: LocalPath) -> Session:
     """Return the state with its project's folder on this machine; the recorded state is not changed."""
-    return replace(state, project=here(state.project))
+    return replace(state, project=local_path(state.project))
 
 
 def transcript_place(homes: Homes, state: Session, paths: StorePaths | None = None) -> Path | None:
@@ -143,7 +143,7 @@ def _find_lost(states: Iterable[Session], homes: Homes, paths: StorePaths) -> It
             yield state
 
 
-def is_elsewhere(homes: Homes, state: Session, here: LocalPath) -> bool:
+def is_elsewhere(homes: Homes, state: Session, local_path: LocalPath) -> bool:
     """Return whether a session's project is a folder of another machine: it does not exist here, and either
     `project.map` names one for it, or the session was not recorded here. A transcript that `restore` wrote here does
     not make it one of this machine."""
@@ -151,7 +151,7 @@ def is_elsewhere(homes: Homes, state: Session, here: LocalPath) -> bool:
     if not is_folder(project) or path_exists(project):
         return False
     return (
-        here(project) != project
+        local_path(project) != project
         or agents.of(state).home.transcript_place(homes.of(state), state.transcript, state.agent_id, "") is None
     )
 

@@ -132,7 +132,7 @@ def list_sessions(index: Index, query: SessionFilter, limit: int | None, offset:
         places.reverse()
     shown = places[offset:] if limit is None else places[offset : offset + limit]
     branches = {branch.name: branch for branch in index.branches_named([name for name, _ in shown])}
-    merged, parted = ancestry.merged_elsewhere(index), ancestry.sessions_of_other_machines(index)
+    merged, diverged = ancestry.merged_elsewhere(index), ancestry.sessions_of_other_machines(index)
     left = ancestry.fork_places(index, list(branches))
     entries = [
         ListEntry(
@@ -143,7 +143,7 @@ def list_sessions(index: Index, query: SessionFilter, limit: int | None, offset:
             left.get(name),
             tuple(_fully_merged_into(branches[name], left.get(name), merged.get(name, {}))),
             sum(side.open for side in side_branches(index, branches[name]) if not side.rewound)
-            if name in parted
+            if name in diverged
             else 0,
         )
         for name, depth in shown

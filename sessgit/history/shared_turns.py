@@ -1,4 +1,4 @@
-"""What two branches share: the commit at which they parted, turns with the same lines, turns of a fork's parent."""
+"""What two branches share: the commit at which they diverged, turns with the same lines, turns of a fork's parent."""
 
 from __future__ import annotations
 

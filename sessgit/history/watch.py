@@ -127,7 +127,7 @@ def read_ref_state(path: Path) -> RefState:
 
 
 def follow_store(
-    path: Path, open_store: Callable[[], Store], wait: Callable[[], None], here: LocalPath = str
+    path: Path, open_store: Callable[[], Store], wait: Callable[[], None], local_path: LocalPath = str
 ) -> Iterator[list[WatchEvent] | WatchProblem | None]:
     """Yield what happens to the store at `path` from now on, without end. `wait` is called before each look; None comes
     first, once the present state is known.
@@ -164,7 +164,7 @@ def follow_store(
         if new == known or (not is_at_rest and restless < _MOST_LOOKS):
             continue
         restless = 0
-        events, problems = changes_between(open_store(), known, new, journal.read(StorePaths(path), start), here)
+        events, problems = changes_between(open_store(), known, new, journal.read(StorePaths(path), start), local_path)
         known = new
         if events:
             yield events
@@ -236,11 +236,11 @@ def _journal_size(path: Path) -> int:
 
 
 def changes_between(
-    store: Store, old: RefState, new: RefState, operations: Sequence[Operation], here: LocalPath = str
+    store: Store, old: RefState, new: RefState, operations: Sequence[Operation], local_path: LocalPath = str
 ) -> tuple[list[WatchEvent], list[WatchProblem]]:
     """Return what happened between two states, in the order in which it was done as far as commits tell it, and the
     branches that cannot be read. `operations` are those that may have moved the refs."""
-    comparison = _StateComparison(store, old, new, operations, here)
+    comparison = _StateComparison(store, old, new, operations, local_path)
     moved = {name for name in {*old.branches, *new.branches} if old.branches.get(name) != new.branches.get(name)}
     for name in sorted(moved, key=lambda name: (layout.is_side_branch(name), name)):
         comparison.read(name, comparison.read_branch)
@@ -251,9 +251,9 @@ def changes_between(
 
 class _StateComparison:
     def __init__(
-        self, store: Store, old: RefState, new: RefState, operations: Sequence[Operation], here: LocalPath
+        self, store: Store, old: RefState, new: RefState, operations: Sequence[Operation], local_path: LocalPath
     ) -> None:
-        self.store, self.old, self.new, self.operations, self.here = store, old, new, operations, here
+        self.store, self.old, self.new, self.operations, self.local_path = store, old, new, operations, local_path
         self.problems: list[WatchProblem] = []
         self.moves: list[WatchEvent] = []
         self.commits: dict[str, tuple[Commit, WatchEvent]] = {}
@@ -407,7 +407,7 @@ class _StateComparison:
     def _with_session(self, event: WatchEvent, state: Session | None) -> WatchEvent:
         if state is None:
             return event
-        return replace(event, title=resolve.session_title(state), project=self.here(state.project))
+        return replace(event, title=resolve.session_title(state), project=self.local_path(state.project))
 
     def in_order(self) -> list[WatchEvent]:
         """Return the events of commits after those of their parents and else by time, then what became of refs."""

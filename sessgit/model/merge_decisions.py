@@ -16,7 +16,7 @@ from sessgit.model.frozen import frozen
 from sessgit.model.unified_state import Unified
 
 Mode = Literal["forward", "summary", "graft", "pick"]
-"""How turns are brought back: as one turn that tells of them, all of them, or some; `forward` is all of them where
+"""How turns are merged: as one turn that tells of them, all of them, or some; `forward` is all of them where
 ours has not gone on."""
 Action = Literal["bring", "unite", "add", "ours", "theirs", "set", "conflict"]
 Side = Literal["", "ours", "theirs"]

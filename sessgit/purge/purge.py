@@ -161,7 +161,7 @@ def purge_values(context: Context, values: Sequence[str], progress: PurgeProgres
     ):
         if not lock or not alone:
             raise ConflictError("a recorder or a command is writing", "Nothing was changed. Try again later.")
-        with store.repo.alone():
+        with store.repo.exclusive():
             return _purge(context, values, progress, (lock, alone))
 
 

@@ -75,17 +75,17 @@ def count_lines_apart(store: Path, matcher: ValueMatcher, values: Collection[str
     """Return how many long lines of values with several lines occur somewhere without the others: those are values of
     their own."""
     lines = {line.strip() for value in values if "\n" in value.strip() for line in value.split("\n")}
-    wanted = {json.dumps(line, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass") for line in lines}
-    wanted = {line for line in wanted if len(line) >= _LONG_LINE}
+    pattern = {json.dumps(line, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass") for line in lines}
+    pattern = {line for line in pattern if len(line) >= _LONG_LINE}
     apart = set[bytes]()
-    for one in object_scan.all_objects(store, progress) if wanted else ():
-        if one.kind == "blob" and any(line in one.data for line in wanted - apart):
+    for one in object_scan.all_objects(store, progress) if pattern else ():
+        if one.kind == "blob" and any(line in one.data for line in pattern - apart):
             left = value_match.clean_lines(one.data, matcher)[0]
-            apart |= {line for line in wanted if line in left}
+            apart |= {line for line in pattern if line in left}
     return len(apart)
 
 
-def find_matches(store: Path, homes: Homes, wanted: re.Pattern[str], progress: Progress) -> set[str]:
+def find_matches(store: Path, homes: Homes, pattern: re.Pattern[str], progress: Progress) -> set[str]:
     """Return what the expression matches in the strings and texts of a store, of its waiting events, logs and tags, and
     of the client's files, without empty matches."""
     matches = set[str]()
@@ -93,10 +93,10 @@ def find_matches(store: Path, homes: Homes, wanted: re.Pattern[str], progress: P
         if one.kind == "tree":
             continue
         for text in file_texts(one.data):
-            matches.update(match[0] for match in wanted.finditer(text) if match[0])
+            matches.update(match[0] for match in pattern.finditer(text) if match[0])
     for text in _texts_outside(store, homes):
         # Bytes that are not UTF-8 are read as replacement characters, which no file holds.
-        matches.update(match[0] for match in wanted.finditer(text) if match[0] and "\ufffd" not in match[0])
+        matches.update(match[0] for match in pattern.finditer(text) if match[0] and "\ufffd" not in match[0])
     return matches
 
 

@@ -54,7 +54,7 @@ class TurnContent:
     event: str
     origin: str
     """The address from which a merge brought the turn."""
-    stood: Trailers
+    provenance: Trailers
     """Where the lines are in the file, from `provenance_trailers`."""
     rules: Mapping[str, int]
     """The versions of the rules by which the session is recorded, as its state names them."""
@@ -99,20 +99,20 @@ def commit_start(store: Store, state: Session, files: Changes = MappingProxyType
     return store.write_commit(None, files, state, message, [], _seconds(state.created))
 
 
-def commit_compaction(store: Store, on: str, lines: Sequence[Line], state: Session, stood: Trailers) -> str:
+def commit_compaction(store: Store, on: str, lines: Sequence[Line], state: Session, provenance: Trailers) -> str:
     """Write a commit for a compaction before a prompt, so that the history shows it; `state` is that of the commit
     `on`, as this session's."""
     moment = next((line.text("timestamp") for line in lines if line.is_boundary), "")
-    trailers = (("Session", state.id), ("Event", "compact"), *stood)
+    trailers = (("Session", state.id), ("Event", "compact"), *provenance)
     message = Message("compact: the conversation so far into a summary", trailers)
     time = _seconds(moment) or store.commit(on).time
     return store.write_commit(on, _tail_changes(store, lines), state, message, [on], time)
 
 
-def commit_end(store: Store, on: str, lines: Sequence[Line], state: Session, stood: Trailers) -> str:
+def commit_end(store: Store, on: str, lines: Sequence[Line], state: Session, provenance: Trailers) -> str:
     """Write the commit that ends the session, with the lines after the last turn's body."""
     turns = f"{state.turns} turn{'' if state.turns == 1 else 's'}"
-    message = Message(f"end: {turns}", (("Session", state.id), ("Event", "end"), *stood))
+    message = Message(f"end: {turns}", (("Session", state.id), ("Event", "end"), *provenance))
     time = _seconds(state.ended) or store.commit(on).time
     return store.write_commit(on, _tail_changes(store, lines), state, message, [on], time)
 
@@ -156,7 +156,7 @@ def _turn_message(node: Node, turn: Turn, content: TurnContent, session: str) ->
         ("Origin", content.origin),
         *messages.usage_trailers(turn),
         ("Project-Head", head if isinstance(head, str) else head()),
-        *content.stood,
+        *content.provenance,
     )
     return Message(subject, trailers)
 

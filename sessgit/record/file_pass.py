@@ -205,7 +205,7 @@ class FilePass:
             while cutter.finished:
                 self._write(cutter, cutter.finished.pop(0))
         for node in filter(None, [*cutter.rewound.values(), cutter.head]):
-            if node.grown:
+            if node.has_new_lines:
                 self._write(cutter, node)
             node.before, node.body = [], []  # the node stays longer than this pass
         if not self.file.resumed:
@@ -225,7 +225,7 @@ class FilePass:
         when it was read last.
         """
         rewound = cutter.rewound.items()
-        name = next((branch for branch, node in rewound if node is self.head and not node.met), "")
+        name = next((branch for branch, node in rewound if node is self.head and not node.is_in_file), "")
         cursor = self.file_cursor
         if not name or cursor is None or tips[name] != self.known.head:
             return tips
@@ -239,7 +239,7 @@ class FilePass:
         known = refs.session_tips(self.store.path, self.session).items()
         others = {branch: tip for branch, tip in known if layout.is_other_version(branch)}
         target, source = {**others, **own}, {self.session: self.known.head}
-        delivered = deliver_branches(self.store, self.session, source, target, filed=True).branches
+        delivered = deliver_branches(self.store, self.session, source, target, has_file=True).branches
         for branch, tip in delivered.items():
             if layout.is_other_version(branch) and others.get(branch) != tip:
                 self.store.repo.move(layout.head_ref(branch), others.get(branch), tip)
@@ -275,7 +275,7 @@ class FilePass:
             [line for extent in cursor.pending for line in self.file.reader.again(extent)], cursor.stuck
         )
         if cutter.current is not None and self.file.reader.offset > cursor.offset:
-            cutter.current.grown = True  # its last line may have got its newline
+            cutter.current.has_new_lines = True  # its last line may have got its newline
         return cutter
 
     def begin(self, shared_limits: Mapping[str, int] | None = None) -> Cutter:
@@ -310,7 +310,7 @@ class FilePass:
 
     def _write(self, cutter: Cutter, node: Node) -> None:
         """Commit what is not recorded of the turn."""
-        node.grown = False
+        node.has_new_lines = False
         is_open = cutter.is_open(node)
         if self.lineage is not None and not node.commit and self.lineage.take(node, self.source.agent_id):
             return
@@ -338,12 +338,12 @@ class FilePass:
         if not node.commit and any(line.is_boundary for line in before[node.copied :]):
             own = state if state.id == self.session else self._identified(state)
             lines = before[node.copied :]
-            on = commits.commit_compaction(self.store, on, lines, own, self._stood(lines))
+            on = commits.commit_compaction(self.store, on, lines, own, self._provenance(lines))
         for length, complete in self._commit_points(node, body):
             side = self._turn_sidecars(cutter, node, [*before, *body]) if length == len(body) else TurnSidecars()
             file_hash = self.file.hash.at(body[length - 1])
             event, origin = self.source.origins.get(node.key, ("turn", ""))
-            stood = self._stood([*before[node.copied :], *body[:length]], file_hash)
+            stood = self._provenance([*before[node.copied :], *body[:length]], file_hash)
             content = TurnContent(
                 self.agent, before, body[:length], side, complete, self.source.head, event, origin, stood,
                 self.known.rules,
@@ -371,7 +371,7 @@ class FilePass:
         recorded turn follows it in this file."""
         if not node.commit:
             return node.before, node.body
-        if node.met:
+        if node.is_in_file:
             self.file.agents.pass_over(node.key, lambda: self._subagent_lines(node))
         if node.key not in self.tops and node is not cutter.head and (cutter.head is None or cutter.head.commit):
             return [], []
@@ -380,9 +380,9 @@ class FilePass:
         last = body[-1] if body else None  # a damaged turn has none
         if last and last.is_unended and any(n.uuid and n.uuid == last.uuid and n.raw != last.raw for n in new):
             body = body[:-1]  # it was not all of that line
-        if node.met and [line.raw for line in new[: len(body)]] == [line.raw for line in body]:
+        if node.is_in_file and [line.raw for line in new[: len(body)]] == [line.raw for line in body]:
             new = new[len(body) :]
-        elif node.met:
+        elif node.is_in_file:
             known = {line.uuid or line.raw for line in body}
             new = [n for n in new if n.extent.offset >= self.file.prefix and (n.uuid or n.raw) not in known]
         if new:
@@ -475,7 +475,7 @@ class FilePass:
         known = self.known.head or (self.lineage.commit if self.lineage else "")
         if known:
             return [commit.id for commit in self.store.repo.first_parents(known)][-1]
-        state = Session(self.session, self.source.agent_id, self.source.client, created=self.file.facts.born)
+        state = Session(self.session, self.source.agent_id, self.source.client, created=self.file.facts.created)
         return commits.commit_start(self.store, self._identified(state))
 
     def _fork(self) -> str:
@@ -503,9 +503,9 @@ class FilePass:
         for line in torn:
             self.file.hash.add(line)
         file_hash = self.file.hash.at(lines[-1]) if lines else ""
-        return commits.commit_end(self.store, top, lines, state, self._stood(lines, file_hash))
+        return commits.commit_end(self.store, top, lines, state, self._provenance(lines, file_hash))
 
-    def _stood(self, lines: Sequence[Line], file_hash: str = "") -> commits.Trailers:
+    def _provenance(self, lines: Sequence[Line], file_hash: str = "") -> commits.Trailers:
         return commits.provenance_trailers(self.store, lines, self.file.number, file_hash)
 
     def _last_end_commit(self, head: str) -> str:

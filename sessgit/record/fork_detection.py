@@ -46,12 +46,12 @@ _HEAD_SIZE = 1 << 16
 class TranscriptOutline:
     """What a quick reading of a transcript tells: the prompts of its head, oldest first, and when it was born.
 
-    `born` is the time of the first line that has one; a copy stamps its first lines anew.
+    `created` is the time of the first line that has one; a copy stamps its first lines anew.
     """
 
     prompts: tuple[str, ...]
     times: tuple[str, ...]
-    born: str
+    created: str
     forked_from: str
 
 
@@ -117,7 +117,7 @@ def _cached_outline(path: Path, _inode: int, _size: int, _modified: float) -> Tr
         prompts.append(node.key)
         node = node.parent
     prompts.reverse()
-    return TranscriptOutline(tuple(prompts), tuple(times.get(p, "") for p in prompts), facts.born, forked_from)
+    return TranscriptOutline(tuple(prompts), tuple(times.get(p, "") for p in prompts), facts.created, forked_from)
 
 
 def count_shared(prompts: Sequence[str], rows: Sequence[Row]) -> int:
@@ -207,10 +207,10 @@ def _shared_parent_turns(
         rows = index.turns(named, 1, most.get(named))
         if length := count_shared(seen.prompts, rows):
             return rows[:length]
-    born = {name: at for name, at in ancestry.session_births(index, relatives).items() if at[0] <= seen.born}
+    created = {name: at for name, at in ancestry.session_births(index, relatives).items() if at[0] <= seen.created}
     for number in range(len(seen.prompts), 0, -1):
-        having = {row.branch for row in index.with_prompt(seen.prompts[number - 1]) if row.turn == number} & born.keys()
-        for name in sorted(having, key=lambda name: (born[name][1], name)):
+        having = {row.branch for row in index.with_prompt(seen.prompts[number - 1]) if row.turn == number}
+        for name in sorted(having & created.keys(), key=lambda name: (created[name][1], name)):
             if number > most.get(name, number):
                 continue
             rows = index.turns(name, 1, number)
@@ -239,7 +239,7 @@ def link_copies(context: Context, session: str) -> list[str]:
     births = ancestry.session_births(index, relatives - {session})
     linked = []
     for relative in sorted(
-        name for name, (born, is_fork) in births.items() if born > own.state.created and not is_fork
+        name for name, (created, is_fork) in births.items() if created > own.state.created and not is_fork
     ):
         branch = index.branch(relative)
         if branch is None:

@@ -248,7 +248,7 @@ def sort_parents_first(members: Sequence[TranscriptFile], errors: list[ImportFai
         except SessgitError as error:
             errors.append(ImportFailure(file.path, str(error)))
     # A copy stamps its first lines anew; if it does not, the one whose own prompts come first is the parent.
-    born = {file: (outline.born, (*outline.times, "9999")) for file, outline in outlines.items()}
+    born = {file: (outline.created, (*outline.times, "9999")) for file, outline in outlines.items()}
     waiting = {file.agent_id: file for file in sorted(outlines, key=born.__getitem__, reverse=True)}
     same_session = [file for file in outlines if waiting[file.agent_id] is not file]
     while waiting:

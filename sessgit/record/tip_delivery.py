@@ -24,7 +24,7 @@ from sessgit.store import layout
 from sessgit.store.store import Store
 
 Relation = Literal[
-    "new", "forward", "parted", "merged", "joined", "rewound", "archived", "brought back", "deleted", "kept",
+    "new", "forward", "diverged", "merged", "joined", "rewound", "archived", "unarchived", "deleted", "kept",
     "purged",
 ]  # fmt: skip
 
@@ -33,7 +33,7 @@ Relation = Literal[
 class BranchChange:
     """What became of a session or of a branch of it on the side that got the turns; `turns` is their number.
 
-    `new`: it was not there. `forward`: it went on. `parted`: both sides went on, and `branch` holds the other one.
+    `new`: it was not there. `forward`: it went on. `diverged`: both sides went on, and `branch` holds the other one.
     `merged`: it went forward to where all of it was merged, and `branch` holds what was its own.
     `joined`: what people said of it on both sides is one now. `rewound`: `branch` holds what a rewind left behind.
     `kept`: it was deleted elsewhere, but `turns` turns here were not in what was deleted.
@@ -64,17 +64,17 @@ def deliver_branches(  # noqa: PLR0913 - both sides, and what may become of the 
     source: Mapping[str, str],
     target: Mapping[str, str],
     *,
-    taken: Collection[str] = (),
+    taken_names: Collection[str] = (),
     rewinds: bool = False,
-    filed: bool = False,
+    has_file: bool = False,
 ) -> DeliveryResult:
     """Deliver the branches of the source, which has a head, to those of the target.
 
-    `taken` are other names that the target has. With `rewinds`, the target's head goes back to the source's if that
-    has left it behind on a rewound branch, and is the newer one. `filed` says that the agent has a file with the
-    target's turns: a head that was merged elsewhere is then a rewound branch.
+    `taken_names` are other names that the target has. With `rewinds`, the target's head goes back to the source's if
+    that has left it behind on a rewound branch, and is the newer one. `has_file` says that the agent has a file with
+    the target's turns: a head that was merged elsewhere is then a rewound branch.
     """
-    delivery = _Delivery(store, session, target, taken, filed=filed)
+    delivery = _Delivery(store, session, target, taken_names, has_file=has_file)
     delivery.deliver_head(source, rewinds=rewinds)
     for branch in sorted(source):
         if branch != session:
@@ -84,13 +84,13 @@ def deliver_branches(  # noqa: PLR0913 - both sides, and what may become of the 
 
 class _Delivery:
     def __init__(
-        self, store: Store, session: str, target: Mapping[str, str], taken: Collection[str], *, filed: bool
+        self, store: Store, session: str, target: Mapping[str, str], taken_names: Collection[str], *, has_file: bool
     ) -> None:
-        self.store, self.session, self.filed = store, session, filed
+        self.store, self.session, self.has_file = store, session, has_file
         self.branches = dict(target)
-        self.taken = {*taken, *target}
+        self.taken_names = {*taken_names, *target}
         self.changes: list[BranchChange] = []
-        self.parted = False
+        self.diverged = False
         """Whether each side's head has turns that the other's lacks: their files are not the same ones."""
         self.back = False
 
@@ -101,23 +101,23 @@ class _Delivery:
             self._note_change("new", self.store.state(tip).turns, self.session)
             return
         reconciled = reconcile_tips(self.store, ours, tip)
-        self.parted = reconciled.outcome == "parted"
-        if not self.parted:
+        self.diverged = reconciled.outcome == "diverged"
+        if not self.diverged:
             self._update_branch(self.session, tip, reconciled)
         elif rewinds and self._was_left_behind(ours, source) and self._is_newer(tip, ours):
             self.branches[self.session] = tip
-            self.parted, self.back = False, True
+            self.diverged, self.back = False, True
             self._note_change("forward", _count_unshared(self.store, tip, ours), self.session)
         elif self.store.repo.is_ancestor(ours, tip):
             self._merge_head(tip, ours, source)
         elif not self._has_tip(tip) and not self._continue_branch(tip, self._sides()):
-            self._new_branch(tip, "parted", ids.other_name)
+            self._new_branch(tip, "diverged", ids.other_name)
 
     def _merge_head(self, tip: str, ours: str, source: Mapping[str, str]) -> None:
         """Move the head to one that has merged it; its own turns stay a branch, as if a rewind had left them."""
         turns = _count_unshared(self.store, tip, ours)
-        self.branches[self.session], self.parted = tip, False
-        if self.filed and not self._has_tip(ours):
+        self.branches[self.session], self.diverged = tip, False
+        if self.has_file and not self._has_tip(ours):
             self._new_branch(ours, "merged", ids.rewound_name)
         for branch in sorted(source):
             if layout.is_side_branch(branch) and contains_tip(self.store, source[branch], ours):
@@ -130,10 +130,10 @@ class _Delivery:
     def deliver_side(self, branch: str, tip: str) -> None:
         if self._has_tip(tip) or self._continue_branch(tip, [self.session, *self._sides()]):
             return
-        if layout.is_rewound_branch(branch) and not self.parted:
+        if layout.is_rewound_branch(branch) and not self.diverged:
             self._new_branch(tip, "rewound", ids.rewound_name, branch)
         else:
-            self._new_branch(tip, "parted", ids.other_name, branch if layout.is_other_version(branch) else "")
+            self._new_branch(tip, "diverged", ids.other_name, branch if layout.is_other_version(branch) else "")
 
     def _sides(self) -> list[str]:
         """Return the target's side branches, those of other machines first: what continues one is delivered there."""
@@ -152,8 +152,8 @@ class _Delivery:
         """
         for name in branches:
             reconciled = reconcile_tips(self.store, self.branches[name], tip)
-            is_of_other_file = reconciled.new and self.parted and layout.is_rewound_branch(name)
-            if reconciled.outcome != "parted" and not is_of_other_file:
+            is_of_other_file = reconciled.new and self.diverged and layout.is_rewound_branch(name)
+            if reconciled.outcome != "diverged" and not is_of_other_file:
                 self._update_branch(name, tip, reconciled)
                 return True
         return False
@@ -166,13 +166,13 @@ class _Delivery:
         turns = _count_unshared(self.store, tip, before) if reconciled.new else 0
         self._note_change("joined" if reconciled.outcome == "joined" else "forward", turns, name)
 
-    def _new_branch(self, tip: str, what: Relation, made: _Namer, name: str = "") -> None:
+    def _new_branch(self, tip: str, what: Relation, name_for: _Namer, name: str = "") -> None:
         """Add a side branch with the source's name, or named after the first turn that the head lacks."""
         head = self.branches[self.session]
-        if not name or name in self.taken:
-            name = free_name(self.store, self.session, tip, head, self.taken, made)
+        if not name or name in self.taken_names:
+            name = free_name(self.store, self.session, tip, head, self.taken_names, name_for)
         self.branches[name] = tip
-        self.taken.add(name)
+        self.taken_names.add(name)
         self._note_change(what, _count_unshared(self.store, tip, head), name)
 
     def _was_left_behind(self, there: str, source: Mapping[str, str]) -> bool:
@@ -203,12 +203,12 @@ def _count_unshared(store: Store, tip: str, other: str) -> int:
 
 
 def free_name(
-    store: Store, session: str, tip: str, head: str, taken: Collection[str], made: _Namer = ids.other_name
+    store: Store, session: str, tip: str, head: str, taken_names: Collection[str], name_for: _Namer = ids.other_name
 ) -> str:
     """Return the name of a new side branch, after the first turn of the tip that the head lacks and no branch is named
     after."""
     keys = chain(_unshared_keys(store, tip, head), (f"{number}:{tip}" for number in count()))
-    return next(name for key in keys if (name := made(session, key)) not in taken)
+    return next(name for key in keys if (name := name_for(session, key)) not in taken_names)
 
 
 def _unshared_keys(store: Store, tip: str, head: str) -> Iterator[str]:
@@ -227,7 +227,7 @@ def _turn_keys(store: Store, tip: str) -> list[str]:
 
 # Two tips
 
-JoinOutcome = Literal["held", "forward", "joined", "parted"]
+JoinOutcome = Literal["held", "forward", "joined", "diverged"]
 
 TURNLESS = ("edit", "end")
 """The events of commits that bring no turn."""
@@ -236,7 +236,7 @@ _AUTHORED_FIELDS = ("name", "description", "stage", "confidence", "origin", "ext
 
 @frozen
 class ReconciledTip:
-    """What becomes of our tip: `tip` is the commit that has both, or our own if it has theirs already or they parted.
+    """What becomes of our tip: `tip` is the commit that has both, or our own if it has theirs already or they diverged.
 
     `new` says whether theirs has turns that ours lacks.
     """
@@ -259,7 +259,7 @@ def reconcile_tips(store: Store, ours: str, theirs: str) -> ReconciledTip:
         return ReconciledTip("forward", theirs, new)
     own = has_own_turns(store, ours, theirs)
     if new and own:
-        return ReconciledTip("parted", ours, new)
+        return ReconciledTip("diverged", ours, new)
     if new == own:
         main, other = sorted((ours, theirs), key=lambda tip: _rank(store, tip), reverse=True)
     else:

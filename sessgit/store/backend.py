@@ -176,7 +176,7 @@ class Repository:
             self._lock = None
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """Write under the prune lock, which the caller holds. At the end, pruned objects are known to be gone."""
         self.release()
         self.refresh_packs()

@@ -72,10 +72,10 @@ def start(  # noqa: PLR0913, PLR0917 - the streams of a process
         raise start_error(error) from error
 
 
-def call(store: Path, arguments: Sequence[str], given: bytes = b"") -> tuple[int, bytes, str]:
+def call(store: Path, arguments: Sequence[str], stdin_data: bytes = b"") -> tuple[int, bytes, str]:
     """Run git with this input; return its exit code, its output and its messages. Raises StoreError."""
     with start(store, arguments, stdin=subprocess.PIPE) as child:
-        output, messages = child.communicate(given)
+        output, messages = child.communicate(stdin_data)
     return child.returncode, output, messages.decode("utf-8", "replace").strip()
 
 
@@ -233,7 +233,7 @@ def execute(
     env: Mapping[str, str],
     say: Callable[[str], None] = lambda message: None,
     *,
-    given: bytes = b"",
+    stdin_data: bytes = b"",
     secrets: Sequence[str] = (),
 ) -> GitResult:
     """Run git with this input and the user's environment, if any, and pass its messages to `say` as they come.
@@ -245,7 +245,7 @@ def execute(
     last = deque[str](maxlen=_KEPT_LINES)
     # Files instead of pipes, so that neither side waits for the other.
     with TemporaryFile() as stdin, TemporaryFile() as stdout:
-        stdin.write(given)
+        stdin.write(stdin_data)
         stdin.seek(0)
         with start(store, [*settings, *arguments], env, (), stdin, stdout) as child:
             try:

@@ -201,7 +201,7 @@ class Index:
         self.open_store = open_store
         self.tips, self.tags = partial(refs.branches, path), partial(refs.tags, path)
         """The branches that the index shows, and each tag with the object that it leads to."""
-        self.here: Callable[[str], str] = str
+        self.local_path: Callable[[str], str] = str
         """Maps a project's folder to the one on this machine, which all answers name."""
         self._db = self._open_file()
 
@@ -349,7 +349,8 @@ class Index:
     def _outlines(self, condition: str) -> list[Outline]:
         every = map(Outline._make, self.query(f"{_OUTLINES} {condition}"))
         return [
-            each if (here := self.here(each.project)) == each.project else each._replace(project=here) for each in every
+            each if (here := self.local_path(each.project)) == each.project else each._replace(project=here)
+            for each in every
         ]
 
     def noted(self) -> dict[str, tuple[str, str]]:
@@ -590,7 +591,7 @@ class Index:
 
     def _branch(self, name: str, tip: str, text: bytes, archived: int) -> Branch:
         state = sessions.loads(json.loads(text))
-        return Branch(name, tip, replace(state, project=self.here(state.project)), bool(archived))
+        return Branch(name, tip, replace(state, project=self.local_path(state.project)), bool(archived))
 
     def _renew(self, error: sqlite3.Error) -> None:
         """Replace a damaged file by an empty index; raise any other error as StoreError."""

@@ -133,7 +133,7 @@ def pack_moved_refs(store: Path, moved: int) -> None:
 
 def prune(store: Path, locks: Sequence[int]) -> None:
     """Delete every unreachable object. The descriptors are those of the maintenance lock and the prune lock."""
-    with _packing(store, alone=True):
+    with _packing(store, exclusive=True):
         _replace_packs(store, _usable_indexes(store), [*_PACK, "--all"], locks)
     git.run(store, ["prune", "--expire=now"], locks)
 
@@ -306,16 +306,16 @@ def delete_all_leftovers(store: Path) -> None:
     durable_write.delete_stale_folders(store)
 
 
-def delete_unfinished(store: Path, *, alone: bool = False) -> int:
+def delete_unfinished(store: Path, *, exclusive: bool = False) -> int:
     """Delete the unfinished packs of a killed packing, and those that it had replaced; return the number of files.
 
     A fetch gives its unfinished packs the same names: they stay as long as another process writes objects, unless the
-    caller is `alone`.
+    caller is `exclusive`.
     """
     begun = _modified_time(StorePaths(store).packing)
     if begun is None:
         return 0
-    with nullcontext(enter_result=True) if alone else locks.no_writes(StorePaths(store)) as is_alone:
+    with nullcontext(enter_result=True) if exclusive else locks.no_writes(StorePaths(store)) as is_alone:
         packs = [path for path in _unfinished_files(store) if is_alone and path.parent.name == "pack"]
         new = [path for path in packs if (time := _modified_time(path)) is not None and time >= begun]
         return _delete_marked(store) + sum(map(_delete_file, new))
@@ -333,19 +333,19 @@ def _unfinished_files(store: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _packing(store: Path, *, alone: bool = False) -> Iterator[None]:
+def _packing(store: Path, *, exclusive: bool = False) -> Iterator[None]:
     """Keep a mark while the context lasts, which names the packs to be deleted, one on a line: after a kill it stays.
 
-    If packing fails, its files are deleted, since the disk may be full. `alone` says that no other process writes
+    If packing fails, its files are deleted, since the disk may be full. `exclusive` says that no other process writes
     objects.
     """
     mark = StorePaths(store).packing
-    delete_unfinished(store, alone=alone)
+    delete_unfinished(store, exclusive=exclusive)
     try:
         mark.touch(0o600)
         yield
     except (StoreError, OSError) as error:
-        delete_unfinished(store, alone=alone)
+        delete_unfinished(store, exclusive=exclusive)
         if isinstance(error, StoreError):
             raise
         raise StoreError(f"cannot pack the store: {error}", ROOM) from error

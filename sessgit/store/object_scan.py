@@ -61,9 +61,9 @@ def new_objects(store: Path, tips: Sequence[str], known: Sequence[str]) -> Itera
     yield from _whole_objects(store, _list_objects(store, [*tips, *(f"^{commit}" for commit in known)]))
 
 
-def intact_objects(store: Path, wanted: Iterable[str]) -> Iterator[GitObject]:
+def intact_objects(store: Path, object_ids: Iterable[str]) -> Iterator[GitObject]:
     """Yield those of the objects that a damaged repository has whole."""
-    left = list(dict.fromkeys(wanted))
+    left = list(dict.fromkeys(object_ids))
     while left:
         count = 0
         for read in _read_objects(store, left):
@@ -82,9 +82,9 @@ def existing_objects(store: Path, oids: Collection[str]) -> list[str]:
     return [row[0] for row in rows if len(row) == 3 and row[1] in (*_KINDS, "tag")]
 
 
-def reachable_objects(store: Path, wanted: Collection[str]) -> list[str]:
+def reachable_objects(store: Path, object_ids: Collection[str]) -> list[str]:
     """Return those of the objects that a damaged repository has, and all that they lead to there."""
-    existing = existing_objects(store, wanted)
+    existing = existing_objects(store, object_ids)
     return list(dict.fromkeys((*existing, *_list_objects(store, existing)))) if existing else []
 
 

@@ -279,29 +279,29 @@ def mirror_refspecs(remote: str) -> list[str]:
     return [f"+{space}*:{layout.tracking_ref(remote, space)}*" for space in layout.REF_SPACES]
 
 
-def refspecs_for(remote: str, wanted: Iterable[str]) -> list[str]:
+def refspecs_for(remote: str, ref_names: Iterable[str]) -> list[str]:
     """Return the refspecs that fetch these refs into the tracking refs."""
-    return [f"+{ref}:{layout.tracking_ref(remote, ref)}" for ref in wanted]
+    return [f"+{ref}:{layout.tracking_ref(remote, ref)}" for ref in ref_names]
 
 
 def pattern_refspecs(
-    remote: str, wanted: Collection[str], listed: Mapping[str, str], known: Mapping[str, str]
+    remote: str, ref_names: Collection[str], listed: Mapping[str, str], known: Mapping[str, str]
 ) -> list[str]:
     """Return refspecs that fetch the wanted refs, and of all others that are `listed` only those that are here already.
 
     `known` are the tracking refs. A ref that is created meanwhile may be fetched too. If git might refuse the name of
     another ref, each wanted one is named.
     """
-    spaces = tuple(sorted({layout.split_ref(ref)[0] for ref in wanted}))
-    wanted = set(wanted)
+    spaces = tuple(sorted({layout.split_ref(ref)[0] for ref in ref_names}))
+    ref_names = set(ref_names)
     others = [
         ref
         for ref, oid in listed.items()
-        if ref.startswith(spaces) and ref not in wanted and not ref.endswith(_PEELED)
+        if ref.startswith(spaces) and ref not in ref_names and not ref.endswith(_PEELED)
         and known.get(layout.tracking_ref(remote, ref)) != oid
     ]  # fmt: skip
     if not all(map(_SAFE_REF.fullmatch, others)):
-        return refspecs_for(remote, sorted(wanted))
+        return refspecs_for(remote, sorted(ref_names))
     return [*(f"+{space}*:{layout.tracking_ref(remote, space)}*" for space in spaces), *(f"^{ref}" for ref in others)]
 
 
@@ -316,43 +316,45 @@ def fetch_branches(scratch: Path, link: Connection, sessions: Collection[str]) -
         raise unreachable_error(link.remote.name, link.remote.shown, result)
 
 
-def fetch_refs(store: Path, link: Connection, wanted: Collection[str]) -> None:
+def fetch_refs(store: Path, link: Connection, ref_names: Collection[str]) -> None:
     """Fetch refs of the remote, by their full names there, into the tracking refs, and delete those that it lacks.
 
     Each ref moves once all objects are here, so an interrupted fetch leaves some of them, each whole.
     """
-    wanted = sorted(filter(_is_sessgit_ref, wanted))
+    ref_names = sorted(filter(_is_sessgit_ref, ref_names))
     lock = locks.hold_off_prune(StorePaths(store))
     try:
-        result, race = _fetch_once(store, link, wanted, ask=len(wanted) > _FEW_REFS)
+        result, race = _fetch_once(store, link, ref_names, ask=len(ref_names) > _FEW_REFS)
         for tries in range(1, _TRIES):
             if not result.code or not (race or "couldn't find remote ref" in result.reason):
                 break
             if race:
-                refs.delete_stale_locks(store, [layout.tracking_ref(link.remote.name, ref) for ref in wanted])
+                refs.delete_stale_locks(store, [layout.tracking_ref(link.remote.name, ref) for ref in ref_names])
                 time.sleep(tries * _WAIT)
-            result, race = _fetch_once(store, link, wanted, ask=True)
+            result, race = _fetch_once(store, link, ref_names, ask=True)
     finally:
         locks.release(lock)
     if result.code and race:
         raise StoreError(f"cannot record what came from {link.remote.name}: {race}", "Try again.")
     if result.code:
         raise unreachable_error(link.remote.name, link.remote.shown, result)
-    maintenance.pack_moved_refs(store, len(wanted))
+    maintenance.pack_moved_refs(store, len(ref_names))
 
 
-def _fetch_once(store: Path, link: Connection, wanted: Sequence[str], *, ask: bool) -> tuple[GitResult, str]:
+def _fetch_once(store: Path, link: Connection, ref_names: Sequence[str], *, ask: bool) -> tuple[GitResult, str]:
     """Return git's result, and its message about a ref that another process moved, or ``""``.
 
     With `ask` the remote lists its refs first, and only what is missing is fetched.
     """
     name = link.remote.name
-    specs = refspecs_for(name, wanted)
+    specs = refspecs_for(name, ref_names)
     if ask:
         listed = _list_remote_refs(store, link)
-        _delete_tracking_refs(store, name, [ref for ref in wanted if ref not in listed])
+        _delete_tracking_refs(store, name, [ref for ref in ref_names if ref not in listed])
         known = refs.read_all(store, layout.tracking_ref(name, ""))
-        missing = [ref for ref in wanted if ref in listed and known.get(layout.tracking_ref(name, ref)) != listed[ref]]
+        missing = [
+            ref for ref in ref_names if ref in listed and known.get(layout.tracking_ref(name, ref)) != listed[ref]
+        ]
         is_many = len(missing) > _FEW_REFS
         specs = pattern_refspecs(name, missing, listed, known) if is_many else refspecs_for(name, missing)
     if not specs:
@@ -367,13 +369,13 @@ def _fetch_once(store: Path, link: Connection, wanted: Sequence[str], *, ask: bo
             races.append(message.removeprefix("error: "))
         link.say(message)
 
-    given = "".join(f"{spec}\n" for spec in specs).encode()
-    return _run_reading(store, replace(link, say=say), command, given=given), next(iter(races), "")
+    stdin_data = "".join(f"{spec}\n" for spec in specs).encode()
+    return _run_reading(store, replace(link, say=say), command, stdin_data=stdin_data), next(iter(races), "")
 
 
-def _delete_tracking_refs(store: Path, remote: str, gone: Sequence[str]) -> None:
+def _delete_tracking_refs(store: Path, remote: str, names: Sequence[str]) -> None:
     """Delete the tracking refs of refs that the remote no longer has, even if another process deletes them too."""
-    names = [layout.tracking_ref(remote, ref) for ref in gone]
+    names = [layout.tracking_ref(remote, ref) for ref in names]
     for tries_left in reversed(range(_TRIES)):
         known = refs.read_all(store, layout.tracking_ref(remote, "")) if names else {}
         try:
@@ -503,26 +505,26 @@ def _rejection_error(store: Path, link: Connection, moves: Sequence[Move], resul
 # Running git
 
 
-def _run_reading(store: Path, link: Connection, command: Sequence[str], *, given: bytes = b"") -> GitResult:
+def _run_reading(store: Path, link: Connection, command: Sequence[str], *, stdin_data: bytes = b"") -> GitResult:
     """Run a git that reads from the remote. If git there ends at a ref of an unsafe name, and the remote is a folder of
     this machine, read from the remote without such refs."""
-    result = _run_connected(store, link, [*command, link.remote.name], given=given)
+    result = _run_connected(store, link, [*command, link.remote.name], stdin_data=stdin_data)
     if result.code and result.met_unsafe_ref:
         with serve_without_unsafe_refs(link.remote.url) as (folder, unsafe):
             link.unserved.update(unsafe)
             if unsafe:
-                return _run_connected(store, link, [*command, str(folder)], given=given)
+                return _run_connected(store, link, [*command, str(folder)], stdin_data=stdin_data)
     return result
 
 
-def _run_connected(store: Path, link: Connection, command: Sequence[str], *, given: bytes = b"") -> GitResult:
+def _run_connected(store: Path, link: Connection, command: Sequence[str], *, stdin_data: bytes = b"") -> GitResult:
     urls = execute(store, ["config", "--null", "--get-all", f"remote.{link.remote.name}.url"], link.env).out
     if urls.split(b"\0") != [link.remote.url.encode(), b""]:
         raise ConflictError(
             f"git has more than one URL for the remote {link.remote.name}, or another than the store",
             f"To find where: `git config --show-origin --get-all remote.{link.remote.name}.url`",
         )
-    return execute(store, command, link.env, link.say, given=given, secrets=url_secrets(link.remote.url))
+    return execute(store, command, link.env, link.say, stdin_data=stdin_data, secrets=url_secrets(link.remote.url))
 
 
 def _fill_repository(folder: Path, objects: str, held: Mapping[str, str], config: bytes) -> None:

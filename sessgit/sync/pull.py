@@ -149,9 +149,9 @@ class _Plan:
         purged: PurgedHistory,
         sessions: Collection[str] | None,
     ) -> None:
-        self.context, self.there, self.purged, self.sessions = context, there, purged, sessions
+        self.context, self.theirs, self.purged, self.sessions = context, there, purged, sessions
         self.own = refs.read_all(self.store.path)
-        self.here = session_refs.refs_by_session(self.own)
+        self.ours = session_refs.refs_by_session(self.own)
         self.before = agreement.load_agreement(self.store.paths, link.remote.url)
         self.open = agents.open_sessions(context.homes)
         self.part = SyncPart()
@@ -179,9 +179,9 @@ class _Plan:
     def add_sessions(self) -> None:
         self._skip_sessions()
         self.context.index.sync()
-        tips = {tip for ours in self.here.values() for tip in ours.tips}
-        for session, theirs in sorted(self.there.sessions.items()):
-            ours = self.here.get(session, SessionRefs(session))
+        tips = {tip for ours in self.ours.values() for tip in ours.tips}
+        for session, theirs in sorted(self.theirs.sessions.items()):
+            ours = self.ours.get(session, SessionRefs(session))
             if refused := self.purged.keeps_out(session, theirs.tips, tips):
                 self.skipped.append(refused)
             elif theirs.tombstone and ours.head and self.context.index.branch(session) is not None:
@@ -197,17 +197,17 @@ class _Plan:
 
     def _skip_sessions(self) -> None:
         """Report the sessions that were deleted here, hold purged values there, or have data that git rejected."""
-        there = session_refs.refs_by_session(self.there.refs)
-        for session, ours in self.here.items():
+        there = session_refs.refs_by_session(self.theirs.refs)
+        for session, ours in self.ours.items():
             if ours.tombstone and session in there:
                 if there[session].tombstone and not there[session].branches:
                     self.part.agreed.stones[session] = ours.tombstone
                 if session in (self.sessions or ()):
                     self.skip(session, "it was deleted here", _UNDO_HINT)
-        for session in self.there.purged:
+        for session in self.theirs.purged:
             if self.sessions is None or session in self.sessions:
                 self.skipped.append(self.purged.skipped_item(session))
-        for session, why in sorted(self.there.rejected.items()):
+        for session, why in sorted(self.theirs.rejected.items()):
             self.skip(session, why, session_refs.REMOTE_HINT)
 
     def _add_session(self, ours: SessionRefs, theirs: SessionRefs) -> None:
@@ -222,7 +222,7 @@ class _Plan:
             return
         try:
             has_file = recorder_state.load_cursor(store.paths, session) is not None
-            delivery = deliver_branches(store, session, readable, own, filed=has_file)
+            delivery = deliver_branches(store, session, readable, own, has_file=has_file)
             archived = theirs.archived
             if ours.head:
                 archived = session_refs.is_archived_after_sync(store, ours, theirs, self.before.archived.get(session))
@@ -238,27 +238,27 @@ class _Plan:
         if archived == theirs.archived:
             self.part.agreed.archived[session] = archived
         if ours.head and archived != ours.archived:
-            self.part.note(session, "archived" if archived else "brought back")
+            self.part.note(session, "archived" if archived else "unarchived")
 
-    def _add_deletion(self, ours: SessionRefs, stone: str) -> None:
+    def _add_deletion(self, ours: SessionRefs, tombstone: str) -> None:
         store, session = self.store, ours.session
-        named = session_refs.deleted_tips(store, session, stone)
-        if named is None or self.before.stones.get(session) == stone:
+        named = session_refs.deleted_tips(store, session, tombstone)
+        if named is None or self.before.stones.get(session) == tombstone:
             return
         tips = frozenset(map(self.purged.now, named))
-        if session not in self.before.archived and session not in self.there.known:
+        if session not in self.before.archived and session not in self.theirs.known:
             self.skip(session, "it is deleted there, and was never pulled from there", _KEPT_HINT.format(session))
             return
         if self._is_open(ours):
             self.skip(session, "it was deleted there, and is open in a client here", "Close it, and pull again.")
             return
-        self.part.agreed.stones[session] = stone
+        self.part.agreed.stones[session] = tombstone
         kept = [tip for tip in ours.tips if not session_refs.is_contained(store, tip, tips)]
         if kept:
             # If what was deleted is not all here, the number of turns that it lacks is unknown.
             self.part.note(session, "kept", count_lacking(store, kept, tips) if all(map(store.repo.has, tips)) else 0)
             return
-        self.deleted[session] = stone
+        self.deleted[session] = tombstone
         try:
             turns = store.state(ours.head).turns
         except SessgitError:
@@ -271,7 +271,7 @@ class _Plan:
         """Make the tags of the remote that lead to turns here; one that was deleted here stays deleted."""
         after = session_refs.refs_by_session(session_refs.refs_after(self.own, self.part.moves))
         moved = {move.ref for move in self.part.moves}
-        for ref, oid in sorted(self.there.refs.items()):
+        for ref, oid in sorted(self.theirs.refs.items()):
             name = ref.removeprefix(layout.TAGS)
             if ref == name or ref in moved:
                 continue

@@ -128,7 +128,7 @@ class _Plan:
     ) -> None:
         self.context, self.remote_refs, self.purged = context, remote_refs, purged
         self.own = refs.read_all(self.store.path)
-        self.here, self.there = session_refs.refs_by_session(self.own), session_refs.refs_by_session(remote_refs)
+        self.ours, self.theirs = session_refs.refs_by_session(self.own), session_refs.refs_by_session(remote_refs)
         self.before = agreement.load_agreement(self.store.paths, link.remote.url)
         self.onward, self.back, self.away = SyncPart(), SyncPart(), SyncPart()
         self.tags = set[str]()
@@ -153,12 +153,12 @@ class _Plan:
         self.skipped.append(SkippedItem(what, why, hint))
 
     def _sides(self, session: str) -> tuple[SessionRefs, SessionRefs]:
-        return self.here.get(session, SessionRefs(session)), self.there.get(session, SessionRefs(session))
+        return self.ours.get(session, SessionRefs(session)), self.theirs.get(session, SessionRefs(session))
 
     # Sessions
 
     def add_sessions(self, sessions: Collection[str], named: Collection[str], *, rewinds: bool) -> None:
-        tips = {tip for one in self.here.values() for tip in one.tips}
+        tips = {tip for one in self.ours.values() for tip in one.tips}
         for session in dict.fromkeys(sessions):
             ours, theirs = self._sides(session)
             if not ours.head:
@@ -188,7 +188,7 @@ class _Plan:
         self.skipped += skipped
         if theirs.head and session not in readable:
             return
-        delivery = deliver_branches(store, session, own, readable, taken=theirs.branches, rewinds=rewinds)
+        delivery = deliver_branches(store, session, own, readable, taken_names=theirs.branches, rewinds=rewinds)
         part = self.back if delivery.back else self.onward
         was_archived = theirs.archived if theirs.head else ours.archived
         archived = ours.archived
@@ -208,7 +208,7 @@ class _Plan:
         if archived != was_archived:
             after = theirs.after([*moves, *shadows])
             self.away.moves += session_refs.planned_moves(after, {}, archived=archived)
-            self.away.note(session, "archived" if archived else "brought back")
+            self.away.note(session, "archived" if archived else "unarchived")
         if theirs.tombstone:
             self.away.moves.append(Move(layout.tombstone_ref(session), theirs.tombstone, None))
             self.away.agreed.stones[session] = theirs.tombstone  # it deletes nothing here if it is pushed again
@@ -229,7 +229,7 @@ class _Plan:
     # Deletions
 
     def add_deletions(self) -> None:
-        for session in sorted(self.here):
+        for session in sorted(self.ours):
             ours, theirs = self._sides(session)
             if not ours.tombstone:
                 continue
@@ -251,13 +251,13 @@ class _Plan:
             hint = f"Restore it here with `sessgit undo`, then pull; or delete {session} there."
             self.skip(session, "it was deleted here, but has turns there that were not here", hint)
             return
-        stone = layout.tombstone_ref(session)
-        gone = {ref: oid for ref, oid in theirs.refs.items() if ref != stone}
+        tombstone = layout.tombstone_ref(session)
+        gone = {ref: oid for ref, oid in theirs.refs.items() if ref != tombstone}
         tags = {
             ref: oid for ref, oid in self.remote_refs.items() if ref.startswith(layout.TAGS) and ref not in self.own
         }
         gone |= {ref: oid for ref, oid in tags.items() if now(oid) in tips}
-        self.away.moves.append(Move(stone, theirs.refs.get(stone), ours.tombstone))
+        self.away.moves.append(Move(tombstone, theirs.refs.get(tombstone), ours.tombstone))
         self.away.moves += [Move(ref, oid, None) for ref, oid in gone.items()]
         self.away.note(session, "deleted")
         self.away.agreed.stones[session] = ours.tombstone
@@ -267,7 +267,7 @@ class _Plan:
     def add_tags(self, sessions: Collection[str]) -> None:
         """Send the tags at turns of the sessions; one that is elsewhere there stays."""
         skipped, store = {item.what for item in self.skipped}, self.store
-        sent = {session: self.here[session] for session in sessions if session in self.here}
+        sent = {session: self.ours[session] for session in sessions if session in self.ours}
         for tag in resolve.list_tags(self.context.index):
             ref, session = layout.TAGS + tag.name, layout.session_of(tag.branch)
             oid, there = self.own.get(ref), self.remote_refs.get(ref)

@@ -84,22 +84,22 @@ def refs_by_session(refs: Mapping[str, str]) -> dict[str, SessionRefs]:
     return {session: SessionRefs(session, own) for session, own in by_session.items()}
 
 
-def fetch_refs(store: Store, link: Connection, wanted: Collection[str]) -> dict[str, str]:
+def fetch_refs(store: Store, link: Connection, ref_names: Collection[str]) -> dict[str, str]:
     """Fetch refs of the remote, by their full names there, into the tracking refs; return the sessions whose data git
     rejected, with the reason.
 
     git reports only that something in one of all is damaged, so halves are fetched until it is known which one.
     """
     try:
-        remotes.fetch_refs(store.path, link, wanted)
+        remotes.fetch_refs(store.path, link, ref_names)
     except RemoteDamageError as error:
-        sessions = sorted({layout.session_of_ref(ref) for ref in wanted})
+        sessions = sorted({layout.session_of_ref(ref) for ref in ref_names})
         if len(sessions) == 1:
             return {sessions[0]: str(error)}
         first = set(sessions[: len(sessions) // 2])
         halves = (
-            [ref for ref in wanted if layout.session_of_ref(ref) in first],
-            [ref for ref in wanted if layout.session_of_ref(ref) not in first],
+            [ref for ref in ref_names if layout.session_of_ref(ref) in first],
+            [ref for ref in ref_names if layout.session_of_ref(ref) not in first],
         )
         return {session: why for half in halves for session, why in fetch_refs(store, link, half).items()}
     return {}
@@ -166,11 +166,11 @@ def _check_turns(store: Store, tip: str, count: int) -> None:
             raise DamageError(f"turn {int(name)} has no lines")
 
 
-def deleted_tips(store: Store, session: str, stone: str) -> frozenset[str] | None:
+def deleted_tips(store: Store, session: str, tombstone: str) -> frozenset[str] | None:
     """Return the tips that were deleted with a session according to its tombstone, None if it is not a tombstone of
     it."""
     try:
-        message = store.message(stone)
+        message = store.message(tombstone)
     except SessgitError:
         return None
     if message.get("Session") != session:

@@ -81,7 +81,7 @@ class Reader:
     def context(self) -> Context:
         env, config = self.place.env, settings.load_settings(StorePaths(self.place.env.store))
         index = Index(env.store, lambda: Store(env.store, fsync=config.record.fsync))
-        index.here = client_files.local_path_map(config.project.map, str(env.home))
+        index.local_path = client_files.local_path_map(config.project.map, str(env.home))
         privacy = Privacy(config.record, str(env.home), env.off)
         return Context(index, env.homes, privacy, self.place.variables, prices=config.prices)
 
@@ -228,6 +228,6 @@ class Reader:
         return ids.shortest_unique(session, others, _SHORT) + branch[len(session) :]
 
     def _resume(self, branch: Branch) -> str | None:
-        state = client_files.localize_state(branch.state, self.context.index.here)
+        state = client_files.localize_state(branch.state, self.context.index.local_path)
         gone = layout.is_side_branch(branch.name) or client_files.is_folder_gone(state.project)
         return None if gone else resume_command(state, "")

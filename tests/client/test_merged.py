@@ -38,8 +38,8 @@ def held(world: World, session: str, *prompts: str) -> Said:
     return sent(world, session)
 
 
-def parted(world: World, kept: Kept) -> tuple[str, str, Said, Said]:
-    """Two conversations that parted after a turn, and what the client sends of each, up to a last prompt.
+def diverged(world: World, kept: Kept) -> tuple[str, str, Said, Said]:
+    """Two conversations that diverged after a turn, and what the client sends of each, up to a last prompt.
 
     Ours is asked in a copy of its own, so that it does not go on itself.
     """
@@ -76,7 +76,7 @@ def goes_on(kept: Kept, session: str, turns: int) -> list[dict[str, Any]]:
 
 
 def test_a_summary_is_sent_behind_our_turns(world: World, kept: Kept) -> None:
-    session, theirs, ours, _ = parted(world, kept)
+    session, theirs, ours, _ = diverged(world, kept)
     before = world.transcript(session).read_bytes()
     made = kept.json("merge", theirs, "--into", session)
     assert made["session_id"] == session
@@ -94,7 +94,7 @@ def test_a_summary_is_sent_behind_our_turns(world: World, kept: Kept) -> None:
 
 
 def test_grafted_turns_are_sent_as_they_were(world: World, kept: Kept) -> None:
-    session, theirs, ours, other = parted(world, kept)
+    session, theirs, ours, other = diverged(world, kept)
     kept.run("merge", theirs, "--into", session, "--mode", "graft")
     assert held(world, session, AFTER) == [*ours, *own(other, THEIRS[0]), ("user", AFTER)]
     log = goes_on(kept, session, 5)
@@ -102,14 +102,14 @@ def test_grafted_turns_are_sent_as_they_were(world: World, kept: Kept) -> None:
 
 
 def test_picked_turns_are_sent_alone(world: World, kept: Kept) -> None:
-    session, theirs, ours, other = parted(world, kept)
+    session, theirs, ours, other = diverged(world, kept)
     kept.run("merge", theirs, "--into", session, "--mode", "pick", "--turns", "3")
     assert held(world, session, AFTER) == [*ours, *own(other, THEIRS[1]), ("user", AFTER)]
     goes_on(kept, session, 4)
 
 
 def test_pick_brings_single_turns(world: World, kept: Kept) -> None:
-    session, theirs, ours, other = parted(world, kept)
+    session, theirs, ours, other = diverged(world, kept)
     kept.run("pick", f"{theirs}@2", "--into", session)
     first = own(other, THEIRS[0])
     assert held(world, session, AFTER) == [*ours, *first[: first.index(("user", THEIRS[1]))], ("user", AFTER)]
@@ -118,7 +118,7 @@ def test_pick_brings_single_turns(world: World, kept: Kept) -> None:
 
 @pytest.mark.parametrize("mode", ["summary", "graft"])
 def test_a_new_conversation_holds_both(world: World, kept: Kept, mode: str) -> None:
-    session, theirs, ours, other = parted(world, kept)
+    session, theirs, ours, other = diverged(world, kept)
     before = world.transcript(session).read_bytes()
     made = kept.json("merge", theirs, "--into", session, "--mode", mode, "--new", "both")
     assert world.transcript(session).read_bytes() == before
@@ -146,7 +146,7 @@ def test_where_ours_has_not_gone_on_all_turns_come(world: World, kept: Kept) -> 
 
 
 def test_merged_while_the_file_was_gone_and_restored(world: World, kept: Kept) -> None:
-    session, theirs, ours, other = parted(world, kept)
+    session, theirs, ours, other = diverged(world, kept)
     world.transcript(session).unlink()
     kept.run("merge", theirs, "--into", session, "--mode", "graft")
     kept.run("restore", session)
@@ -155,7 +155,7 @@ def test_merged_while_the_file_was_gone_and_restored(world: World, kept: Kept) -
 
 
 def test_what_was_undone_is_not_sent_and_is_where_it_comes_back(world: World, kept: Kept) -> None:
-    session, theirs, ours, other = parted(world, kept)
+    session, theirs, ours, other = diverged(world, kept)
     before = world.transcript(session).read_bytes()
     kept.run("merge", theirs, "--into", session, "--mode", "graft")
     kept.run("undo")

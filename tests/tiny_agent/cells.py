@@ -19,7 +19,8 @@ def describe(body: Sequence[Line]) -> Turn:
     replies = {number: line for number, line in enumerate(body, start=1) if line.type == "reply"}
     cells = tuple(Cell(ids.cell_id(key, str(number)), "llm_call", "tiny-1", (number,), ok=True) for number in replies)
     return Turn(
-        key, body[0].said, next((line.said for line in reversed(body) if line.is_work), ""), body[0].time,
+        key, body[0].message_text, next((line.message_text for line in reversed(body) if line.is_work), ""),
+        body[0].time,
         max(line.time for line in body), "tiny-1" if cells else "", cells,
         tokens={"tiny-1": Tokens(1, 1)} if cells else {}, messages=len(body), interrupted=not body[-1].is_work,
     )  # fmt: skip

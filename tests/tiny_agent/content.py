@@ -10,15 +10,15 @@ from tiny_agent.cells import describe
 
 
 def texts(line: Line, number: int) -> Iterator[Said]:
-    if line.said:
-        yield Said("prompt" if line.is_prompt else "answer", line.said)
+    if line.message_text:
+        yield Said("prompt" if line.is_prompt else "answer", line.message_text)
 
 
 def parse_turn(body: Sequence[Line]) -> tuple[Turn, list[Piece]]:
     pieces = [
-        Words("person" if line.is_prompt else "model", line.said, line.time, ordinal=number - 1, line=number)
+        Words("person" if line.is_prompt else "model", line.message_text, line.time, ordinal=number - 1, line=number)
         for number, line in enumerate(body, start=1)
-        if line.said
+        if line.message_text
     ]
     return describe(body), [*pieces]
 
@@ -37,5 +37,5 @@ def relation(a: Sequence[Line], b: Sequence[Line]) -> Relation:
     return "same" if left == right else "part" if left[:shorter] == right[:shorter] else "different"
 
 
-def said_and_done(body: Sequence[Line]) -> dict[str, str]:
+def comparable_parts(body: Sequence[Line]) -> dict[str, str]:
     return {"prompt": describe(body).prompt, "answer": describe(body).answer}

@@ -17,9 +17,9 @@ from sessgit.agents.claude.lines import (
     blocks,
     is_notification,
     message_of,
+    message_text,
     objects_on,
     queued_prompt,
-    said,
     tool_results,
 )
 from sessgit.agents.line import Line
@@ -342,7 +342,7 @@ def relation(a: Sequence[Line], b: Sequence[Line]) -> Relation:
         return "different"
     if left.keys() <= right.keys() or right.keys() <= left.keys():
         return "part"
-    return "same" if said_and_done(a) == said_and_done(b) else "different"
+    return "same" if comparable_parts(a) == comparable_parts(b) else "different"
 
 
 def _kept(body: Sequence[Line]) -> dict[str, tuple[Any, Any, Any]]:
@@ -376,10 +376,10 @@ def _message(data: Mapping[str, Any]) -> Any:
 
 def _is_resumption(line: Line) -> bool:
     """Return whether the client wrote the line when it went on with a copy."""
-    return message_of(line).get("model") == SYNTHETIC and said(line) == _NO_RESPONSE
+    return message_of(line).get("model") == SYNTHETIC and message_text(line) == _NO_RESPONSE
 
 
-def said_and_done(body: Sequence[Line]) -> Mapping[str, object]:
+def comparable_parts(body: Sequence[Line]) -> Mapping[str, object]:
     """Return what a turn asks, all that the model says, and its calls with their results."""
     _, pieces = parse_turn(body)
     words = [piece.text for piece in pieces if isinstance(piece, Words) and piece.by == "model" and not piece.thinking]

@@ -90,8 +90,8 @@ class ClaudeLine(Line):
         return entry.startswith("sdk") if entry else None
 
     @property
-    def said(self) -> str:
-        return said(self)
+    def message_text(self) -> str:
+        return message_text(self)
 
     @property
     def is_boundary(self) -> bool:
@@ -116,7 +116,7 @@ class ClaudeLine(Line):
         origin = data.get("origin")
         if isinstance(origin, dict) and origin.get("kind") not in (None, "human"):
             return False
-        return opens_turn(said(self))
+        return opens_turn(message_text(self))
 
     @property
     def is_body(self) -> bool:
@@ -238,7 +238,7 @@ def is_notification(queued: dict[str, Any]) -> bool:
     return queued.get("commandMode") == "task-notification"
 
 
-def said(line: Line) -> str:
+def message_text(line: Line) -> str:
     """Return the text blocks of the line's message, one after another."""
     return "\n".join(b["text"] for b in blocks(line) if b.get("type") == "text" and isinstance(b.get("text"), str))
 

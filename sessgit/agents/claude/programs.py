@@ -25,10 +25,10 @@ from sessgit.agents.claude.lines import (
     is_chained,
     make,
     message_of,
+    message_text,
     milliseconds,
     parsed,
     result_ids,
-    said,
 )
 from sessgit.agents.line import Line, split
 from sessgit.agents.reader import Opened, opened
@@ -178,8 +178,10 @@ class Chain:
 
     def stand_in(self, at: float | None) -> list[bytes]:
         """Return results for all calls that have none, which say so; outside a transcript a call needs no result."""
-        waiting, self.open = ({} if marks.OUTSIDE in self.common else self.open), {}
-        results = (self._result(call_id(cell), RUNNING, at, is_error=False, mark={"running": True}) for cell in waiting)
+        late_results, self.open = ({} if marks.OUTSIDE in self.common else self.open), {}
+        results = (
+            self._result(call_id(cell), RUNNING, at, is_error=False, mark={"running": True}) for cell in late_results
+        )
         return list(results)
 
     def _assistant(  # noqa: PLR0913, PLR0917 - what such a line says
@@ -363,7 +365,7 @@ class End:
                 self.called = set()
             if line.is_prompt or line.is_work:
                 self.client_at_work = line.text("entrypoint") != ENTRYPOINT and not line.is_end
-            elif said(line).startswith("[Request interrupted"):
+            elif message_text(line).startswith("[Request interrupted"):
                 self.client_at_work = False
             self.called.update(call_ids(line))
             mark = marks.of(line) if line.type == "assistant" else marks.NONE
@@ -441,21 +443,21 @@ _WORDS = {"words": True}
 _STAND_IN, _LATER, _CALL = b'"running":true', b'"result_of"', call_id("")
 
 
-def goes_on(here: Sequence[bytes], new: Sequence[bytes]) -> bool:
+def continues(recorded: Sequence[bytes], new: Sequence[bytes]) -> bool:
     """Return whether the new lines say what those here do, and perhaps more."""
-    return len(new) >= len(here) and all(map(_says_same, here, new))
+    return len(new) >= len(recorded) and all(map(_says_same, recorded, new))
 
 
-def grown(here: Sequence[bytes], new: Sequence[bytes]) -> bytes:
+def extended(recorded: Sequence[bytes], new: Sequence[bytes]) -> bytes:
     """Return the lines here, and after them what the new ones say more, as a transcript."""
-    out, latest = list(here), 0
+    out, latest = list(recorded), 0
     excess = Counter[str]()
     """The tokens that the present turn has here and not in the new lines."""
     for number, theirs in enumerate(map(make, new)):
         if theirs.is_prompt:
             excess.clear()
-        if number < len(here):
-            ours = make(here[number])
+        if number < len(recorded):
+            ours = make(recorded[number])
             excess.update(_usage(ours))
             excess.subtract(_usage(theirs))
             latest = max(latest, milliseconds(ours))
@@ -465,16 +467,18 @@ def grown(here: Sequence[bytes], new: Sequence[bytes]) -> bytes:
     return b"".join(raw + b"\n" for raw in out)
 
 
-def same_prompts(here: Sequence[bytes], new: Sequence[bytes]) -> bool:
+def same_prompts(recorded: Sequence[bytes], new: Sequence[bytes]) -> bool:
     """Return whether the prompts that both have say the same, whatever was done about them."""
-    ours, theirs = ({one.uuid: said(one) for one in map(make, lines) if one.is_prompt} for lines in (here, new))
+    ours, theirs = (
+        {one.uuid: message_text(one) for one in map(make, lines) if one.is_prompt} for lines in (recorded, new)
+    )
     return all(ours[key] == theirs[key] for key in ours.keys() & theirs.keys())
 
 
-def waiting(here: Sequence[bytes]) -> dict[str, bool]:
+def late_results(recorded: Sequence[bytes]) -> dict[str, bool]:
     """Return the cells that had no result when other lines were written behind them, by their ids, and whether each
     has got it since."""
-    lines = [make(raw) for raw in here if _STAND_IN in raw or _LATER in raw]
+    lines = [make(raw) for raw in recorded if _STAND_IN in raw or _LATER in raw]
     cells = {result_ids(one)[0].removeprefix(_CALL): False for one in lines if marks.is_stand_in(one)}
     return cells | {mark.result_of: True for mark in map(marks.of, lines) if mark.result_of in cells}
 

@@ -24,11 +24,11 @@ from sessgit.agents.claude.lines import (
     make,
     message_id,
     message_of,
+    message_text,
     milliseconds,
     parsed,
     queued_prompt,
     result_ids,
-    said,
     tool_results,
 )
 from sessgit.agents.line import Line, parse
@@ -61,7 +61,7 @@ def resumable(turns: Iterable[Sequence[bytes]], agent_id: str, title: str = "") 
         last = lines
     kept, dropped = _up_to_last_result(parsed(last))
     writer.turn(line.raw for line in kept)
-    prompt = next((display_prompt(said(line)) for line in kept if line.is_prompt), "")
+    prompt = next((display_prompt(message_text(line)) for line in kept if line.is_prompt), "")
     parts = writer.finish(title, prompt)
     return Written(parts, writer.leaf, dropped, writer.sidechain_lines, writer.unlinked_lines)
 
@@ -78,7 +78,7 @@ def continued(
     prompt = ""
     for raw in more:
         writer.turn(raw)
-        prompt = next((display_prompt(said(line)) for line in parsed(raw) if line.is_prompt), prompt)
+        prompt = next((display_prompt(message_text(line)) for line in parsed(raw) if line.is_prompt), prompt)
     return beginning, b"".join(writer.finish("", prompt)[len(shared) :])
 
 
@@ -331,11 +331,11 @@ def seam(
 
     Raises SessgitError where no line has a uuid: then no client can go on there.
     """
-    latest, taken = _met(turns)
+    latest, uuids = _met(turns)
     later, others = _met(left)
-    aside = others - taken
+    aside = others - uuids
     last_moment, waiting = _met([pending])
-    latest, taken = max(latest, later, last_moment), taken | others | waiting
+    latest, uuids = max(latest, later, last_moment), uuids | others | waiting
     leaf = next((line.uuid for line in reversed(last) if is_chained(line)), "")
     own = {line.uuid for line in last} - {""}
     for line in pending:
@@ -346,7 +346,7 @@ def seam(
             own.add(leaf)
     if not leaf:
         raise SessgitError("its last turn has no line to continue from", "No client would resume it.")
-    return Seam(leaf, latest, frozenset(taken - {""}))
+    return Seam(leaf, latest, frozenset(uuids - {""}))
 
 
 def _met(turns: Iterable[Sequence[Line]]) -> tuple[int, set[str]]:
@@ -394,18 +394,18 @@ def grafted(at: Seam, bodies: Iterable[Sequence[bytes]], key: Callable[[str], st
 
     A line keeps its uuid where the file has none like it, else `key` makes one of it; and its time where that rises.
     """
-    out, leaf, latest, taken = [], at.leaf, at.latest, set(at.taken)
+    out, leaf, latest, uuids = [], at.leaf, at.latest, set(at.uuids)
     for number, body in enumerate(bodies):
         turn, renamed = list[bytes](), dict[str, str]()
         first = ""
         for place, line in enumerate(complete(parsed(body))):
             uuid = line.uuid
-            if uuid in taken or not ids.is_turn_key(uuid):
+            if uuid in uuids or not ids.is_turn_key(uuid):
                 uuid = key(f"{number}.{place}.{uuid}")
             renamed[line.uuid] = uuid
             latest = max(latest + 1, milliseconds(line))
             turn.append(compact(_moved(line, uuid, leaf, _time(latest), agent_id, renamed)))
-            taken.add(uuid)
+            uuids.add(uuid)
             leaf, first = uuid, first or uuid
         out.append(NewTurn(first, turn))
     return out

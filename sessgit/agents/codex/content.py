@@ -149,7 +149,7 @@ def _without_time(line: Line) -> object:
     )
 
 
-def said_and_done(body: Sequence[Line]) -> Mapping[str, object]:
+def comparable_parts(body: Sequence[Line]) -> Mapping[str, object]:
     """Return what a turn asks, what the model answers, and its calls with their results."""
     turn, pieces = parse_turn(body)
     calls = [(piece.tool, dict(piece.input), _stable(piece.output)) for piece in pieces if isinstance(piece, Call)]

@@ -84,7 +84,7 @@ class CodexLine(Line):
         return number(self.data.get("ordinal")) if self.data else None
 
     @property
-    def said(self) -> str:
+    def message_text(self) -> str:
         if self.is_spoken_prompt:
             return prompt_text(self)
         return content_text(self.payload.get("content")) if self.is_answer else ""

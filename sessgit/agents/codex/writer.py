@@ -104,14 +104,14 @@ def seam(
 ) -> Seam:
     """Return the seam of a rollout: as its leaf the ordinal of the next line, "" where lines have none; and the id
     of every turn in it."""
-    latest, ordinal, taken = 0, -1, set[str]()
+    latest, ordinal, uuids = 0, -1, set[str]()
     for lines in (*turns, *left, last, pending):
         for line in lines:
             latest = max(latest, round((canonical.seconds(line.time) or 0) * 1000))
             ordinal = max(ordinal, -1 if line.ordinal is None else line.ordinal)
             if line.is_prompt:
-                taken.add(line.prompt_id)
-    return Seam(str(ordinal + 1) if ordinal >= 0 else "", latest, frozenset(taken))
+                uuids.add(line.prompt_id)
+    return Seam(str(ordinal + 1) if ordinal >= 0 else "", latest, frozenset(uuids))
 
 
 def summary_turn(at: Seam, key: Callable[[str], str], texts: tuple[str, str], state: Session) -> NewTurn:
@@ -154,14 +154,14 @@ def summary_turn(at: Seam, key: Callable[[str], str], texts: tuple[str, str], st
 def grafted(at: Seam, bodies: Iterable[Sequence[bytes]], key: Callable[[str], str], agent_id: str) -> list[NewTurn]:
     """Return the turns with these bodies, in their order, behind the seam. A turn keeps its id where the rollout has
     none like it, else `key` makes one of it."""
-    out, ordinal, taken = list[NewTurn](), int(at.leaf or 0), set(at.taken)
+    out, ordinal, uuids = list[NewTurn](), int(at.leaf or 0), set(at.uuids)
     for number, body in enumerate(bodies):
         lines = complete([make(raw) for raw in body])
         if not lines:
             continue
         old = lines[0].prompt_id
-        new = key(f"{number}.{old}") if old in taken else old
-        taken.add(new)
+        new = key(f"{number}.{old}") if old in uuids else old
+        uuids.add(new)
         turn = list[bytes]()
         for line in lines:
             raw = line.raw.replace(b'"turn_id":"%s"' % old.encode(), b'"turn_id":"%s"' % new.encode())

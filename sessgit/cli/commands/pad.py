@@ -122,7 +122,7 @@ def _text(words: list[str]) -> str:
 def _change(here: Invocation, address: str, change: MakeChange) -> Answer:
     session = edit.addressed_session(operands.target(here, address, changes=True))
     result = pad_changes.perform_change(here.context, session, change)
-    compacted = result.wanted.compacted
+    compacted = result.change.compacted
     if compacted is not None:
         removed = {
             "doubles": [entry.id for entry in compacted.doubles],
@@ -130,9 +130,9 @@ def _change(here: Invocation, address: str, change: MakeChange) -> Answer:
         }
         document = {"id": session, **removed, "commit": result.commit or None}
         return Answer(document, _compacted_lines(here, result, compacted))
-    remarks = [_secrets_note(result.wanted.secrets)] if result.wanted.secrets else []
+    remarks = [_secrets_note(result.change.secrets)] if result.change.secrets else []
     remarks += [] if result.commit else ["Nothing changed."]
-    document = _pad_json(result.wanted.state, result.pad, result.commit)
+    document = _pad_json(result.change.state, result.pad, result.commit)
     return Answer(document, _changed_lines(here, result), remarks)
 
 
@@ -178,7 +178,7 @@ def _pad_lines(here: Invocation, state: Session, pad: Pad, *, named: bool = Fals
 
 def _changed_lines(here: Invocation, result: PadResult) -> Iterator[str]:
     """Yield what a change did, in a line for each entry."""
-    before, after, entries = result.before, result.wanted.state, result.wanted.entries
+    before, after, entries = result.before, result.change.state, result.change.entries
     ident = here.ident(after.id)
     removed = {entry.id for entry in entries} - {entry.id for entry in result.pad.entries}
     ids = {entry.id: entry.id[:4] for entry in entries} | pads.shown_ids(result.pad)
@@ -203,7 +203,7 @@ def _changed_lines(here: Invocation, result: PadResult) -> Iterator[str]:
 
 def _compacted_lines(here: Invocation, result: PadResult, removed: CompactedPad) -> Iterator[str]:
     """Yield the entries that were merged or removed, a line each."""
-    ident = here.ident(result.wanted.state.id)
+    ident = here.ident(result.change.state.id)
     if not result.commit:
         yield f"{ident}  nothing to compact"
         return

@@ -63,7 +63,7 @@ def restore(
     _check_whole(here, target, "restored")
     session = target.session
     if verify:
-        checked = restores.verify_file(here.store, session, here.env.homes, here=here.local_path)
+        checked = restores.verify_file(here.store, session, here.env.homes, local_path=here.local_path)
         outcome = {"turns": checked.turns, "file": str(checked.file) if checked.file else None, "same": checked.same}
         document = _json(session, None, checked.restored) | outcome
         end = _unrecorded_end(here, target, checked.restored)
@@ -75,7 +75,7 @@ def restore(
         result = restores.restore_transcript_to(here.store, session, output.absolute())
     else:
         into = restores.RestoreTarget(str(project.resolve()), here.index, here.now) if project else None
-        result = restores.restore_session(here.store, session, here.env.homes, into, here=here.local_path)
+        result = restores.restore_session(here.store, session, here.env.homes, into, local_path=here.local_path)
         file = Transcript(result.path, target.state.agent_id, target.state.agent)
         # What was added is recorded at once: no client has the file open, and its next event may never come.
         if result.named and not result.already:
@@ -300,7 +300,7 @@ def _append_missing_turns(here: Invocation, target: ResolvedTarget, place: Path)
 
 def _write_files(here: Invocation, target: ResolvedTarget) -> Path:
     was_here = _was_recorded_here(here, target)
-    result = restores.restore_session(here.store, target.session, here.env.homes, here=here.local_path)
+    result = restores.restore_session(here.store, target.session, here.env.homes, local_path=here.local_path)
     path = here.short(result.path)
     was = f"The client had deleted it: {path} was restored." if was_here else f"It is from another machine: {path}"
     render.tell(was if was_here else f"{was} was written.")

@@ -187,8 +187,8 @@ def sync(here: Invocation, remote: str = REMOTE) -> Answer:
 
 
 _LIMIT = 20
-_MOVING = ("new", "forward", "parted", "merged", "rewound", "joined")
-_OTHERS = ("archived", "brought back", "deleted", "kept", "purged")
+_MOVING = ("new", "forward", "diverged", "merged", "rewound", "joined")
+_OTHERS = ("archived", "unarchived", "deleted", "kept", "purged")
 
 
 def _pulled_lines(here: Invocation, result: PullResult, *, dry_run: bool = False) -> Iterator[str]:
@@ -215,7 +215,7 @@ def _pushed_lines(here: Invocation, result: PushResult, *, dry_run: bool = False
         if result.carried:
             names = _names([here.ident(session) for session in result.carried])
             yield from paragraph(here, f"also {verb}: turns of {names} that a fork or a merge contains", indent=2)
-        diverged = (change.session for change in result.changes if change.what == "parted")
+        diverged = (change.session for change in result.changes if change.what == "diverged")
         if not all(_has_other_version(here, session) for session in diverged):
             yield from paragraph(here, "The remote has turns that this store lacks. Fetch them: sessgit pull")
     elif here.terminal.shows_output and not result.skipped:
@@ -332,7 +332,7 @@ def _phrase(here: Invocation, change: BranchChange, *, is_push: bool) -> str:
         case "forward":
             where = f" in {here.ident(change.branch)}" if layout.is_side_branch(change.branch) else ""
             return f"+ {turns}{where}" if change.turns else f"no new turns, but new details{where}"
-        case "parted":
+        case "diverged":
             whose = "" if is_push else " in the other version"
             return f"continued on both sides: {here.ident(change.branch)} has {turns}{whose}"
         case "merged":
@@ -355,7 +355,7 @@ def _divergence_hints(here: Invocation, changes: Sequence[BranchChange]) -> Iter
     diverged = [
         change
         for change in changes
-        if change.what == "parted"
+        if change.what == "diverged"
         or (change.what == "forward" and change.turns and layout.is_other_version(change.branch))
     ]
     if not diverged:

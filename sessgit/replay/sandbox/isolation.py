@@ -67,10 +67,10 @@ def isolation_tool(path: str) -> str:
     return program
 
 
-def isolation_error(said: str) -> SessgitError:
+def isolation_error(message: str) -> SessgitError:
     """Return the error for a tool that is installed and cannot isolate a process here, with what it said."""
     return SessgitError(
-        f"cannot run commands in a sandbox: {said or 'it gave no reason'}",
+        f"cannot run commands in a sandbox: {message or 'it gave no reason'}",
         f"Does this system or container forbid user namespaces? {_UNCONFINED_HINT}",
     )
 
