@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from foreigners import log, went
 from shell import Shell
 from strategies import REDACTED, SECRET
 from test_apex import MESSAGES, SESSIONS, A, B, branched, message
 from test_apex import session as apex_session
 from test_dialectic import AT, FILES, laid
 from test_dialectic import session as dialectic_session
+
+from sessgit import Store, ToolCall
 
 
 @pytest.fixture
@@ -33,7 +36,10 @@ def held(root: Path, names: dict[str, Any]) -> dict[str, Any]:
 
 def test_apex_gets_back_what_it_had(shell: Shell, tmp_path: Path) -> None:
     branch = branched(B, A, 3, [message(20, "user", "Or a trie?"), message(21, "assistant", "A trie.")], MESSAGES)
-    sources = {f"{SESSIONS}/{A}.json": apex_session(), f"{SESSIONS}/{B}.json": {**branch, "name": "trie"}}
+    sources = {
+        f"{SESSIONS}/{A}.json": apex_session(childSessionIds=[B]),
+        f"{SESSIONS}/{B}.json": {**branch, "name": "trie"},
+    }
     laid(tmp_path / "from", sources)
     shell.out("import", "--from", "apex", str(tmp_path / "from"))
     shell.out("export", "apex", A, B, "-o", str(tmp_path / "to"))
@@ -70,6 +76,46 @@ def test_turns_that_apex_goes_on_with_are_added(shell: Shell, tmp_path: Path) ->
     assert json.loads((tmp_path / "to" / SESSIONS / f"{A}.json").read_bytes()) == apex_session(
         messages=more, tags=["fast"]
     )
+
+
+def test_a_fork_of_an_apex_session_has_totals_of_its_own(shell: Shell, tmp_path: Path) -> None:
+    said = [{**one, "taskId": "t2"} if one["index"] == 6 else one for one in MESSAGES]
+    state = {"totalTokens": {"input": 190, "output": 34}, "totalCost": 0.04, "tasksCreated": ["t1", "t2"],
+             "tasksCompleted": ["t1", "t2"], "currentTaskId": "t1", "lastGitBranch": "main"}  # fmt: skip
+    laid(tmp_path, {f"{SESSIONS}/{A}.json": apex_session(messages=said, state=state, projectPath=str(tmp_path))})
+    shell.out("import", "--from", "apex", str(tmp_path))
+    shell.out("fork", A, "--at", "1", "--name", "half")
+    shell.out("fork", A, "--name", "whole")
+    half, whole = (shell.json("show", name)["session"]["id"] for name in ("half", "whole"))
+    shell.out("export", "apex", A, half, whole, "-o", str(tmp_path / "to"))
+    parent, half_one, whole_one = (
+        json.loads((tmp_path / "to" / SESSIONS / f"{one}.json").read_bytes()) for one in (A, half, whole)
+    )
+    assert (parent["state"], parent["childSessionIds"]) == (state, sorted([half, whole]))
+    same = {"totalTokens": {"input": 95, "output": 17}, "totalCost": 0.02, "lastGitBranch": "main"}
+    assert half_one["state"] == {**same, "tasksCreated": [], "tasksCompleted": []}
+    assert half_one["inputHistory"] == ["Why is it slow?"]
+    assert whole_one["state"] == {**same, "tasksCreated": ["t2"], "tasksCompleted": ["t2"]}
+    assert whole_one["inputHistory"] == ["Why is it slow?", "Make it fast."]
+    again = shell.json("import", "--from", "apex", str(tmp_path / "to"))["conversations"]
+    assert {one["id"]: one["outcome"] for one in again}[A] == "unchanged"
+
+
+def test_a_new_turn_of_an_apex_session_adds_its_cost(shell: Shell, tmp_path: Path) -> None:
+    laid(tmp_path, {f"{SESSIONS}/{A}.json": apex_session()})
+    shell.out("import", "--from", "apex", str(tmp_path))
+    with Store.open() as store:
+        calls = [ToolCall("Read", {"file_path": "a.ts"}, "x"), ToolCall("Bash", {"command": "ls"}, "a.ts")]
+        used = {"input": 1_000_000, "output": 0}
+        store.load_session(A).record_turn("And now?", "Ship it.", calls, model="claude-opus-4-5", tokens=used)
+    cost = shell.json("log", A)["turns"][-1]["cost_usd"]
+    shell.out("export", "apex", A, "-o", str(tmp_path / "to"))
+    document = json.loads((tmp_path / "to" / SESSIONS / f"{A}.json").read_bytes())
+    assert cost > 0
+    assert document["state"]["totalCost"] == 0.02 + cost
+    assert [(one["role"], one["content"], len(one.get("toolCalls", ()))) for one in document["messages"][7:]] == [
+        ("user", "And now?", 0), ("assistant", "Ship it.", 2)
+    ]  # fmt: skip
 
 
 def test_no_secret_of_apex_is_stored(shell: Shell, tmp_path: Path) -> None:
@@ -136,3 +182,24 @@ def test_what_dialectic_notes_and_settles_later_is_taken_over(shell: Shell, tmp_
     told = json.loads((tmp_path / "to" / AT / "session.json").read_bytes())
     assert "drought" in told.pop("sessgit")["pad"]["risks"]
     assert told == later | {"risks": ["war", "drought"], "cycle_insights": told["cycle_insights"]}
+
+
+# io-log
+
+
+def test_a_fork_of_an_io_log_session_has_no_process_of_its_own(shell: Shell, tmp_path: Path) -> None:
+    said = (went("in", "one", 1), went("artifact", "a.md", 2, action="created"), went("in", "two", 3),
+            went("artifact", "b.md", 4, action="created"))  # fmt: skip
+    made = ["a.md", "b.md", "c.md"]
+    log(tmp_path, "DEV-1", *said, pid=4711, exit_code=3, artifacts_produced=made)
+    shell.out("import", "--from", "io-log", str(tmp_path))
+    shell.out("fork", "DEV-1", "--at", "1", "--name", "half")
+    half = shell.json("show", "half")["session"]["id"]
+    shell.out("export", "io-log", "DEV-1", half, "-o", str(tmp_path / "to"))
+    parent, fork = (
+        json.loads((tmp_path / "to" / ".claude-man" / "sessions" / one / "metadata.json").read_bytes())
+        for one in ("DEV-1", half)
+    )
+    assert (parent["pid"], parent["exit_code"], parent["artifacts_produced"]) == (4711, 3, made)
+    assert (fork["parent_session"], fork["artifacts_produced"]) == ("DEV-1", ["a.md"])
+    assert not fork.keys() & {"pid", "exit_code"}

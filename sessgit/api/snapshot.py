@@ -12,7 +12,7 @@ from sessgit.agents.line import Line
 from sessgit.api.importing import without_mark
 from sessgit.history import pad_lists, session_files
 from sessgit.history.views import body_of
-from sessgit.model import canonical, ids, unified_state
+from sessgit.model import canonical, ids, prices, unified_state
 from sessgit.model.conversation.content import Call, Piece
 from sessgit.model.conversation.turn import Cell, Tokens, Turn
 from sessgit.model.foreign_session import ForeignSession, agent_id
@@ -33,10 +33,13 @@ _EARLIEST_TIME = 86_400
 def session_snapshot(context: Context, branch: Branch, system: str, progress: Progress) -> ForeignSession:
     """Return the session, with the id that the system gave it if it was imported from there."""
     store, state, origin = context.store, branch.state, branch.state.origin
-    rows, turns = context.index.turns(branch.name), list[GivenTurn]()
+    rows, turns, costs = context.index.turns(branch.name), list[GivenTurn](), dict[str, float]()
     for number, row in enumerate(rows):
         progress(number, len(rows))
-        turns.append(_turn(context, branch, row))
+        given, used = _turn(context, branch, row)
+        turns.append(given)
+        if used and (cost := prices.token_cost(used, context.prices)) is not None:
+            costs[row.prompt] = cost
     progress(len(rows), len(rows))
     parent = context.index.branch(layout.session_of(origin.session)) if origin else None
     own = _source_id(context, branch, system)
@@ -47,6 +50,8 @@ def session_snapshot(context: Context, branch: Branch, system: str, progress: Pr
         unified = {key: value for key, value in unified.items() if key != "metadata"}
         unified |= {"metadata": metadata} if metadata else {}
     above = parent or manager
+    below = [*context.index.forks_of(state.id), *context.index.children_of(state.id)]
+    kept = session_files.kept_files(store, branch.tip)
     return ForeignSession(
         id=own,
         agent="" if agent_id(system, own) == state.agent_id else state.agent_id,
@@ -58,7 +63,10 @@ def session_snapshot(context: Context, branch: Branch, system: str, progress: Pr
         turns=tuple(turns),
         pad={name: data for name, data in sorted(pad_lists.read_lists(store, branch.tip).items()) if data},
         unified=unified,
-        kept={path: store.repo.blob(oid) for path, (oid, _) in session_files.kept_files(store, branch.tip).items()},
+        kept={path: store.repo.blob(oid) for path, (oid, _) in kept.items()},
+        children=tuple(_source_id(context, one, system) for one in below),
+        costs=costs,
+        inherits=bool(kept) and not session_files.source_note(store, branch.tip, state.id),
     )
 
 
@@ -68,9 +76,9 @@ def _source_id(context: Context, branch: Branch, system: str) -> str:
     return own if isinstance(own, str) and own else branch.state.agent_id
 
 
-def _turn(context: Context, branch: Branch, row: Row) -> GivenTurn:
+def _turn(context: Context, branch: Branch, row: Row) -> tuple[GivenTurn, Mapping[str, Tokens]]:
     """Return a turn as a program would give it, without what only the client understands: thoughts, pictures,
-    subagents, and notes next to calls."""
+    subagents, and notes next to calls; and its tokens by model."""
     body, agent = body_of(context.store, branch.tip, row), agents.of(branch.state)
     turn, pieces = agent.content.parse_turn(body)
     parts = list(_parts(agent, body, turn, pieces))
@@ -80,9 +88,9 @@ def _turn(context: Context, branch: Branch, row: Row) -> GivenTurn:
         without_mark(body[0].message_text), tuple(parts), "", model, _time(body[0].time), None, row.prompt,
         _tokens(turn, model, pieces) if model else {},
     )  # fmt: skip
-    if not isinstance(last, Saying):
-        return out
-    return replace(out, parts=tuple(parts[:-1]), answer=last.text, ended=last.time)
+    if isinstance(last, Saying):
+        out = replace(out, parts=tuple(parts[:-1]), answer=last.text, ended=last.time)
+    return out, turn.tokens
 
 
 def _model(turn: Turn, cell: Cell) -> str:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from sessgit.errors import NotFoundError
 from sessgit.exchange import files, mapping, values
@@ -30,6 +30,7 @@ INDEX, ACTIVE = "index.json", "active.json"
 KEPT_PATH, KEPT_ACTIVE = f"{SYSTEM}/session.json", f"{SYSTEM}/{ACTIVE}"
 _TIME_KEYS = ("createdAt", "updatedAt", "lastAccessedAt")
 _INDEX_KEYS = ("id", "name", "projectPath", *_TIME_KEYS, "messageCount", "totalCost", "tags", "archived")
+_CHILDREN = "childSessionIds"
 _INDEX_OWN_KEYS = {"version", "sessions", "lastUpdated"}
 _LONGEST_NAME = 100
 _MOST_LABELS = 50
@@ -100,12 +101,12 @@ def read(folder: Path) -> ForeignFolder:
             continue
         kept = dict[str, bytes]()
         source.keep_below(f"{base}kept/{file.id}", "", file.id, kept)
-        is_own_export = OWN_KEY in file.document and _document(session, file.id, {}, is_same=False) == file.document
-        if not is_own_export:
+        if not _is_own_export(session, file):
             kept[KEPT_PATH] = files.json_document(_rest(file, session, messages, entries.get(file.id, {})))
         if active == file.id:
             session, kept[KEPT_ACTIVE] = replace(session, state="active"), reference
-        sessions[file.id], parsed[file.id] = replace(session, kept=kept, facts=_facts(file.document)), messages
+        facts = _facts(file.document)
+        sessions[file.id], parsed[file.id] = replace(session, kept=kept, facts=facts), messages
         odd = sum(not isinstance(message, dict) for message in file.document["messages"])
         objects = "is not an object" if odd == 1 else "are not objects"
         source.note(
@@ -120,11 +121,22 @@ def read(folder: Path) -> ForeignFolder:
     return ForeignFolder(tuple(sessions.values()), source.files())
 
 
+def _is_own_export(session: ForeignSession, file: SessionFile) -> bool:
+    """Return whether an export here made the file: all of it but the cost follows from the session."""
+    session = replace(session, children=values.texts(file.document, _CHILDREN))
+    made = _document(session, file.id, {}, is_same=False)
+    made["state"] |= {key: value for key, value in values.mapping(file.document, "state").items() if key == "totalCost"}
+    return OWN_KEY in file.document and made == file.document
+
+
 def _facts(document: Mapping[str, Any]) -> dict[str, Any]:
     tokens = sum(values.count(document, f"state.totalTokens.{kind}") for kind in ("input", "output"))
     cost = values.to_number(values.value_at(document, "state.totalCost"))
     more = ("state.currentTaskId", "state.tasksCreated", "state.tasksCompleted", "state.lastGitBranch")
-    totals = {"tokens": tokens, "cost_usd": cost}
+    totals = {"tokens": tokens, "cost_usd": cost} | {
+        f"{key}s": [*dict.fromkeys(filter(None, (values.text(one, key) for one in document["messages"])))]
+        for key in ("agent", "stage", "taskId")
+    }
     return {key: value for key, value in totals.items() if value} | mapping.facts_at(document, *more)
 
 
@@ -225,8 +237,12 @@ def _rest(
     file: SessionFile, session: ForeignSession, messages: ParsedMessages, entry: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return what the file and the entry of the index say and the session does not."""
-    own = {key: value for key, value in values.mapping(file.document, OWN_KEY).items() if key != "keys"}
+    ours = values.mapping(file.document, OWN_KEY)
+    own = {key: value for key, value in ours.items() if key not in ("keys", "children")}
     document = {**file.document, "messages": [], OWN_KEY: own}
+    if (added := values.texts(ours, "children")) and isinstance(listed := document.get(_CHILDREN), list):
+        document[_CHILDREN] = [one for one in listed if one not in added] or None
+        document = {key: value for key, value in document.items() if key != _CHILDREN or value}
     return {
         "session": {key: value for key, value in document.items() if key != OWN_KEY or value},
         "branch": session.branch,
@@ -283,18 +299,26 @@ def _document(session: ForeignSession, own: str, rest: Mapping[str, Any], *, is_
     `is_same` is False for a session that apex does not have, such as a fork of one that came from there.
     """
     was = values.mapping(rest, "session")
-    original = {key: value for key, value in was.items() if is_same or key not in ("childSessionIds", *_TIME_KEYS)}
+    original = {key: value for key, value in was.items() if is_same or key not in (_CHILDREN, *_TIME_KEYS)}
     document = mapping.write_fields(FIELDS, session, original | {"projectPath": original.get("projectPath", "")})
     noted = values.mapping(rest, "messages")
     new = [turn for turn in session.turns if turn.key not in values.mapping(noted, "turns")]
     document |= {"id": own, "messages": format_messages(session.turns, noted)}
     document |= _branch_values(session, was, rest, is_same=is_same)
+    known = values.items(document, _CHILDREN)
+    children = [id for one in session.children if (id := mapping.file_id(SYSTEM, one)) not in known]
+    if children:
+        document[_CHILDREN] = [*known, *children]
     if not is_same or new:
         document |= _time_values(session, was if is_same else {})
-    if not is_same or new or "state" not in was:
-        document["state"] = _state_values(values.mapping(was, "state"), new)
-    if not is_same or new or "inputHistory" not in was:
-        document["inputHistory"] = [*values.items(was, "inputHistory"), *(turn.prompt for turn in new)]
+    if not is_same:
+        document["state"] = _recalculated_state(session, values.mapping(was, "state"), document["messages"])
+        document["inputHistory"] = [turn.prompt for turn in session.turns]
+    else:
+        if new or "state" not in was:
+            document["state"] = _continued_state(session, values.mapping(was, "state"), new)
+        if new or "inputHistory" not in was:
+            document["inputHistory"] = [*values.items(was, "inputHistory"), *(turn.prompt for turn in new)]
     read_back = replace(
         _with_document(ForeignSession(session.id, archived=session.archived, branch=session.branch), document),
         parent=session.parent, created=session.created, updated=session.updated,
@@ -305,8 +329,10 @@ def _document(session: ForeignSession, own: str, rest: Mapping[str, Any], *, is_
     if is_implied and _is_same_name(session.name or session.title, read_back.name):
         omit += ["name", "title"]
     keys = [turn.key for turn in session.turns[: session.branch or 0] if session.parent]
-    own_values = mapping.own_values(session, read_back, omit) | ({"keys": keys} if keys else {})
-    document[OWN_KEY] = own_values or None
+    document[OWN_KEY] = {
+        **mapping.own_values(session, read_back, omit),
+        **({"keys": keys} if keys else {}), **({"children": children} if children else {}),
+    } or None  # fmt: skip
     return {
         key: value
         for key, value in document.items()
@@ -335,14 +361,35 @@ def _time_values(session: ForeignSession, was: Mapping[str, Any]) -> dict[str, A
     return {"createdAt": was.get("createdAt", created), "updatedAt": updated, "lastAccessedAt": updated}
 
 
-def _state_values(was: Mapping[str, Any], new: Sequence[GivenTurn]) -> dict[str, Any]:
-    """Return the state, with the tokens that new turns used."""
-    total = {
-        kind: values.count(was, f"totalTokens.{kind}") + sum(values.count(turn.tokens, kind) for turn in new)
-        for kind in ("input", "output")
-    }
-    start = {"totalTokens": total, "totalCost": 0, "tasksCreated": [], "tasksCompleted": []}
-    return {**start, **was, **({"totalTokens": total} if any(total.values()) else {})}
+def _continued_state(session: ForeignSession, was: Mapping[str, Any], new: Sequence[GivenTurn]) -> dict[str, Any]:
+    """Return the state, with what new turns used."""
+    used = {kind: sum(values.count(turn.tokens, kind) for turn in new) for kind in _TOKEN_KINDS}
+    total = {kind: values.count(was, f"totalTokens.{kind}") + used[kind] for kind in _TOKEN_KINDS}
+    before, more = values.to_number(was.get("totalCost")) or 0, sum(session.costs.get(turn.key, 0) for turn in new)
+    out = {"totalTokens": total, "totalCost": 0, "tasksCreated": [], "tasksCompleted": [], **was}
+    return out | ({"totalTokens": total} if any(used.values()) else {}) | (_cost(before + more) if more else {})
+
+
+def _recalculated_state(session: ForeignSession, was: Mapping[str, Any], messages: Sequence[Any]) -> dict[str, Any]:
+    """Return the state that follows from the messages of a session that apex does not have; `was` is that of the one
+    from which it was forked."""
+    used = [{kind: values.count(one, f"tokens.{kind}") for kind in _TOKEN_KINDS} for one in messages]
+    total = {kind: sum(one[kind] for one in used) for kind in _TOKEN_KINDS}
+    known = [session.costs[turn.key] for turn in session.turns if turn.key in session.costs]
+    priced = [turn for turn in session.turns if turn.key not in session.costs]
+    tasks = [*dict.fromkeys(filter(None, (values.text(one, "taskId") for one in messages)))]
+    theirs = sum(values.count(was, f"totalTokens.{kind}") for kind in _TOKEN_KINDS)
+    rate = (values.to_number(was.get("totalCost")) or 0) / theirs if theirs else 0
+    unpriced = sum(sum(values.count(turn.tokens, kind) for kind in _TOKEN_KINDS) for turn in priced)
+    return {
+        **{key: value for key, value in was.items() if key != "currentTaskId" or value in tasks},
+        "totalTokens": total, **_cost(sum(known) + rate * unpriced), "tasksCreated": tasks,
+        "tasksCompleted": [one for one in values.texts(was, "tasksCompleted") if one in tasks],
+    }  # fmt: skip
+
+
+def _cost(dollars: float) -> dict[str, float]:
+    return {"totalCost": round(dollars, 6) or 0}
 
 
 def merge_documents(path: str, there: bytes, more: bytes) -> bytes | None:
@@ -367,6 +414,8 @@ NAMELESS = "apex"
 _NAMESPACE = uuid.UUID("0f4f8c5c-64d5-5b0c-8f0e-9a2f3f2b9d10")
 _LONGEST_MODEL = 100
 _TOKEN_KINDS = ("input", "output")
+_BETWEEN = "\n\n"
+"""Separates the texts of a new turn in its message."""
 
 Message = dict[str, Any]
 
@@ -428,9 +477,8 @@ def _parse_turn(group: Sequence[Any], opening: str) -> GivenTurn | None:
             tool = values.text(message, "metadata.toolName", "metadata.tool", "name") or "tool"
             parts.append(ToolCall(mapping.tool_name(tool), output=text, time=time))
             continue
-        parts += calls
-        if text.strip():
-            parts.append(Saying(text, _message_model(message), time))
+        said = [Saying(text, _message_model(message), time)] if text.strip() else []
+        parts += _in_order(message, calls) or [*calls, *said]
     if not (prompt or (opening and answers)):
         return None
     used = {kind: sum(values.count(message, f"tokens.{kind}") for message in group) for kind in _TOKEN_KINDS}
@@ -476,6 +524,32 @@ def _message_calls(message: Any) -> list[Part]:
     ]
 
 
+def _in_order(message: Any, calls: Sequence[Part]) -> list[Part]:
+    """Return the calls and the texts of a message in the order that an export noted, none if it noted none."""
+    notes, text, waiting = values.objects(message, f"{OWN_KEY}.parts"), values.text(message, "content"), [*calls]
+    model, out = _message_model(message), list[Part]()
+    for note in notes:
+        time, length = values.seconds(note, "timestamp"), note.get("length")
+        if type(length) is int and 0 < length <= len(text):
+            out.append(Saying(text[:length], mapping.to_line(note.get("model", model), _LONGEST_MODEL), time))
+            text = text[length:].removeprefix(_BETWEEN)
+        elif length is None and waiting and isinstance(call := waiting.pop(0), ToolCall):
+            out.append(replace(call, time=time))
+        else:
+            return []  # the system has changed the message
+    return [] if text or waiting else out
+
+
+def _order(parts: Sequence[Part], model: str) -> list[dict[str, Any]]:
+    """Return what `_in_order` needs to know of parts; `model` is that of the message."""
+    return [
+        ({} if (time := _part_time(part)) is None else {"timestamp": _timestamp(time)})
+        | ({} if _is_call(part) else {"length": len(_part_text(part))})
+        | ({"model": part.model} if isinstance(part, Saying) and part.model != model else {})
+        for part in parts
+    ]  # fmt: skip
+
+
 def _output_text(value: object) -> str:
     if value is None or isinstance(value, str):
         return value or ""
@@ -483,7 +557,7 @@ def _output_text(value: object) -> str:
 
 
 def _message_model(message: Message) -> str:
-    return canonical.one_line(values.text(message, "metadata.model", "agent"), _LONGEST_MODEL)
+    return canonical.one_line(values.text(message, "metadata.model"), _LONGEST_MODEL)
 
 
 def _turn_key(message: Any, session: str, index: int, taken: set[str]) -> str:
@@ -527,60 +601,50 @@ def _part_text(part: Part) -> str:
 
 
 def _new_messages(turn: GivenTurn) -> list[Message]:
-    """Return new messages for a turn: each text with the calls before it, as far as they have one time."""
-    out, calls = [_make_message(turn, 0, "user", [], Saying(turn.prompt, time=turn.time))], list[Part]()
-    time: float | None = None
-    for part in mapping.parts_and_answer(turn):
-        if calls and _part_time(part) != time:
-            out.append(_make_message(turn, len(out), "assistant", calls, None))
-            calls = []
-        time = _part_time(part)
-        if isinstance(part, ToolCall | Step):
-            calls.append(part)
-        else:
-            out.append(_make_message(turn, len(out), "assistant", calls, part))
-            calls = []
-    if calls:
-        out.append(_make_message(turn, len(out), "assistant", calls, None))
+    """Return the messages of a new turn: the prompt, and one with all calls and texts; their order, if it is not calls
+    before one text, is noted."""
+    parts = mapping.parts_and_answer(turn)
+    out = [_make_message(turn, 0, "user", turn.prompt, turn.time)]
+    if parts:
+        times = [turn.ended, *(_part_time(part) for part in reversed(parts)), turn.time]
+        said = _BETWEEN.join(_part_text(part) for part in parts if not _is_call(part))
+        answer = _make_message(turn, 1, "assistant", said, next((time for time in times if time is not None), None))
+        calls = [_call_record(part) for part in parts if _is_call(part)]
+        model = {"metadata": {"model": turn.model}} if turn.model else {}
+        out.append({**answer, **({"toolCalls": calls} if calls else {}), **model})
+        order = _order(parts, turn.model)
+        read_back = _parse_turn(out, turn.prompt)
+        if read_back is None or _order(mapping.parts_and_answer(read_back), turn.model) != order:
+            out[-1][OWN_KEY] = {"parts": order}
     used = {kind: values.count(turn.tokens, kind) for kind in _TOKEN_KINDS}
     if any(used.values()):
         out[-1]["tokens"] = used
     return out
 
 
+def _is_call(part: Part) -> TypeGuard[ToolCall | Step]:
+    return isinstance(part, ToolCall | Step)
+
+
 def _part_time(part: Part) -> float | None:
     return part.task.created if isinstance(part, Step) else part.time
 
 
-def _make_message(turn: GivenTurn, number: int, role: str, calls: Sequence[Part], said: Part | None) -> Message:
-    """Return a message of the turn with calls, and a text if there is one."""
-    times = [
-        *(_part_time(part) for part in (said, *calls) if part),
-        *([] if role == "user" else [turn.ended, turn.time]),
-    ]
-    time = next((time for time in times if time is not None), None)
-    out: Message = {
-        "id": turn.key if role == "user" and turn.key else _stable_uuid("message", turn.key, str(number)),
-        "index": 0,
-        "role": role,
-        "content": said.text if isinstance(said, Saying | Reason) else "",
-    }
-    if time is not None:
-        out["timestamp"] = canonical.rfc3339(round(time * 1000) / 1000 + 0.0005)
-    if calls:
-        out["toolCalls"] = [_call_record(call) for call in calls]
-    model = said.model if isinstance(said, Saying) else turn.model
-    if model:
-        out["metadata"] = {"model": model}
-    return out
+def _make_message(turn: GivenTurn, number: int, role: str, text: str, time: float | None) -> Message:
+    id = turn.key if not number and turn.key else _stable_uuid("message", turn.key, str(number))
+    when = {} if time is None else {"timestamp": _timestamp(time)}
+    return {"id": id, "index": 0, "role": role, "content": text, **when}
 
 
-def _call_record(call: Part) -> Message:
+def _timestamp(time: float) -> str:
+    return canonical.rfc3339(round(time * 1000) / 1000 + 0.0005)
+
+
+def _call_record(call: ToolCall | Step) -> Message:
     """Return a tool call, or a cell of a program, as a record of a call."""
     if isinstance(call, ToolCall):
         status = "error" if call.is_error else "success"
         return {"toolName": call.name, "input": dict(call.input), "output": call.output, "status": status}
-    assert isinstance(call, Step)
     task, outcome = call.task, call.outcome
     record: Message = {"toolName": task.operation, "input": dict(task.args)}
     if outcome is not None:

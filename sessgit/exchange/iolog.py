@@ -256,7 +256,7 @@ def write(session: ForeignSession) -> Mapping[str, bytes]:
 
 
 def _metadata(session: ForeignSession) -> dict[str, Any]:
-    kept = mapping.kept_object(session, _KEPT_METADATA)
+    kept = {} if session.inherits else mapping.kept_object(session, _KEPT_METADATA)
     blank = {
         "session_id": session.id, "role": "", "status": "completed", "created_at": None, "completed_at": None,
         "parent_session": None, "task": "",

@@ -28,7 +28,7 @@ _LONGEST_TOOL = 128
 LONGEST_TITLE = 200
 _READ_BACK = "instead_of"
 """Under `sessgit`: what the document said in its own keys when it was written."""
-_NEVER_OWN = ("id", "turns", "kept", "transcript", "facts")
+_NEVER_OWN = ("id", "turns", "kept", "transcript", "facts", "children", "costs", "inherits")
 _MERGED = ("pad", "unified")
 """Attributes of which a document has one part, and `sessgit` the rest."""
 _MOST_TURNS = 1 << 20
@@ -187,8 +187,12 @@ def source_id(system: str, session: ForeignSession, known: str) -> tuple[str, bo
     """Return the id of a session in the system, and whether it is the one that an import kept as `known`; a fork of an
     imported session has the kept files too."""
     is_same = agent_id(system, known) == agent_id(system, session.id)
-    own = known if is_same else session.id
-    return own if ID.fullmatch(own) else agent_id(system, own), is_same
+    return file_id(system, known if is_same else session.id), is_same
+
+
+def file_id(system: str, own: str) -> str:
+    """Return the id by which a session has a file in the system."""
+    return own if ID.fullmatch(own) else agent_id(system, own)
 
 
 def tool_name(name: str) -> str:

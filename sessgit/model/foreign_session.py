@@ -41,6 +41,10 @@ class ForeignSession:
     such: they are the conversation then, and `turns` are empty. `agent` is the id that the session had here
     when it was exported, where that does not follow from `id`. `facts` are what a person looks for that a session here
     has no place for, as totals and exit codes: `tokens` and `cost_usd` as numbers, the others by the system's keys.
+
+    Only a recorded session has `children`, the ids of its forks and children in that system, and `costs`, what its
+    turns cost in US dollars, by their keys, if the prices of their models are known. `inherits` tells that `kept` has
+    the files of the session that it was forked from.
     """
 
     id: str
@@ -65,6 +69,9 @@ class ForeignSession:
     transcript: bytes = b""
     agent: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    children: tuple[str, ...] = field(default=(), compare=False)
+    costs: Mapping[str, float] = field(default_factory=dict, compare=False)
+    inherits: bool = field(default=False, compare=False)
 
 
 @frozen
