@@ -49,6 +49,7 @@ def commands(place: Place, session: str, scale: Scale) -> Table:
         "cell (goal 400 ms)": ["cell", f"{session}@-1.6"],
         "deps (goal 400 ms)": ["deps", f"{session}@-1.6"],
         "deps --down (goal 400 ms)": ["deps", f"{session}@1.6", "--down"],
+        "deps --graph (goal 400 ms)": ["deps", f"{session}@-1.6", "--graph"],
         "why (goal 400 ms)": ["why", "src/f0.py", session],
     }
     asked = {name: [*SESSGIT, *arguments] for name, arguments in rows.items()}

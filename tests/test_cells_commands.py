@@ -379,6 +379,67 @@ def test_a_chain_downwards(lexer: Shell) -> None:
     )
 
 
+def test_a_drawing(lexer: Shell) -> None:
+    assert (
+        lexer.out("deps", "5e55@3.5", "--graph")
+        == """\
+5e551011  write the lexer  ·  3.5 depends on 18 cells
+
+●  3.5  Edit    lexer.py  as 1.4 wrote it                               ok  1.0s
+├─╮
+○ │  3.4  test-1  calls Edit
+├─┼─╮
+○ │ │  3.3  Grep    lex                                                 ok  2.0s
+│ │ ○  3.2  Read    parser.py  as 2.6 wrote it                          ok  2.0s
+├─┼─┤
+○ │ │  3.1  test-1  calls Read Grep
+│ ○  2.6  Write   parser.py                                             ok  1.0s
+│ ○  2.5  test-1  calls Write
+│ ○  2.4  Edit    parser.py                                         failed  1.0s
+│ ○  2.3  test-1  calls Edit
+│ ○  2.2  Read    lexer.py  as 1.4 wrote it                             ok  1.0s
+├─┤
+│ ○  2.1  test-1  calls Read
+○  1.4  Write   lexer.py                                                ok  1.0s
+○  1.3  test-1  calls Write
+○  1.2  Read    spec.md                                                 ok  1.0s
+○  1.1  test-1  calls Read
+⋮ 4 cells of turns 1–2 before it
+"""
+    )
+
+
+def test_a_drawing_downwards_at_60_columns(lexer: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert (
+        lexer.out("deps", "5e55@1.4", "--down", "--graph")
+        == """\
+5e551011  write the lexer  ·  17 cells depend on 1.4
+
+⋮ 3 cells of turns 2–3 after it
+○  3.7  Bash    sleep 9                            no result
+○  3.6  test-1  calls Bash
+○  3.5  Edit    lexer.py  as 1.4 wrote it           ok  1.0s
+├─╮
+○ │  3.4  test-1  calls Edit
+○ │  3.2  Read    parser.py  as 2.6 wrote…          ok  2.0s
+│ │ ○  2.9  test-1  Both work.
+│ │ ○  2.8  Bash    python -m pytest lexer.py       ok  1.0s
+│ │ ○  2.7  test-1  calls Bash
+├─┼─╯
+○ │  2.6  Write   parser.py                         ok  1.0s
+○ │  2.5  test-1  calls Write
+○ │  2.4  Edit    parser.py                     failed  1.0s
+○ │  2.3  test-1  calls Edit
+○ │  2.2  Read    lexer.py  as 1.4 wrote…           ok  1.0s
+╰─┤
+│ ○  1.5  test-1  It is written.
+├─╯
+●  1.4  Write   lexer.py                            ok  1.0s
+"""
+    )
+
+
 def test_a_part_of_a_chain_and_all_of_it(lexer: Shell) -> None:
     assert (
         lexer.out("deps", "5e55@3.5", "-n", "2")
@@ -395,11 +456,27 @@ def test_a_part_of_a_chain_and_all_of_it(lexer: Shell) -> None:
     assert [line[2:].split()[0] for line in whole] == [
         *(f"1.{n}" for n in range(1, 6)), *(f"2.{n}" for n in range(1, 10)), *(f"3.{n}" for n in range(1, 6))
     ]  # fmt: skip
+    drawn = lexer.out("deps", "5e55@2.9", "--graph", "--all", "-n", "99")
+    assert drawn.splitlines()[-1].startswith("○  1.1 ")
 
 
 def test_the_ends_of_a_conversation(lexer: Shell) -> None:
     assert lexer.out("deps", "5e55@1.1").splitlines()[0] == "5e551011  write the lexer  ·  1.1 depends on 0 cells"
+    assert lexer.out("deps", "5e55@3.7", "--down", "--graph").splitlines()[2:] == [
+        "●  3.7  Bash  sleep 9                                                  no result"
+    ]
     assert lexer.out("deps", "5e55@3.6", "--down").startswith("5e551011  write the lexer  ·  1 cell depends on 3.6\n")
+
+
+def test_a_chain_without_branches_has_lines_between_its_cells(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().prompt("go").tool("Bash", {"command": "echo"}).answer("Done."))
+    assert sessgit.out("deps", "5e55@1.3", "--graph").splitlines()[2:] == [
+        "●  1.3  test-1  Done.",
+        "│",
+        "○  1.2  Bash    echo                                                    ok  1.0s",
+        "│",
+        "○  1.1  test-1  calls Bash",
+    ]
 
 
 def test_a_chain_for_programs(lexer: Shell) -> None:

@@ -46,7 +46,7 @@ def rewrite(sessgit: Shell, turn: int, change: Callable[[list[dict[str, Any]]], 
 
 
 ALL = (("cells", "5e55"), ("cells", "5e55", "--index"), ("show", "5e55@2.1", "--deps"), ("deps", "5e55@2.1"),
-       ("deps", "5e55@2.1", "--down"), ("why", "lexer.py", "5e55"))  # fmt: skip
+       ("deps", "5e55@2.1", "--down", "--graph"), ("why", "lexer.py", "5e55"))  # fmt: skip
 
 
 @pytest.mark.parametrize(

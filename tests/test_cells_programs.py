@@ -89,6 +89,25 @@ def test_dependencies_lead_to_earlier_turns(program: Shell) -> None:
 ● 3.2  Read   /n.md  as 1.2 wrote it                                    ok  0.0s
 """
     )
+    assert (
+        program.out("deps", "5e55@1.1", "--down", "--graph")
+        == """\
+5e551011  look  ·  6 cells depend on 1.1
+
+○  3.3  load   /n.md                                                    ok  0.0s
+○  3.2  Read   /n.md  as 1.2 wrote it                                   ok  0.0s
+├─╮
+○ │  3.1  check                                                         ok  0.0s
+├─┼─╮
+│ │ │ ○  2.2  ask                                                   failed  0.0s
+├─┼─┼─╯
+○ │ │  2.1  map                                                         ok  0.0s
+╰─┤ │
+○ │  1.2  Write  /n.md                                                  ok  0.0s
+╰─┤
+●  1.1  peek                                                            ok  0.0s
+"""
+    )
     edges = program.json("show", "5e55@3.1", "--deps")["cell"]["in_session"]
     assert [(edge["address"], edge["kinds"]) for edge in edges["dependencies"]] == [
         ("1.1", ["causal"]), ("2.1", ["causal"])

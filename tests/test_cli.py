@@ -349,7 +349,7 @@ def test_nothing_is_wider_than_the_terminal(sessgit: Shell, columns: int) -> Non
     talk = sessgit.talk().turns(long, "short").title(long)
     talk.prompt(long).tool("mcp__a_server__with_a_long_name", {"path": "/s/" + "x" * 90}).answer(long * 3)
     sessgit.recorded(talk, talk.branch("0b2d7f10-0000-4000-8000-00000000000b").turns(long, long))
-    for arguments in (("log", "5e55"), ("log", "0b2d", "--rewound"), ("ls",), ("ls", "--all"), ("status",),
+    for arguments in (("log", "5e55"), ("log", "0b2d", "--graph"), ("ls",), ("ls", "--all"), ("status",),
                       ("diff", "0b2d"), ("log", "5e55", "--oneline")):  # fmt: skip
         for line in on_terminal(columns, *arguments, NO_COLOR="1").splitlines():
             from sessgit.cli import text

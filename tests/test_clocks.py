@@ -84,7 +84,7 @@ def test_a_commit_that_is_dated_as_no_clock_would(sessgit: Shell, date: int) -> 
     ).stdout.strip()  # fmt: skip
     run_git(sessgit.store, "update-ref", f"refs/heads/{SESSION}", made)
     for command in (("log", "5e55"), ("show", "5e55@2"), ("stats", "--by", "day"), ("search", "two"), ("ls",), ("tag",),
-                    ("log", "5e55", "--json"), ("fork", "5e55", "--at", "1"),
+                    ("log", "5e55", "--graph"), ("log", "5e55", "--json"), ("fork", "5e55", "--at", "1"),
                     ("rename", SESSION, "late"), ("export", "markdown", SESSION)):  # fmt: skip
         done = sessgit(*command)
         assert (done.code, done.err) == (0, ""), command

@@ -54,6 +54,7 @@ def test_help_loads_nothing_large(sessgit: Shell) -> None:
     [
         ("log", "5e55"),
         ("log", "5e55", "-n", "1", "--oneline"),
+        ("log", "5e55", "--graph"),
         ("ls",),
         ("ls", "--all", "--json"),
         ("id", "5e55"),
@@ -68,7 +69,7 @@ def test_a_level_session_needs_nothing_large(sessgit: Shell, command: tuple[str,
 
 
 def test_what_reads_turns_loads_git_alone(sessgit: Shell) -> None:
-    cells = (("cells", "5e55"), ("show", "5e55@1.1", "--deps"), ("deps", "5e55@1.1"))
+    cells = (("cells", "5e55"), ("show", "5e55@1.1", "--deps"), ("deps", "5e55@1.1", "--graph"))
     pad = (("pad", "5e55"), ("pad", "--into", "5e55", "claim", "c"), ("resume", "5e55", "--brief", "--print"))
     for command in (("log", "5e55", "--json"), ("diff", "5e55", "5e55"), ("fork", "5e55"), *cells, *pad):
         assert loaded("sessgit", *command) <= {"pygit2"}

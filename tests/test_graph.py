@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessgit.cli.pages import rails
 from sessgit.errors import DamageError, NotFoundError
 from sessgit.model import dependency_graph
 
@@ -183,3 +184,48 @@ def test_the_work_grows_with_the_graph(ask: Callable[[dict[Key, list[Key]]], obj
     small, large = (work(count, ask, backwards=backwards) for count in (1_000, 10_000))
     assert large < 11 * small
     assert large < 20 * 10_000
+
+
+# Drawings
+
+
+@given(dags(shuffled=False))
+def test_a_drawing_has_every_cell_once_and_stays_narrow(needs: Needs) -> None:
+    known = {key: [other for other in dict.fromkeys(wanted) if other in needs] for key, wanted in needs.items()}
+    drawn = list(rails.draw_cells(known))
+    assert [key for _, key, _ in drawn if key] == list(reversed(needs))
+    assert all(len(line) < 2 * 10 for line, _, _ in drawn)
+    assert all(("●" in line) == bool(key) for line, key, _ in drawn)
+    assert all(set(left_out) <= set(known.get(key, ())) for _, key, left_out in drawn)
+
+
+def test_more_edges_than_rails() -> None:
+    """Those without a rail are told, and begin anew where they stand."""
+    needs = {"a": [], **{f"b{number}": ["a"] for number in range(10)}, "c": [f"b{number}" for number in range(10)]}
+    assert [f"{line}  {key}  {left_out}" for line, key, left_out in rails.draw_cells(needs)][:5] == [
+        "●  c  ['b1', 'b0']",
+        "├─┬─┬─┬─┬─┬─┬─╮    []",
+        "● │ │ │ │ │ │ │  b9  []",
+        "│ ● │ │ │ │ │ │  b8  []",
+        "├─╯ │ │ │ │ │ │    []",
+    ]
+
+
+def test_rails_that_meet_and_part() -> None:
+    needs = {"1": [], "2": ["1"], "3": ["1"], "4": ["3", "2"], "5": ["4", "2"], "6": ["4", "3"], "7": ["6", "5"]}
+    assert (
+        "\n".join(f"{line.ljust(6)} {key}".rstrip() for line, key, _ in rails.draw_cells(needs))
+        == """\
+●      7
+├─╮
+● │    6
+├─┼─╮
+│ ● │  5
+├─┤ │
+● │ │  4
+╰─┼─┤
+│ ●    3
+● │    2
+╰─┤
+●      1"""
+    )

@@ -266,7 +266,7 @@ def looked_at(shell: Shell, outside: Path, *sessions: str) -> None:
     assert run_git(shell.store, "fsck", "--strict", "--no-dangling") == ""
 
 
-LOOKS = ("log", "log -p", "show --full", "cells", "deps", "cells --index", "export json", "export html -o out",
+LOOKS = ("log", "log -p", "show --full", "cells", "deps --graph", "cells --index", "export json", "export html -o out",
          "restore --verify", "resume --print", "fork", "pad --into", "resume --brief")  # fmt: skip
 
 

@@ -94,6 +94,25 @@ def test_what_was_rewound(sessgit: Shell) -> None:
     ]
 
 
+def test_the_family_drawn(sessgit: Shell) -> None:
+    sessgit.recorded(parser_rewrite(sessgit))
+    sessgit("fork", "5e55", "--at", "2", "--name", "by hand")
+    sessgit("fork", "5e55", "--at", "2.3", "--name", "by cell")
+    assert (
+        sessgit.out("log", "by hand", "--graph", "--rewound")
+        == """\
+●  2  the grammar is ambiguous, why?  f0000003 by cell
+│ ●  4  go on  5e551011 parser rewrite
+│ ●  3  try a generator
+│ │ ●  3  try a Pratt parser  5e551011.r-a0000003
+│ ├─╯
+│ ●  2  the grammar is ambiguous, why?  f0000001 by hand
+├─╯
+●  1  write the tokenizer
+"""
+    )
+
+
 def test_for_programs(sessgit: Shell) -> None:
     path = sessgit.recorded(parser_rewrite(sessgit))
     found = sessgit.json("log", "5e55")
@@ -153,7 +172,7 @@ def test_for_programs(sessgit: Shell) -> None:
 def test_nothing_from_a_transcript_steers_the_terminal(sessgit: Shell) -> None:
     talk = sessgit.talk().turns("\x1b]0;owned\x07red \x1b[31m\u202egnp.exe").title("\x1b[2Jtitle")
     sessgit.recorded(talk)
-    for arguments in (("log", "5e55"), ("log", "5e55", "--oneline"), ("ls",), ("status",)):
+    for arguments in (("log", "5e55"), ("log", "5e55", "--oneline"), ("log", "5e55", "--graph"), ("ls",), ("status",)):
         said = sessgit(*arguments)
         assert not {"\x1b", "\x07", "\u202e"} & set(said.out + said.err), arguments
 
@@ -194,6 +213,7 @@ def test_only_the_turns_that_are_asked_for(sessgit: Shell) -> None:
     for options, expected in turns.items():
         assert [turn["turn"] for turn in sessgit.json("log", "5e55", *options)["turns"]] == expected
     assert sessgit.out("log", "5e55", "--tool", "Grep").splitlines()[-1] == "No matching turns."
+    assert sessgit("log", "5e55", "--graph", "--tool", "Grep").code == 2
     assert sessgit("log", "5e55", "--since", "soon").code == 2
 
 
@@ -263,3 +283,4 @@ def test_a_cell_is_shown_and_not_logged(sessgit: Shell) -> None:
         "Error: log needs a whole turn, but the address names a cell.\n"
         "Hint: `sessgit log 5e551011@1`, or `sessgit show 5e551011@1.2` for the cell.\n",
     )
+    assert sessgit("log", "5e55", "--graph", "--reverse").code == 2

@@ -51,6 +51,10 @@ def test_the_log(apart: Shell) -> None:
 """
     assert apart.out("log", SESSION) == head + three + note + rest
     assert apart.out("log", SESSION, "--rewound") == head + three + note + aside + rest
+    assert apart.out("log", SESSION, "--graph", "--rewound") == (
+        "●  4  measure both  5e551011.m-a0005003\n●  3  put the tokens into a trie\n"
+        "│ ●  3  three  5e551011 one\n├─╯\n●  2  two\n●  1  one\n"
+    )
     turns = apart.json("log", SESSION, "--rewound")["turns"]
     expected = [(SESSION, 1), (SESSION, 2), (SESSION, 3), (MACHINE, 3), (MACHINE, 4)]
     assert [(turn["branch"], turn["turn"]) for turn in turns] == expected

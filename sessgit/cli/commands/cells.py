@@ -81,6 +81,7 @@ def deps(
     address: str = CELL_ADDRESS,
     up: bool = option("--up", "Show what it depends on (the default)."),
     down: bool = option("--down", "Show what depends on it."),
+    draw: bool = option("--graph", "Draw a graph, newest cell first."),
     every: bool = option("--all", "Also show cells that merely came before or after it."),
     limit: int | None = LIMIT,
 ) -> Answer:
@@ -100,7 +101,7 @@ def deps(
     known = _details(here, branch, nearest.nodes)
     return Answer(
         lambda: cells_page.chain_json(branch, chain, known),
-        cells_page.chain_lines(here, branch, nearest, known),
+        (cells_page.chain_drawing if draw else cells_page.chain_lines)(here, branch, nearest, known),
         notes=map("({})".format, whole.damage),
     )
 

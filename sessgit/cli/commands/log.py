@@ -15,6 +15,7 @@ from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, AT_OP, LIMIT, SINCE, option, parse_time
+from sessgit.cli.pages import rails
 from sessgit.errors import UsageError
 from sessgit.history import log as logs
 from sessgit.history import views
@@ -24,7 +25,7 @@ from sessgit.model import canonical
 from sessgit.model.conversation.message import parse_tools
 from sessgit.model.frozen import frozen
 from sessgit.store import ancestry, layout
-from sessgit.store.index import Row
+from sessgit.store.index import Branch, Row
 
 if TYPE_CHECKING:
     from sessgit.history.blame import CommitTurn
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 @frame.command(
     "log",
     reads=True,
-    excludes={"--commit": "ADDRESS -n --limit --reverse --oneline --rewound -p --said --since --tool --at-op"},
+    excludes={"--commit": "ADDRESS -n --limit --reverse --oneline --graph --rewound -p --said --since --tool --at-op"},
 )
 def run(
     here: Invocation,
@@ -41,6 +42,7 @@ def run(
     limit: int | None = LIMIT,
     reverse: bool = option("--reverse", "Oldest first."),
     oneline: bool = option("--oneline", "Print one line per turn: its address and its prompt."),
+    graph: bool = option("--graph", "Draw all conversations of this family."),
     rewound: bool = option("--rewound", "Also show turns left behind by rewinds and turns of other versions."),
     said: bool = option("-p, --said", "Also print the text of each turn."),
     since: str = SINCE,
@@ -75,6 +77,8 @@ def run(
     if paths:
         commits = operands.commits(here, paths)
     selection = logs.TurnFilter(parse_time(since, here.now), tool, commits)
+    if graph and (selection.narrows or reverse):
+        raise UsageError("--graph draws all turns, newest first.", "To select or reverse turns, leave out --graph.")
     operands.check_no_cell(here, target, "log")
     log = logs.branch_log(here.index, target.branch, target.turn, limit, selection)
 
@@ -82,7 +86,11 @@ def run(
         return _as_json(here, log, rewound=rewound) | {"at_op": at_operation.as_json(asof)}
 
     headline = at_operation.headline(here, asof)
-    if oneline:
+    if graph:
+        lines = _graph_lines(
+            here, [branch for branch, _ in logs.session_family(here.index, target.branch)], limit, rewound=rewound
+        )
+    elif oneline:
         remarks = () if here.json else headline  # standard output has addresses only
         return Answer(document, _oneline_lines(here, log, reverse=reverse), remarks)
     else:
@@ -290,6 +298,40 @@ class _LogPage:
         prompt = [self.paint("bold", line) for line in text.wrapped(content.prompt, room)]
         answer = text.wrapped(content.answer or "(no answer)", room)
         return [*(self.paint("dim", _RAIL) + line for line in ["", *prompt, "", *answer]), ""]
+
+
+def _graph_lines(here: Invocation, family: list[Branch], limit: int | None, *, rewound: bool) -> Iterator[str]:
+    """Yield all turns of a family, newest first, with a rail for each branch, as `git log --graph` draws."""
+    side_names = [name for branch in family if rewound for name in ancestry.side_branches(here.index, branch.name)]
+    rows: dict[str, Row] = {}
+    parents: dict[str, str] = {}
+    times: dict[str, int] = {"": 0}
+    tips: dict[str, list[str]] = {}
+    for branch in [*family, *here.index.branches_named(side_names)]:
+        parent = ""
+        for row in here.index.turns(branch.name):
+            key = row.commits[0]
+            rows.setdefault(key, row)
+            parents.setdefault(key, parent)
+            times.setdefault(key, max(row.time, times[parent]))  # a turn is above its parent, whatever the clock said
+            parent = key
+        title = "" if layout.is_side_branch(branch.name) else f" {blocks.title(branch.state, 40)}"
+        tips.setdefault(parent, []).append(f"  {here.ident(branch.name)}{title}")
+    oldest_first = sorted(parents, key=times.__getitem__)
+    shown = 0
+    for rail, key in rails.draw_turns({key: parents[key] for key in reversed(oldest_first)}):
+        if not key:
+            yield here.paint("dim", rail)
+            continue
+        if shown == limit:
+            return
+        shown += 1
+        row, names = rows[key], "".join(tips.get(key, ()))
+        room = here.width - text.width(rail) - 2
+        prompt = f"{row.turn}  {text.clean(here.index.title(row))}"
+        prompt = text.cut(prompt, max(20, room // 2) if names else room)
+        names = text.cut(names, max(0, room - text.width(prompt)))
+        yield f"{here.paint('green', rail)}  {prompt}{here.paint('yellow', names)}"
 
 
 def _commit_lines(here: Invocation, commit: str, turns: Sequence[CommitTurn]) -> Iterator[str]:

@@ -1,14 +1,14 @@
-"""Cells as lines, and the cells that a cell depends on, or that depend on it: as a list and as JSON."""
+"""Cells as lines, and the cells that a cell depends on, or that depend on it: as a list, as a drawing, and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from sessgit.cli import blocks, frame, text
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.pages import turn_pieces
+from sessgit.cli.pages import rails, turn_pieces
 from sessgit.history.cell_graph import KINDS, CellChain, Graph
 from sessgit.history.cells import NO_DETAIL, CellDetail, CellListing, Node
 from sessgit.model.frozen import frozen
@@ -187,6 +187,40 @@ def chain_lines(
     yield from _header(here, branch, chain)
     yield ""
     yield from [start, *body] if chain.down else [*body, start]
+
+
+def chain_drawing(
+    here: Invocation, branch: Branch, shown: ShownChain, details: Mapping[str, CellDetail]
+) -> Iterator[str]:
+    """Yield the same with rails between cells that depend on each other, the last cell first."""
+    paint, chain, start = here.paint, shown.chain, shown.chain.start.address
+    lines = CellLines(here, branch.state.project, shown.nodes, details)
+    drawn, folded = {*shown.addresses, start}, shown.folded
+    kinds = ("causal", "data") if chain.near.issuperset(shown.addresses) else ()
+    needs = {
+        address: [other for other in others if other in drawn]
+        for address, others in chain.graph.needs(*kinds).items()
+        if address in drawn
+    }
+    yield from _header(here, branch, chain)
+    yield ""
+    if chain.down and folded:
+        yield _count(here, chain, folded)
+    # If each cell needs just the one before, no line between them would show it.
+    is_plain = all(needs[later] == [before] for before, later in pairwise(needs))
+    for drawing_of_rails, address, undrawn in rails.draw_cells(needs):
+        rail = f"{drawing_of_rails}  "
+        room = here.width - text.width(rail)
+        if not address:
+            yield paint("green", rail)
+        else:
+            notes = [_writer(chain.graph, address), f"also after {', '.join(undrawn)}" if undrawn else ""]
+            cell = lines.line(chain.graph.nodes[address], room, note="; ".join(filter(None, notes)))
+            yield paint("green", rail if address == start else rail.replace("●", "○")) + cell
+            if is_plain and needs[address]:
+                yield paint("green", "│")
+    if not chain.down and folded:
+        yield _count(here, chain, folded)
 
 
 def chain_json(branch: Branch, chain: CellChain, details: Mapping[str, CellDetail]) -> dict[str, Any]:
