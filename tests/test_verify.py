@@ -155,6 +155,22 @@ def another_id(kept: Recorded) -> None:
     kept.remade(files=kept.stated(metadata={"session_id": OTHER}))
 
 
+def a_long_name(kept: Recorded) -> None:
+    kept.remade(files=kept.stated(authored={"name": "x" * 101}))
+
+
+def a_stage_that_is_none(kept: Recorded) -> None:
+    kept.remade(files=kept.stated(authored={"stage": "pondering"}))
+
+
+def labels_unsorted(kept: Recorded) -> None:
+    kept.remade(files=kept.stated(authored={"labels": ["b", "a"]}))
+
+
+def not_canonical(kept: Recorded) -> None:
+    kept.remade(files={"session.json": kept.file("session.json").replace(b": ", b":", 1)})
+
+
 def state_is_no_json(kept: Recorded) -> None:
     kept.remade(files={"session.json": b"{"})
 
@@ -173,6 +189,10 @@ def body_is_torn(kept: Recorded) -> None:
 
 def no_body(kept: Recorded) -> None:
     kept.remade(files={f"{THIRD}/transcript.jsonl": None})
+
+
+def a_pad_without_an_end(kept: Recorded) -> None:
+    kept.remade(files={"pad/insights.jsonl": b"{}"})
 
 
 def a_beginning_that_is_none(kept: Recorded) -> None:
@@ -266,11 +286,16 @@ BROKEN: dict[Callable[[Recorded], None], tuple[str, str, str]] = {
     an_event_of_no_name: ("wrong", "trailer", "@3"),
     a_turn_too_many: ("wrong", "counts", "@3"),
     another_id: ("wrong", "state", "@3"),
+    a_long_name: ("wrong", "state", "@3"),
+    a_stage_that_is_none: ("wrong", "state", "@3"),
+    labels_unsorted: ("wrong", "state", "@3"),
+    not_canonical: ("wrong", "state", "@3"),
     state_is_no_json: ("damage", "state", "@3"),
     no_format: ("damage", "state", "@3"),
     a_tail_behind_a_turn: ("wrong", "tree", "@3"),
     body_is_torn: ("damage", "tree", "@3"),
     no_body: ("damage", "tree", "@3"),
+    a_pad_without_an_end: ("wrong", "pad", "@3"),
     a_beginning_that_is_none: ("wrong", "history", "@3"),
     two_parents: ("wrong", "history", "@3"),
     a_branch_of_a_strange_name: ("wrong", "ref", "refs/heads/UPPER"),

@@ -10,13 +10,16 @@ from pathlib import Path
 
 import damaging
 import pytest
-from damaging import Recorded
+from damaging import Recorded, harmed
+from merging import parted
 from plain import run_git
 from shell import Shell
 from test_verify import loose, unpack
+from test_verify_sides import ENTRY
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.history import search
+from sessgit.model import canonical
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -68,6 +71,50 @@ def test_what_was_deleted_is_looked_at_as_long_as_it_can_come_back(sessgit: Shel
     assert [(one["kind"], one["where"][:10], one["objects"]) for one in found["findings"]] == [
         ("object", "refs/keep/", [blob])
     ]
+
+
+# Merges into a new session
+
+
+@pytest.fixture
+def anew(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Recorded:
+    """What two conversations said, in a third one: labels, claims, and an edit of ours behind its last turn."""
+    shell = parted(Shell(monkeypatch, capsys))
+    theirs = shell.json("fork", SESSION, "--at", "2")["id"]
+    shell.out("edit", theirs, "--label", "fast")
+    shell.out("pad", "claim", "It pays.", "--into", theirs)
+    shell.out("edit", SESSION, "--label", "ours", "--stage", "shaping")
+    shell.out("pad", "claim", "It is small.", "--into", SESSION)
+    shell.now += 60
+    shell.out("merge", theirs, "--into", SESSION, "--new", "both")
+    shell.out("edit", SESSION, "--label", "later")
+    store = Store(shell.store)
+    return Recorded(store, Index(store.path, lambda: store), Path())
+
+
+def test_a_merge_into_a_new_session_says_what_its_sides_said(anew: Recorded) -> None:
+    named = run_git(anew.store.path, "branch", "--format=%(refname:short)").split()
+    (made,) = [name for name in named if "merge: " in run_git(anew.store.path, "log", "-1", "--format=%s", name, "--")]
+    said = json.loads(run_git(anew.store.path, "show", f"{made}:session.json"))["authored"]
+    assert (said["labels"], said["stage"]) == (["fast", "ours"], "shaping")
+    assert anew.found() == []
+    wanted = ("note", "merge", f"{made}@3")
+
+    def stated(labels: list[str]) -> None:
+        document = json.loads(run_git(anew.store.path, "show", f"{made}:session.json"))
+        document["authored"]["labels"] = labels
+        anew.remade(files={"session.json": canonical.dumps(document)}, branch=made)
+
+    for harm in (
+        lambda: stated([]),
+        lambda: stated(["ours"]),
+        lambda: stated(["fast", "nobody's"]),
+        lambda: anew.remade(files={"pad/claims.jsonl": None}, branch=made),
+        lambda: anew.remade(files={"pad/risks.jsonl": ENTRY}, branch=made),
+    ):
+        with harmed(anew):
+            harm()
+            assert wanted in anew.found(deep=False)
 
 
 # Words of the text index

@@ -20,6 +20,7 @@ from sessgit.model import canonical
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
+ENTRY = {"cycle": 1, "kind": "insight", "session": SESSION, "text": "a", "time": "2026-03-01T10:00:00.000Z"}
 LOST = "1" * 40
 
 
@@ -54,6 +55,11 @@ def ended(kept: Recorded, subject: str = "end: 3 turns", **meta: str) -> None:
     values = {"state": "ended", "ended_at": json.loads(kept.file("session.json"))["metadata"]["updated_at"], **meta}
     kept.then("end", subject, files=kept.stated(metadata=values))
     kept.remade(later=int(canonical.seconds(values["ended_at"]) or 0) - kept.store.commit(kept.tip()).time)
+
+
+def entry(**values: object) -> bytes:
+    """A line of the list of insights."""
+    return canonical.compact({**ENTRY, "id": "cb3de213", **values}) + b"\n"
 
 
 COMMITS: dict[str, tuple[Callable[[Recorded], object], tuple[str, str, str]]] = {
@@ -95,6 +101,21 @@ COMMITS: dict[str, tuple[Callable[[Recorded], object], tuple[str, str, str]]] = 
     "a merge of nothing": (lambda k: k.then("merge", "merge: x"), ("wrong", "history", "@3")),
     "other rules": (lambda k: k.then("edit", "edit: x", files=k.stated(rules={"redact": 0})), ("wrong", "state", "@3")),
     "a fork without an origin": (lambda k: forked(k, {}, f"Fork-Point: {SESSION}@3\n"), ("wrong", "fork", "@3")),
+    "a subagent of a strange name": (
+        lambda k: k.remade(files={f"{THIRD}/subagents/me.jsonl": b"{}\n"}), ("wrong", "tree", "@3"),
+    ),
+    "a result of a strange name": (
+        lambda k: k.remade(files={f"{THIRD}/files/elsewhere/a.txt": b"x"}), ("wrong", "tree", "@3"),
+    ),
+    "something strange seen": (lambda k: k.remade(files={"live/mail/a": b"x"}), ("wrong", "tree", "@3")),
+    "a note of no source": (lambda k: k.remade(files={"kept/source.json": b"{}\n"}), ("wrong", "kept", "@3")),
+    "an empty list": (lambda k: k.remade(files={"pad/insights.jsonl": b""}), ("wrong", "pad", "@3")),
+    "an entry of another id": (
+        lambda k: k.remade(files={"pad/insights.jsonl": entry(text="b")}), ("wrong", "pad", "@3"),
+    ),
+    "an entry with spaces": (
+        lambda k: k.remade(files={"pad/insights.jsonl": entry().replace(b",", b", ")}), ("wrong", "pad", "@3"),
+    ),
     "another prompt, and missing bytes": (
         lambda k: (
             extent(k, lambda a, n, m: f"Extent: {a + 7}+{n}/{m}"), said(k, "Prompt: a0000003", "Prompt: a0000009")
@@ -169,12 +190,16 @@ def test_what_is_right_is_left(kept: Recorded) -> None:
     """What the harms above are made of has no finding by itself."""
     for right in (
         lambda: ended(kept),
-        lambda: kept.then("edit", "edit: x", files={"pad/insights.jsonl": b"{}\n"}),
+        lambda: kept.then("edit", "edit: x", files={"pad/insights.jsonl": entry(id="")}),
         lambda: kept.remade(files={f"{THIRD}/subagents/agent-7c.jsonl": b"{}\n", "live/todos/a.json": b"x"}),
         lambda: kept.then("edit", "edit: label x", files=kept.stated(authored={"labels": ["x"]})),
     ):
         with harmed(kept):
             right()
+            assert [one for one in kept.found() if one[1] != "pad"] == []
+    for line in (entry(), entry(cycle=2), entry(text="[redacted:purged]")):
+        with harmed(kept):
+            kept.then("edit", "edit: x", files={"pad/insights.jsonl": line})
             assert kept.found() == []
 
 

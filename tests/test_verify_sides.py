@@ -13,13 +13,14 @@ from typing import Any
 import damaging
 import pytest
 from damaging import Recorded, missed
-from merging import diverged, tip
+from merging import THEIRS, diverged, tip
 from plain import run_git
 from shell import Shell
 from strategies import SECRET
-from transcripts import SESSION, Talk
+from transcripts import OTHER, SESSION, Talk
 
 from sessgit.history import search
+from sessgit.model import canonical
 from sessgit.record import tip_delivery
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -62,11 +63,26 @@ def leaves_turns_out(kept: Recorded) -> None:
     run_git(store.path, "update-ref", f"refs/heads/{SESSION}", made)
 
 
-def test_a_join_keeps_all_turns(kept: Recorded) -> None:
+def test_a_join_is_a_function_of_its_sides(kept: Recorded) -> None:
     joined(kept)
     assert kept.found() == []
     assert json.loads(kept.file("session.json"))["authored"]["stage"] == "shaping"
-    assert missed(kept, {"turns left out": (leaves_turns_out, ("damage", "join", "@2"))}) == {}
+    wrong, tree = ("wrong", "state", "@3"), ("wrong", "tree", "@3")
+    assert missed(kept, {
+        "a label lost": (lambda k: state(k, authored={"labels": []}), wrong),
+        "a name that nobody gave": (lambda k: state(k, authored={"name": "x"}), wrong),
+        "a file of the pad lost": (lambda k: k.remade(files={"pad/y.md": None}), tree),
+        "a file kept by nobody": (lambda k: k.remade(files={"kept/a": b"a"}), tree),
+        "turns left out": (leaves_turns_out, ("damage", "join", "@2")),
+    }) == {}  # fmt: skip
+
+
+def test_which_of_two_of_one_time_is_later_nobody_knows(kept: Recorded) -> None:
+    """The one with the greater id, and a purge gives other ids: what differs then is only noted."""
+    joined(kept, later=0)
+    assert kept.found() == []
+    state(kept, authored={"labels": []})
+    assert kept.found() == [("note", "state", "@3")]
 
 
 # Merges
@@ -85,15 +101,46 @@ def merged(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
     return Recorded(store, Index(store.path, lambda: store), Path())
 
 
-def test_a_merge_changes_authored_fields_only(merged: Recorded) -> None:
+def test_a_merge_says_what_its_sides_said(merged: Recorded) -> None:
     assert merged.found() == []
     wrong = ("wrong", "merge", "@3")
     assert missed(merged, {
+        "a label lost": (lambda k: state(k, authored={"labels": []}), wrong),
         "another title": (lambda k: state(k, metadata={"title": "x"}), wrong),
         "another project": (lambda k: state(k, metadata={"cwd": "/x"}), wrong),
+        "ended": (lambda k: state(k, metadata={"state": "interrupted"}), wrong),
+        "ended later": (lambda k: state(k, metadata={"ended_at": "2027-03-01T11:00:00.000Z"}), wrong),
+        "an entry lost": (lambda k: k.remade(files={"pad/claims.jsonl": None}), wrong),
+        "a pad of nobody": (lambda k: k.remade(files={"pad/risks.jsonl": ENTRY}), wrong),
+        "a counter of nobody": (lambda k: state(k, budget={"total_recursive_calls": 5}), wrong),
+        "a memory of nobody": (
+            lambda k: k.remade(files={"session.json": canonical.dumps(
+                {**json.loads(k.file("session.json")), "context": {"working_memory": {"a": 1}}}
+            )}), wrong,
+        ),
         "of another one": (
             lambda k: k.remade(message=lambda said: re.sub("(?m)^Origin: [^@\n]*", f"Origin: {SESSION}", said)), wrong,
         ),
+    }) == {}  # fmt: skip
+
+
+@pytest.mark.parametrize("theirs", [THEIRS, f"{THEIRS}@3", OTHER])
+def test_labels_of_a_merge_of_turns(
+    theirs: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a conversation that nobody said anything of, of some of its turns, and of one that has nothing in common."""
+    shell = diverged(Shell(monkeypatch, capsys))
+    shell.recorded(shell.talk(OTHER).turns("of another kind"))
+    shell.out("edit", SESSION, "--label", "ours")
+    shell.out("merge", theirs, "--into", SESSION)
+    if theirs != OTHER:
+        shell.out("edit", THEIRS, "--label", "later")
+    store = Store(shell.store)
+    kept = Recorded(store, Index(store.path, lambda: store), Path())
+    assert kept.found() == []
+    assert missed(kept, {
+        str(labels): (lambda k, labels=labels: state(k, authored={"labels": labels}), ("wrong", "merge", "@4"))
+        for labels in ([], ["nobody's"], ["nobody's", "ours"])
     }) == {}  # fmt: skip
 
 

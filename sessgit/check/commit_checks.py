@@ -1,30 +1,34 @@
 """The commits of a branch, from the first one on: each may change only what its event may change, and must fit its
 lines.
 
-The folder of a turn is made again, in memory, from its lines. What can be computed again, from the lines or from the
-parents of a merge or a join, is not checked: counts, subjects, dates, merged labels and the like.
+The folder of a turn is made again, in memory, from its lines. Of a join and of a merge, each authored value must follow
+from both sides. Counts, subjects, dates and the like are not checked: they can be computed again from the lines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from sessgit import agents
 from sessgit.agents import turn_folder
-from sessgit.check import stored_forms
+from sessgit.branch import merge_plan
+from sessgit.branch.merge_plan import MergeSides
+from sessgit.check import store_checks, stored_forms
 from sessgit.check.stored_forms import Report
 from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreError
-from sessgit.history import session_files
-from sessgit.model import canonical, ids
+from sessgit.history import session_files, shared_turns
+from sessgit.model import canonical, ids, merge_decisions, unified_state
 from sessgit.model.conversation import message as messages
-from sessgit.model.conversation.message import EVENTS
+from sessgit.model.conversation.message import EVENTS, Message
 from sessgit.model.conversation.session import Session
-from sessgit.model.finding import Finding
+from sessgit.model.finding import Finding, Severity
 from sessgit.model.frozen import frozen
+from sessgit.model.merge_decisions import Base, Choice
 from sessgit.record import tip_delivery
 from sessgit.store import backend, layout, refs
+from sessgit.store.index import Branch
 from sessgit.store.objects import Commit, Entry
 from sessgit.store.store import Store, lines_hash
 
@@ -42,6 +46,13 @@ _CHANGES: Mapping[str, tuple[str, ...]] = {
 """What the commits of each event may add and change in the tree of the commit before, besides the folders of turns."""
 _TOP = (layout.FORMAT_FILE, layout.STATE, layout.TURNS, layout.TAIL, layout.LIVE, *layout.CARRIED)
 _MOST_NAMED = 3
+_AUTHORED = ("name", "description", "labels", "stage", "confidence", "unified")
+_MERGED_EVENTS = (*_TURNS, "compact")
+_OTHER_EVENTS = ("end", "edit", "merge")
+"""The events of commits that belong to no turn."""
+_SIDES = Choice("ours"), Choice("theirs")
+_NAMES = {layout.PAD: "pad", layout.KEPT: "kept files"}
+_PROGRAM_VALUES = (*unified_state.SCALARS, *unified_state.COUNTERS)
 
 
 @frozen
@@ -54,6 +65,10 @@ class Checked:
     key: str = ""
     state: Session | None = None
     is_damaged: bool = False
+    authored: tuple[object, ...] | None = None
+    """What people and programs set: fields, scratchpad, kept files; None if they cannot be read."""
+    sets: bool = False
+    """Whether the commit may change authored fields."""
 
 
 class Cache:
@@ -63,6 +78,7 @@ class Cache:
         self.scratch = Store(store.path, backend.Repository(store.path, pack=backend.Overlay(store.repo)))
         """The store with the folders that are made again, in memory."""
         self.commits = dict[str, Checked]()
+        self.folders = set[str]()
         self.objects = set[str]()
         """Trees and files whose readability is known."""
         self.prompts = set[str]()
@@ -86,6 +102,19 @@ def check_branch(store: Store, branch: str, tip: str, cache: Cache) -> list[Find
         owner = layout.short_name(before.session) or "no session"
         report.wrong("trailer", f"its last commit is one of {owner}")
     return report.findings
+
+
+def check_carriers(cache: Cache, session: str) -> Iterator[Finding]:
+    """Return findings for turns of a session that changed authored fields to what no commit of it had set: a turn
+    after a rewind takes them over from the head."""
+    own = [one for one in cache.commits.values() if one.session == session and one.authored is not None]
+    known = [one.authored for one in own if one.sets]
+    for one in own:
+        if one.authored not in known:
+            known.append(one.authored)
+            report = Report(session, one.number)
+            report.add("note", "state", "authored fields changed with it, but no commit of its session changed them")
+            yield from report.findings
 
 
 def _unchecked(store: Store, tip: str, cache: Cache, report: Report) -> tuple[list[Commit], Checked | None]:
@@ -123,26 +152,30 @@ class _CommitCheck:
     def run(self) -> Checked:
         """Check the commit; `report` has the findings afterwards."""
         before, event = self.before, self.event
+        sets = event not in (*_TURNS, "end", "compact") or before.session != self.session
         stored_forms.check_objects(self.store, self.commit.tree, self.report, self.cache.objects)
-        result = replace(before, commit=self.commit.id, session=self.session)
+        result = replace(before, commit=self.commit.id, session=self.session, sets=sets)
         try:
             self.state = stored_forms.read_state(self.store, self.commit.id, self.session, self.report)
         except NewerStoreError:
             raise
         except (DamageError, StoreError) as error:
             self.report.add("damage", "state", str(error))
-            return replace(result, state=None, is_damaged=True)
+            return replace(result, state=None, authored=None, is_damaged=True)
         entries: Mapping[str, Entry] = {}
         try:
             entries = self.store.repo.tree(self.commit.tree)
             self._check_event()
-            self._check_entries(entries)
+            self._check_folders(entries)
             self._check_contents(entries)
         except (DamageError, StoreError) as error:
             if not self.report.is_damaged:
                 self.report.add("damage", "tree" if isinstance(error, DamageError) else "object", str(error))
+        authored = (*(getattr(self.state, name) for name in _AUTHORED), *map(entries.get, layout.CARRIED))
+        if event == "end" and before.state and before.authored not in (None, authored):
+            self.report.wrong("state", "authored fields change at the end of the session")
         is_damaged = before.is_damaged or self.report.is_damaged
-        result = replace(result, state=self.state, is_damaged=is_damaged)
+        result = replace(result, state=self.state, authored=authored, is_damaged=is_damaged)
         if not self.number or event not in (*_TURNS, "fork"):
             return result
         self.cache.prompts.add(self.key)
@@ -170,7 +203,12 @@ class _CommitCheck:
         if event == "graft" and not self.message.get("Origin"):
             wrong("trailer", "a graft does not name the turn that it is a copy of")
 
-    def _check_entries(self, entries: Mapping[str, Entry]) -> None:
+    def _check_folders(self, entries: Mapping[str, Entry]) -> None:
+        for name in (layout.LIVE, *layout.CARRIED):
+            oid, is_tree = entries.get(name, ("", True))
+            if is_tree and oid and oid not in self.cache.folders:
+                self.cache.folders.add(oid)
+                stored_forms.check_other_folder(self.store, self.commit.id, name, oid, self.report)
         if unknown := sorted(entries.keys() - set(_TOP)):
             what = f"unknown entry {canonical.one_line(unknown[0], 60)} in a commit; it is ignored"
             self.report.add("note", "tree", what)
@@ -202,13 +240,13 @@ class _CommitCheck:
         elif self.has_before or self.event == "start":
             self._check_changes(entries, own)
         if self.event == "merge" and len(self.commit.parents) == 2:
-            self._check_merge()
+            _check_merge(self.cache.scratch, self.commit, self.message, self.state, self.report)
 
     def _check_turn(self, number: int) -> list[bytes]:
         """Make the folder of a turn again from its lines, and report what differs; return the lines. Raises
         DamageError."""
         store, scratch, agent = self.store, self.cache.scratch, agents.of(self.state)
-        lines = stored_forms.turn_lines(store, self.commit, number)
+        lines = stored_forms.turn_lines(store, self.commit, number, agent, self.report)
         before, body = agent.parsed(lines.before), agent.parsed(lines.body)
         if number == self.number and ids.is_turn_key(body[0].uuid) and body[0].uuid != self.key:
             self.report.wrong("trailer", f"its prompt is {body[0].uuid}, but the commit says {self.key}")
@@ -290,32 +328,18 @@ class _CommitCheck:
             self.report.wrong("fork", "it changes the origin of the session")
 
     def _check_join(self) -> None:
-        """Report turns that a join of two versions of a session leaves out."""
-        store, parents = self.store, self.commit.parents
-        if not any(map(store.repo.read_problem, parents)) and tip_delivery.has_own_turns(store, *reversed(parents)):
+        """Compare a join of two versions of a session with the join of its parents."""
+        store, parents = self.cache.scratch, self.commit.parents
+        if any(map(store.repo.read_problem, parents)):
+            return
+        if tip_delivery.has_own_turns(store, parents[1], parents[0]):
             self.report.add("damage", "join", "it leaves out turns of the side that it joins")
-
-    def _check_merge(self) -> None:
-        """Report what a merge may not change of its first parent's state, and a wrong origin."""
-        state, before = self.state, self.before.state
-        if before is not None:
-            authored = replace(
-                before, description=state.description, labels=state.labels, stage=state.stage,
-                confidence=state.confidence, unified=state.unified, state=state.state, ended=state.ended,
-            )  # fmt: skip
-            if authored != state:
-                self.report.wrong("merge", "it changes more of its first parent's state than the authored fields")
-        with suppress(SessgitError):  # an unreadable parent is reported on its own
-            if not self._has_origin(self.commit.parents[1]):
-                self.report.wrong("merge", "its Origin names a session that does not contain its second parent")
-
-    def _has_origin(self, parent: str) -> bool:
-        """Return whether the parent is a commit of the session that Origin names, if that session is here."""
-        session = layout.session_of(self.message.get("Origin").partition("@")[0])
-        if self.store.message(parent).get("Session") == session:
-            return True
-        tips = [tip for tip, _ in refs.branches(self.store.path, session).values()] if ids.is_branch(session) else []
-        return not tips or any(one.id == parent for tip in tips for one in self.store.repo.first_parents(tip))
+            return
+        again = store.tree(tip_delivery.joined_commit(store, parents[0], parents[1]))
+        # If both sides are of one second, the greater id counts as the later one; a purge changes ids.
+        is_certain = len({self.store.commit(parent).time for parent in parents}) > 1
+        paths = list(stored_forms.differing_entries(store.repo, again, self.commit.tree))
+        self._report_paths(paths, "wrong" if is_certain else "note")
 
     def _check_changes(self, entries: Mapping[str, Entry], own: Sequence[int]) -> None:
         """Report entries of the tree that its event may not change; `own` are the turns whose folders it may."""
@@ -331,9 +355,9 @@ class _CommitCheck:
         folders = tuple(f"{layout.turn_folder(number)}/" for number in own)
         paths = stored_forms.differing_entries(repo, tree, self.commit.tree)
         checked = (path for path in paths if path.partition("/")[0] in _TOP and not path.startswith(folders))
-        self._report_paths([path for path in checked if path.partition("/")[0] not in may])
+        self._report_paths([path for path in checked if path.partition("/")[0] not in may], "wrong")
 
-    def _report_paths(self, paths: Sequence[str]) -> None:
+    def _report_paths(self, paths: Sequence[str], severity: Severity) -> None:
         """Report paths of the tree that differ from what they must be."""
         for kind in ("state", "closed", "tree"):
             of_kind = [path for path in paths if _kind(path) == kind]
@@ -341,7 +365,7 @@ class _CommitCheck:
             named = ", ".join(canonical.one_line(path, 80) for path in of_kind[:_MOST_NAMED])
             if of_kind:
                 what = f"does not follow from its lines and the commits before it: {named}{more}"
-                self.report.wrong(kind, what)
+                self.report.add(severity, kind, what)
 
 
 def _kind(path: str) -> str:
@@ -349,3 +373,122 @@ def _kind(path: str) -> str:
     if path == layout.STATE:
         return "state"
     return "closed" if path.startswith(f"{layout.TURNS}/") else "tree"
+
+
+def _check_merge(scratch: Store, commit: Commit, message: Message, state: Session, report: Report) -> None:
+    """Report what of a merge does not follow from its sides. Unreadable parents are reported on their own; `scratch`
+    writes in memory."""
+    with suppress(SessgitError):
+        _MergeCheck(scratch, commit, message, state, report).run()
+
+
+class _MergeCheck:
+    def __init__(self, store: Store, commit: Commit, message: Message, state: Session, report: Report) -> None:
+        self.store, self.commit, self.message, self.state, self.report = store, commit, message, state, report
+        self.ours, self.theirs = commit.parents
+
+    def run(self) -> None:
+        store, state, wrong = self.store, self.state, self.report.wrong
+        top, before = store.state(self.ours), list(self._commits_before())
+        own = replace(
+            state, description=top.description, labels=top.labels, stage=top.stage, confidence=top.confidence,
+            unified=top.unified, state=top.state, ended=top.ended,
+        )  # fmt: skip
+        if own != top:
+            wrong("merge", "it changes more of its first parent's state than the authored fields")
+        ends = [(one.state, max(top.updated, one.ended) if one.ended else "") for _, one in before]
+        if (state.state, state.ended) not in ends:
+            wrong("merge", "it changes whether, or when, the session ended")
+        if not self._has_origin():
+            wrong("merge", "its Origin names a session that does not contain its second parent")
+        first = before[-1][0]
+        ours, theirs, origin = [self.ours], [self.theirs], store.state(first).origin
+        if is_new := store.message(first).get("Event") == "fork" and origin is not None:
+            ours += self._with_edits(origin.commit if origin else "")  # the new session began as one of these
+        if store.message(self.theirs).get("Event") not in _OTHER_EVENTS:
+            theirs = self._with_edits(self.theirs)
+        pairs = ((tip, store.state(tip), other) for tip in ours for other in self._states_of_theirs(theirs))
+        if differing := min((self._differing(*pair) for pair in pairs), key=len, default=[]):
+            what = f"its {' and '.join(differing)} is not the merge of its two sides"
+            self.report.add("note" if is_new else "wrong", "merge", what)
+
+    def _commits_before(self) -> Iterator[tuple[str, Session]]:
+        """Yield the first parent and its state; then each commit before it after which only merged turns follow."""
+        for commit in self.store.repo.first_parents(self.ours):
+            yield commit.id, self.store.state(commit.id)
+            message = self.store.message(commit.id)
+            event = message.get("Event")
+            is_merged = event == "compact" or (event in _MERGED_EVENTS and message.get("Origin"))
+            if message.get("Session") != self.state.id or not is_merged:
+                return
+
+    def _has_origin(self) -> bool:
+        """Return whether the second parent is a commit of the session that Origin names, if that session is here."""
+        session = layout.session_of(self.message.get("Origin").partition("@")[0])
+        if self.store.message(self.theirs).get("Session") == session:
+            return True
+        tips = [tip for tip, _ in refs.branches(self.store.path, session).values()] if ids.is_branch(session) else []
+        return not tips or any(one.id == self.theirs for tip in tips for one in self.store.repo.first_parents(tip))
+
+    def _with_edits(self, commit: str) -> list[str]:
+        """Return a commit, and those of its session after it that belong to no turn, on branches or kept by undo or a
+        tag: the merge saw one of them."""
+        repo, session = self.store.repo, self.store.message(commit).get("Session")
+        tips = [tip for tip, _ in refs.branches(self.store.path, session).values()]
+        tips += store_checks.kept_tips(self.store).get(session, {}).values()
+        later = repo.since([tip for tip in tips if repo.is_ancestor(commit, tip)], [commit])
+        messages = ((one.id, self.store.message(one.id)) for one in later)
+        return [commit, *(oid for oid, one in messages
+            if one.get("Session") == session and one.get("Event") in _OTHER_EVENTS)]  # fmt: skip
+
+    def _states_of_theirs(self, commits: Sequence[str]) -> Iterator[Session]:
+        """Yield the states that the second side may have had: its turns', with what one of the commits sets."""
+        state = self.store.state(self.theirs)
+        for commit in commits:
+            other = self.store.state(commit)
+            yield replace(state, labels=other.labels, unified=other.unified)
+
+    def _differing(self, tip: str, ours: Session, theirs: Session) -> list[str]:
+        """Return what of the merge no decision between two states could give; nothing if the two have turns, but no
+        history in common. `tip` is the commit of ours."""
+        base = shared_turns.merge_base(self.store, tip, self.theirs)
+        if not base and self._first_key(tip) == self._first_key(self.theirs):
+            return []
+        began = Base(*(merge_plan.base_state(self.store, side, base) for side in (tip, self.theirs)))
+        decided = (merge_decisions.decide_all(began, ours, theirs, choice) for choice in _SIDES)
+        results = [merge_decisions.resolve_state(ours, decisions) for decisions in decided]
+        return [*self._differing_fields(results), *self._differing_folders(tip, ours, theirs, base)]
+
+    def _first_key(self, tip: str) -> str:
+        """Return the key of the first turn that a commit leads to."""
+        commits = reversed(list(self.store.repo.first_parents(tip)))
+        return next((key for one in commits if (key := self.store.message(one.id).get("Prompt"))), "")
+
+    def _differing_fields(self, results: Sequence[Session]) -> Iterator[str]:
+        if self.state.labels != results[0].labels:
+            yield "labels"
+        own, sides = self.state.unified, [result.unified for result in results]
+        for path in _PROGRAM_VALUES:
+            if unified_state.value_at(own, path) not in [unified_state.value_at(side, path) for side in sides]:
+                yield "values of programs"
+                break
+        memory, memories = own.working_memory, [side.working_memory for side in sides]
+        for key in {*memory, *(key for one in memories for key in one)}:
+            same = ((key in memory) == (key in one) and unified_state.is_same_json(memory.get(key), one.get(key))
+                for one in memories)  # fmt: skip
+            if not any(same):
+                yield "working memory"
+                break
+
+    def _differing_folders(self, tip: str, ours: Session, theirs: Session, base: str) -> Iterator[str]:
+        sides = MergeSides(
+            Branch(ours.id, tip, ours), Branch(theirs.id, self.theirs, theirs), self.theirs, base, 0, (), (), None,
+            False, (),
+        )  # fmt: skip
+        repo, tree = self.store.repo, self.store.commit(self.ours).tree
+        stored = repo.tree(self.commit.tree)
+        merged = [merge_plan.merge_pads(self.store, sides, choice).changes(self.store) for choice in _SIDES]
+        results = [repo.tree(repo.edit_tree(tree, changes)) for changes in merged]
+        for name in layout.CARRIED:
+            if stored.get(name) not in [result.get(name) for result in results]:
+                yield _NAMES[name]

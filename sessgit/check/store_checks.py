@@ -17,7 +17,8 @@ from sessgit.branch import lost_refs
 from sessgit.errors import SessgitError, StoreError
 from sessgit.model import ids
 from sessgit.model.address import check_tag
-from sessgit.model.conversation.message import EVENTS
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.message import EVENTS, Message
 from sessgit.model.finding import Finding
 from sessgit.model.humanize import format_count, quote_for_shell
 from sessgit.purge import denied_values
@@ -26,6 +27,7 @@ from sessgit.store import (
     journal,
     layout,
     object_scan,
+    objects,
     packed_refs,
     private_files,
     refs,
@@ -33,6 +35,7 @@ from sessgit.store import (
     tempdirs,
 )
 from sessgit.store import store as stores
+from sessgit.store.backend import AUTHOR
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
 from sessgit.store.object_scan import GitObject
@@ -323,12 +326,14 @@ def _tag_findings(store: Store, ref: str, oid: str) -> Iterator[Finding]:
 
 def _tombstone_findings(store: Store, ref: str, oid: str) -> Iterator[Finding]:
     try:
-        message = store.message(oid)
+        commit = store.commit(oid)
     except SessgitError:
         yield Finding("damage", "object", ref, f"the tombstone is missing: object {oid}", "", (oid,))
         return
-    tips = [tip for tip in message.all("Tip") if _OID.fullmatch(tip)]
-    if not tips or message.get("Session") != ref.removeprefix(layout.DELETED):
+    tips = [("Tip", tip) for tip in store.message(oid).all("Tip") if _OID.fullmatch(tip)]
+    message = Message("deleted", (("Session", ref.removeprefix(layout.DELETED)), *tips))
+    data = objects.encode_commit(objects.EMPTY_TREE, [], AUTHOR, commit.time, messages.format_message(message))
+    if not tips or objects.object_id("commit", data) != oid:
         yield Finding("wrong", "ref", ref, "it is not a tombstone of that session")
 
 

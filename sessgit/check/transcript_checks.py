@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 from sessgit import agents
@@ -16,7 +17,7 @@ from sessgit.agents.values import Node, line_of
 from sessgit.check.stored_forms import REDACTED, Report
 from sessgit.errors import DamageError, NewerStoreError, NotFoundError, SessgitError, StoreError
 from sessgit.history import reassemble
-from sessgit.history.reassemble import LaidOutFile, Pieces, own_commits
+from sessgit.history.reassemble import LaidOutFile, Piece, Pieces, own_commits, was_continued_without_newline
 from sessgit.model import humanize
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin
@@ -34,9 +35,7 @@ def check(store: Store, session: str, tips: Mapping[str, str], *, deep: bool) ->
         pieces = reassemble.file_pieces(store, session, dict(tips))
         laid, checked = reassemble.lay_out(pieces.found), pieces.checked
         _check_prefix(store, tips[session], pieces, report)
-        if laid.missing:
-            missing = humanize.format_count(laid.missing, "byte")
-            report.add("note", "extent", f"{missing} of its file were never recorded, or its extents are wrong")
+        _check_places(pieces.found, laid.missing, report)
         if pieces.rewritten:
             report.add("note", "prefix", "rebuilding the beginning of the fork gives different bytes")
         if deep:
@@ -66,6 +65,28 @@ def _check_prefix(store: Store, tip: str, pieces: Pieces, report: Report) -> Non
         return
     if sum(len(line) + 1 for line in prefix.lines) - prefix.unended != origin.prefix:
         report.wrong("fork", "its origin has another length than the beginning that the fork wrote")
+
+
+def _check_places(pieces: Sequence[Piece], missing: int, report: Report) -> None:
+    """Report gaps between lines, and different lines at one place, by their extents."""
+    if missing:
+        what = f"{humanize.format_count(missing, 'byte')} of its file were never recorded, or its extents are wrong"
+        report.add("note", "extent", what)
+    placed = sorted(pieces, key=lambda piece: (piece.file, piece.extent.offset, -piece.extent.length))
+    overlapping = (
+        (one, other) for one, other in pairwise(placed)
+        if one.file == other.file and one.extent.end > other.extent.offset
+        and not was_continued_without_newline(other, [one])
+    )  # fmt: skip
+    if not all(_continues(one.lines, other.lines) for one, other in overlapping):
+        report.add("note", "extent", "two different lines have the same place in its file, by their extents")
+
+
+def _continues(first: Sequence[bytes], second: Sequence[bytes]) -> bool:
+    """Return whether lines are among others, or begin with the end of these."""
+    count = len(second)
+    is_part = any(first[at : at + count] == second for at in range(len(first) - count + 1))
+    return is_part or any(first[-n:] == second[:n] for n in range(1, min(count, len(first)) + 1))
 
 
 # The file, cut again

@@ -122,6 +122,7 @@ def _check_session(store: Store, session: str, tips: Mapping[str, str], cache: C
     before, findings = len(cache.prompts), list[Finding]()
     for branch, tip in sorted(tips.items()):
         findings += _check_branch(store, branch, tip, cache)
+    findings += commit_checks.check_carriers(cache, session)
     turns = len(cache.prompts) - before
     own = {branch: tip for branch, tip in tips.items() if not layout.is_other_version(branch)}
     if session not in own or any(one.severity == "damage" or one.kind == "shared" for one in findings):

@@ -26,8 +26,8 @@ def run(
 
     Checks that turns are numbered without gaps; that lines have the hashes and the places that were noted when they
     were recorded; that the folder of each turn follows from its lines; that each commit changes only what its event may
-    change; that a join has the turns of both sides; and that refs, tags and what is kept for undo point where they
-    should. Changes nothing. Each finding says where it is and what to do next; a note means that no recorded data
+    change; that merges and joins follow from their two sides; and that refs, tags and what is kept for undo point where
+    they should. Changes nothing. Each finding says where it is and what to do next; a note means that no recorded data
     is lost. Exit code 6 if anything is damaged or wrong.
 
     --deep also lets git read and hash every object, cuts every transcript into turns again, and compares the indexes
