@@ -11,7 +11,7 @@ from pathlib import Path
 import damaging
 import pytest
 from damaging import Recorded, harmed
-from merging import parted
+from merging import diverged
 from plain import run_git
 from shell import Shell
 from test_verify import loose, unpack
@@ -79,7 +79,7 @@ def test_what_was_deleted_is_looked_at_as_long_as_it_can_come_back(sessgit: Shel
 @pytest.fixture
 def anew(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Recorded:
     """What two conversations said, in a third one: labels, claims, and an edit of ours behind its last turn."""
-    shell = parted(Shell(monkeypatch, capsys))
+    shell = diverged(Shell(monkeypatch, capsys))
     theirs = shell.json("fork", SESSION, "--at", "2")["id"]
     shell.out("edit", theirs, "--label", "fast")
     shell.out("pad", "claim", "It pays.", "--into", theirs)
