@@ -135,8 +135,9 @@ class Rollout:
         return self
 
     def roll_back(self, turns: int) -> Rollout:
-        """Leave the last turns behind, as the older form says it."""
-        return self.put("event_msg", {"type": "thread_rolled_back", "num_turns": turns})
+        """Leave the last turns behind, as the older form says it; what was used comes again after that."""
+        self.put("event_msg", {"type": "thread_rolled_back", "num_turns": turns})
+        return self.put("event_msg", {"type": "token_count", "info": None})
 
     def _message(self, role: str, text: str) -> None:
         kind = "input_text" if role == "user" else "output_text"

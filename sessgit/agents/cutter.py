@@ -55,6 +55,8 @@ class Cutter:
         self._nodes: dict[str, Node] = {}
         self._places: dict[str, Place] = {}
         self._waiting: dict[str, Line] = {}
+        self._is_rolled_back = False
+        """Whether the pending lines say that the next prompt leaves turns behind: none of these grows any more."""
 
     def resume(self, head: Node | None, rewound: dict[str, Node], current: Node | None, uuids: Iterable[str]) -> None:
         """Continue where an earlier pass stopped; `uuids` are those of the current turn's body."""
@@ -68,6 +70,7 @@ class Cutter:
         """Take the lines that belong to no body yet, the first `stuck` of them from before the last body line."""
         self.pending, self.stuck = pending, stuck
         self._waiting = {line.uuid: line for line in pending if line.uuid}
+        self._is_rolled_back = any(line.turns_rolled_back for line in pending)
 
     def keep(self, head: Node | None, rewound: dict[str, Node], *, has_grown: bool = False) -> None:
         """Keep the recorded branches that a file which was cut shorter or written anew does not lead to any more.
@@ -127,7 +130,7 @@ class Cutter:
         self._places.update((b.uuid, Place(node, b)) for b in self.pending if b.uuid)
         if line.uuid:
             self._places[line.uuid] = Place(node)
-        self.pending, self.stuck, self._waiting = [], 0, {}
+        self.pending, self.stuck, self._waiting, self._is_rolled_back = [], 0, {}, False
 
     def _anchor_of_prompt(self, line: Line) -> _Anchor:
         if line.uuid and line.is_root:
@@ -164,6 +167,7 @@ class Cutter:
 
     def _wait(self, line: Line) -> None:
         self.pending.append(line)
+        self._is_rolled_back = self._is_rolled_back or bool(line.turns_rolled_back)
         if line.uuid:
             self._waiting[line.uuid] = line
 
@@ -175,7 +179,7 @@ class Cutter:
         target = anchor.node
         if target is None or anchor.compacting or not self.is_open(target):
             target = self.current
-        if target is None or self.history.is_closed(target, line):
+        if target is None or self._is_rolled_back or self.history.is_closed(target, line):
             self._wait(line)
             return
         if target is self.current:

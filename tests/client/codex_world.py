@@ -218,6 +218,28 @@ class CodexWorld:
         verb = ["resume"] if resume else ["fork"] if fork else []
         return ["codex", "exec", *verb, "--skip-git-repo-check", *filter(None, [resume or fork]), prompt]
 
+    def server(self, *calls: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+        """What its app server answers to these calls, which its own interfaces make in the same way."""
+        process = subprocess.Popen(
+            ["codex", "app-server"], cwd=self.project, env=self.environment, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        self.started.append(process)
+        assert process.stdin is not None and process.stdout is not None
+        answers = list[dict[str, Any]]()
+        first = ("initialize", {"clientInfo": {"name": "test", "version": "1"}})
+        for number, (method, params) in enumerate((first, *calls)):
+            process.stdin.write(json.dumps({"id": number, "method": method, "params": params}).encode() + b"\n")
+            process.stdin.flush()
+            answer = next(found for line in process.stdout if (found := json.loads(line)).get("id") == number)
+            assert "result" in answer, (method, answer)
+            answers.append(answer["result"])
+        process.stdin.close()
+        process.stdout.read()
+        process.stdout.close()
+        process.wait(timeout=30)
+        return answers[1:]
+
     def sessgit(self, *arguments: str, code: int = 0) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "sessgit", *arguments], cwd=self.project, env=self.environment,

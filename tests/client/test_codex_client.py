@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import json
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,13 +32,20 @@ def world(program: tuple[str, Path], tmp_path: Path) -> Iterator[CodexWorld]:
         made.close()
 
 
+def row(world: CodexWorld, session: str) -> tuple[str | None, int | None, int]:
+    found = next(row for row in world.json("ls", "--all")["sessions"] if row["id"] == session)
+    return found["parent"], found["fork_turn"], found["turns"]
+
+
 def recorded(world: CodexWorld, turns: int) -> str:
     """Wait until the hooks have recorded so many turns of the newest rollout; return its session."""
     session = world.rollouts()[-1].stem[-36:]
-    ref = world.home / ".claude" / "session-store" / "refs" / "heads" / session
+    store = world.home / ".claude" / "session-store"  # asked by git: a command records what is new itself
+    command = ["git", "-C", str(store), "ls-tree", "--name-only", session, "turns/0000/"]
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        if ref.exists() and (world.json("ls", "--all")["sessions"][0]["turns"]) >= turns:
+        done = subprocess.run(command, capture_output=True, text=True, env=world.environment, check=False)
+        if len(done.stdout.splitlines()) >= turns:
             return session
         time.sleep(0.1)
     raise AssertionError(world.sessgit("status"))
@@ -104,20 +112,88 @@ def test_a_turn_that_was_cut_off(world: CodexWorld, way: str) -> None:
     assert "no damage" in world.sessgit("verify", "--deep")
 
 
+def turn_ids(path: Path) -> list[str]:
+    lines = [json.loads(line)["payload"] for line in path.read_bytes().splitlines()]
+    return [payload["turn_id"] for payload in lines if payload.get("type") == "task_started"]
+
+
 def test_a_fork_that_the_client_makes(world: CodexWorld) -> None:
-    if not world.is_paginated:
-        pytest.skip("0.118 forks in its terminal interface only")
+    """And what it sends after both files were deleted and the fork was restored."""
     world.run("first")
     session = recorded(world, 1)
-    world.run("second", fork=session)
-    fork = world.rollouts()[-1].stem[-36:]
-    assert fork != session
-    deadline = time.monotonic() + 30
-    while len(world.json("ls", "--all")["sessions"]) < 2 and time.monotonic() < deadline:
-        time.sleep(0.1)
-    rows = {row["id"]: row for row in world.json("ls", "--all")["sessions"]}
-    assert rows.keys() == {session, fork}
-    data = world.rollouts()[-1].read_bytes()
-    os.unlink(world.rollouts()[-1])  # noqa: PTH108
+    for number, prompt in enumerate(("second", "third"), start=2):
+        world.run(prompt, resume=session)
+        recorded(world, number)
+    last = {"lastTurnId": turn_ids(world.rollouts()[-1])[1]} if world.is_paginated else {}
+    at = 2 if world.is_paginated else 3
+    _, forked = world.server(("thread/resume", {"threadId": session}), ("thread/fork", {"threadId": session} | last))
+    fork = forked["thread"]["id"]
+    world.run("in the fork", resume=fork)
+    assert recorded(world, at + 1) == fork
+    assert row(world, fork) == (session, at, at + 1)
+    paths = world.rollouts()
+    data = [path.read_bytes() for path in paths]
+    for path in paths:
+        path.unlink()
     world.sessgit("restore", fork)
-    assert world.rollouts()[-1].read_bytes() == data
+    assert paths[-1].read_bytes() == data[-1]
+    assert paths[0].exists() == world.is_paginated
+    world.run("and on", resume=fork)
+    said = [text for prompt in ["first", "second", "third"][:at] for text in (prompt, f"answer to: {prompt}")]
+    assert world.said() == [*said, "in the fork", "answer to: in the fork", "and on"]
+    assert "no damage" in world.sessgit("verify", "--deep")
+
+
+def test_a_fork_whose_parent_had_a_secret(world: CodexWorld) -> None:
+    """The client reads the parent's file up to a byte: with another length of a line before it, it would lose lines."""
+    world.run("use AKIAIOSFODNN7EXAMPLQ")
+    session = recorded(world, 1)
+    _, forked = world.server(("thread/resume", {"threadId": session}), ("thread/fork", {"threadId": session}))
+    fork = forked["thread"]["id"]
+    world.run("in the fork", resume=fork)
+    recorded(world, 2)
+    for path in world.rollouts():
+        path.unlink()
+    world.sessgit("restore", fork)
+    world.run("and on", resume=fork)
+    said = world.said()
+    assert [text.replace("[redacted:aws-access-key]", "KEY") for text in said] == [
+        "use KEY", "answer to: use KEY", "in the fork", "answer to: in the fork", "and on",
+    ]  # fmt: skip
+    assert recorded(world, 3) == fork
+    assert "no damage" in world.sessgit("verify", "--deep")
+
+
+def test_a_rewind(world: CodexWorld) -> None:
+    world.run("first")
+    session = recorded(world, 1)
+    for number, prompt in enumerate(("second", "third"), start=2):
+        world.run(prompt, resume=session)
+        recorded(world, number)
+    resumed = ("thread/resume", {"threadId": session})
+    if world.is_paginated:
+        before = turn_ids(world.rollouts()[-1])[1]
+        world.server(resumed, ("thread/revert", {"threadId": session, "beforeTurnId": before}))
+    else:
+        world.server(resumed, ("thread/rollback", {"threadId": session, "numTurns": 2}))
+    world.run("otherwise", resume=session)
+    assert world.said() == ["first", "answer to: first", "otherwise"]
+    newest = recorded(world, 2)
+    assert [turn["prompt"] for turn in world.json("log", newest)["turns"]] == ["first", "otherwise"]
+    paths = world.rollouts()
+    data = [path.read_bytes() for path in paths]
+    for path in paths:
+        path.unlink()
+    if world.is_paginated:
+        assert row(world, newest) == (session, 1, 2)
+    else:
+        assert newest == session
+        assert "2 turns left behind by a rewind" in world.sessgit("log", session)
+    world.sessgit("restore", newest)
+    assert [path.read_bytes() for path in paths] == data
+    world.run("and on", resume=session)
+    assert world.said() == ["first", "answer to: first", "otherwise", "answer to: otherwise", "and on"]
+    fork = world.json("fork", newest, "--at", "2")["id"]
+    world.run("in our fork", resume=fork)
+    assert world.said()[-3:] == ["otherwise", "answer to: otherwise", "in our fork"]
+    assert "no damage" in world.sessgit("verify", "--deep")
