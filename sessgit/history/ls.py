@@ -27,9 +27,9 @@ class SessionFilter:
     """Which sessions to list, and in which order. None or empty selects all.
 
     `agent` is the name of one, such as claude. `folder` is a folder of the project, `since` and `before` are seconds
-    since 1970, `live` the agent's ids of the sessions that are open in a client, `among` sets of sessions from other
-    queries, `forks_of` a session whose descendants are listed, `children_of` one whose children are listed, and theirs.
-    Headless and empty sessions are listed only on request, archived ones alone.
+    since 1970, `live` the agent's ids of the sessions that are open in a client, `among` the sessions that another
+    query selects, `forks_of` a session whose descendants are listed, `children_of` one whose children are listed, and
+    theirs. Headless and empty sessions are listed only on request, archived ones alone.
     """
 
     folder: str | None = None
@@ -39,7 +39,7 @@ class SessionFilter:
     stage: str = ""
     since: float | None = None
     before: float | None = None
-    among: tuple[Collection[str], ...] = ()
+    among: Collection[str] | None = None
     forks_of: str = ""
     children_of: str = ""
     archived: bool = False
@@ -47,15 +47,12 @@ class SessionFilter:
     empty: bool = False
     live: frozenset[str] = frozenset()
     order: Order | None = None
-    reverse: bool = False
 
     @property
     def narrowed(self) -> bool:
         """Whether it selects by anything but the project."""
-        related = self.forks_of or self.children_of
-        return bool(
-            self.labels or self.agent or self.state or self.stage or self.since is not None or self.among or related
-        )
+        is_related = bool(self.forks_of or self.children_of or self.among is not None)
+        return bool(self.labels or self.agent or self.state or self.stage or self.since is not None or is_related)
 
 
 @frozen
@@ -79,13 +76,12 @@ class ListEntry:
 class SessionListing:
     """Families, the newest first, or single sessions in another order.
 
-    `entries` are the sessions from `offset` on; `matching` counts all that fit, `total` all in the store.
+    `entries` are the first sessions; `matching` counts all that fit, `total` all in the store.
     """
 
     entries: list[ListEntry]
     matching: int
     total: int
-    offset: int = 0
     query: SessionFilter = field(default_factory=SessionFilter)
 
     @property
@@ -118,7 +114,7 @@ def matching_sessions(index: Index, query: SessionFilter) -> list[Outline]:
     return _matching_outlines(index, outlines, query)
 
 
-def list_sessions(index: Index, query: SessionFilter, limit: int | None, offset: int, prices: Prices) -> SessionListing:
+def list_sessions(index: Index, query: SessionFilter, limit: int | None, prices: Prices) -> SessionListing:
     """Return the sessions that fit, at most `limit` of them; only their states are read."""
     outlines = [outline for outline in index.outlines() if outline.archived == query.archived]
     matching = _matching_outlines(index, outlines, query)
@@ -128,9 +124,7 @@ def list_sessions(index: Index, query: SessionFilter, limit: int | None, offset:
         places = [(outline.name, depth) for family in newest_first for outline, depth in family]
     else:
         places = [(outline.name, 0) for outline in _sorted_outlines(index, matching, query.order, prices)]
-    if query.reverse:
-        places.reverse()
-    shown = places[offset:] if limit is None else places[offset : offset + limit]
+    shown = places[:limit]
     branches = {branch.name: branch for branch in index.branches_named([name for name, _ in shown])}
     merged, diverged = ancestry.merged_elsewhere(index), ancestry.sessions_of_other_machines(index)
     left = ancestry.fork_places(index, list(branches))
@@ -149,7 +143,7 @@ def list_sessions(index: Index, query: SessionFilter, limit: int | None, offset:
         for name, depth in shown
         if name in branches
     ]
-    return SessionListing(entries, len(matching), len(outlines), offset, query)
+    return SessionListing(entries, len(matching), len(outlines), query)
 
 
 def _fully_merged_into(branch: Branch, left: ForkPlace | None, back: Mapping[str, Sequence[range]]) -> Iterator[str]:
@@ -199,7 +193,7 @@ def _matching_outlines(index: Index, outlines: Sequence[Outline], query: Session
         and query.agent in ("", outline.agent)
         and outline.updated >= since
         and (before is None or "" < (outline.updated or outline.created) < before)
-        and all(outline.name in chosen for chosen in query.among)
+        and (query.among is None or outline.name in query.among)
     ]
 
 

@@ -93,7 +93,7 @@ class Reader:
             views.session_json(entry.branch, overrides)
             for archived in (False, True)
             for entry in ls.list_sessions(
-                index, ls.SessionFilter(archived=archived, headless=True, empty=True), None, 0, overrides
+                index, ls.SessionFilter(archived=archived, headless=True, empty=True), None, overrides
             ).entries
         ]
         choice = tree.TreeFilter(everything=True, live=live, fold=False)

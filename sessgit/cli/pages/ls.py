@@ -126,8 +126,8 @@ def _footer(here: Invocation, listing: SessionListing, *, folded: bool) -> Itera
     command = "ls --archived" if query.archived else "ls"
     total = text.counted(listing.total, "archived conversation" if query.archived else "conversation")
     if shown < matching:
-        more = " More: --limit N" if folded and listing.offset + shown < matching else ""
-        if query.order is None and not listing.offset and not query.reverse:
+        more = " More: --limit N" if folded else ""
+        if query.order is None:
             yield f"Showing the {shown:,} most recent of {matching:,}.{more}"
         else:
             yield f"Showing {shown:,} of {text.counted(matching, 'conversation')}.{more}"
