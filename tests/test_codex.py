@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import tempfile
@@ -321,3 +322,18 @@ def test_its_calls_are_not_run_again(sessgit: Shell) -> None:
     cells = sessgit.json("replay", THREAD)["cells"]
     reasons = {cell["operation"]: cell["reason"] for cell in cells}
     assert reasons["exec_command"] == "exec_command cannot be run here", cells
+
+
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="only Linux tells which process holds a lock")
+def test_a_thread_that_a_client_has_open(sessgit: Shell) -> None:
+    """Since 0.169 the client holds a lock; the file stays when it ends."""
+    imported(sessgit, rollout(sessgit, paginated=True).turns("one", "two"))
+    sessgit.out("fork", THREAD, "--at", "1")
+    lock = sessgit.home / ".codex" / "thread-writer-locks" / f"{THREAD}.lock"
+    lock.parent.mkdir()
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        done = sessgit("delete", THREAD, "--yes")
+        assert (done.code, "is open in a client" in done.err) == (3, True), done
+        assert sessgit.out("id") == f"{THREAD}\n"  # this process counts as the client
+    assert sessgit("delete", THREAD, "--yes").code == 0

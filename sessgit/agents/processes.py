@@ -12,12 +12,11 @@ _ENDED = ("Z", "X")
 
 
 class LiveClient(NamedTuple):
-    """A running client, as its `sessions/<pid>.json` tells."""
+    """A running client: its process, the agent's id of the session that it has open, and its working folder."""
 
     pid: int
     agent_id: str
     cwd: str
-    busy: bool
 
 
 def is_running(pid: int, started: object) -> bool:
@@ -42,6 +41,24 @@ def parent(pid: int) -> int:
     if fields is not None:
         return int(fields[1])
     return os.getppid() if pid == os.getpid() else 0
+
+
+def working_folder(pid: int) -> str:
+    """Return the working folder of a process, or "" if it is unknown."""
+    try:
+        return str((_PROC / str(pid) / "cwd").readlink())
+    except OSError:
+        return ""
+
+
+def flock_holders() -> dict[int, int]:
+    """Return the pids of the processes that hold locks of flock(2), by the inodes of the locked files (proc_locks(5));
+    none on a system that does not tell."""
+    try:
+        lines = [line.split() for line in (_PROC / "locks").read_text().splitlines()]
+    except OSError:
+        return {}
+    return {int(words[5].rpartition(":")[2]): int(words[4]) for words in lines if words[1] == "FLOCK"}
 
 
 def _stat(pid: int) -> list[str] | None:

@@ -112,6 +112,23 @@ def test_a_turn_that_was_cut_off(world: CodexWorld, way: str) -> None:
     assert "no damage" in world.sessgit("verify", "--deep")
 
 
+def test_a_merge_waits_until_the_client_is_done(world: CodexWorld) -> None:
+    if not world.is_paginated:
+        pytest.skip("0.118 takes no lock")
+    world.run("first")
+    session = recorded(world, 1)
+    fork = world.json("fork", session)["id"]
+    world.run("in the fork", resume=fork)
+    recorded(world, 2)
+    before = len(world.model.requests)
+    process = world.start("slow: 30", resume=session)
+    while len(world.model.requests) == before:
+        time.sleep(0.05)
+    world.sessgit("merge", fork, "--into", session, code=3)
+    world.kill(process)
+    world.sessgit("merge", fork, "--into", session)
+
+
 def turn_ids(path: Path) -> list[str]:
     lines = [json.loads(line)["payload"] for line in path.read_bytes().splitlines()]
     return [payload["turn_id"] for payload in lines if payload.get("type") == "task_started"]

@@ -173,4 +173,4 @@ def _client(path: Path) -> LiveClient | None:
         return None
     if not isinstance(agent_id, str) or not processes.is_running(pid, document.get("procStart")):
         return None
-    return LiveClient(pid, agent_id, string(document, "cwd"), document.get("status") == "busy")
+    return LiveClient(pid, agent_id, string(document, "cwd"))

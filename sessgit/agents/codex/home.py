@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from sessgit.agents import processes
 from sessgit.agents.processes import LiveClient
 from sessgit.agents.transcript import holds_bytes
 from sessgit.model.conversation.session import Session
@@ -63,9 +64,12 @@ def copies(config: Path, agent_id: str) -> list[Path]:
     """Return all rollouts of a session in the folders of the client, links too."""
     if not _ID.fullmatch(agent_id):
         return []
-    name = f"rollout-*{agent_id}.jsonl"
-    found = [*(config / SESSIONS).glob(f"*/*/*/{name}"), *(config / ARCHIVED).glob(name)]
-    return sorted(path for path in found if _id_of(path) == agent_id and path.is_file())
+    found = _rollouts(config, f"rollout-*{agent_id}.jsonl")
+    return [path for path in found if _id_of(path) == agent_id and path.is_file()]
+
+
+def _rollouts(config: Path, name: str) -> list[Path]:
+    return sorted([*(config / SESSIONS).glob(f"*/*/*/{name}"), *(config / ARCHIVED).glob(name)])
 
 
 def transcript_folders(config: Path) -> list[Path]:
@@ -129,8 +133,23 @@ def is_transcript(config: Path, path: Path) -> bool:
 
 
 def live_clients(config: Path) -> list[LiveClient]:
-    """Return no client: a lock file in `thread-writer-locks` stays after the client that held it."""
-    return []
+    """Return the clients that hold the lock of a thread, which they do since 0.169, and on Linux is told. Of a thread
+    with segments, each session counts as open."""
+    locked = [path for path in sorted(config.glob("thread-writer-locks/*.lock")) if _ID.fullmatch(path.stem)]
+    holders = processes.flock_holders() if locked else {}
+    return [
+        LiveClient(pid, session, processes.working_folder(pid))
+        for path in locked
+        if (pid := holders.get(_inode(path)))
+        for session in (path.stem, *map(_id_of, _rollouts(config, f"rollout-*{path.stem}_*.jsonl")))
+    ]
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0
 
 
 def _id_of(path: Path) -> str:
