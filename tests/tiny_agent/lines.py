@@ -22,7 +22,7 @@ class TinyLine(Line):
         return self.text("chat")
 
     @property
-    def said(self) -> str:
+    def message_text(self) -> str:
         return self.text("ask") or self.text("reply")
 
     @property
