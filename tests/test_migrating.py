@@ -16,7 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shell import Shell
 
-from sessgit.exchange import rlm
+from sessgit import Store
+from sessgit.exchange import rlm, systems
+from sessgit.model.progress import no_progress
 
 PAGE = Path(__file__).parent.parent / "docs" / "migrating.md"
 APEX, BRANCH = "7f0c9f0e-31f4-4a2b-9d6e-0b7c5a1e2d3f", "8a1d0e1f-42a5-4b3c-8e7f-1c8d6b2f3e4a"
@@ -484,6 +486,78 @@ def test_nothing_of_flat_files_is_lost(
     assert [
         what for what in lacking(rlm.migrated_state(name, state, said, meta), here) if not what.endswith(NOTHING)
     ] == []
+
+
+def objects(value: Any) -> Iterator[dict[str, Any]]:
+    """All objects of a document."""
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from objects(inner)
+
+
+@pytest.mark.parametrize("name", [name for name in SYSTEMS if name != "rlm, flat files"])
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_an_unknown_key_at_any_level_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
+) -> None:
+    """Or the report names it."""
+    system, make = SYSTEMS[name]
+    at = tmp_path_factory.mktemp("law")
+    source = make(at / "source")
+    paths = [path for path in sorted(source.rglob("*")) if path.suffix in (".json", ".jsonl", ".log")]
+    for path in data.draw(st.lists(st.sampled_from(paths), min_size=1, max_size=3, unique=True)):
+        documents = lined(path) if path.suffix != ".json" else [json.loads(path.read_text())]
+        inside = data.draw(st.sampled_from([one for document in documents for one in objects(document)]))
+        inside[data.draw(st.sampled_from(["seq", "x y", "nested"]))] = data.draw(VALUES.filter(bool))
+        put(path, documents if path.suffix != ".json" else documents[0])
+    with Store.temporary() as store:
+        report = systems.import_folder(store, system, source, no_progress)
+        every = [store.load_session(session.id) for session in report.sessions]
+        systems.export_sessions(system, every, at / "out", no_progress)
+    named = {file.path for file in report.files if file.why and not file.why.startswith("kept")}
+    for path in (path for path in paths if str(path.relative_to(source)) not in named):
+        file = str(path.relative_to(source))
+        here = at / "out" / file
+        if (at / "out" / file).exists():
+            lost = lines_lacking(path, here) if path.suffix != ".json" else lacking(
+                json.loads(path.read_text()), json.loads(here.read_text())
+            )  # fmt: skip
+            assert lost == [], file
+        else:
+            assert path.read_bytes() in [one.read_bytes() for one in (at / "out").rglob("*") if one.is_file()], file
+
+
+def test_a_cell_without_a_time_keeps_what_it_depends_on(sessgit: Shell, tmp_path: Path) -> None:
+    folder = rlm_folder(tmp_path / "source") / "rlm-sessions" / RLM
+    document = json.loads((folder / "cells" / f"{B}.json").read_text())
+    del document["created_at"]
+    put(folder / "cells" / f"{B}.json", document)
+    sessgit.out("import", "--from", "rlm", str(tmp_path / "source"))
+    sessgit.out("export", "rlm", RLM, "--output", str(tmp_path / "out"))
+    cells = tmp_path / "out" / "rlm-sessions" / RLM / "cells"
+    assert json.loads((cells / f"{B}.json").read_text())["dependencies"] == [A]
+    assert json.loads((cells / "index.json").read_text())["execution_order"] == [A, B]
+
+
+def test_values_of_unexpected_types_come_back(sessgit: Shell, tmp_path: Path) -> None:
+    source = io_log(rlm_folder(tmp_path / "source"))
+    state = source / "rlm-sessions" / RLM / "session.json"
+    document = json.loads(state.read_text())
+    document["context"]["working_memory"], document["budget"]["by_model"] = 2.5, True
+    put(state, document)
+    log = source / ".claude-man" / "sessions" / "ARCH-003" / "metadata.json"
+    metadata = json.loads(log.read_text()) | {"artifacts_produced": [{"path": "docs/api.md"}], "context_files": 7}
+    put(log, metadata)
+    for system, own in (("rlm", RLM), ("io-log", "ARCH-003")):
+        sessgit.out("import", "--from", system, str(source))
+        sessgit.out("export", system, own, "--output", str(tmp_path / "out"))
+    shown = json.loads((tmp_path / "out" / state.relative_to(source)).read_text())
+    assert (shown["context"]["working_memory"], shown["budget"]["by_model"]) == (2.5, True)
+    assert lacking(metadata, json.loads((tmp_path / "out" / log.relative_to(source)).read_text())) == [
+        ".artifacts_produced: [{'path': 'docs/api.md'}, 'docs/login.md'] for [{'path': 'docs/api.md'}]"
+    ]
 
 
 NOTHING = (" for None", " for ''", " for []", " for {}")

@@ -268,7 +268,11 @@ def _metadata(session: ForeignSession) -> dict[str, Any]:
             path for turn in session.turns for part in turn.parts if (path := _artifact_path(part))
         ],
     }  # fmt: skip
-    return document | {key: [*dict.fromkeys((*values.texts(kept, key), *paths))] for key, paths in lists.items()}
+    for key, paths in lists.items():
+        known = values.items(kept, key)
+        if known or not kept.get(key):
+            document[key] = [*known, *(path for path in dict.fromkeys(paths) if path not in known)]
+    return document
 
 
 def _artifact_path(part: Part) -> str:

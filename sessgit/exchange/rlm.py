@@ -10,15 +10,16 @@ of the latter for the session that `session-metadata.json` names.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sessgit.errors import NotFoundError, SessgitError, UsageError
+from sessgit.errors import DamageError, NotFoundError, SessgitError, UsageError
 from sessgit.exchange import files, mapping, values
 from sessgit.exchange.files import DamagedFileError, Folder
 from sessgit.exchange.mapping import OWN_KEY
-from sessgit.model import program_input, stored_fields, unified_state
+from sessgit.model import dependency_graph, program_input, stored_fields, unified_state
 from sessgit.model.foreign_session import ForeignFolder, ForeignSession
 from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Part, Reason, Saying, Step, Task, ToolCall
 from sessgit.model.progress import Progress
@@ -105,9 +106,11 @@ def _read_session(source: Folder, at: str, *, archived: bool) -> ForeignSession 
         return None
     ours = values.mapping(document, OWN_KEY)
     own = values.text(document, f"{OWN_KEY}.id", "metadata.session_id") or own
-    index_path = values.value_at(document, "cells.index_path")
-    moved = f"cells.index_path is not {_INDEX_PATH}, where an export writes the index"
-    source.note(path, "imported", moved if index_path not in (None, _INDEX_PATH) else "", own)
+    odd = [part for part in _STATE_PARTS if document.get(part) and not isinstance(document[part], dict)]
+    why = [f"{', '.join(odd)}: not an object, so an export replaces it"] if odd else []
+    if values.value_at(document, "cells.index_path") not in (None, _INDEX_PATH):
+        why.append(f"cells.index_path is not {_INDEX_PATH}, where an export writes the index")
+    source.note(path, "imported", "; ".join(why), own)
     lines = _find_file(source, at, _TRANSCRIPT)
     transcript = source.load(source.unpacked, lines, own) or b""
     if source.has(lines):
@@ -433,7 +436,7 @@ def write(
     name = files.storable_path(session.id)
     at = f"{_SESSIONS}/{_ARCHIVE}/{name}" if session.archived else f"{_SESSIONS}/{name}"
     state, index = dict(document), dict(values.mapping(document, "cells"))
-    if not values.mapping(state, "context.working_memory"):
+    if values.value_at(state, "context.working_memory") in (None, {}):
         memory = mapping.kept_object(session, KEPT_MEMORY)
         state["context"] = {**values.mapping(state, "context"), "working_memory": memory}
     parts = mapping.kept_object(session, _KEPT_PARTS)
@@ -479,7 +482,7 @@ def _with_original_cell(
     known = {one["cell_id"] for one in cells}  # a session has no dependency on a cell that it lacks
     written["dependencies"] = [one for one in written["dependencies"] if one in known]
     for path in _COMPUTED_IN_CELLS:
-        if values.value_at(original, path) is not None and not values.value_at(written, path):
+        if not values.value_at(written, path):
             part, _, key = path.rpartition(".")
             inner: dict[str, Any] = written[part] if part else written
             here = values.mapping(cell, part) if part else cell
@@ -547,9 +550,17 @@ class TurnBuilder:
                 turn.put(time, ToolCall(_tool_name(output), {}, text, is_error, time=time))
 
     def cells(self, steps: Iterable[Step]) -> None:
-        """Add cells by the time when they were made."""
-        for step in sorted(steps, key=lambda step: step.task.created or 0):
-            (self._at(step.task.created) or self._other(step.task.created)).put(step.task.created, step)
+        """Add cells by the time when they were made, but none before one that it depends on."""
+        known = {step.task.id: step for step in sorted(steps, key=lambda step: step.task.created or 0)}
+        needs = {id: step.task.dependencies for id, step in known.items()}
+        times = {id: step.task.created for id, step in known.items()}
+        first = min((time for time in times.values() if time is not None), default=None)
+        with suppress(DamageError):  # a cycle
+            known = {id: known[id] for id in dependency_graph.topological_order(needs)}
+        for id, step in known.items():
+            before = (times[other] for other in needs[id] if other in times)
+            times[id] = max((time for time in (times[id], *before) if time is not None), default=first)
+            (self._at(times[id]) or self._other(times[id])).put(times[id], step)
 
     def reasons(self, reasons: Iterable[Reason]) -> None:
         """Add reasons; those without a time go to the end of the last turn."""

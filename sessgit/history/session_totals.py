@@ -186,7 +186,7 @@ class ImportedState:
             out["budget"]["total_tokens_used"] = _add_numbers(
                 budget["total_tokens_used"], sum(r.tokens.total for r in later)
             )
-        if "by_model" in budget:
+        if isinstance(budget.get("by_model"), dict):
             out["budget"]["by_model"] = {**document["budget"]["by_model"], **_model_usage(budget["by_model"], later)}
         if "events_count" in self._part("trajectory"):
             out["trajectory"]["events_count"] = _add_numbers(
@@ -236,9 +236,9 @@ def _first_access(file: Mapping[str, Any]) -> dict[str, Any]:
     return {"first_access": file["first_access"]} if "first_access" in file else {}
 
 
-def _model_usage(imported: object, later: Sequence[Row]) -> dict[str, Any]:
+def _model_usage(imported: Mapping[str, Any], later: Sequence[Row]) -> dict[str, Any]:
     """Return what the state has of each model, with the tokens of later turns."""
-    out: dict[str, Any] = dict(imported) if isinstance(imported, dict) else {}
+    out = dict(imported)
     for row in later:
         model = row.trailer("Model")
         usage = out.get(model)
