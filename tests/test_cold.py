@@ -68,11 +68,17 @@ def test_a_level_session_needs_nothing_large(sessgit: Shell, command: tuple[str,
     assert loaded("sessgit", *command) == set()
 
 
-def test_what_reads_turns_loads_git_alone(sessgit: Shell) -> None:
-    cells = (("cells", "5e55"), ("show", "5e55@1.1", "--deps"), ("deps", "5e55@1.1", "--graph"))
-    pad = (("pad", "5e55"), ("pad", "--into", "5e55", "claim", "c"), ("resume", "5e55", "--brief", "--print"))
-    for command in (("log", "5e55", "--json"), ("diff", "5e55", "5e55"), ("fork", "5e55"), *cells, *pad):
-        assert loaded("sessgit", *command) <= {"pygit2"}
+def test_what_reads_a_few_turns_loads_nothing_large(sessgit: Shell) -> None:
+    assert loaded("sessgit", "search", "two") <= {"pygit2"}  # which adds the turns to the full-text index
+    cells = (("cells", "5e55"), ("show", "5e55@1.1", "--deps"), ("deps", "5e55@1.1", "--graph"), ("show", "5e55"))
+    other = (("pad", "5e55"), ("resume", "5e55", "--brief", "--print"), ("search", "two"))
+    for command in (("log", "5e55", "--json"), ("log", "5e55", "-p"), ("diff", "5e55", "5e55"), *cells, *other):
+        assert loaded("sessgit", *command) == set(), command
+
+
+def test_what_writes_objects_loads_git_alone(sessgit: Shell) -> None:
+    for command in (("fork", "5e55"), ("pad", "--into", "5e55", "claim", "c"), ("edit", "5e55", "--label", "a")):
+        assert loaded("sessgit", *command) == {"pygit2"}
 
 
 def test_log_and_search_define_no_classes_that_only_annotations_name(sessgit: Shell) -> None:
@@ -90,13 +96,13 @@ def test_completion_loads_nothing_large(sessgit: Shell, monkeypatch: pytest.Monk
     assert loaded("sessgit") == set()
 
 
-def test_a_recorder_that_is_not_needed_loads_nothing_large(sessgit: Shell) -> None:
-    """Another one has claimed the spool: of a burst of events most recorders leave at once."""
+def test_a_recorder_that_has_nothing_to_record_loads_nothing_large(sessgit: Shell) -> None:
+    """Also if another one has claimed the spool: of a burst of events most recorders leave at once."""
     claim = Claim(StorePaths(sessgit.store))
     assert claim.take(time.time())
     assert loaded_by_recorder(sessgit.store) == set()
     claim.give_up()
-    assert loaded_by_recorder(sessgit.store) == {"pygit2"}
+    assert loaded_by_recorder(sessgit.store) == set()
 
 
 def loaded_by_recorder(store: Path) -> set[str]:

@@ -69,7 +69,7 @@ def test_a_place_where_no_store_can_be(tmp_path: Path) -> None:
     (tmp_path / "broken" / "objects").mkdir(parents=True)
     (tmp_path / "broken" / "HEAD").write_text("nonsense")
     with pytest.raises(StoreError, match="cannot open the store"):
-        Store(tmp_path / "broken")
+        Store(tmp_path / "broken").repo  # noqa: B018
 
 
 # Objects

@@ -105,7 +105,7 @@ def _read_edits(store: Store, agent: Agent, row: Row) -> Iterator[tuple[FileEdit
         for path, (oid, _) in sorted(store.side_files(row.commit, row.turn).items()):
             folder, _, name = path.rpartition("/")
             if folder == layout.SUBAGENTS:
-                yield from ((edit, name.partition(".")[0]) for edit in agent.tools.edits(store.repo.lines(oid)))
+                yield from ((edit, name.partition(".")[0]) for edit in agent.tools.edits(store.objects.lines(oid)))
 
 
 def _cell_ordinal(cells: Sequence[Cell], prompt: str, edit: FileEdit) -> int:

@@ -209,7 +209,7 @@ def _stored_uses(
         if has_more:
             return agent.cells.uses([line.raw for line in body_of(store, branch.tip, row)], cells, row.prompt, "")
         entry = store.folder(branch.tip, row.turn).get(layout.BODY)
-        body = store.repo.blob(entry[0]).split(b"\n")[:-1] if entry else []
+        body = store.objects.blob(entry[0]).split(b"\n")[:-1] if entry else []
     except SessgitError:  # the cells are known all the same
         return None
     return agent.cells.uses(body, cells, row.prompt, "")
@@ -217,7 +217,7 @@ def _stored_uses(
 
 def _folder_in_commit(store: Store, row: Row) -> str:
     try:
-        entry = store.repo.entry(store.tree(row.commit), layout.turn_folder(row.turn))
+        entry = store.objects.entry(store.tree(row.commit), layout.turn_folder(row.turn))
     except SessgitError:
         return ""
     return entry[0] if entry else ""

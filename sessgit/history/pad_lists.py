@@ -19,7 +19,7 @@ def read_lists(store: Store, commit: str) -> Lists:
     for name, (oid, is_tree) in _list_entries(store, commit).items():
         if name.removesuffix(SUFFIX) in pads.LISTS.values() and name.endswith(SUFFIX) and not is_tree:
             try:
-                out[name.removesuffix(SUFFIX)] = store.repo.blob(oid)
+                out[name.removesuffix(SUFFIX)] = store.objects.blob(oid)
             except StoreError:  # of another repository, or a damaged one: git fsck tells
                 continue
     return out
@@ -33,7 +33,7 @@ def read_pad(store: Store, commit: str) -> Pad:
 def list_changes(store: Store, commit: str, before: Lists, after: Lists) -> Changes:
     """Return the changes of the commit's tree that turn the lists `before` into `after`; raises ConflictError if
     something else has the place of a list."""
-    held = store.repo.entry(store.tree(commit), layout.PAD)
+    held = store.objects.entry(store.tree(commit), layout.PAD)
     entries = _list_entries(store, commit)
     out = Changes()
     for name, data in after.items():
@@ -50,7 +50,7 @@ def list_changes(store: Store, commit: str, before: Lists, after: Lists) -> Chan
 def inherited_changes(store: Store, commit: str, *, whole: bool = False) -> Changes:
     """Return what a fork inherits of the pad of a commit, as changes of its tree: all of it if `whole`, else what
     `pad.inherited_lists` leaves."""
-    held = store.repo.entry(store.tree(commit), layout.PAD)
+    held = store.objects.entry(store.tree(commit), layout.PAD)
     if whole or held is None:
         return {layout.PAD: held}
     before = read_lists(store, commit)
@@ -69,7 +69,7 @@ def joined_changes(store: Store, base: str, main: str, other: str) -> tuple[str,
     """Return the pad merged from two sides of one session, given their base or ``""``: lists unite; another file is
     that of the side that changed it, or of the first if both did."""
     tips = (base, main, other)
-    before, ours, theirs = (store.repo.entry(store.tree(tip), layout.PAD) if tip else None for tip in tips)
+    before, ours, theirs = (store.objects.entry(store.tree(tip), layout.PAD) if tip else None for tip in tips)
     if theirs in (ours, before) or (ours and not ours[1]) or (theirs and not theirs[1]):
         return ours
     if ours == before:
@@ -90,9 +90,9 @@ def joined_changes(store: Store, base: str, main: str, other: str) -> tuple[str,
 
 
 def _read_lines(store: Store, entry: tuple[str, bool] | None) -> list[bytes]:
-    return pads.split_list(store.repo.blob(entry[0])) if entry else []
+    return pads.split_list(store.objects.blob(entry[0])) if entry else []
 
 
 def _list_entries(store: Store, commit: str) -> dict[str, tuple[str, bool]]:
-    found = store.repo.entry(store.tree(commit), layout.PAD) if commit else None
-    return store.repo.tree(found[0]) if found and found[1] else {}
+    found = store.objects.entry(store.tree(commit), layout.PAD) if commit else None
+    return store.objects.tree(found[0]) if found and found[1] else {}

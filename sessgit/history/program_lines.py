@@ -36,15 +36,15 @@ def is_file(name: str) -> bool:
 
 def files(store: Store, tip: str) -> dict[str, Entry]:
     """Return the files of all turns as of a commit, by name."""
-    pad = store.repo.entry(store.tree(tip), layout.PAD)
-    entries = store.repo.tree(pad[0]) if pad and pad[1] else {}
+    pad = store.objects.entry(store.tree(tip), layout.PAD)
+    entries = store.objects.tree(pad[0]) if pad and pad[1] else {}
     return {name: entry for name, entry in entries.items() if is_file(name) and not entry[1]}
 
 
 def lines(store: Store, tip: str, key: str) -> list[bytes]:
     """Return the lines that programs added to a turn, as of a commit."""
-    entry = store.repo.entry(store.tree(tip), f"{layout.PAD}/{file_name(key)}")
-    return [line for line in store.repo.blob(entry[0]).split(b"\n") if line] if entry and not entry[1] else []
+    entry = store.objects.entry(store.tree(tip), f"{layout.PAD}/{file_name(key)}")
+    return [line for line in store.objects.blob(entry[0]).split(b"\n") if line] if entry and not entry[1] else []
 
 
 def with_programs(body: Sequence[Line], added: Sequence[Line]) -> list[Line]:

@@ -17,13 +17,13 @@ SOURCE = "source.json"
 def kept_files(store: Store, commit: str) -> dict[str, Entry]:
     """Return the files as of a commit by their paths, without the note."""
     entry = _kept_folder(store, commit)
-    found = store.repo.files(entry[0]) if entry and entry[1] else {}
+    found = store.objects.files(entry[0]) if entry and entry[1] else {}
     return {path: one for path, one in sorted(found.items()) if path != SOURCE}
 
 
 def file_sizes(store: Store, commit: str) -> dict[str, int]:
     """Return the size of each of them in bytes."""
-    return {path: len(store.repo.blob(oid)) for path, (oid, _) in kept_files(store, commit).items()}
+    return {path: len(store.objects.blob(oid)) for path, (oid, _) in kept_files(store, commit).items()}
 
 
 def inherited_changes(store: Store, session: str) -> dict[str, Entry | None]:
@@ -52,15 +52,15 @@ def joined_changes(store: Store, main: str, other: str) -> dict[str, Entry | Non
 
 
 def _kept_folder(store: Store, commit: str) -> Entry | None:
-    return store.repo.entry(store.tree(commit), layout.KEPT) if commit else None
+    return store.objects.entry(store.tree(commit), layout.KEPT) if commit else None
 
 
 def source_note(store: Store, commit: str, session: str) -> dict[str, Any]:
     """Return what an import noted of the session: its `system`, `id`, number of `turns` and what it `said`; empty for
     any other session."""
-    entry = store.repo.entry(store.tree(commit), f"{layout.KEPT}/{SOURCE}")
+    entry = store.objects.entry(store.tree(commit), f"{layout.KEPT}/{SOURCE}")
     try:
-        found = json.loads(store.repo.blob(entry[0])) if entry and not entry[1] else None
+        found = json.loads(store.objects.blob(entry[0])) if entry and not entry[1] else None
     except (ValueError, RecursionError, StoreError):
         return {}
     return found if isinstance(found, dict) and found.get("session") == session else {}

@@ -208,13 +208,13 @@ class ImportedState:
 
 def imported_state(store: Store, branch: Branch) -> ImportedState | None:
     """Return the state that an import stored with a session, or None."""
-    entry = store.repo.entry(store.tree(branch.tip), _STATE_PATH)
+    entry = store.objects.entry(store.tree(branch.tip), _STATE_PATH)
     note = session_files.source_note(store, branch.tip, branch.state.id) if entry else {}
     turns, own = note.get("turns"), note.get("id")
     if entry is None or type(turns) is not int or not isinstance(own, str):
         return None
     try:
-        state = json.loads(store.repo.blob(entry[0]))
+        state = json.loads(store.objects.blob(entry[0]))
     except (ValueError, RecursionError):
         return None
     return ImportedState(own, turns, state) if isinstance(state, dict) else None

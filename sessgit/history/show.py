@@ -203,9 +203,9 @@ def show_start(context: Context, branch: Branch) -> SessionStart:
 
 def _subagent_lines(store: Store, tip: str, number: int) -> dict[str, int]:
     entry = store.folder(tip, number).get(layout.SUBAGENTS)
-    files = store.repo.tree(entry[0]) if entry and entry[1] else {}
+    files = store.objects.tree(entry[0]) if entry and entry[1] else {}
     return {
-        name.removeprefix("agent-").removesuffix(".jsonl"): len(file_lines(store.repo.lines(oid, 0)))
+        name.removeprefix("agent-").removesuffix(".jsonl"): len(file_lines(store.objects.lines(oid, 0)))
         for name, (oid, is_tree) in sorted(files.items())
         if name.endswith(".jsonl") and not is_tree
     }

@@ -334,7 +334,7 @@ def _grown_in_forks(index: Index, outlines: Mapping[str, Outline]) -> Iterator[_
             continue
         store, folder = index.open_store(), layout.turn_folder(row.turn)
         try:
-            if len({store.repo.entry(store.tree(commit), folder) for commit in (branch.tip, row.commit)}) > 1:
+            if len({store.objects.entry(store.tree(commit), folder) for commit in (branch.tip, row.commit)}) > 1:
                 yield _HeldTurn(name, row, _read_gist(index, outlines, row, branch.tip, None))
         except SessgitError:
             continue  # a damaged turn adds nothing
@@ -366,8 +366,10 @@ def _client_version(index: Index, session: str) -> str:
 
 def _subagent_files(store: Store, commit: str, turn: int) -> dict[str, Bytes]:
     entry = store.folder(commit, turn).get(layout.SUBAGENTS)
-    files = store.repo.files(entry[0]) if entry else {}
-    return {name: file_of_split(store.repo.lines(oid)) for name, (oid, _) in files.items() if name.endswith(".jsonl")}
+    files = store.objects.files(entry[0]) if entry else {}
+    return {
+        name: file_of_split(store.objects.lines(oid)) for name, (oid, _) in files.items() if name.endswith(".jsonl")
+    }
 
 
 def _earlier_part(store: Store, commit: str, turn: int, name: str) -> Bytes:

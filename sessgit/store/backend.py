@@ -337,11 +337,7 @@ class Repository:
 
     def files(self, tree: str, prefix: str = "") -> dict[str, Entry]:
         """Return every file below a tree by path, as `edit_tree` takes them."""
-        files: dict[str, Entry] = {}
-        for name, (oid, is_tree) in self.tree(tree).items():
-            path = f"{prefix}/{name}" if prefix else name
-            files |= self.files(oid, path) if is_tree else {path: (oid, False)}
-        return files
+        return objects.files(self.tree, tree, prefix)
 
     def entry(self, tree: str, path: str) -> Entry | None:
         """Return the entry at a path below a tree, or None."""

@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Final
 from sessgit.errors import StoreError
 from sessgit.model.frozen import frozen
 from sessgit.model.line_list import Bytes, file_pieces
-from sessgit.store import durable_write, git
+from sessgit.store import durable_write
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 LARGE_SIZE: Final = 4 << 20
@@ -88,6 +88,15 @@ def decode_tree(data: bytes) -> Tree:
     return {name: (mode, oid) for mode, name, oid in entries}
 
 
+def files(read_tree: Callable[[str], Mapping[str, Entry]], tree: str, prefix: str = "") -> dict[str, Entry]:
+    """Return every file below a tree by path, as `edit_tree` takes them."""
+    found: dict[str, Entry] = {}
+    for name, (oid, is_tree) in read_tree(tree).items():
+        path = f"{prefix}/{name}" if prefix else name
+        found |= files(read_tree, oid, path) if is_tree else {path: (oid, False)}
+    return found
+
+
 def read_loose_file(objects: str, oid: str) -> bytes:
     """Return the bytes of a file from a folder of loose objects. Raises KeyError if the folder does not have the
     object, ValueError if it is damaged or no file."""
@@ -140,6 +149,8 @@ def large_file_lines(store: Path, oid: str, size: int, longest: float) -> list[b
 
     Lines over `longest` bytes are replaced by empty ones, a last one without newline by its first byte.
     """
+    from sessgit.store import git  # which loads modules for processes
+
     splitter, digest = LineSplitter(longest), hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     with suppress(StoreError, OSError), git.reading(store, ["cat-file", "blob", oid]) as output:
         while piece := output.read(_CHUNK_SIZE):

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,8 @@ from sessgit.model.conversation.turn import Cell
 from sessgit.model.frozen import frozen
 from sessgit.model.line_list import Bytes
 from sessgit.store import layout, owner, private_files, refs
+from sessgit.store.object_reader import ObjectReader
+from sessgit.store.objects import Commit, Entry
 
 if TYPE_CHECKING:
     from sessgit.store import backend
@@ -41,6 +43,7 @@ _LOST_KEY_HINT = "`sessgit doctor --fix` creates a new one; then purge those val
 _UNREADABLE_KEY_HINT = "sessgit doctor --fix makes a new one where it is gone."
 _MOST_DIGITS = 10
 _MOST_STATES = 256
+_MOST_READS = 500
 _OTHER_FOLDER_HINT = "Name another folder in SESSGIT_STORE."
 HEAD = b"ref: refs/heads/HEAD-stays-unborn\n"
 """The content of `HEAD` in every store."""
@@ -108,29 +111,42 @@ def missing_parts(path: Path) -> list[str]:
 
 
 class Store:
-    """An open store. `repo` moves its refs; everything else here reads or writes objects."""
+    """An open store."""
 
     def __init__(self, path: Path, repo: backend.Repository | None = None, *, fsync: bool = False) -> None:
         if not store_exists(path):
             raise NotFoundError(f"there is no store at {path}", "sessgit install makes one and turns recording on.")
-        # Commands that only query the index do not load libgit2.
-        from sessgit.store import backend
-
         owner.check_owner(path)
         self.path = path
         self.paths = layout.StorePaths(path)
-        self.repo = repo or backend.Repository(path, fsync=fsync)
+        self._fsync = fsync
+        if repo is not None:
+            self.repo = repo
+        self._reader = ObjectReader(path, lambda: self.repo)
         self._known_format = set[str]()
         """The ids of files with the format number: all are alike."""
         self._states = dict[str, Session]()
         """The states of the last commits that were written here: the next commit is based on one of them."""
         self._agents = dict[str, str]()
-        self.commit = lru_cache(maxsize=4096)(self.repo.commit)
+        self.commit = lru_cache(maxsize=4096)(self._commit)
         self.tree = lru_cache(maxsize=4096)(self._tree)
         """Returns the tree of a commit, once its format is known to be one that this program reads."""
-        self._folder = lru_cache(maxsize=4096)(self.repo.tree)
+        self._folder = lru_cache(maxsize=4096)(self._entries)
         """Returns the entries of a tree: a fork reads a turn's folder for its lines, and then for its sidecar files."""
         self.message = lru_cache(maxsize=4096)(lambda oid: messages.parse_message(self.commit(oid).message))
+
+    @cached_property
+    def repo(self) -> backend.Repository:
+        """The repository, opened with libgit2: it writes objects, walks through histories and moves refs."""
+        from sessgit.store import backend
+
+        return backend.Repository(self.path, fsync=self._fsync)
+
+    @property
+    def objects(self) -> ObjectReader | backend.Repository:
+        """What reads objects: libgit2 where it is loaded, or worth loading."""
+        is_loaded = "repo" in self.__dict__
+        return self.repo if is_loaded or self._reader.count > _MOST_READS else self._reader
 
     @contextmanager
     def still_there(self) -> Iterator[None]:
@@ -172,12 +188,18 @@ class Store:
             self._agents[session] = self.state(commit).agent
         return self._agents[session]
 
+    def _commit(self, oid: str) -> Commit:
+        return self.objects.commit(oid)
+
+    def _entries(self, tree: str) -> Mapping[str, Entry]:
+        return self.objects.tree(tree)
+
     def _tree(self, commit: str) -> str:
         tree = self.commit(commit).tree
-        entry = self.repo.entry(tree, layout.FORMAT_FILE)
+        entry = self.objects.entry(tree, layout.FORMAT_FILE)
         if entry and entry[0] in self._known_format:
             return tree
-        version = self.repo.blob(entry[0]).strip() if entry else b"none"
+        version = self.objects.blob(entry[0]).strip() if entry else b"none"
         if entry and version == str(layout.FORMAT).encode():
             self._known_format.add(entry[0])
             return tree
@@ -193,21 +215,23 @@ class Store:
         over `longest` bytes are empty."""
         folder = self.folder(commit, number)
         texts_tree = folder.get(layout.TEXTS)
-        stored = self.repo.tree(texts_tree[0]) if texts_tree else {}
+        stored = self.objects.tree(texts_tree[0]) if texts_tree else {}
         before, body = (
-            self.repo.lines(folder[name][0], longest)[:-1] if name in folder else []
+            self.objects.lines(folder[name][0], longest)[:-1] if name in folder else []
             for name in (layout.BEFORE, layout.BODY)
         )
         if not stored:
             return TurnLines(before, body)
-        texts = {oid: self.repo.blob(oid) for oid in {oid for oid, _ in stored.values()}}  # a text may have two names
+        texts = {
+            oid: self.objects.blob(oid) for oid in {oid for oid, _ in stored.values()}
+        }  # a text may have two names
         filling = {name: texts[oid] for name, (oid, _) in stored.items()}
         return TurnLines(long_strings.fill_long_strings(before, filling), long_strings.fill_long_strings(body, filling))
 
     def cells(self, commit: str, number: int) -> list[Cell]:
         """Return the cells of turn `number` as of a commit. Raises DamageError."""
         entry = self.folder(commit, number).get(layout.CELLS)
-        lines = self.repo.blob(entry[0]).split(b"\n")[:-1] if entry else []
+        lines = self.objects.blob(entry[0]).split(b"\n")[:-1] if entry else []
         try:
             return [stored_fields.load(Cell, json.loads(line)) for line in lines]
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
@@ -226,12 +250,12 @@ class Store:
         """Return the entries of the subagents' files and large tool results of a turn by path in its folder."""
         folder, files = self.folder(commit, number), dict[str, tuple[str, bool]]()
         for top in (layout.SUBAGENTS, layout.FILES):
-            files |= self.repo.files(folder[top][0], top) if top in folder else {}
+            files |= self.objects.files(folder[top][0], top) if top in folder else {}
         return files
 
     def folder(self, commit: str, number: int) -> Mapping[str, tuple[str, bool]]:
         """Return the entries of a turn's folder as of a commit."""
-        entry = self.repo.entry(self.tree(commit), layout.turn_folder(number))
+        entry = self.objects.entry(self.tree(commit), layout.turn_folder(number))
         if entry is None:
             raise NotFoundError(f"commit {commit[:12]} has no turn {number}")
         return self._folder(entry[0])
@@ -239,13 +263,13 @@ class Store:
     def turn_folders(self, commit: str, first: int = 0, last: int | None = None) -> dict[str, str]:
         """Return the object ids of the folders of turns as of a commit, by path, in order: from the first to the last,
         and of the others in the same groups."""
-        top = self.repo.entry(self.tree(commit), layout.TURNS)
-        groups = sorted(self.repo.tree(top[0]).items()) if top else []
+        top = self.objects.entry(self.tree(commit), layout.TURNS)
+        groups = sorted(self.objects.tree(top[0]).items()) if top else []
         lowest = layout.turn_folder(first).rpartition("/")[0] if first else ""
         highest = layout.turn_folder(last).rpartition("/")[0] if last is not None else "~"
         wanted = ((path, oid) for name, (oid, _) in groups if lowest <= (path := f"{layout.TURNS}/{name}") <= highest)
         return {
-            f"{path}/{name}": turn for path, oid in wanted for name, (turn, _) in sorted(self.repo.tree(oid).items())
+            f"{path}/{name}": turn for path, oid in wanted for name, (turn, _) in sorted(self.objects.tree(oid).items())
         }
 
     def tail(self, commit: str) -> bytes:
@@ -254,12 +278,12 @@ class Store:
 
     def tail_lines(self, commit: str) -> list[bytes]:
         """Return what `split` makes of these bytes at their newlines."""
-        entry = self.repo.entry(self.tree(commit), layout.TAIL)
-        return self.repo.lines(entry[0]) if entry else [b""]
+        entry = self.objects.entry(self.tree(commit), layout.TAIL)
+        return self.objects.lines(entry[0]) if entry else [b""]
 
     def _file_at(self, commit: str, path: str) -> bytes | None:
-        entry = self.repo.entry(self.tree(commit), path)
-        return self.repo.blob(entry[0]) if entry else None
+        entry = self.objects.entry(self.tree(commit), path)
+        return self.objects.blob(entry[0]) if entry else None
 
     # Writing
 

@@ -33,7 +33,7 @@ def run(here: Invocation, fix: bool = option("--fix", "Fix what can be fixed wit
 
     index, problem = None, ""
     try:
-        index = here.index if here.has_store and here.store else None
+        index = here.index if here.has_store and here.store.repo else None
     except SessgitError as error:
         problem = str(error)
     try:

@@ -87,7 +87,7 @@ def _kept(here: Invocation, target: ResolvedTarget, path: str) -> Answer | None:
     if path and path not in files:
         raise NotFoundError(f"{name} keeps no file {path}", f"`sessgit show {name} --kept` lists its files.")
     if path and not here.json:
-        data = store.repo.blob(files[path][0])
+        data = store.objects.blob(files[path][0])
         if here.terminal.shows_output:
             render.raw(here, [data])
         else:
@@ -96,7 +96,7 @@ def _kept(here: Invocation, target: ResolvedTarget, path: str) -> Answer | None:
     sizes = {one: size for one, size in session_files.file_sizes(store, tip).items() if path in ("", one)}
     document: dict[str, object] = {"kept": [{"path": one, "bytes": size} for one, size in sizes.items()]}
     if path:
-        document["text"] = store.repo.blob(files[path][0]).decode("utf-8", "replace")
+        document["text"] = store.objects.blob(files[path][0]).decode("utf-8", "replace")
     rows = [(text.size(size), text.clean(one, 300)) for one, size in sizes.items()]
     lines = blocks.table(here, (Column(right=True), Column(least=20)), rows)
     return Answer(document, lines, notes=[] if sizes else [f"{name} keeps no files of another system."])
