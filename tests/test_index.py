@@ -306,7 +306,7 @@ def test_which_turns_touched_a_file(keep: Keep, index: Index) -> None:
     )
     assert index.commits_touching("/s/a") == index.commits_touching("/s/a.p") == {}
     assert index.sessions_holding([second, "0" * 40]) == {SESSION}
-    assert index.without_gist() == index.without_gist(SESSION) == []
+    assert index.without_gist() == []
 
 
 def test_what_is_not_remembered_is_told(store: Store, index: Index, keep: Keep) -> None:
@@ -317,7 +317,6 @@ def test_what_is_not_remembered_is_told(store: Store, index: Index, keep: Keep) 
     anew.sync()
     rows = anew.without_gist()
     assert [row.turn for row in rows] == [1, 2]
-    assert anew.without_gist("none") == []
     anew.remember({rows[0].commit: Gist(("/a",), (), {"m": Tokens(1, 2, 3, 4)}, {"m": 2}, {"Read": 1})})
     assert [row.turn for row in anew.without_gist()] == [2]
     assert anew.gists([rows[0].commit])[rows[0].commit].tools == {"Read": 1}

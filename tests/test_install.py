@@ -120,14 +120,13 @@ def test_uninstalling_leaves_the_store_and_nothing_else(store: Path, config: Pat
         store=store,
         settings=config / "settings.json",
         removed=HOOK_EVENTS,
-        stub_removed=True,
         plugin="",
     )
     assert [path.name for path in config.iterdir()] == ["session-store"]
     assert not (store / "hook").exists()
     assert [path.name for path in (store / "spool").iterdir()] == ["1-0.json"]
     again = uninstall(store, claude_client(config))
-    assert (again.removed, again.stub_removed) == ((), False)
+    assert again.removed == ()
 
 
 def test_uninstalling_gives_the_settings_back_byte_for_byte(store: Path, config: Path) -> None:

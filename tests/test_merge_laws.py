@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from operator import eq
@@ -32,6 +32,7 @@ from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical, edit_script, merge_decisions, unified_state
 from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.conversation.session import Session
+from sessgit.model.edit_script import Edit
 from sessgit.model.merge_decisions import Base, Choice
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
@@ -181,7 +182,7 @@ def test_a_merge(broken: bool, data: st.DataObject) -> None:
         now = found.keys(SESSION)
         assert now[: len(keys)] == keys
         assert len(now) == len(keys) + len(done.turns)
-        assert edit_script.patch(keys, edit_script.diff(keys, now, str, eq)) == now
+        assert patched(keys, edit_script.diff(keys, now, str, eq)) == now
         assert restore.rebuild_file(found.store, SESSION).data == after
         # The recorder finds nothing that is not recorded, with its cursor or without.
         assert found.record(found.ours) == ()
@@ -424,3 +425,10 @@ def test_counters_add_up_what_both_counted(base: Session, ours: Session, theirs:
         if o >= b and t >= b:
             assert found == pytest.approx(b + (o - b) + (t - b))
         assert found >= 0
+
+
+def patched(a: Sequence[str], edits: Sequence[Edit[str]]) -> list[str]:
+    """Return the conversation that the edits make of `a`."""
+    assert [edit.a for edit in edits if edit.a is not None] == list(a)
+    turns = (edit.a if edit.same else edit.b for edit in edits)
+    return [turn for turn in turns if turn is not None]

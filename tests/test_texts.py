@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -28,6 +30,11 @@ def blob_id(text: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(text) + text).hexdigest()[:8]
 
 
+def referenced_names(lines: Sequence[bytes]) -> list[str]:
+    """Return the names of the texts that the lines refer to."""
+    return [name.decode() for line in lines for name in re.findall(rb'\{"\$text":"([^"]+)"\}', line)]
+
+
 def test_a_long_string_becomes_a_file() -> None:
     lines = [line({"type": "user", "content": LONG}), line({"n": 1, "file": {"content": "short", "text": LONG + "!"}})]
     first, second = LONG.encode(), (LONG + "!").encode()
@@ -39,7 +46,7 @@ def test_a_long_string_becomes_a_file() -> None:
     ]
     assert files == {names[0]: first, names[1]: second}
     assert long_strings.fill_long_strings(stored, files) == lines
-    assert long_strings.referenced_names(stored) == list(names)
+    assert referenced_names(stored) == list(names)
 
 
 def test_the_same_text_is_one_file() -> None:
@@ -73,7 +80,7 @@ def test_the_limit_counts_raw_bytes_with_the_quotes(size: int, is_cut: bool) -> 
 def test_names(tool: str, path: str, key: str, name: str) -> None:
     (found,) = long_strings.cut_long_strings([line({key: LONG})], lambda *_: (tool, path))[1]
     assert found == f"{blob_id(LONG.encode())}-{name}"
-    assert long_strings.referenced_names([b'{"x":{"$text":"%s"}}' % found.encode()]) == [found]
+    assert referenced_names([b'{"x":{"$text":"%s"}}' % found.encode()]) == [found]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +157,7 @@ _LINE = st.builds(lambda value, escaped: line({"v": value}, escaped=escaped), _V
 def test_what_is_cut_comes_back(lines: list[bytes]) -> None:
     stored, files = long_strings.cut_long_strings(lines, label)
     assert long_strings.fill_long_strings(stored, files) == lines
-    assert sorted(set(long_strings.referenced_names(stored)) & files.keys()) == sorted(files)
+    assert sorted(set(referenced_names(stored)) & files.keys()) == sorted(files)
     assert long_strings.cut_long_strings(lines, label) == (stored, files)
 
 

@@ -32,9 +32,9 @@ def render(story: Story, turns: Iterable[StoryTurn], *, full: bool = False) -> I
     return template.render("page.html.j2", filters, **values, style=Markup(style), policy=policy, version=__version__)
 
 
-def render_turn(turn: StoryTurn, project: str, *, full: bool = False) -> str:
+def render_turn(turn: StoryTurn, project: str) -> str:
     """Return one turn as the page has it; its style is the template file `turn.css`."""
-    return "".join(template.render("turn.html.j2", _turn_filters(project, full=full), shown=turn))
+    return "".join(template.render("turn.html.j2", _turn_filters(project, full=False), shown=turn))
 
 
 def _turn_filters(project: str, *, full: bool) -> dict[str, Callable[..., object]]:

@@ -13,7 +13,7 @@ from markupsafe import escape
 
 from sessgit import __version__
 from sessgit.formats import phrases, prose, template
-from sessgit.formats.texts import Bound, clean_text, cut_text, longest_run, one_line, text_bounds
+from sessgit.formats.texts import Bound, clean_text, cut_text, longest_run_of_backticks, one_line, text_bounds
 from sessgit.model.conversation.content import Call, Words
 from sessgit.model.conversation.story import Story, StoryTurn
 
@@ -101,14 +101,14 @@ def folded_block(head: str, about: str, inside: str) -> str:
 
 def fenced_code(text: str, language: str = "") -> str:
     """Return a clean text as a block of code, between fences that are longer than any in it."""
-    mark = "`" * max(3, longest_run(text, "`") + 1)
+    mark = "`" * max(3, longest_run_of_backticks(text) + 1)
     return f"{mark}{language or 'text'}\n{text}\n{mark}"
 
 
 def code_span(text: str) -> str:
     """Return a text on one line, as code."""
     shown = one_line(text, 1_000)
-    mark = "`" * (longest_run(shown, "`") + 1)
+    mark = "`" * (longest_run_of_backticks(shown) + 1)
     pad = " " if shown[:1] in ("`", " ", "") or shown[-1:] in ("`", " ") else ""
     return f"{mark}{pad}{shown or ' '}{pad}{mark}"
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from sessgit.formats import code
 from sessgit.formats.texts import one_line
@@ -12,7 +11,7 @@ from sessgit.model import canonical
 from sessgit.model.conversation.content import Call
 from sessgit.model.conversation.story import Heading, Relative, Story, StoryTurn
 from sessgit.model.frozen import frozen
-from sessgit.model.humanize import format_count, format_money, format_tokens, new_tokens
+from sessgit.model.humanize import format_count, format_money, format_ranges, format_tokens, new_tokens
 
 _SHORT_ID = 8
 _LONGEST_PROMPT = 100
@@ -41,7 +40,8 @@ def session_facts(story: Story) -> list[tuple[str, str]]:
     models = ", ".join(one_line(model, 60) for model in story.tokens)
     turns = f"{state.turns:,}"
     if not story.whole:
-        turns = f"{_format_ranges([heading.number for heading in story.contents])} of {turns}"
+        numbers = format_ranges((heading.number for heading in story.contents), "–")
+        turns = f"{', '.join(numbers)} of {turns}"
     every = (
         ("Session", story.branch),
         ("Project", one_line(state.project, 300)),
@@ -188,14 +188,6 @@ def _tokens_phrase(story: Story) -> str:
         return ""
     new = format_tokens(new_tokens(total))
     return f"{new} new, {format_tokens(total.cache_read)} from the cache" if total.cache_read else new
-
-
-def _format_ranges(numbers: Sequence[int]) -> str:
-    ranges = []
-    for _, group in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
-        run = [str(number) for _, number in group]
-        ranges.append("–".join(dict.fromkeys((run[0], run[-1]))))
-    return ", ".join(ranges)
 
 
 FILTERS: Mapping[str, Callable[..., object]] = {

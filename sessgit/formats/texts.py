@@ -70,6 +70,6 @@ def one_line(text: str, width: int) -> str:
     return canonical.one_line(canonical.without_sequences(text), width)
 
 
-def longest_run(text: str, char: str) -> int:
-    """Return the length of the longest run of the character."""
-    return max((len(run) for run in re.findall(re.escape(char) + "+", text)), default=0)
+def longest_run_of_backticks(text: str) -> int:
+    """Return the length of the longest run of backticks."""
+    return max(map(len, re.findall("`+", text)), default=0)

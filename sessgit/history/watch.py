@@ -9,8 +9,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from graphlib import TopologicalSorter
-from heapq import heappop, heappush
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +16,7 @@ from sessgit import agents
 from sessgit.errors import SessgitError, StoreError
 from sessgit.history import pad_lists, resolve
 from sessgit.history.client_files import LocalPath
-from sessgit.model import canonical
+from sessgit.model import canonical, dependency_graph
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message, parse_tools
 from sessgit.model.conversation.session import Session
@@ -414,24 +412,13 @@ class _StateComparison:
         early = [move for move in self.moves if move.event in _EARLY_EVENTS]
         late = [move for move in self.moves if move.event not in _EARLY_EVENTS]
         out: list[WatchEvent] = []
-        for event in _merge_turn_events(_sort_parents_first(self.commits)):
+        by_time = sorted(self.commits.items(), key=lambda item: (item[1][0].time, item[0]))
+        order = dependency_graph.topological_order({name: commit.parents for name, (commit, _) in by_time})
+        for event in _merge_turn_events(self.commits[name][1] for name in order):
             out += [move for move in early if move.session == event.session]
             early = [move for move in early if move.session != event.session]
             out.append(event)
         return [*out, *sorted([*early, *late], key=lambda move: move.time or "~")]
-
-
-def _sort_parents_first(commits: Mapping[str, tuple[Commit, WatchEvent]]) -> Iterator[WatchEvent]:
-    """Yield the events of commits after those of their parents, and else by time."""
-    sorter = TopologicalSorter({name: commits.keys() & {*commit.parents} for name, (commit, _) in commits.items()})
-    sorter.prepare()
-    ready: list[tuple[int, str]] = []
-    while sorter.is_active():
-        for name in sorter.get_ready():
-            heappush(ready, (commits[name][0].time, name))
-        _, name = heappop(ready)
-        yield commits[name][1]
-        sorter.done(name)
 
 
 def _merge_turn_events(events: Iterable[WatchEvent]) -> Iterator[WatchEvent]:

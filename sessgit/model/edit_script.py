@@ -68,14 +68,6 @@ def _matching_blocks(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int,
     ]
 
 
-def patch(a: Sequence[Turn], edits: Sequence[Edit[Turn]]) -> list[Turn]:
-    """Return the conversation that the edits make of `a`; raises ValueError if they were not made for it."""
-    if [edit.a for edit in edits if edit.a is not None] != list(a):
-        raise ValueError("these edits are for another conversation")
-    turns = (edit.a if edit.same else edit.b for edit in edits)
-    return [turn for turn in turns if turn is not None]
-
-
 def common_prefix_length(a: Iterable[Hashable], b: Iterable[Hashable]) -> int:
     """Return how many keys both begin with."""
     count = 0

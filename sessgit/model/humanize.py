@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
+from itertools import groupby
 
 from sessgit.model import canonical
 from sessgit.model.conversation.turn import Tokens
@@ -62,3 +64,12 @@ def quote_for_shell(word: str) -> str:
 
 def _encode(word: str) -> bytes:
     return word.encode("utf-8", "surrogatepass")
+
+
+def format_ranges(numbers: Iterable[int], dash: str) -> list[str]:
+    """Return `3`, `5-9`, `12`: ascending numbers, those without a gap as a range."""
+    ranges = []
+    for _, group in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
+        run = [str(number) for _, number in group]
+        ranges.append(dash.join(dict.fromkeys((run[0], run[-1]))))
+    return ranges

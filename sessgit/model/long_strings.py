@@ -138,11 +138,6 @@ def _remove_line_numbers(text: str) -> tuple[str, str]:
     return "\n".join([*plain, *lines[count:]]), numbers
 
 
-def referenced_names(lines: Sequence[bytes]) -> list[str]:
-    """Return the names of the texts that the lines refer to."""
-    return [m[1].decode() for line in lines if _TEXT_MARK in line for m in _MARKER_PATTERN.finditer(line)]
-
-
 def _cut_line(
     line: bytes, label: Callable[[str], tuple[str, str]], texts: dict[str, bytes], version: int, *, is_json: bool
 ) -> bytes:

@@ -12,7 +12,7 @@ from sessgit import agents
 from sessgit.errors import SessgitError
 from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress
-from sessgit.purge import denied_values, scan
+from sessgit.purge import scan
 from sessgit.redact.replacer import Secret, secrets_of_line
 from sessgit.redact.value_match import LONGEST, SHORTEST
 from sessgit.store import denylist, object_scan
@@ -24,7 +24,6 @@ _ENCODED_TEXT = re.compile(
 )
 _TEXT = re.compile(rb"[\t\r\n -~]{16,}")
 _TO_STANDARD_BASE64 = bytes.maketrans(b"-_", b"+/")
-_FIND_HINT = "`sessgit purge --find` lists them."
 _MOST_PLACES = 20
 
 
@@ -125,11 +124,6 @@ def _places_by_value(store: Store, values_of_blobs: dict[str, set[str]]) -> dict
                     if turn or not any(one.startswith(f"{name}@") for one in known_places):
                         known_places[f"{name}@{turn}" if turn else name] = None
     return addresses
-
-
-def find_by_id(every: list[LikelySecret], prefix: str) -> LikelySecret:
-    """Return the one whose id begins with a prefix; raises NotFoundError or AmbiguousError."""
-    return denied_values.find_by_id(every, prefix, "likely secret", _FIND_HINT)
 
 
 @cache

@@ -53,7 +53,6 @@ class UninstallResult:
     store: Path
     settings: Path
     removed: tuple[str, ...]
-    stub_removed: bool
     plugin: str
     """The plugin that was enabled, or empty."""
 
@@ -139,13 +138,12 @@ def uninstall(store_path: Path, client: Client) -> UninstallResult:
         return hooks.without_plugin(rest, plugin) if plugin else rest
 
     before = _edit_settings(hooks, path, change, keep_empty=False)
-    stub_removed = remove_stub(store)
+    remove_stub(store)
     return UninstallResult(
         agent=client.agent,
         store=store,
         settings=path,
         removed=tuple(dict.fromkeys(event for event, _ in before.entries)),
-        stub_removed=stub_removed,
         plugin=before.plugin,
     )
 

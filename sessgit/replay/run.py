@@ -182,12 +182,12 @@ class _Runner:
             raise _FailedError(f"“{options.llm}” exited with code {result.code}")
         return compare.compare_answers(call, result.output.decode("utf-8", "replace").strip())
 
-    def _run_confined(self, command: Sequence[str], item: PlanItem, data: bytes = b"") -> tuple[int, str]:
+    def _run_confined(self, command: Sequence[str], item: PlanItem) -> tuple[int, str]:
         """Return the exit code of a command in the sandbox, and its output with the recorded paths."""
         cwd = self.sandbox.to_sandbox(item.cwd) if self.sandbox.is_inside(item.cwd) else self.sandbox.project
         if not Path(cwd).is_dir():
             raise _FailedError(f"its folder {item.cwd} does not exist")
-        result = process_limits.run_process(command, cwd, self.confinement, data)
+        result = process_limits.run_process(command, cwd, self.confinement)
         if result.code is None:
             raise _FailedError(result.why)
         return result.code, self.sandbox.to_recorded(result.output.decode("utf-8", "replace"))

@@ -492,17 +492,17 @@ class Index:
             for turn, folder, cells, proof in rows
         ]
 
-    def without_gist(self, branch: str | None = None) -> list[Row]:
-        """Return the turns without a stored gist, of one branch or of all; a shared one once."""
-        return self._missing("gists", branch)
+    def without_gist(self) -> list[Row]:
+        """Return the turns without a stored gist; a shared one once."""
+        return self._missing("gists")
 
     def without_edits(self) -> list[Row]:
         """Return the turns whose edits are not stored; a shared one once."""
-        return self._missing("edited", None)
+        return self._missing("edited")
 
-    def _missing(self, table: str, branch: str | None) -> list[Row]:
+    def _missing(self, table: str) -> list[Row]:
         missing = f"substr(commits, -40) NOT IN (SELECT commit_id FROM {table}) GROUP BY substr(commits, -40)"
-        return self._rows(f"WHERE (? IS NULL OR branch = ?) AND {missing} ORDER BY branch, turn", (branch, branch))
+        return self._rows(f"WHERE {missing} ORDER BY branch, turn", ())
 
     def store_edits(self, commits: Collection[str], edits: Sequence[CachedEdit]) -> None:
         """Store all edits of turns by their last commits."""

@@ -36,17 +36,14 @@ def is_current(store: Path, python: str) -> bool:
     return _has_content(StorePaths(store).hook, _stub_content(python))
 
 
-def remove_stub(store: Path) -> bool:
-    """Delete the stub, and return whether there was one."""
+def remove_stub(store: Path) -> None:
+    """Delete the stub, if there is one."""
     try:
-        StorePaths(store).hook.unlink()
-    except FileNotFoundError:
-        return False
+        StorePaths(store).hook.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(
             f"cannot remove the hook: {error.strerror or error}", f"Is {store} yours and writable?"
         ) from error
-    return True
 
 
 def stub_interpreter(store: Path) -> str:

@@ -23,6 +23,9 @@ from sessgit.history import ls
 _LISTED = 20
 """The most conversations that are listed if they were not named one by one."""
 _OLD = "--older-than"
+_State = Literal["active", "ended", "interrupted"]
+_STATE = option("--state", "With --older-than: only in this state.")
+_EVERYTHING = option("--all", "With --older-than: all projects, with headless and empty ones.")
 
 
 @frame.command(
@@ -36,10 +39,8 @@ def archive(
     addresses: list[str] = ADDRESSES,
     older_than: str = option("--older-than WHEN", "Archive those last used before: 30d, 12w, 2026-03-01."),
     label: list[str] = option("--label LABEL", "With --older-than: only with this label."),
-    state: Literal["active", "ended", "interrupted"] | None = option(
-        "--state", "With --older-than: only in this state."
-    ),
-    everything: bool = option("--all", "With --older-than: all projects, with headless and empty ones."),
+    state: _State | None = _STATE,
+    everything: bool = _EVERYTHING,
     project: Path | None = option("--project DIR", "With --older-than: the project at DIR."),
     dry_run: bool = DRY_RUN,
 ) -> Answer:
@@ -54,15 +55,7 @@ def archive(
             tuple(edit.addressed_session(operands.target(here, each, changes=True)) for each in addresses)
         )
     elif older_than:
-        query = ls.SessionFilter(
-            folder=None if everything else here.folder(project),
-            labels=tuple(label),
-            state=state,
-            before=parse_time(older_than, here.now),
-            headless=everything,
-            empty=everything,
-        )
-        chosen = archives.old_sessions(here.index, query, here.env.homes)
+        chosen = _old_sessions(here, older_than, state, project, label, everything=everything)
     else:
         raise _none_selected("`sessgit archive ADDRESS`, or `sessgit archive --older-than 30d`.")
     sessions = tuple(dict.fromkeys(chosen.sessions))
@@ -80,6 +73,22 @@ def archive(
     }
     listed = sessions if addresses or dry_run or len(result.sessions) <= _LISTED else ()
     return Answer(document, _archived(here, result, listed, chosen.passed_over, dry_run=dry_run))
+
+
+def _old_sessions(
+    here: Invocation, when: str, state: _State | None, project: Path | None = None, labels: Sequence[str] = (), *,
+    everything: bool,
+) -> OldSessions:  # fmt: skip
+    """Return the sessions last used before a time that a user typed."""
+    query = ls.SessionFilter(
+        folder=None if everything else here.folder(project),
+        labels=tuple(labels),
+        state=state,
+        before=parse_time(when, here.now),
+        headless=everything,
+        empty=everything,
+    )
+    return archives.old_sessions(here.index, query, here.env.homes)
 
 
 def _archived(
@@ -127,10 +136,8 @@ def delete(
     here: Invocation,
     addresses: list[str] = ADDRESSES,
     older_than: str = option("--older-than WHEN", "Delete those last used before: 30d, 12w, 2026-03-01."),
-    state: Literal["active", "ended", "interrupted"] | None = option(
-        "--state", "With --older-than: only in this state."
-    ),
-    everything: bool = option("--all", "With --older-than: all projects, with headless and empty ones."),
+    state: _State | None = _STATE,
+    everything: bool = _EVERYTHING,
     dry_run: bool = DRY_RUN,
     yes: bool = YES,
 ) -> Answer:
@@ -144,14 +151,7 @@ def delete(
     if addresses:
         sessions, skipped = _recorded(here, addresses), dict[str, str]()
     elif older_than:
-        query = ls.SessionFilter(
-            folder=None if everything else here.folder(None),
-            state=state,
-            before=parse_time(older_than, here.now),
-            headless=everything,
-            empty=everything,
-        )
-        chosen = archives.old_sessions(here.index, query, here.env.homes)
+        chosen = _old_sessions(here, older_than, state, everything=everything)
         sessions, skipped = list(chosen.sessions), dict(chosen.passed_over)
     else:
         raise _none_selected("`sessgit delete ADDRESS`, or `sessgit delete --older-than 90d`.")

@@ -6,9 +6,8 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from itertools import groupby
 from typing import Any
 
 from sessgit.cli import blocks, frame, operands, render, text
@@ -22,7 +21,7 @@ from sessgit.history import resolve
 from sessgit.history.cells import CellDetail, Node, cell_at, cell_details
 from sessgit.history.code import difference
 from sessgit.history.resolve import ResolvedTarget
-from sessgit.model import canonical
+from sessgit.model import canonical, humanize
 from sessgit.model.address import Address
 from sessgit.model.frozen import frozen
 from sessgit.replay.bisect import BisectResult, ReportStep, TestResult, TurnRange
@@ -222,7 +221,8 @@ def _steps(here: Invocation, result: BisectResult) -> Iterator[str]:
     for turn, reason in sorted(skipped.items()):
         by_reason.setdefault(reason, []).append(turn)
     for reason, turns in by_reason.items():
-        yield from blocks.paragraph(here, f"Skipped {_ranges(turns)}: {text.clean(reason)}.")
+        ranges = ", ".join(text.some(humanize.format_ranges(turns, "-"), _RANGES))
+        yield from blocks.paragraph(here, f"Skipped {ranges}: {text.clean(reason)}.")
 
 
 def _next_commands(here: Invocation, result: BisectResult) -> Iterator[str]:
@@ -235,15 +235,6 @@ def _next_commands(here: Invocation, result: BisectResult) -> Iterator[str]:
         file = text.clean(turn_pieces.path(here, result.branch.state.project, result.files[-1], 200))
         commands[f"sessgit why {shlex.quote(file)} {short}@{bad}"] = "how the file was written"
     yield from blocks.table(here, (Column(), Column(optional=True)), [*commands.items()])
-
-
-def _ranges(turns: Iterable[int]) -> str:
-    """`3, 5-9`."""
-    ranges = []
-    for _, group in groupby(enumerate(turns), key=lambda pair: pair[1] - pair[0]):
-        run = [str(turn) for _, turn in group]
-        ranges.append("-".join(dict.fromkeys([run[0], run[-1]])))
-    return ", ".join(text.some(ranges, _RANGES))
 
 
 def _as_json(result: BisectResult, command: str, pattern: str, calls: DecidingCalls) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from sessgit.history import blame as blames
 from sessgit.history.blame import Author, Blame, BlamedLine
 from sessgit.history.blame_edits import RecordedEdit
 from sessgit.model import canonical
-from sessgit.model.frozen import frozen
 from sessgit.store import layout
 
 _RANGE = re.compile(r"(?P<first>[0-9]{1,9})?(?:,(?P<count>\+)?(?P<last>[0-9]{1,9})?)?")
@@ -46,8 +45,8 @@ def run(
     if porcelain:
         render.raw(here, [line.encode("utf-8", "replace") for line in _porcelain_lines(blamed, chosen)])
         return None
-    options = _BlameOptions(short, explain)
-    return Answer(lambda: _as_json(blamed, chosen), _blame_lines(here, blamed, chosen, options), notes=_notes(blamed))
+    lines_shown = _blame_lines(here, blamed, chosen, short=short, explain=explain)
+    return Answer(lambda: _as_json(blamed, chosen), lines_shown, notes=_notes(blamed))
 
 
 def _range(text: str, count: int) -> tuple[int, int]:
@@ -84,14 +83,6 @@ _REASONS = {
 }
 
 
-@frozen
-class _BlameOptions:
-    """Whether the margin has only addresses (-s), and whether it says why a line has no turn (--explain)."""
-
-    short: bool
-    explain: bool
-
-
 def _notes(blame: Blame) -> Iterator[str]:
     """Yield what is missing if git does not know the file."""
     if not blame.is_tracked:
@@ -99,8 +90,10 @@ def _notes(blame: Blame) -> Iterator[str]:
         yield f"({text.clean(blame.file.path)} is {where}: only recorded edits are compared.)"
 
 
-def _blame_lines(here: Invocation, blame: Blame, lines: Sequence[BlamedLine], options: _BlameOptions) -> Iterator[str]:
-    """Yield the lines, each behind its margin."""
+def _blame_lines(
+    here: Invocation, blame: Blame, lines: Sequence[BlamedLine], *, short: bool, explain: bool
+) -> Iterator[str]:
+    """Yield the lines, each behind its margin: only an address if it is `short`; `explain` says why there is none."""
     idents = {name: here.ident(name) for name in {author.branch.name for author in blame.authors.values()}}
     addresses = [_short_address(idents, blame, line) for line in lines]
     width = max(map(text.width, addresses), default=0)
@@ -113,8 +106,8 @@ def _blame_lines(here: Invocation, blame: Blame, lines: Sequence[BlamedLine], op
         author = blame.author(line)
         style = "yellow" if author else "dim"
         start = here.paint(style, address.ljust(width))
-        if not options.short:
-            name = text.fit(_name(line, author, options), name_width)
+        if not short:
+            name = text.fit(_name(line, author, explain=explain), name_width)
             start += here.paint("dim", f" ({name} {text.at(clock, moment).rjust(clock_width)} ")
         else:
             start += " "
@@ -122,10 +115,10 @@ def _blame_lines(here: Invocation, blame: Blame, lines: Sequence[BlamedLine], op
         yield f"{start}{here.paint('dim', f'{line.number:>{digits}})')} {code}".rstrip()
 
 
-def _name(line: BlamedLine, author: Author | None, options: _BlameOptions) -> str:
+def _name(line: BlamedLine, author: Author | None, *, explain: bool) -> str:
     if author:
         return text.clean(author.prompt)
-    if options.explain and line.edited.silence:
+    if explain and line.edited.silence:
         return _REASONS[line.edited.silence]
     return text.clean(line.line.commit.author) if line.line.commit else _NOT_RECORDED
 

@@ -38,9 +38,7 @@ def run(
     child = f"  child of {here.ident(above.session)}" if above else ""
     lines = [
         f"{here.paint('yellow', ident)}  {text.clean(state.title, 100) or '(no title)'}{child}",
-        f"Its scratchpad: sessgit pad --into {ident}"
-        if False
-        else f"Add to its scratchpad: sessgit pad claim TEXT --into {ident}",
+        f"Add to its scratchpad: sessgit pad claim TEXT --into {ident}",
     ]
     document = {
         "id": state.id,

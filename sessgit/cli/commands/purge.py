@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sessgit.store.denylist import DeniedValue
 
 _SHORTEST_ID = 4
+_FIND_HINT = "`sessgit purge --find` lists them."
 
 
 @frame.command(
@@ -79,9 +80,8 @@ def run(
         likely = likely_secrets.find_likely_secrets(here.store, progress.reading) if find or secret else []
         if find:
             return Answer({"secrets": _secrets_json(likely)}, _secret_lines(here, likely))
-        values = _values(
-            here, pattern, likely_secrets.find_by_id(likely, secret).value if secret else "", regex, progress
-        )
+        chosen = denied_values.find_by_id(likely, secret, "likely secret", _FIND_HINT).value if secret else ""
+        values = _values(here, pattern, chosen, regex, progress)
         report = purges.preview_purge(here.store, values, here.env.homes, progress) if must_ask or dry_run else None
     if report is not None and must_ask and (report.had_value or purges.is_pending(here.env.store)):
         frame.confirm(_question(here, report), "Purge it for good?")
