@@ -12,13 +12,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pictures import conversation
+from pictures import branches, conversation
 from plain import run_git
 from rollouts import THREAD, Rollout
 from shell import Shell
 from test_verify import loose, unpack
 from transcripts import SESSION
 
+from sessgit.branch.restore import rebuild_file
+from sessgit.check import transcript_checks
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import layout, recorder_state
@@ -245,16 +247,34 @@ def _recorded(folder: Path, data: bytes, places: Sequence[int], lost: bool = Fal
     return conversation(store)
 
 
-@pytest.mark.parametrize("size", [1, 40, 900, 2_000])
-def test_a_torn_rollout_is_restored(sessgit: Shell, size: int) -> None:
-    path = keep(sessgit, worked(sessgit, paginated=True))
-    data = path.read_bytes()[:-size]
-    path.write_bytes(data)
-    assert sessgit("import").code == 0
-    path.unlink()
-    sessgit("restore", THREAD)
-    assert path.read_bytes() == data
-    sound(sessgit)
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_a_rollout_that_is_cut_anywhere_is_restored(data: st.DataObject) -> None:
+    """Also one with bytes in it that are no lines of the client, and with lines doubled, swapped or left out."""
+    made = Rollout(cwd="/home/ada/shop", paginated=data.draw(st.booleans()))
+    made.start("one").think("so").call("ls", "a\n").patch("page.md", "# Page").end().turns("two", "three")
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, len(made.lines) - 1))
+        to = data.draw(st.integers(0, len(made.lines) - 1))
+        change = data.draw(st.sampled_from(["double", "swap", "leave out", "junk"]))
+        if change == "double":
+            made.lines.insert(to, made.lines[at])
+        elif change == "swap":
+            made.lines[at], made.lines[to] = made.lines[to], made.lines[at]
+        elif change == "leave out":
+            del made.lines[at]
+        else:
+            made.lines.insert(at, data.draw(st.binary(max_size=9)).replace(b"\n", b""))
+    written = made.data[: data.draw(st.integers(0, len(made.data)))]
+    with tempfile.TemporaryDirectory() as folder:
+        _recorded(Path(folder), written, [])
+        store = Store(Path(folder) / "store")
+        if store.ref(layout.head_ref(THREAD)):
+            assert rebuild_file(store, THREAD).data == written
+            report, _, _ = transcript_checks.check(store, THREAD, store.branches(THREAD), deep=True)
+            assert report.findings == []
+        else:
+            assert not written.count(b"\n")
 
 
 @FORMS
@@ -337,3 +357,40 @@ def test_a_thread_that_a_client_has_open(sessgit: Shell) -> None:
         assert (done.code, "is open in a client" in done.err) == (3, True), done
         assert sessgit.out("id") == f"{THREAD}\n"  # this process counts as the client
     assert sessgit("delete", THREAD, "--yes").code == 0
+
+
+def test_two_files_of_one_thread(sessgit: Shell) -> None:
+    """The one that was written last is the conversation; what only the other one has stays as another version."""
+    path = imported(sessgit, rollout(sessgit, paginated=True).turns("one", "two"))
+    other = rollout(sessgit, paginated=True).put("world_state", {}).turns("one", "otherwise")
+    other.lines = [line.replace(b"T10:", b"T12:") for line in other.lines]
+    path.with_name(path.name.replace("03-01", "03-02")).write_bytes(other.data)
+    sessgit.out("import")
+    versions = {branch: sessgit.json("log", branch)["turns"] for branch in branches(Store(sessgit.store))}
+    assert {branch: [turn["prompt"] for turn in turns] for branch, turns in versions.items()} == {
+        THREAD: ["one", "otherwise"],
+        f"{THREAD}.m-01a20001": ["one", "two"],
+    }
+    sound(sessgit)
+
+
+def test_a_rollout_without_its_first_line(sessgit: Shell) -> None:
+    made = rollout(sessgit, paginated=True).turns("one", "two")
+    del made.lines[0]
+    path = imported(sessgit, made)
+    (row,) = sessgit.json("ls")["sessions"]
+    assert (row["turns"], row["project"]) == (2, str(sessgit.project))
+    path.unlink()
+    sessgit.out("restore", THREAD)
+    assert path.read_bytes() == made.data
+    sound(sessgit)
+
+
+def test_a_line_that_is_too_long_to_be_read(sessgit: Shell) -> None:
+    made = rollout(sessgit, paginated=True).start("one").call("ls", "a\n")
+    made.put("response_item", {"type": "reasoning", "summary": [], "encrypted_content": "gAAAAABo" * (9 << 20)})
+    path = imported(sessgit, made.end("done").turns("two"))
+    assert [turn["prompt"] for turn in sessgit.json("log", THREAD)["turns"]] == ["one", "two"]
+    path.unlink()
+    sessgit.out("restore", THREAD)
+    assert path.read_bytes() == made.data

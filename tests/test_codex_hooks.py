@@ -7,6 +7,7 @@ import os
 import subprocess
 import threading
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -147,7 +148,25 @@ def test_an_older_version_gets_its_feature_flag(
     assert "web_search = true\ncodex_hooks = true\n" in (codex / "config.toml").read_text()
 
 
-@pytest.mark.parametrize("odd", ["not = [toml", "hooks = 1\n"])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        '# mine\r\nmodel = "x"\r\n',
+        'hooks = { state = { "x" = { trusted_hash = "a" } } }  # mine\n',
+        "[[hooks.Stop]]\n[[hooks.Stop.hooks]]\ntype = 'command'\n\n[zzz]\na = [1, # one\n 2]\n",
+        "x = '''\n[hooks.state]\n'''\n[ hooks . state ]\n\t'y' = { trusted_hash='a' }\n",
+    ],
+)
+def test_an_oddly_formatted_configuration_is_edited(sessgit: Shell, codex: Path, odd: str) -> None:
+    (codex / "config.toml").write_bytes(odd.encode())
+    sessgit.out("install", "--agent", "codex", "--trust")
+    trusted = tomllib.loads((codex / "config.toml").read_text())
+    assert len([key for key in trusted["hooks"]["state"] if key.startswith(str(codex))]) == len(hooks.HOOK_EVENTS)
+    sessgit.out("uninstall")
+    assert (codex / "config.toml").read_bytes().replace(b"\n\n", b"\n") == odd.encode().replace(b"\n\n", b"\n")
+
+
+@pytest.mark.parametrize("odd", ["not = [toml", "hooks = 1\n", 'hooks.state.x.trusted_hash = "a"\nmodel = "x"\n'])
 def test_a_configuration_that_cannot_be_edited_stays(sessgit: Shell, codex: Path, odd: str) -> None:
     (codex / "config.toml").write_text(odd)
     done = sessgit("install", "--agent", "codex", "--trust")

@@ -113,10 +113,12 @@ def _edit_config(folder: Path, changes: Mapping[Key, object | None]) -> None:
     try:
         text = edited_toml((snapshot.content or b"").decode(), changes)
     except (ConflictError, UnicodeDecodeError) as error:
-        raise ConflictError(f"{snapshot.path}: {error}", "Nothing was changed. Fix the file first.") from error
-    content = text.strip()  # a removed table leaves its blank line
+        hint = getattr(error, "hint", "") or "Nothing was changed. Fix the file first."
+        raise ConflictError(f"{snapshot.path}: {error}", hint) from error
+    content = text.rstrip()  # a removed table leaves its blank line
+    newline = "\r\n" if (snapshot.content or b"").startswith(b"\r\n", len(content.encode())) else "\n"
     if content or snapshot.content is not None:
-        hook_settings.replace_file(snapshot, f"{text.rstrip()}\n".encode() if content else None)
+        hook_settings.replace_file(snapshot, f"{content}{newline}".encode() if content else None)
 
 
 def _trusted(config: Document) -> dict[str, str]:
