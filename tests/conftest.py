@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import browser
 import fuzzing
 import pytest
 from hypothesis import HealthCheck, settings
@@ -65,6 +66,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [one for some in terminalreporter.stats.values() for one in some if getattr(one, "when", "") == "call"]
     for line in fuzzing.told({one.nodeid: dict(one.user_properties).get(fuzzing.PROPERTY, 0) for one in reports}):
         terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="module")
+def program() -> Iterator[Any]:
+    """A headless Chromium that tests drive."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: install the group dev")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=browser.program(), args=["--no-sandbox", "--disable-gpu"])
+        yield started
+        started.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

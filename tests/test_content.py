@@ -130,10 +130,10 @@ def test_images_are_counted() -> None:
     talk.tool("Read", {"file_path": "/p/a.png"}, [image, image, {"type": "text", "text": "two of them"}])
     prompt, call = pieces(talk)
     assert isinstance(prompt, Words)
-    assert (prompt.text, prompt.images) == ("look at this", 1)
-    assert (call.images, told(call)) == (2, (2, "Read", "two of them", True))
+    assert (prompt.text, len(prompt.images)) == ("look at this", 1)
+    assert (len(call.images), told(call)) == (2, (2, "Read", "two of them", True))
     alone = pieces(Talk().prompt([image]))  # type: ignore[arg-type]
-    assert [(told(piece), piece.images) for piece in alone] == [((0, "person", "", False), 1)]
+    assert [(told(piece), len(piece.images)) for piece in alone] == [((0, "person", "", False), 1)]
 
 
 def test_a_prompt_without_text_is_no_piece() -> None:

@@ -280,9 +280,9 @@ def test_nothing_breaks_out_of_its_block_in_html(pieces: list[Piece]) -> None:
 
 def test_a_turn_in_html() -> None:
     pieces = (
-        Words("person", "now <add>\nit", images=2),
+        Words("person", "now <add>\nit", images=("", "")),
         call("Bash", {"command": "ls | wc"}, "3 < 4", ok=False, exit_code=2),
-        call("mcp__linear__new", {"title": "x", "nested": {"a": 1}}, '{"id": 7}', ordinal=2, images=1),
+        call("mcp__linear__new", {"title": "x", "nested": {"a": 1}}, '{"id": 7}', ordinal=2, images=("",)),
     )
     shown = page(story(1), [told(1, *pieces)])
     assert '<div class="typed">now &lt;add&gt;\nit</div>' in shown
@@ -292,7 +292,7 @@ def test_a_turn_in_html() -> None:
     assert "<pre><code>3 &lt; 4</code></pre>" in shown
     assert "<b>linear: new</b>" in shown
     assert '<p class="name">title <code>x</code></p>' in shown
-    assert '<p class="name">images <code>1 image, not shown</code></p>' in shown
+    assert "<p>[1 image, not shown]</p>\n</div>" in shown
 
 
 def test_the_family_is_a_tree() -> None:

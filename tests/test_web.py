@@ -37,7 +37,11 @@ from sessgit.web.reads import Place
 class Answered:
     status: int
     headers: dict[str, str]
-    text: str
+    content: bytes
+
+    @property
+    def text(self) -> str:
+        return self.content.decode()
 
     @property
     def json(self) -> Any:
@@ -67,7 +71,7 @@ class Page:
             connection.putheader("Content-Length", str(len(data)))
         connection.endheaders(data)
         answer = connection.getresponse()
-        done = Answered(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read().decode())
+        done = Answered(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
         connection.close()
         return done
 

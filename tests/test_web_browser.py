@@ -13,17 +13,7 @@ from test_web import Page, serving
 from transcripts import SESSION, Talk
 from waiting import PATIENCE
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: install the group dev")
-
 pytestmark = [*chromium.needed, pytest.mark.xdist_group("web")]
-
-
-@pytest.fixture(scope="module")
-def program() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium.program(), args=["--no-sandbox", "--disable-gpu"])
-        yield started
-        started.close()
 
 
 class Tab:
@@ -89,7 +79,7 @@ def test_from_the_forest_to_a_turn_by_keys(tab: Tab) -> None:
     tab.page.keyboard.press("Enter")
     tab.page.keyboard.press("Enter")
     tab.page.wait_for_selector(".call.asked[open]")
-    assert tab.page.url == f"{tab.address}/s/{SESSION}@1.2"
+    assert tab.page.url == f"{tab.address}/s/{SESSION}@1.2?q=listing"
 
 
 def test_a_change_elsewhere_shows_and_folds_nothing(tab: Tab, sessgit: Shell) -> None:

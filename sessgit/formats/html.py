@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from markupsafe import Markup
 
 from sessgit import __version__
-from sessgit.formats import code, phrases, prose, template
+from sessgit.formats import code, images, phrases, prose, template
 from sessgit.formats.texts import Bound, cut_text, one_line, text_bounds
 from sessgit.model.conversation.content import Call, Piece
 from sessgit.model.conversation.story import Story, StoryTurn
@@ -32,9 +33,36 @@ def render(story: Story, turns: Iterable[StoryTurn], *, full: bool = False) -> I
     return template.render("page.html.j2", filters, **values, style=Markup(style), policy=policy, version=__version__)
 
 
-def render_turn(turn: StoryTurn, project: str) -> str:
-    """Return one turn as the page has it; its style is the template file `turn.css`."""
-    return "".join(template.render("turn.html.j2", _turn_filters(project, full=False), shown=turn))
+def render_turn(turn: StoryTurn, project: str, image_address: Callable[[int], str]) -> str:
+    """Return one turn as the page has it, but with its images, each from its address; they are numbered from 0 in the
+    order of `turn_images`. Its style is the template file `turn.css`."""
+    filters = _turn_filters(project, full=False)
+    numbers = itertools.count()
+    first = {id(piece): [next(numbers) for _ in piece.images] for piece in turn.pieces}
+    filters["images"] = lambda piece: _shown_images(piece, first[id(piece)], image_address)
+    return "".join(template.render("turn.html.j2", filters, shown=turn))
+
+
+def turn_images(pieces: Iterable[Piece]) -> list[str]:
+    """Return the images of a turn, in base64."""
+    return [image for piece in pieces for image in piece.images]
+
+
+def _shown_images(piece: Piece, numbers: Sequence[int], address: Callable[[int], str]) -> Markup:
+    """Return the images of a piece that a browser may show, and a note about others."""
+    is_shown = [bool(images.media_type(image)) for image in piece.images]
+    shown = (
+        Markup('<a href="{0}" target="_blank"><img src="{0}" alt="Image {1}" loading="lazy"></a>').format(
+            address(number), number + 1
+        )
+        for number in itertools.compress(numbers, is_shown)
+    )
+    paragraph = Markup('<p class="images">{}</p>').format(Markup(" ").join(shown)) if any(is_shown) else Markup()
+    return paragraph + _images_note(is_shown.count(False))
+
+
+def _images_note(number: int) -> Markup:
+    return Markup("<p>[{}]</p>").format(phrases.images_note(number)) if number else Markup()
 
 
 def _turn_filters(project: str, *, full: bool) -> dict[str, Callable[..., object]]:
@@ -52,7 +80,7 @@ def _turn_filters(project: str, *, full: bool) -> dict[str, Callable[..., object
         "blocks": phrases.call_blocks,
         "code": lambda block: _code(block, output),
         "is_remark": phrases.is_remark,
-        "images": phrases.images_note,
+        "images": lambda piece: _images_note(len(piece.images)),
     }
 
 

@@ -66,7 +66,7 @@ def _turn_blocks(turn: StoryTurn, project: str, words: Bound, output: Bound) -> 
 def _words(piece: Words, bound: Bound) -> str:
     if piece.by == "client" and phrases.is_remark(piece.text):
         return f"*{escaped_line(piece.text)}*"
-    text = piece.text + (f"\n\n[{phrases.images_note(piece.images)}]" if piece.images else "")
+    text = "\n\n".join([piece.text, *_images(piece)])
     is_folded = piece.thinking or piece.by == "client"
     shown = _cut_and_paint(text, bound, quoted_text if is_folded or piece.by == "person" else answer)
     if not is_folded:
@@ -78,8 +78,12 @@ def _call(turn: StoryTurn, call: Call, project: str, bound: Bound) -> str:
     about = phrases.short_place(turn.about.get(call.ordinal, ""), project)
     outcome, _ = phrases.call_outcome(call)
     head = " · ".join(filter(None, (one_line(about, _LONGEST_ABOUT), outcome)))
-    blocks = (_call_block(block, bound) for block in phrases.call_blocks(call, about))
-    return folded_block(phrases.tool_name(call.tool), head, "\n\n".join(blocks))
+    blocks = [_call_block(block, bound) for block in phrases.call_blocks(call, about)]
+    return folded_block(phrases.tool_name(call.tool), head, "\n\n".join([*blocks, *_images(call)]))
+
+
+def _images(piece: Words | Call) -> list[str]:
+    return [f"[{phrases.images_note(len(piece.images))}]"] if piece.images else []
 
 
 def _call_block(block: phrases.CallBlock, bound: Bound) -> str:

@@ -124,7 +124,7 @@ class CallBlock:
 
 
 def call_blocks(call: Call, about: str) -> Iterator[CallBlock]:
-    """Yield the call's arguments, its changes and its result, without those that `about` shows already."""
+    """Yield the call's arguments, its changes and the text of its result, without those that `about` shows already."""
     if isinstance(call.input.get("command"), str):
         yield CallBlock("", call.input["command"], "bash")
     for key, value in call.input.items():
@@ -138,8 +138,6 @@ def call_blocks(call: Call, about: str) -> Iterator[CallBlock]:
         yield CallBlock("", "\n".join(change.diff), "diff")
     if call.output.strip() and not (call.changes and call.cell.ok):
         yield CallBlock("result", call.output, _guess_language(call.output))
-    if call.images:
-        yield CallBlock("images", images_note(call.images), short=True)
 
 
 def _guess_language(output: str) -> str:

@@ -333,7 +333,7 @@ def cell_document(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
         "exit_code": call.exit_code if call else None,
         "file": (call.file or None) if call else None,
         "changes": _changes_json(call) if call else [],
-        "images": call.images if call else 0,
+        "images": len(call.images) if call else 0,
         "client_note": canonical.bounded(call.result) if call else None,
         "dependencies": list(cell.depends),
         "dependents": [other.id for other in shown.turn.content.cells if cell.id in other.depends],
@@ -410,7 +410,7 @@ def piece_json(piece: Piece) -> dict[str, Any]:
             "ordinal": piece.ordinal or None,
             "time": piece.time or None,
             "text": piece.text,
-            "images": piece.images,
+            "images": len(piece.images),
             "line": piece.line,
         }
     return {
@@ -427,7 +427,7 @@ def piece_json(piece: Piece) -> dict[str, Any]:
         "output": piece.output,
         "exit_code": piece.exit_code,
         "changes": _changes_json(piece),
-        "images": piece.images,
+        "images": len(piece.images),
         "line": piece.line,
         "result_line": piece.result_line or None,
     }

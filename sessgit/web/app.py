@@ -50,11 +50,11 @@ class Site:
             "/api/operations": self._operations,
             "/api/here": self._here,
         }
-        routes = [Route(path, _json_endpoint(read)) for path, read in reads.items()]
+        routes = [Route(path, _endpoint(read)) for path, read in reads.items()]
         routes += [Route(path, _page) for path in ("/", "/search", "/s/{address}", "/d/{a}/{b}")]
-        routes.append(Route("/api/events", self._events))
+        routes += [Route("/api/events", self._events), Route("/api/image", _endpoint(self._image))]
         if not self.read_only:
-            routes.append(Route("/api/run", _json_endpoint(self._run), methods=["POST"]))
+            routes.append(Route("/api/run", _endpoint(self._run), methods=["POST"]))
         static = [Route("/static/turn.css", _turn_style), Mount("/static", StaticFiles(directory=STATIC))]
         return Starlette(
             routes=[*routes, *static],
@@ -86,6 +86,12 @@ class Site:
     async def _turn(self, request: Request) -> Any:
         address = request.query_params.get("address", "")
         return await self.reader.read(self.reader.turn_html, address, _number(request, "turn"))
+
+    async def _image(self, request: Request) -> Response:
+        address = request.query_params.get("address", "")
+        turn, number = _number(request, "turn"), _number(request, "number")
+        content, kind = await self.reader.read(self.reader.image, address, turn, number)
+        return Response(content, media_type=kind)
 
     async def _operations(self, request: Request) -> Any:
         return {"operations": await self.reader.read(self.reader.operations, _MOST_OPERATIONS)}
@@ -125,10 +131,13 @@ class Site:
         }
 
 
-def _json_endpoint(answer: Callable[[Request], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(answer: Callable[[Request], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
+    """Return the endpoint that sends a response, or a document as JSON; an error is a document too."""
+
     async def endpoint(request: Request) -> Response:
         try:
-            return JSONResponse(await answer(request))
+            answered = await answer(request)
+            return answered if isinstance(answered, Response) else JSONResponse(answered)
         except SessgitError as error:
             status = _STATUS_BY_ERROR.get(type(error), 409)
             return JSONResponse({"error": {"message": str(error), "hint": error.hint}}, status)

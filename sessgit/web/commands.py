@@ -133,7 +133,7 @@ DRY_RUNS = frozenset({"merge", "pick", "archive", "undo"})
 def _address(values: Values, key: str) -> str:
     text = _text(values, key, _ADDRESS)
     if not text:
-        raise UsageError(f"no {key}.", "Name a conversation.")
+        raise UsageError("no conversation selected.", "Choose one from the list.")
     return text
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 from sessgit import agents
 from sessgit.branch.fork import resume_command
 from sessgit.environment import Environment
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.formats import html
+from sessgit.formats import html, images
 from sessgit.history import client_files, diff, export, ls, resolve, search, tree, views
 from sessgit.history import log as logs
 from sessgit.history.code.difference import code_json, compare_code
@@ -165,7 +167,18 @@ class Reader:
         choice = ExportChoice(branch, turns=str(number))
         rows = export.chosen_rows(self.context.index, choice)
         (turn,) = export.read_story_turns(self.context, choice, rows, self.context.prices, no_progress)
-        return {"html": html.render_turn(turn, branch.state.project)}
+        source = f"/api/image?{urlencode({'address': branch.name, 'turn': number})}&number="
+        return {"html": html.render_turn(turn, branch.state.project, lambda image: f"{source}{image}")}
+
+    def image(self, address: str, number: int, image: int) -> tuple[bytes, str]:
+        """Return an image of a turn with its media type; raises NotFoundError for one that a browser may not show."""
+        branch = self._target(address).branch
+        for row in self.context.index.turns(branch.name, number, number):
+            data = html.turn_images(views.read_pieces(self.context.store, branch, row)[1])[image : image + 1]
+            with suppress(ValueError):
+                if data and (kind := images.media_type(data[0])):
+                    return base64.b64decode(data[0]), kind
+        raise NotFoundError(f"turn {number} has no image {image} to show.", "")
 
     def diff(self, a: str, b: str) -> Json:
         """Return what `diff --code --json` prints, and what both conversations are called."""

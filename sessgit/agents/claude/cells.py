@@ -308,19 +308,20 @@ def message_key(line: Line, number: int) -> str:
     return message_id(line) or line.uuid or str(number)
 
 
-def text_of(content: object) -> tuple[str, int]:
-    """Return the text of a message's or a result's content, a string or blocks, and the number of images in it."""
+def text_of(content: object) -> tuple[str, tuple[str, ...]]:
+    """Return the text of a message's or a result's content, a string or blocks, and the images in it as base64."""
     if isinstance(content, str):
-        return content, 0
-    texts, images = [], 0
+        return content, ()
+    texts, images = list[str](), list[str]()
     for block in content if isinstance(content, list) else ():
         if isinstance(block, str):
             texts.append(block)
         elif isinstance(block, dict):
-            images += block.get("type") == "image"
+            if block.get("type") == "image":
+                images.append(string(block.get("source"), "data"))
             if isinstance(block.get("text"), str):
                 texts.append(block["text"])
-    return "\n".join(texts), images
+    return "\n".join(texts), tuple(images)
 
 
 def _usage(message: dict[str, Any]) -> Tokens | None:

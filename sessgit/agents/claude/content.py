@@ -76,7 +76,7 @@ def _separated(body: Sequence[Line]) -> Iterator[tuple[int, Line]]:
             yield number, line
 
 
-def _words(by: Speaker, text: str, line: Line, number: int, images: int) -> list[Piece]:
+def _words(by: Speaker, text: str, line: Line, number: int, images: tuple[str, ...]) -> list[Piece]:
     return [Words(by, display_prompt(text), line.time, line=number, images=images)] if text.strip() or images else []
 
 

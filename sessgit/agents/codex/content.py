@@ -56,8 +56,11 @@ def _words(line: CodexLine) -> str:
     return content_text(line.payload.get("summary" if line.kind == "reasoning" else "content")).strip()
 
 
-def _images(line: CodexLine) -> int:
-    return sum(len(images) for key in ("images", "local_images") if isinstance(images := line.payload.get(key), list))
+def _images(line: CodexLine) -> tuple[str, ...]:
+    """Return the images of a prompt: data URLs are in the transcript, other addresses and files are not."""
+    lists = (line.payload.get(key) for key in ("images", "local_images"))
+    found = [one for many in lists if isinstance(many, list) for one in many]
+    return tuple(one.partition(",")[2] if str(one).startswith("data:image/") else "" for one in found)
 
 
 def _call(body: Sequence[Line], line: CodexLine, ordinal: int, cell: Cell) -> Call:

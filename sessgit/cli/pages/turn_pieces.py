@@ -76,7 +76,7 @@ def outcome(call: Call) -> str:
 
 def output(call: Call) -> list[str]:
     """Return the lines of a call's output, with a line for its images."""
-    return [*(text.plain(call.output) if call.output.strip() else []), *_images(call.images)]
+    return [*(text.plain(call.output) if call.output.strip() else []), *_images(len(call.images))]
 
 
 def path(here: Invocation, project: str, name: str, columns: int) -> str:
@@ -149,7 +149,7 @@ class TurnPieces:
 
     def _wrapped(self, words: Words) -> list[str]:
         lines = text.wrapped(words.text, self.columns) if words.text.strip() else []
-        return [*lines, *(() if words.by == "model" else _images(words.images))]
+        return [*lines, *(() if words.by == "model" else _images(len(words.images)))]
 
     def _folded(self, lines: list[str], limit: int) -> list[str]:
         """Return the first lines and how many more there are; a single line is not folded away."""

@@ -22,7 +22,8 @@ class Words:
     `by` is the person (the prompt, and what was queued meanwhile), the model (its answers, and its `thinking`), or
     the client (notices that it put into the conversation). `ordinal` is that of the model's cell in the turn,
     from 1, and 0 where no cell said it; `time` is RFC 3339 or empty; `line` the number of the line in the turn's
-    body, from 1. Images are counted, not shown. `reason` is what a program says in its own form with the same words.
+    body, from 1. `images` are in base64, "" for those that are not in the transcript. `reason` is what a program says
+    in its own form with the same words.
     """
 
     by: Speaker
@@ -31,7 +32,7 @@ class Words:
     thinking: bool = False
     ordinal: int = 0
     line: int = 0
-    images: int = 0
+    images: tuple[str, ...] = ()
     reason: Reason | None = None
 
 
@@ -70,7 +71,7 @@ class Call:
     ended: str = ""
     line: int = 0
     result_line: int = 0
-    images: int = 0
+    images: tuple[str, ...] = ()
     task: Task | None = None
     outcome: Outcome | None = None
 

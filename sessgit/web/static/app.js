@@ -9,7 +9,7 @@ import { ago, copy, get, go, html, live, render, useEffect, useRef, useState } f
 const KEYS = [
   ["j, k", "next and previous row"], ["[, ]", "previous and next conversation"], ["Enter", "open or fold"],
   ["/, Ctrl-K", "search"], ["u", "all conversations"], ["c", "copy the resume command"], ["f", "fork at this turn"],
-  ["m", "merge"], ["r", "rename"], ["l", "label"], ["z", "what commands did, and undo"], ["x", "unfold or fold all turns on screen"],
+  ["m", "merge"], ["r", "rename"], ["l", "label"], ["z", "operations, and undo"], ["x", "unfold or fold all turns on screen"],
   ["g, G", "first and last row"], ["?", "these keys"], ["Esc", "close"],
 ];
 const RESTING_MS = 20_000, CALL_MS = 45_000;
@@ -33,7 +33,7 @@ function App() {
   return html`<a class="skip" href="#main">To the content</a>
     <header class="bar"><a href="/" class="brand">sessgit</a>
       <a class="find" href="/search" aria-label="Search">Search <kbd>Ctrl K</kbd></a>
-      <nav aria-label="Page"><button id="operations" onClick=${() => setPanel("operations")}>History</button>
+      <nav aria-label="Page"><button id="operations" onClick=${() => setPanel("operations")}>Operations</button>
         <button onClick=${() => setPanel("keys")} aria-label="Keys">?</button></nav></header>
     <main id="main" tabindex="-1"><${view} key=${[kind, ...rest.map((one) => one.split("@")[0])].join("/")} address=${rest[0]} a=${rest[0]} b=${rest[1]} readOnly=${readOnly} /></main>
     <p id="said" role="status"></p>
@@ -49,7 +49,7 @@ function Panel({ kind, readOnly, close }) {
   }, []);
   return html`<dialog ref=${place} aria-labelledby="panel-title" onClose=${close}>
     ${kind === "keys" && html`<h2 id="panel-title">Keys</h2><dl class="keys">${KEYS.map(([keys, what]) => html`<div><dt><kbd>${keys}</kbd></dt><dd>${what}</dd></div>`)}</dl>`}
-    ${kind === "operations" && html`<h2 id="panel-title">What commands did</h2>
+    ${kind === "operations" && html`<h2 id="panel-title">Operations</h2>
       ${!listed.length && html`<p class="quiet">Nothing yet.</p>`}
       <ol class="operations">${listed.map((one) => html`<li><span class="what"><b>${one.command}</b> <bdi>${one.summary}</bdi></span>
         <span class="quiet">${ago(one.time)}${one.standing !== "done" ? ` · ${one.standing}` : ""}</span>

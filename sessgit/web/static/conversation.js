@@ -2,7 +2,7 @@
 import { Family } from "/static/forest.js";
 import { act } from "/static/dialog.js";
 import {
-  ago, base, copy, count, firstLine, get, html, moment, money, newTokens, plural, sessionOf, useEffect, useLayoutEffect,
+  Problem, ago, base, copy, count, firstLine, get, html, moment, money, newTokens, plural, sessionOf, useEffect, useLayoutEffect,
   useLive, useLoaded, useMemo, useRef, useState,
 } from "/static/util.js";
 
@@ -22,7 +22,7 @@ export function Conversation({ address, readOnly }) {
     document.title = `${title(value.session)} · sessgit`;
     localStorage.setItem(`seen ${value.session.id}`, value.turns.length);
   }, [value]);
-  if (error && !value) return html`<p class="problem" role="alert">${error.message} ${error.hint}</p>`;
+  if (error && !value) return html`<${Problem} error=${error} />`;
   if (!value) return html`<p class="quiet">Loading…</p>`;
   const { session, turns } = value;
   const toggle = (number) => setOpen((old) => new Set(old.has(number) ? [...old].filter((n) => n !== number) : [...old, number]));
@@ -103,7 +103,7 @@ function Turn({ turn, more, id, isNew, isOpen, toggle, isAsked, cell, readOnly }
         ${!isOpen && html`<bdi class="words">${firstLine(more?.answer)}</bdi>`}
       </span>
       <span class="meta"><span class="tools" title=${tools.join(", ")}>${tools.join(", ")}</span>
-        <span class="files">${turn.files > 0 && plural(turn.files, "file")}</span><span class="cost">${money(turn.cost_usd)}</span>
+        <span class="files">${turn.files > 0 && plural(turn.files, "file")}</span><span class="cost" title=${`${count(newTokens(turn.tokens))} tokens`}>${money(turn.cost_usd) || `${count(newTokens(turn.tokens))} tok`}</span>
         <time class="ago" datetime=${turn.time} title=${moment(turn.time)}>${ago(turn.time)}</time></span>
     </button>
     ${isOpen && html`<div class="full">
@@ -133,8 +133,25 @@ function Body({ address, turn, cell }) {
       wanted.classList.add("asked");
       wanted.scrollIntoView({ block: "center" });
     }
+    mark(place.current, wanted);
   }, [text]);
   return html`${error && html`<p class="problem" role="alert">${error.message} ${error.hint}</p>`}<div class="body" ref=${place}></div>`;
+}
+
+/** Mark the words of a search that led here, without touching the text, and show the first one. */
+function mark(body, isShown) {
+  const words = (new URLSearchParams(location.search).get("q") || "").split(/\s+/).filter(Boolean);
+  if (!words.length || !CSS.highlights) return;
+  const pattern = new RegExp(words.map((word) => word.replace(/[^\p{L}\p{N}]/gu, "\\$&")).join("|"), "giu");
+  const ranges = [], texts = document.createTreeWalker(body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode() && ranges.length < 1000)
+    for (const found of texts.currentNode.data.matchAll(pattern)) {
+      const range = new StaticRange({ startContainer: texts.currentNode, startOffset: found.index, endContainer: texts.currentNode, endOffset: found.index + found[0].length });
+      ranges.push(range);
+    }
+  CSS.highlights.set("found", new Highlight(...ranges));
+  const first = ranges.map((range) => range.startContainer.parentElement).find((one) => one.checkVisibility());
+  if (!isShown) first?.scrollIntoView({ block: "center" });
 }
 
 /** What left the conversation, and what came back, after a turn. */

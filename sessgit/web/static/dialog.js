@@ -1,5 +1,5 @@
 // Commands: a form, the command line as a person would type it, a dry run, the result, and Undo beside it.
-import { copy, get, html, live, run, useEffect, useRef, useState } from "/static/util.js";
+import { copy, get, html, live, run, useEffect, useMemo, useRef, useState } from "/static/util.js";
 
 const FORMS = {
   fork: { title: "Fork", about: "A new conversation with the turns up to this one. The original does not change.", fields: { at: "Turn (empty: the last)", name: "Name (optional)" } },
@@ -67,6 +67,7 @@ function Form({ command, values: given, labels, close }) {
     const list = name === "theirs" || name === "into" ? "others" : null;
     return html`<label>${label} <input autocomplete="off" list=${list} value=${values[name] || ""} onInput=${change} /></label>`;
   };
+  const isUntouched = key === useMemo(() => key, []);
   const needsTrial = line?.has_dry_run && (!tried || tried.exit_code !== 0);
   return html`<dialog ref=${place} aria-labelledby="dialog-title" onClose=${close}>
     <h2 id="dialog-title">${form.title}</h2>
@@ -76,10 +77,10 @@ function Form({ command, values: given, labels, close }) {
         ${Object.entries(form.fields).map(([name, label]) => field(name, label))}
         <datalist id="others">${others.filter((one) => one.id !== given.into).map((one) => html`<option value=${one.id}>${one.name || one.title || one.first_prompt}</option>`)}</datalist>
         ${line && html`<p class="command"><code>${line.command}</code> <button type="button" onClick=${() => copy(line.command)}>Copy</button></p>`}
-        ${problem && html`<p class="problem" role="alert">${problem.message} ${problem.hint}</p>`}
+        ${problem && !(isUntouched && !line) && html`<p class="problem" role="alert">${problem.message} ${problem.hint}</p>`}
         ${tried && html`<${Outcome} outcome=${tried} isTrial />`}
         <p class="buttons"><button type="button" onClick=${() => place.current.close()}>Cancel</button>
-          <button class="primary" disabled=${!line || busy}>${busy ? "Running…" : needsTrial ? "Dry run" : form.title}</button></p>
+          <button class="primary" disabled=${!line || busy}>${busy ? "Running…" : needsTrial || (!line && form.fields.new) ? "Dry run" : form.title}</button></p>
       </form>`}
     ${done && html`<p class="command"><code>${done.command}</code></p><${Outcome} outcome=${done} />
       <p class="buttons">${done.operation_id && command !== "undo" && html`<button onClick=${() => act("undo", { operation: done.operation_id })}>Undo…</button>`}

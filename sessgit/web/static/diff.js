@@ -1,19 +1,19 @@
 // Two conversations side by side: what they share is one line, then the turns of each.
-import { count, firstLine, get, html, moment, money, newTokens, plural, useEffect, useLive, useLoaded } from "/static/util.js";
+import { Problem, count, firstLine, get, html, moment, money, newTokens, plural, useEffect, useLive, useLoaded } from "/static/util.js";
 
 export function Difference({ a, b }) {
   const { value, error, reload } = useLoaded(() => get("/api/diff", { a, b }), `${a} ${b}`);
   useLive((names) => (!names || names.some((name) => a.startsWith(name) || b.startsWith(name))) && reload());
   useEffect(() => void (document.title = "Difference · sessgit"), []);
-  if (error) return html`<p class="problem" role="alert">${error.message} ${error.hint}</p>`;
+  if (error) return html`<${Problem} error=${error} />`;
   if (!value) return html`<p class="quiet">Comparing…</p>`;
   const { titles, base, code } = value;
   return html`<h1>Two conversations</h1>
     <p class="command"><code>sessgit diff ${titles.a.short}${a.includes("@") ? `@${a.split("@")[1]}` : ""} ${titles.b.short}${b.includes("@") ? `@${b.split("@")[1]}` : ""}</code></p>
-    <p class="shared">${value.shared_turns ? html`${plural(value.shared_turns, "shared turn")}${base && html`: <a href=${`/s/${value.a}@${base.turn}`}>the last is turn ${base.turn}</a>`}` : "No shared turns."}
+    <p class="shared">${value.shared_turns ? html`${plural(value.shared_turns, "shared turn")}${base && html`, up to <a href=${`/s/${value.a}@${base.turn}`}>turn ${base.turn}</a>`}` : "No shared turns."}
       ${value.partial && ` One side has only the beginning of turn ${value.partial.turn}.`}</p>
     <div class="sides-of">${["a", "b"].map((side) => html`<${Side} key=${side} side=${side} value=${value} />`)}</div>
-    ${code && html`<section class="code"><h2>Code</h2><${Code} code=${code} /></section>`}`;
+    ${code && html`<section class="commits" aria-labelledby="code"><h2 id="code">Code</h2><${Code} code=${code} /></section>`}`;
 }
 
 function Side({ side, value }) {
@@ -32,6 +32,9 @@ function Side({ side, value }) {
 }
 
 function Code({ code }) {
-  if (code.reason || code.error) return html`<p class="quiet">${code.reason || code.error}</p>`;
-  return html`<details><summary>Commits and files of the project</summary><pre>${JSON.stringify(code, null, 2)}</pre></details>`;
+  const lines = (one) => one.added !== null && html` <span class="added">+${one.added}</span> <span class="removed">−${one.removed}</span>`;
+  return html`${code.problem && html`<p class="quiet">${code.problem}</p>`}
+    <div class="sides-of">${["a", "b"].map((side) => html`<ul key=${side}>${code.commits[side].map((one) => html`<li><code>${one.commit.slice(0, 8)}</code> <bdi>${one.subject}</bdi></li>`)}</ul>`)}</div>
+    ${code.files.length > 0 && html`<p class="facts">${plural(code.files.length, "changed file")}${lines(code)}</p>
+      <ul class="files">${code.files.map((file) => html`<li><code>${file.path}</code>${lines(file)}</li>`)}</ul>`}`;
 }

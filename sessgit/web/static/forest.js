@@ -1,5 +1,5 @@
 // The forest: a lane for each conversation, along which its turns go; forks and rewinds leave it, merges come back.
-import { ago, base, get, go, html, money, plural, useEffect, useLive, useLoaded, useMemo, useState } from "/static/util.js";
+import { Problem, ago, base, get, go, html, money, plural, useEffect, useLive, useLoaded, useMemo, useState } from "/static/util.js";
 
 const ROW = 40, DAY = 864e5;
 const TIMES = { "": "Any time", 1: "Today", 7: "7 days", 30: "30 days", 90: "90 days" };
@@ -26,7 +26,7 @@ export function Forest() {
   };
   const sessions = useMemo(() => new Map((value?.sessions || []).map((one) => [one.id, one])), [value]);
   useEffect(() => void (document.title = "Conversations · sessgit"), []);
-  if (error) return html`<p class="problem" role="alert">${error.message} ${error.hint}</p>`;
+  if (error) return html`<${Problem} error=${error} />`;
   if (!value) return html`<p class="quiet">Loading…</p>`;
   const projects = [...new Set(value.sessions.map((one) => one.project))].filter(Boolean).sort();
   const labels = [...new Set(value.sessions.flatMap((one) => one.labels))].sort();
@@ -80,7 +80,7 @@ function fits(node, sessions, filter) {
   );
 }
 
-function Choice({ label, value, options, onChange }) {
+export function Choice({ label, value, options, onChange }) {
   return html`<select aria-label=${label} value=${value} onChange=${(event) => onChange(event.target.value)}>
     ${options.map(([key, text]) => html`<option value=${key} selected=${key === value}>${text}</option>`)}
   </select>`;
@@ -138,11 +138,13 @@ function Lanes({ nodes, width, row, here }) {
     const merges = node.merged_into
       .filter((merge) => place.has(merge.session_id))
       .map((merge) => {
-        const to = x(merge.turn + 1), above = place.get(merge.session_id);
+        const to = x(merge.turn), above = place.get(merge.session_id);
         return html`<path class="merge" d=${`M${stop} ${y}C${Math.max(to, stop) + 14} ${y} ${Math.max(to, stop) + 14} ${above} ${to} ${above}`} />`;
       });
-    return html`<g class=${`${node.kind} ${node.archived ? "archived" : ""} ${node.id === here ? "here" : ""}`}>
-      <path d=${path} />${merges}<circle cx=${stop} cy=${y} r=${node.kind === "session" ? 4 : 3} /></g>`;
+    const kind = `${node.kind} ${node.archived ? "archived" : ""} ${node.id === here ? "here" : ""}`;
+    const dot = html`<circle class=${kind} cx=${stop} cy=${y} r=${node.kind === "session" ? 4 : 3} />`;
+    return [html`<g class=${kind}><path d=${path} />${merges}</g>`, dot];
   });
-  return html`<svg class="lanes" width=${width} height=${nodes.length * row} aria-hidden="true">${shapes.reverse()}</svg>`;
+  const [lines, dots] = [0, 1].map((part) => shapes.map((shape) => shape[part]).reverse());
+  return html`<svg class="lanes" width=${width} height=${nodes.length * row} aria-hidden="true">${lines}${dots}</svg>`;
 }

@@ -1,6 +1,6 @@
 // Requests, formats and hooks that all views share.
 export * from "/static/vendor/htm-preact.js";
-import { useEffect, useState } from "/static/vendor/htm-preact.js";
+import { html, useEffect, useState } from "/static/vendor/htm-preact.js";
 
 /** Get a document. Rejects with an Error that has the command's message and hint. */
 export async function get(path, values = {}) {
@@ -46,6 +46,8 @@ export function useLive(back) {
   });
 }
 
+/** What is shown instead of a view that could not be read. */
+export const Problem = ({ error }) => html`<h1 class="sr">Problem</h1><p class="problem" role="alert">${error.message} ${error.hint}</p>`;
 export const sessionOf = (branch) => branch.split(".r-")[0].split(".m-")[0];
 export const plural = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
 export const money = (n) => (n === null || n === undefined ? "" : n && n < 0.01 ? "<$0.01" : `$${n.toFixed(2)}`);
@@ -60,7 +62,8 @@ export function ago(text) {
   if (minutes < 60) return `${Math.floor(minutes)} min ago`;
   if (minutes < 1440) return `${Math.floor(minutes / 60)} h ago`;
   if (minutes < 10080) return `${Math.floor(minutes / 1440)} d ago`;
-  return then.toLocaleDateString("en", { day: "numeric", month: "short", year: "numeric" });
+  const year = then.getFullYear() === new Date().getFullYear() ? undefined : "numeric";
+  return then.toLocaleDateString("en-GB", { day: "numeric", month: "short", year });
 }
 export const moment = (text) => (text ? text.slice(0, 16).replace("T", " ") : "");
 export const firstLine = (text) => (text || "").trim().split("\n", 1)[0].replace(/\*\*|^#+ /g, "");
