@@ -61,7 +61,8 @@ def test_out_of_the_way_and_back(sessgit: Shell) -> None:
     assert archived(sessgit.store) == [SESSION, f"{SESSION}.r-a0000002"]
     assert heads(sessgit.store) == [OTHER]
     assert [one["id"] for one in sessgit.json("ls")["sessions"]] == [OTHER]
-    assert [(one["id"], one["archived"]) for one in sessgit.json("ls", "--archived")["sessions"]] == [(SESSION, True)]
+    (one,) = sessgit.json("ls", "--only-archived")["sessions"]
+    assert (one["id"], one["archived"]) == (SESSION, True)
     assert sessgit.out("archive", SESSION, OTHER, SESSION) == (
         "5e551011-0000-4000-8000-000000000001  pars…  2 turns  2h ago  (already archived)\n"
         "5e551011-0000-4000-8000-000000000002  else    1 turn  2h ago\n"

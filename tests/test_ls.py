@@ -241,7 +241,7 @@ def test_options_choose_and_order(six: Shell) -> None:
     assert ids(six, "--order", "name") == ["2222", "bbbb", "cccc", "1111", "aaaa"]
     assert ids(six, "--order", "name", "--limit", "2") == ["2222", "bbbb"]
     assert ids(six, "--since", "2026-03-01T10:00:12Z") == ["bbbb", "2222"]
-    assert ids(six, "--stage", "gathering") == ids(six, "--label", "x") == ids(six, "--archived") == []
+    assert ids(six, "--stage", "gathering") == ids(six, "--label", "x") == ids(six, "--only-archived") == []
     assert ids(six, "--project", "/nowhere") == []
 
 
@@ -263,13 +263,25 @@ def test_archived_ones_stand_by_themselves(six: Shell) -> None:
     run_git(six.store, "update-ref", f"refs/archive/{UPLOAD}", f"refs/heads/{UPLOAD}")
     run_git(six.store, "update-ref", "-d", f"refs/heads/{UPLOAD}")
     assert ids(six) == ["aaaa", "bbbb", "2222", "1111"]
-    assert ids(six, "--archived") == ["cccc"]
-    assert six.out("ls", "--archived").splitlines()[-1] == "1 archived conversation."
+    assert ids(six, "--only-archived") == ["cccc"]
+    assert ids(six, "--archived") == ["aaaa", "bbbb", "2222", "1111", "cccc"]
+    assert six.out("ls", "--archived").splitlines()[-3].endswith("2h ago  archived")
+    assert six.out("ls", "--only-archived").splitlines()[-1] == "1 archived conversation."
     elsewhere = six.home / "elsewhere"
     elsewhere.mkdir()
-    hint = "No archived conversations here; 1 in other projects: sessgit ls --archived --all\n"
-    assert six.out("ls", "--archived", "--project", str(elsewhere)) == hint
-    assert ids(six, "--archived", "--all") == ["cccc"]
+    hint = "No archived conversations here; 1 in other projects: sessgit ls --only-archived\n--all\n"
+    assert six.out("ls", "--only-archived", "--project", str(elsewhere)) == hint
+    assert ids(six, "--only-archived", "--all") == ["cccc"]
+
+
+def test_the_order_of_access_is_that_of_turns_and_of_the_files(sessgit: Shell) -> None:
+    for path in sessgit.config.glob("projects/*/*.jsonl"):
+        os.utime(path, (0, 0))
+    assert ids(sessgit, "--order", "accessed") == ids(sessgit, "--order", "updated") == ["bbbb", "aaaa", "cccc"]
+    (path,) = sessgit.config.glob(f"projects/*/{UPLOAD}.jsonl")
+    os.utime(path, (sessgit.now - 60, sessgit.now - 60))
+    assert ids(sessgit, "--order", "accessed") == ["cccc", "bbbb", "aaaa"]
+    assert sessgit.out("ls", "--order", "accessed").splitlines()[0].endswith("1m ago")
 
 
 def test_what_is_no_state_no_number_no_time(six: Shell) -> None:

@@ -315,7 +315,7 @@ def test_it_goes_where_its_session_goes(apart: Shell) -> None:
     apart.out("archive", SESSION)
     assert git(apart, *HEADS) == before.replace("refs/heads/", "refs/archive/")
     assert prompts(apart, MACHINE)[2:] == ["put the tokens into a trie", "measure both"]
-    assert "2 unmerged turns" in apart.out("ls", "--archived")
+    assert "2 unmerged turns" in apart.out("ls", "--only-archived")
     apart.out("undo")
     assert git(apart, *HEADS) == before
     told = apart.json("delete", SESSION, "--yes")["deleted"]

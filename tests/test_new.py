@@ -53,7 +53,7 @@ def test_managers_are_never_archived_by_age_and_deleting_one_says_so(sessgit: Sh
     assert skipped == [{"id": SESSION, "reason": "a manager"}]
     done = sessgit.json("delete", SESSION, "--yes")
     assert done["deleted"][0]["children"] == [MANAGER]
-    assert sessgit.json("ls", "--archived")["sessions"][0]["child_of"] == SESSION
+    assert sessgit.json("ls", "--only-archived")["sessions"][0]["child_of"] == SESSION
 
 
 def test_a_fork_is_no_child(sessgit: Shell) -> None:

@@ -258,7 +258,7 @@ origin  ·  1 conversation received, 1 archived
     pair.there("delete", OTHER, "--yes")
     assert pair.there.out("push", SESSION) == f"origin  ·  1 conversation deleted\n  {OTHER}  deleted\n"
     assert pair.here.out("pull") == f"origin  ·  1 conversation deleted\n  {OTHER}  deleted\n"
-    assert [one["id"] for one in pair.here.json("ls", "--archived")["sessions"]] == []
+    assert [one["id"] for one in pair.here.json("ls", "--only-archived")["sessions"]] == []
 
 
 def test_a_name_that_two_have_now(pair: Desks) -> None:

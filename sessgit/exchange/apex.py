@@ -132,7 +132,8 @@ def _is_own_export(session: ForeignSession, file: SessionFile) -> bool:
 def _facts(document: Mapping[str, Any]) -> dict[str, Any]:
     tokens = sum(values.count(document, f"state.totalTokens.{kind}") for kind in ("input", "output"))
     cost = values.to_number(values.value_at(document, "state.totalCost"))
-    more = ("state.currentTaskId", "state.tasksCreated", "state.tasksCompleted", "state.lastGitBranch")
+    state = ("currentTaskId", "tasksCreated", "tasksCompleted", "lastGitBranch")
+    more = (*(f"state.{key}" for key in state), "lastAccessedAt")
     totals = {"tokens": tokens, "cost_usd": cost} | {
         f"{key}s": [*dict.fromkeys(filter(None, (values.text(one, key) for one in document["messages"])))]
         for key in ("agent", "stage", "taskId")

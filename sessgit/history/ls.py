@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from operator import attrgetter
+from pathlib import Path
 from typing import Literal
 
 from sessgit.history import views
@@ -18,7 +20,9 @@ from sessgit.store import ancestry, layout
 from sessgit.store.ancestry import ForkPlace
 from sessgit.store.index import Branch, Index, Outline
 
-Order = Literal["updated", "created", "turns", "tokens", "cost", "name"]
+Order = Literal["updated", "created", "accessed", "turns", "tokens", "cost", "name"]
+Archived = Literal["", "also", "only"]
+"""Which archived sessions are listed: none, all with the others, or they alone."""
 State = Literal["live", "active", "ended", "interrupted"]
 
 
@@ -29,7 +33,7 @@ class SessionFilter:
     `agent` is the name of one, such as claude. `folder` is a folder of the project, `since` and `before` are seconds
     since 1970, `live` the agent's ids of the sessions that are open in a client, `among` the sessions that another
     query selects, `forks_of` a session whose descendants are listed, `children_of` one whose children are listed, and
-    theirs. Headless and empty sessions are listed only on request, archived ones alone.
+    theirs. Headless, empty and archived sessions are listed only on request.
     """
 
     folder: str | None = None
@@ -42,7 +46,7 @@ class SessionFilter:
     among: Collection[str] | None = None
     forks_of: str = ""
     children_of: str = ""
-    archived: bool = False
+    archived: Archived = ""
     headless: bool = False
     empty: bool = False
     live: frozenset[str] = frozenset()
@@ -60,7 +64,8 @@ class ListEntry:
     """A session, its depth below the first of its family, and the numbers of its forks and of its children.
 
     `left` is where it left another session, `merged` are the sessions that have all its own turns by a merge;
-    `elsewhere` is the number of turns that other machines added and it lacks.
+    `elsewhere` is the number of turns that other machines added and it lacks. In the order of access `accessed` is when
+    it was last used, in RFC 3339, else empty.
     """
 
     branch: Branch
@@ -70,6 +75,7 @@ class ListEntry:
     left: ForkPlace | None = None
     merged: tuple[str, ...] = ()
     elsewhere: int = 0
+    accessed: str = ""
 
 
 @frozen
@@ -99,9 +105,9 @@ class HiddenCounts:
     elsewhere: int
 
 
-def count_hidden(index: Index, folder: str, *, archived: bool = False) -> HiddenCounts:
+def count_hidden(index: Index, folder: str, archived: Archived = "") -> HiddenCounts:
     """Return how many sessions the list of a folder's project leaves out."""
-    outlines = [outline for outline in index.outlines() if outline.archived == archived]
+    outlines = _chosen_outlines(index, archived)
     near = outlines_in_project(outlines, folder)
     headless = sum(outline.headless for outline in near)
     empty = sum(not outline.headless and not is_begun(outline) for outline in near)
@@ -110,18 +116,21 @@ def count_hidden(index: Index, folder: str, *, archived: bool = False) -> Hidden
 
 def matching_sessions(index: Index, query: SessionFilter) -> list[Outline]:
     """Return the sessions that fit, the newest first, whatever the order of the filter."""
-    outlines = [outline for outline in index.outlines() if outline.archived == query.archived]
+    outlines = _chosen_outlines(index, query.archived)
     return _matching_outlines(index, outlines, query)
 
 
 def list_sessions(index: Index, query: SessionFilter, limit: int | None, prices: Prices) -> SessionListing:
     """Return the sessions that fit, at most `limit` of them; only their states are read."""
-    outlines = [outline for outline in index.outlines() if outline.archived == query.archived]
+    outlines = _chosen_outlines(index, query.archived)
     matching = _matching_outlines(index, outlines, query)
     forks, children = forks_by_parent(outlines), children_by_parent(outlines)
+    accessed = _access_times(index, matching) if query.order == "accessed" else {}
     if query.order is None:
         newest_first = sorted(families(matching), key=lambda family: max(o.updated for o, _ in family), reverse=True)
         places = [(outline.name, depth) for family in newest_first for outline, depth in family]
+    elif query.order == "accessed":
+        places = [(name, 0) for name in sorted(accessed, key=lambda name: accessed[name], reverse=True)]
     else:
         places = [(outline.name, 0) for outline in _sorted_outlines(index, matching, query.order, prices)]
     shown = places[:limit]
@@ -139,6 +148,7 @@ def list_sessions(index: Index, query: SessionFilter, limit: int | None, prices:
             sum(side.open for side in side_branches(index, branches[name]) if not side.rewound)
             if name in diverged
             else 0,
+            accessed.get(name, ""),
         )
         for name, depth in shown
         if name in branches
@@ -211,6 +221,23 @@ def _descendants(forks: Mapping[str, Sequence[Outline]], session: str) -> set[st
         found.update(new)
         waiting += new
     return found
+
+
+def _chosen_outlines(index: Index, archived: Archived) -> list[Outline]:
+    return [outline for outline in index.outlines() if archived == "also" or outline.archived == bool(archived)]
+
+
+def _access_times(index: Index, outlines: Sequence[Outline]) -> dict[str, str]:
+    """Return when each session was last used: the time of its last turn, of its transcript, or of what the system from
+    which it was imported says, whichever is the latest."""
+    facts, times = index.imported_facts(), dict[str, str]()
+    for branch in index.branches_named([outline.name for outline in outlines]):
+        written, known = branch.state.transcript, [branch.state.updated, branch.state.created]
+        with suppress(OSError):
+            known.append(canonical.rfc3339(Path(written).stat().st_mtime) if written else "")
+        imported = canonical.seconds(str(facts.get(branch.name, {}).get("lastAccessedAt", "")))
+        times[branch.name] = max(*known, "" if imported is None else canonical.rfc3339(imported))
+    return times
 
 
 def _sorted_outlines(index: Index, outlines: Sequence[Outline], order: Order, prices: Prices) -> list[Outline]:

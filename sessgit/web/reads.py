@@ -91,13 +91,9 @@ class Reader:
         """Return what `ls --all --json` (with archived conversations) and `tree --all --json` print."""
         index, overrides = self.context.index, self.context.prices
         live = agents.open_sessions(self.place.env.homes)
-        sessions = [
-            views.session_json(entry.branch, overrides)
-            for archived in (False, True)
-            for entry in ls.list_sessions(
-                index, ls.SessionFilter(archived=archived, headless=True, empty=True), None, overrides
-            ).entries
-        ]
+        every = ls.SessionFilter(archived="also", headless=True, empty=True)
+        listed = ls.list_sessions(index, every, None, overrides).entries
+        sessions = [views.session_json(entry.branch, overrides) for entry in listed]
         choice = tree.TreeFilter(everything=True, live=live, fold=False)
         forest = tree.forest_json(tree.build_forest(index, choice, overrides), live, overrides)
         return {"sessions": sessions, **forest, "current": self._current(), "project": self.place.project}

@@ -35,9 +35,10 @@ def run(
     since: str = SINCE,
     forks_of: str = option("--forks-of ADDRESS", "Only forks of this conversation, and forks of those."),
     children: str = option("--children ADDRESS", "Only children of this conversation, and theirs."),
-    archived: bool = option("--archived", "List archived conversations."),
+    archived: bool = option("--archived", "Also list archived conversations."),
+    only_archived: bool = option("--only-archived", "List only archived conversations."),
     headless: bool = option("--headless", "Also list headless conversations, run by programs."),
-    order: Literal["updated", "created", "turns", "tokens", "cost", "name"] | None = option(
+    order: Literal["updated", "created", "accessed", "turns", "tokens", "cost", "name"] | None = option(
         "--order", "Sort like this, and do not group forks."
     ),
     limit: int | None = LIMIT,
@@ -46,7 +47,7 @@ def run(
 
     Forks are listed under the conversation they were forked from, children under their parent; ● marks conversations
     that are open in a client. With -- PATH, only conversations in which a tool read or changed PATH: a file, a folder
-    or a glob.
+    or a glob. --order accessed sorts by the time of the last turn or the last change of the transcript.
     """
     from sessgit.cli import operands
 
@@ -60,7 +61,7 @@ def run(
         among=here.index.sessions_holding(operands.commits(here, paths)) if paths else None,
         forks_of=operands.target(here, forks_of).session if forks_of else "",
         children_of=operands.target(here, children).session if children else "",
-        archived=archived,
+        archived="only" if only_archived else "also" if archived else "",
         headless=headless or everything,
         empty=everything or bool(children),
         live=agents.open_sessions(here.env.homes),

@@ -10,7 +10,7 @@ from sessgit.cli import blocks, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.invocation import Invocation
 from sessgit.history import views
-from sessgit.history.ls import HiddenCounts, ListEntry, SessionListing, count_hidden, matching_sessions
+from sessgit.history.ls import HiddenCounts, ListEntry, SessionFilter, SessionListing, count_hidden, matching_sessions
 from sessgit.store import layout
 from sessgit.store.index import Branch
 
@@ -25,7 +25,7 @@ _COLUMNS = (
 def full(here: Invocation, listing: SessionListing, *, folded: bool) -> Iterator[str]:
     """Yield the whole page, with a heading above each project if it is about all of them; `folded` says that no limit
     was given."""
-    rows = [_row(here, entry, listing.query.live) for entry in listing.entries]
+    rows = [_row(here, entry, listing.query) for entry in listing.entries]
     lines = list(blocks.table(here, _COLUMNS, rows, indent=2))
     is_grouped = listing.query.folder is None and listing.query.order is None
     yield from _by_project(here, listing, lines) if is_grouped else lines
@@ -72,7 +72,7 @@ def nothing_here(here: Invocation, hidden: HiddenCounts, command: str) -> str:
     phrases = [f"{count:,} {what}" for what, count in counts.items() if count]
     others = " and ".join(filter(None, [", ".join(phrases[:-1]), phrases[-1]]))
     option = "--headless" if command.startswith("ls") and hidden.headless and len(phrases) == 1 else "--all"
-    kind = "archived conversations" if command.endswith("--archived") else "conversations"
+    kind = "archived conversations" if command.endswith("--only-archived") else "conversations"
     return f"No {kind} here; {others}: sessgit {command} {option}"
 
 
@@ -88,20 +88,22 @@ def _by_project(here: Invocation, listing: SessionListing, lines: Sequence[str])
         yield from members
 
 
-def _row(here: Invocation, entry: ListEntry, live: frozenset[str]) -> tuple[str, ...]:
+def _row(here: Invocation, entry: ListEntry, query: SessionFilter) -> tuple[str, ...]:
     state = entry.branch.state
     return (
         here.ident(entry.branch.name),
         (("  " * (entry.depth - 1) + "└ " if entry.depth else "") + blocks.title(state)).ljust(_LEAST),
         text.counted(state.turns, "turn"),
-        blocks.ago(here, state.updated),
+        blocks.ago(here, entry.accessed or state.updated),
         text.money(views.session_cost(state, here.settings.prices)),
-        "● live" if state.agent_id in live else "",
-        ", ".join(_notes(here, entry)),
+        "● live" if state.agent_id in query.live else "",
+        ", ".join(_notes(here, entry, query)),
     )
 
 
-def _notes(here: Invocation, entry: ListEntry) -> Iterator[str]:
+def _notes(here: Invocation, entry: ListEntry, query: SessionFilter) -> Iterator[str]:
+    if query.archived == "also" and entry.branch.archived:
+        yield "archived"
     if entry.left is not None:
         at = text.clean(entry.left.at)
         is_below_parent = entry.depth and not layout.is_side_branch(entry.left.branch)
@@ -123,8 +125,8 @@ def _notes(here: Invocation, entry: ListEntry) -> Iterator[str]:
 
 def _footer(here: Invocation, listing: SessionListing, *, folded: bool) -> Iterator[str]:
     shown, matching, query = len(listing.entries), listing.matching, listing.query
-    command = "ls --archived" if query.archived else "ls"
-    total = text.counted(listing.total, "archived conversation" if query.archived else "conversation")
+    command = {"": "ls", "also": "ls --archived", "only": "ls --only-archived"}[query.archived]
+    total = text.counted(listing.total, "archived conversation" if query.archived == "only" else "conversation")
     if shown < matching:
         more = " More: --limit N" if folded else ""
         if query.order is None:
@@ -140,7 +142,7 @@ def _footer(here: Invocation, listing: SessionListing, *, folded: bool) -> Itera
     elif matching == listing.total:
         yield f"{total}."
     elif not matching and query.folder is not None:
-        yield nothing_here(here, count_hidden(here.index, query.folder, archived=query.archived), command)
+        yield nothing_here(here, count_hidden(here.index, query.folder, query.archived), command)
     else:
         verb = "is" if matching == 1 else "are"
         yield f"{matching:,} of {total} {verb} in this project. All projects: sessgit {command} --all"
