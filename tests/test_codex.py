@@ -5,6 +5,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -394,3 +397,48 @@ def test_a_line_that_is_too_long_to_be_read(sessgit: Shell) -> None:
     path.unlink()
     sessgit.out("restore", THREAD)
     assert path.read_bytes() == made.data
+
+
+def test_archiving_moves_a_rollout(sessgit: Shell) -> None:
+    """And back: it goes on in either folder."""
+    made = rollout(sessgit, paginated=True).turns("one")
+    path = imported(sessgit, made)
+    archived = sessgit.home / ".codex" / "archived_sessions" / path.name
+    archived.parent.mkdir()
+    for number, (old, new) in enumerate(((path, archived), (archived, path)), start=2):
+        old.rename(new)
+        assert "byte for byte" in sessgit.out("restore", THREAD)
+        new.write_bytes(made.turns(f"turn {number}").data)
+        assert sessgit.json("log", THREAD)["turns"][-1]["prompt"] == f"turn {number}"
+        assert list((sessgit.home / ".codex").rglob("*.jsonl")) == [new]
+    sound(sessgit)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14) and not shutil.which("zstd"), reason="nothing unpacks zstd here")
+def test_a_compressed_rollout(sessgit: Shell) -> None:
+    """The client reads it, and lays it out again when it goes on with it."""
+    sessgit.keep(sessgit.talk().turns("mend the roof"))
+    made = rollout(sessgit, paginated=True).turns("one", "two")
+    path = keep(sessgit, made)
+    packed = path.with_name(f"{path.name}.zst")
+    subprocess.run(["zstd", "-q", "--rm", path], check=True)
+    data = packed.read_bytes()
+    assert sessgit.out("import") == "2 conversations, 3 turns imported\n"
+    assert "byte for byte as the client wrote it" in " ".join(sessgit.out("restore", THREAD).split())
+    assert sessgit.json("fork", THREAD, "--at", "1")["turn"] == 1
+    merged = sessgit("merge", SESSION, "--into", THREAD)
+    assert (merged.code, "is compressed" in merged.err) == (3, True), merged
+    assert packed.read_bytes() == data and not path.exists()
+    packed.unlink()
+    path.write_bytes(made.turns("three").data)
+    assert [turn["prompt"] for turn in sessgit.json("log", THREAD)["turns"]] == ["one", "two", "three"]
+    sound(sessgit)
+
+
+def test_a_compressed_rollout_that_is_damaged(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = keep(sessgit, rollout(sessgit).turns("one"))
+    packed = path.rename(path.with_name(f"{path.name}.zst"))
+    done = sessgit("import")
+    assert done.code == 1
+    assert "cannot read: what is compressed in it is damaged" in done.err or "is compressed with zstd" in done.err
+    assert packed.exists()

@@ -9,6 +9,7 @@ import hashlib
 import os
 from pathlib import Path
 
+from sessgit.agents.transcript import is_packed
 from sessgit.errors import ROOM, ConflictError, SessgitError
 
 _NOFOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
@@ -83,6 +84,10 @@ def _start(handle: int, length: int, sha256: str) -> int | None:
 
 
 def _opened(path: Path, how: int, what: str) -> int:
+    if is_packed(path):
+        raise ConflictError(
+            f"{path} is compressed", "Nothing was changed. Resume it once in the client, which unpacks it."
+        )
     try:
         return os.open(path, how | _NOFOLLOW)
     except OSError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sessgit.agents.line import Line, parse, split
+from sessgit.agents.transcript import is_packed
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.model.conversation.message import Extent
 from sessgit.model.frozen import frozen
@@ -85,7 +87,36 @@ def opened(path: Path) -> Iterator[Opened]:
     except ValueError as error:  # NUL or half a character in it
         raise NotFoundError(f"{path} cannot be a file path") from error
     with os.fdopen(handle, "rb", buffering=0) as file:
-        yield Opened(file, info.st_ino, info.st_size, info.st_mtime)
+        if not is_packed(path):
+            yield Opened(file, info.st_ino, info.st_size, info.st_mtime)
+            return
+        import tempfile  # which a hook never needs, nor the other two below
+
+        with tempfile.TemporaryFile(buffering=0) as plain:
+            _unpack(path, file, plain)
+            size = plain.seek(0, os.SEEK_END)
+            plain.seek(0)
+            yield Opened(plain, info.st_ino, size, info.st_mtime)
+
+
+def _unpack(path: Path, packed: BinaryIO, plain: BinaryIO) -> None:
+    """Write what a file holds that is compressed with zstd."""
+    import shutil
+    import subprocess
+
+    try:
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+
+            with zstd.open(packed) as source:
+                shutil.copyfileobj(source, plain)
+        else:
+            subprocess.run(["zstd", "-dc"], stdin=packed, stdout=plain, stderr=subprocess.DEVNULL, check=True)
+    except FileNotFoundError as error:
+        hint = "Install the program zstd, or use Python 3.14."
+        raise SessgitError(f"cannot read {path}: it is compressed with zstd", hint) from error
+    except Exception as error:  # with Python 3.14 a ZstdError, which older versions do not have
+        raise SessgitError(f"cannot read {path}: what is compressed in it is damaged") from error
 
 
 def complete_lines(path: Path, start: int = 0, chunk: int = _CHUNK) -> Iterator[tuple[bytes, Extent]]:

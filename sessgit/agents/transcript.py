@@ -22,6 +22,11 @@ class Transcript:
         return ids.session_id(self.agent_id)
 
 
+def is_packed(path: Path) -> bool:
+    """Return whether a file is compressed; a client unpacks it before it writes to it."""
+    return path.suffix == ".zst"
+
+
 def holds_bytes(path: Path) -> bool:
     """Return whether there is a regular file that is not empty; the client may delete it at any time."""
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sessgit import agents
 from sessgit.agents.reader import opened
-from sessgit.agents.transcript import Transcript
+from sessgit.agents.transcript import Transcript, is_packed
 from sessgit.errors import SessgitError
 from sessgit.history import client_files
 from sessgit.model.conversation.session import Session
@@ -48,6 +48,8 @@ def is_level(paths: layout.StorePaths, session: str, path: Path, *, final: bool 
     except (OSError, ValueError):  # ValueError: a state can name what is no path
         return True
     known = recorder_state.load_cursor(paths, session)
+    if is_packed(path):
+        return known is not None and known.path == str(path)
     if known is None or known.offset + known.torn != size or not known.proof:
         return False
     if known.path != str(path) and not _is_moved_copy(known, path):

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from sessgit.agents import processes
 from sessgit.agents.processes import LiveClient
-from sessgit.agents.transcript import holds_bytes
+from sessgit.agents.transcript import holds_bytes, is_packed
 from sessgit.model.conversation.session import Session
 
 SESSIONS, ARCHIVED = "sessions", "archived_sessions"
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _ID = re.compile(_UUID)
-_NAME = re.compile(rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_UUID})(?:_({_UUID}))?\.jsonl")
+_NAME = re.compile(rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_UUID})(?:_({_UUID}))?\.jsonl(?:\.zst)?")
 """With the id of the thread and, behind a rewind since 0.169, with that of the segment in which it goes on."""
 _DAY = re.compile(r"\d{4}/\d\d/\d\d")
 
@@ -64,12 +64,13 @@ def copies(config: Path, agent_id: str) -> list[Path]:
     """Return all rollouts of a session in the folders of the client, links too."""
     if not _ID.fullmatch(agent_id):
         return []
-    found = _rollouts(config, f"rollout-*{agent_id}.jsonl")
+    found = _rollouts(config, f"rollout-*{agent_id}.jsonl*")
     return [path for path in found if _id_of(path) == agent_id and path.is_file()]
 
 
 def _rollouts(config: Path, name: str) -> list[Path]:
-    return sorted([*(config / SESSIONS).glob(f"*/*/*/{name}"), *(config / ARCHIVED).glob(name)])
+    found = sorted([*(config / SESSIONS).glob(f"*/*/*/{name}"), *(config / ARCHIVED).glob(name)])
+    return [path for path in found if not _has_plain(path)]
 
 
 def transcript_folders(config: Path) -> list[Path]:
@@ -90,8 +91,8 @@ def transcripts(config: Path) -> Iterator[Path]:
 
 def transcripts_in(folder: Path) -> Iterator[Path]:
     """Yield the sessions' rollouts that lie in one folder."""
-    for path in sorted(folder.glob("rollout-*.jsonl")):
-        if agent_id(path) and holds_bytes(path):
+    for path in sorted(folder.glob("rollout-*.jsonl*")):
+        if agent_id(path) and holds_bytes(path) and not _has_plain(path):
             yield path
 
 
@@ -99,13 +100,17 @@ def transcript_place(config: Path, recorded: str, agent_id: str, cwd: str) -> Pa
     """Return where the rollout of a session belongs, from what its state says; None if it says nothing.
 
     What a state says counts only where it is a rollout of the session's id, directly in a folder of rollouts. Else it
-    is where the client has one, or would write a new one.
+    is where the client has one, or would write a new one. The client moves what it archives, and may compress it.
     """
     if not _ID.fullmatch(agent_id):
         return None
     path = Path(recorded)
     if _id_of(path) == agent_id and _is_rollout_folder(config, path.parent):
-        return path
+        name = path.name.removesuffix(".zst")
+        year, month, day = name.removeprefix("rollout-")[:10].split("-")
+        folders = (path.parent, config / ARCHIVED, config / SESSIONS / year / month / day)
+        places = [folder / each for folder in folders for each in (name, f"{name}.zst")]
+        return next((place for place in places if place.exists()), places[0])
     there = copies(config, agent_id)
     return there[0] if there else new_place(config, agent_id, cwd) if cwd else None
 
@@ -143,6 +148,11 @@ def live_clients(config: Path) -> list[LiveClient]:
         if (pid := holders.get(_inode(path)))
         for session in (path.stem, *map(_id_of, _rollouts(config, f"rollout-*{path.stem}_*.jsonl")))
     ]
+
+
+def _has_plain(path: Path) -> bool:
+    """Return whether a file is compressed, and the same one is there as it was."""
+    return is_packed(path) and path.with_suffix("").exists()
 
 
 def _inode(path: Path) -> int:
