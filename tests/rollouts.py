@@ -18,7 +18,7 @@ class Rollout:
     after a rewind."""
 
     def __init__(
-        self, thread: str = THREAD, *, cwd: str, paginated: bool = False, source: str = "cli", segment: str = "",
+        self, thread: str = THREAD, *, cwd: str, paginated: bool = False, source: object = "cli", segment: str = "",
         base: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self.thread, self.cwd, self.paginated, self.segment = thread, cwd, paginated, segment

@@ -442,3 +442,34 @@ def test_a_compressed_rollout_that_is_damaged(sessgit: Shell, monkeypatch: pytes
     assert done.code == 1
     assert "cannot read: what is compressed in it is damaged" in done.err or "is compressed with zstd" in done.err
     assert packed.exists()
+
+
+def test_the_name_of_a_thread(sessgit: Shell) -> None:
+    """The client keeps names in a file of their own; the last one counts, and a name that sessgit gave comes first."""
+    names = sessgit.home / ".codex" / "session_index.jsonl"
+    made = rollout(sessgit, paginated=True).turns("one")
+    path = keep(sessgit, made)
+    lines = [{"id": OTHER, "thread_name": "not this"}, {"id": THREAD, "thread_name": "use AKIAIOSFODNN7EXAMPLQ"}]
+    names.write_text("".join(json.dumps(line) + "\n" for line in lines) + "no JSON " + THREAD)
+    sessgit.out("import")
+    assert "use [redacted:aws-access-key]" in sessgit.out("ls")
+    with names.open("a") as file:
+        file.write("\n" + json.dumps({"id": THREAD, "thread_name": "the parser"}) + "\n")
+    path.write_bytes(made.turns("two").data)
+    assert sessgit.out("log", THREAD).startswith("01a20000  the parser  ·")
+    sessgit.out("edit", THREAD, "--name", "ours")
+    assert "ours" in sessgit.out("ls")
+    sound(sessgit)
+
+
+@pytest.mark.parametrize("parent_first", [True, False])
+def test_a_subagent_is_a_child(sessgit: Shell, *, parent_first: bool) -> None:
+    spawned = {"subagent": {"thread_spawn": {"parent_thread_id": THREAD, "depth": 1, "agent_nickname": "Erdos"}}}
+    child = Rollout(OTHER, cwd=str(sessgit.project), paginated=True, source=spawned).turns("say hi")
+    for made in (rollout(sessgit).turns("ask a helper"), child)[:: 1 if parent_first else -1]:
+        imported(sessgit, made)
+    rows = {row["id"]: row for row in sessgit.json("ls", "--all")["sessions"]}
+    assert (rows[OTHER]["child_of"], rows[OTHER]["parent"], rows[OTHER]["headless"]) == (THREAD, None, True)
+    assert rows[THREAD]["child_of"] is None
+    assert "child" in sessgit.out("show", THREAD)
+    sound(sessgit)

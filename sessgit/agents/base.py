@@ -138,6 +138,12 @@ class Home(Protocol):
         Codex: the first uuid in `rollout-TIME-UUID.jsonl` or `rollout-TIME-UUID_SEGMENT.jsonl`.
         """
 
+    def title(self, config: Path, transcript: Path) -> str:
+        """Return the title that the user gave a session, if the client keeps it outside of the transcript; else "".
+
+        Codex: the last one in `session_index.jsonl`.
+        """
+
     def is_cut(self, name: str, other: str) -> bool:
         """Return whether a folder's name was too long for it to be computed, and begins as the one that was found."""
 

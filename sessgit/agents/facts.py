@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from sessgit.agents.line import CHOSEN, Line
-from sessgit.model import canonical
+from sessgit.model import canonical, ids, unified_state
 from sessgit.model.conversation.session import Session
+from sessgit.model.unified_state import Unified
 
 
 @dataclass
@@ -28,6 +29,8 @@ class Facts:
     headless: bool = False
     had_person: bool = False
     """Whether a person held any part of it, so that it is not headless whatever a program added."""
+    parent: str = ""
+    """The agent's id of the session that began this one as a subagent, or empty."""
     names: list[str] = field(default_factory=list)
     """The names that the session was ever given here: a chosen title that is one of them may be our own line."""
 
@@ -40,16 +43,20 @@ class Facts:
         self.git_branch = line.git_branch or self.git_branch
         self.version = line.version or self.version
         self.slug = line.slug or self.slug
+        self.parent = self.parent or line.began_by
         if line.title is not None:
-            text, rank = line.title
-            title = canonical.one_line(text, 200)
-            if rank == CHOSEN and title in self.names:
-                rank = 0
-            if title and rank >= self.title_rank:
-                self.title, self.title_rank = title, rank
+            self.note_title(*line.title)
         elif line.is_headless is not None:
             self.had_person = self.had_person or not line.is_headless
             self.headless = not self.had_person
+
+    def note_title(self, text: str, rank: int) -> None:
+        """Take a title of the session, unless it has one of a higher rank."""
+        title = canonical.one_line(text, 200)
+        if rank == CHOSEN and title in self.names:
+            rank = 0
+        if title and rank >= self.title_rank:
+            self.title, self.title_rank = title, rank
 
     def kept(self) -> dict[str, Any]:
         """Return the facts as a document."""
@@ -69,8 +76,15 @@ class Facts:
             project=self.project or state.project,
             git_branch=self.git_branch or state.git_branch,
             headless=self.headless,
+            unified=self._unified(state),
             **own,
         )
+
+    def _unified(self, state: Session) -> Unified:
+        """Return what is set of the state, with the session that began this one if nothing else is said of it."""
+        if not self.parent or state.unified.metadata.parent:
+            return state.unified
+        return unified_state.with_values(state.unified, {"metadata.parent": ids.session_id(self.parent)})
 
 
 def load(document: Mapping[str, Any]) -> Facts | None:

@@ -97,6 +97,11 @@ class Line(ABC):
         return ""
 
     @property
+    def began_by(self) -> str:
+        """Return the agent's id of the session that the line says began this one as a subagent, or ""."""
+        return ""
+
+    @property
     def base(self) -> Base | None:
         """Return what the file goes on from if the line, its first one, says that it has not all lines itself."""
         return None

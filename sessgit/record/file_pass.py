@@ -16,7 +16,7 @@ from sessgit.agents import facts
 from sessgit.agents.base import Agent, Subagents
 from sessgit.agents.cutter import Cutter
 from sessgit.agents.facts import Facts
-from sessgit.agents.line import Line
+from sessgit.agents.line import CHOSEN, Line
 from sessgit.agents.reader import Opened, Reader
 from sessgit.agents.values import Node
 from sessgit.history import reassemble, shared_turns
@@ -196,6 +196,8 @@ class FilePass:
         self.file.facts.learn(
             given_names(self.store, self.session, since, self.file.resumed.commit if self.file.resumed else "")
         )
+        title = self.agent.home.title(self.source.folder, self.source.path)
+        self.file.facts.note_title(self.known.redact(title.encode())[0].decode(), CHOSEN)
         # A prompt without an answer yet would be committed twice, once alone.
         for line in self.file.reader.settled() if self.source.prompting else self.file.reader.lines():
             self.file.facts.note(line)

@@ -31,6 +31,10 @@ def agent_id(path: Path) -> str:
     return match[1] if match else ""
 
 
+def title(config: Path, transcript: Path) -> str:
+    return ""
+
+
 def is_cut(name: str, other: str) -> bool:
     return False
 

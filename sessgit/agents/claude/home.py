@@ -125,6 +125,11 @@ def transcript_place(config: Path, recorded: str, agent_id: str, cwd: str) -> Pa
     return project_folder(config, cwd) / name if cwd else None
 
 
+def title(config: Path, transcript: Path) -> str:
+    """Return "": a title is a line of the transcript."""
+    return ""
+
+
 def is_cut(name: str, other: str) -> bool:
     """Return whether a folder's name was too long for it to be computed, and begins as the one that was found."""
     return len(other) >= SLUG_LIMIT and name.startswith(other)

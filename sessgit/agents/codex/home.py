@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sessgit.agents import processes
+from sessgit.agents.line import parse
 from sessgit.agents.processes import LiveClient
 from sessgit.agents.transcript import holds_bytes, is_packed
 from sessgit.model.conversation.session import Session
+from sessgit.model.stored_fields import string
 
 SESSIONS, ARCHIVED = "sessions", "archived_sessions"
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -47,6 +49,17 @@ def agent_id(path: Path) -> str:
     A segment is a session of its own: its first line names the rollout, and the line in it, from which it goes on.
     """
     return _id_of(path)
+
+
+def title(config: Path, transcript: Path) -> str:
+    """Return the last name of a thread in `session_index.jsonl`, to which the client appends."""
+    match = _NAME.fullmatch(transcript.name)
+    try:
+        lines = (config / "session_index.jsonl").read_bytes().split(b"\n") if match else []
+    except OSError:
+        return ""
+    own = (parse(line) or {} for line in reversed(lines) if match and match[1].encode() in line)
+    return next((string(document, "thread_name") for document in own if match and document.get("id") == match[1]), "")
 
 
 def is_cut(name: str, other: str) -> bool:

@@ -72,6 +72,13 @@ class CodexLine(Line):
         return string(self.payload, "forked_from_id") or (self.base.agent_id if self.base else "")
 
     @property
+    def began_by(self) -> str:
+        value: object = self.payload.get("source") if self.type == META else None
+        for key in ("subagent", "thread_spawn"):
+            value = value.get(key) if isinstance(value, dict) else None
+        return string(value, "parent_thread_id") if isinstance(value, dict) else ""
+
+    @property
     def base(self) -> Base | None:
         value = self.payload.get("history_base") if self.type == META else None
         if not isinstance(value, dict) or not string(value, "thread_id"):
