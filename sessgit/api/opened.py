@@ -100,17 +100,7 @@ class OpenStore:
                 raise NotFoundError("an address names a session", "Use an id, its beginning, or a name.")
             caller = resolve.CallerContext(self.homes, "/", os.getpid())
             address = resolve.resolve_address(context.index, text, at)
-            try:
-                target = resolve.resolve_target(context.index, address, caller)
-            except NotFoundError:
-                file = catch_up.find_unrecorded(self.homes, address.session)
-                if file is None:
-                    raise
-                catch_up.record_file(context, file)
-                context.index.sync()
-                target = resolve.resolve_target(context.index, address, caller)
-            catch_up.catch_up(context, target.state)
-            context.index.sync(target.session)
+            catch_up.find_session(context, address.session, caller)
             return resolve.resolve_target(context.index, address, caller)
 
 

@@ -12,7 +12,6 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sessgit.agents.transcript import Transcript
 from sessgit.cli import render, text
 from sessgit.cli.invocation import Invocation
 from sessgit.errors import AmbiguousError, DamageError, NotFoundError, StoreError, UnreadableError, UsageError
@@ -41,14 +40,12 @@ def target(here: Invocation, text: str, at: str | None = None, *, changes: bool 
     """
     address = _parse(here, text, at)
     with _note_unreadable(here, address.session):
-        resolved = _recorded_session(here, Address(address.session), changes)
+        resolved, result = catch_up.find_session(here.context, address.session, here.where, changes=changes)
     _announce(here, resolved)
-    result = catch_up.catch_up(here.context, resolved.state)
     if result.off:
         render.tell(f"{here.ident(resolved.session)} has turns that are not recorded: {result.why}")
     elif not result.level:
         render.tell(f"{here.ident(resolved.session)}: {result.why}")
-    here.index.sync(resolved.session)
     turn = resolved.turn if address.turn is None else address.turn
     return resolve.resolve_target(here.index, Address(resolved.branch.name, turn, address.cell), here.where)
 
@@ -119,11 +116,9 @@ def branch(here: Invocation, text: str) -> str:
 def current(here: Invocation) -> ResolvedTarget | None:
     """Return the current session, recorded as far as its transcript goes, or None; print nothing."""
     try:
-        resolved = resolve.resolve_target(here.index, Address(), here.where)
+        resolved, _ = catch_up.find_session(here.context, "", here.where)
     except NotFoundError:
         return None
-    catch_up.catch_up(here.context, resolved.state)
-    here.index.sync(resolved.session)
     return resolve.resolve_target(here.index, Address(resolved.branch.name), here.where)
 
 
@@ -156,34 +151,6 @@ def _note_unreadable(here: Invocation, start: str) -> Iterator[None]:
     except UnreadableError:
         _addressed.set(here.ident(layout.session_of(_unreadable_branch(here, start) or "")))
         raise
-
-
-def _recorded_session(here: Invocation, address: Address, changes: bool) -> ResolvedTarget:
-    """Return the session; one that is not recorded at all is recorded from the client's file."""
-    try:
-        return resolve.resolve_target(here.index, address, here.where, changes=changes)
-    except AmbiguousError:
-        raise
-    except NotFoundError:
-        file = _unrecorded_transcript(here, address.session)
-        if file is None:
-            raise
-    result = catch_up.record_file(here.context, file)
-    if result.off:
-        raise NotFoundError(f"{file.agent_id[:8]} is not recorded: {result.why}", result.hint)
-    if not result.level:
-        render.tell(result.why)
-    here.index.sync()
-    return resolve.resolve_target(here.index, address, here.where, changes=changes)
-
-
-def _unrecorded_transcript(here: Invocation, session: str) -> Transcript | None:
-    if not session:
-        try:
-            session = resolve.current_branch(here.index, here.where)[0]
-        except NotFoundError:
-            return None
-    return catch_up.find_unrecorded(here.env.homes, session)
 
 
 def _unreadable_branch(here: Invocation, start: str) -> str | None:

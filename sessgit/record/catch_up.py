@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from sessgit import agents
 from sessgit.agents.reader import opened
 from sessgit.agents.transcript import Transcript, is_packed
-from sessgit.errors import SessgitError
-from sessgit.history import client_files
+from sessgit.errors import AmbiguousError, NotFoundError, SessgitError
+from sessgit.history import client_files, resolve
+from sessgit.history.resolve import CallerContext, ResolvedTarget
+from sessgit.model.address import Address
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
@@ -146,9 +149,36 @@ def record_file(
     return CatchUpResult(True)
 
 
-def find_unrecorded(homes: Homes, prefix: str) -> Transcript | None:
+def find_session(
+    context: Context, address: str, caller: CallerContext, *, changes: bool = False
+) -> tuple[ResolvedTarget, CatchUpResult]:
+    """Return the session that an address without its turn names, before and after recording what is new in its
+    transcript. One that is not recorded at all is recorded from the client's file."""
+    named = Address(address)
+    try:
+        target = resolve.resolve_target(context.index, named, caller, changes=changes)
+    except AmbiguousError:
+        raise
+    except NotFoundError:
+        file = _unrecorded_transcript(context, address, caller)
+        if file is None:
+            raise
+        result = record_file(context, file)
+        if result.off:
+            raise NotFoundError(f"{file.agent_id[:8]} is not recorded: {result.why}", result.hint) from None
+        context.index.sync()
+        target = resolve.resolve_target(context.index, named, caller, changes=changes)
+    else:
+        result = catch_up(context, target.state)
+        context.index.sync(target.session)
+    return target, result
+
+
+def _unrecorded_transcript(context: Context, prefix: str, caller: CallerContext) -> Transcript | None:
     """Return the clients' transcript whose id starts with `prefix`, or None if there is none or several."""
-    if not prefix or len(prefix) < 4:
+    with suppress(NotFoundError):
+        prefix = prefix or resolve.current_branch(context.index, caller)[0]
+    if len(prefix) < resolve.SHORTEST_PREFIX:
         return None
-    matches = [file for file in agents.transcripts(homes) if file.agent_id.startswith(prefix)]
+    matches = [file for file in agents.transcripts(context.homes) if file.agent_id.startswith(prefix)]
     return matches[0] if len({file.session for file in matches}) == 1 else None
