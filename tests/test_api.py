@@ -523,6 +523,7 @@ def test_the_scratchpad(place: Place) -> None:
     raises(UsageError, "no entries selected", pad.drop)
     pad.drop(insight.id)
     pad.cycle()
+    pad.compact()
     assert [entry.text for entry in pad.entries("insight")] == []
     assert "Take the second one." in pad.brief()
     assert (session.state.stage, session.state.confidence) == ("synthesized", 0.9)

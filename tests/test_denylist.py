@@ -122,6 +122,15 @@ def test_a_key_that_a_tool_numbered_is_redacted_or_goes_as_a_whole(
     assert holders(sessgit.store, rows[2]) == []
 
 
+def test_lines_of_a_key_that_stand_apart_are_told(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = pem("RSA PRIVATE KEY")
+    sessgit.recorded(sessgit.talk().turns(f"just {key.split(chr(10))[2]} of it"))
+    done = typed(monkeypatch, sessgit, key, "--dry-run")
+    assert done.out.startswith(
+        "Nothing in the store holds it\n1 long line of it also occurs on its own elsewhere, and stays. "
+    )
+
+
 def test_likely_secrets_have_addresses(sessgit: Shell) -> None:
     stores.create_store(sessgit.store)
     sessgit("config", "record.redact", "false")

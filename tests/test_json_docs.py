@@ -289,6 +289,7 @@ def note(world: Printer) -> None:
     question = world("pad", "--into", OTHER, "question", "why?")["entries"][0]["id"]
     world("pad", "--into", OTHER, "resolve", question, "so")
     world("pad", "brief", OTHER)
+    world("pad", "compact", OTHER)
 
 
 def put_away(world: Printer) -> None:

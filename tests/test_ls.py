@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from shell import Shell
 
 from sessgit import agents
 from sessgit.agents.claude import home
-from sessgit.history import ls
+from sessgit.history import fulltext_update, ls
 
 PARSER, LEXER, UPLOAD, ELSEWHERE, HEADLESS = (f"{c * 8}-0000-4000-8000-{c * 12}" for c in "abcde")
 
@@ -237,9 +238,10 @@ def test_options_choose_and_order(six: Shell) -> None:
     assert ids(six, "--state", "live") == []
     assert ids(six, "--headless") == ["aaaa", "bbbb", "2222", "1111", "cccc", "eeee"]
     assert ids(six, "--order", "turns") == ["2222", "bbbb", "aaaa", "1111", "cccc"]
-    assert ids(six, "--order", "tokens")[-1] == "cccc"
+    assert ids(six, "--order", "tokens", "--reverse")[0] == "cccc"
     assert ids(six, "--order", "name") == ["2222", "bbbb", "cccc", "1111", "aaaa"]
-    assert ids(six, "--order", "name", "--limit", "2") == ["2222", "bbbb"]
+    assert ids(six, "--order", "name", "--limit", "2", "--offset", "1") == ["bbbb", "cccc"]
+    assert ids(six, "--reverse", "-n", "1") == ["cccc"]
     assert ids(six, "--since", "2026-03-01T10:00:12Z") == ["bbbb", "2222"]
     assert ids(six, "--stage", "gathering") == ids(six, "--label", "x") == ids(six, "--only-archived") == []
     assert ids(six, "--project", "/nowhere") == []
@@ -285,7 +287,7 @@ def test_the_order_of_access_is_that_of_turns_and_of_the_files(sessgit: Shell) -
 
 
 def test_what_is_no_state_no_number_no_time(six: Shell) -> None:
-    for options in (["--state", "gone"], ["-n", "x"], ["--since", "soon"], ["--order", "size"]):
+    for options in (["--state", "gone"], ["--offset", "-1"], ["-n", "x"], ["--since", "soon"], ["--order", "size"]):
         assert six("ls", *options).code == 2
     assert six("ls", "--forks-of", "zzzz").code == 4
 
@@ -299,6 +301,24 @@ def test_hundreds_are_folded(sessgit: Shell) -> None:
     assert page[-1] == "Showing the 200 most recent of 303. More: --limit N"
     assert len(sessgit.json("ls")["sessions"]) == 303
     assert len(sessgit.out("ls", "-n", "250").splitlines()) == 251
+
+
+def test_by_what_was_said(six: Shell) -> None:
+    assert ids(six, "--search", "pratt") == ["aaaa", "bbbb", "2222"]
+    assert ids(six, "--search", '"fix flaky"') == ["cccc"]
+    assert ids(six, "--search", "nowhere") == []
+    assert six("ls", "--search", "?!").code == 2
+
+
+def test_a_search_that_may_lack_something_says_so(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    (sessgit.store / "text.sqlite3").unlink()
+    monkeypatch.setattr(fulltext_update, "update_fulltext", refuse)
+    done = sessgit("ls", "--search", "tokenizer")
+    assert done.out == "0 of 3 conversations match. All projects: --all\n"
+    assert done.err == "(the full-text index is behind: database or disk is full)\n"
 
 
 _RANGES = st.builds(range, st.integers(0, 9), st.integers(0, 12))

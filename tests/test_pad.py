@@ -195,6 +195,7 @@ def test_what_a_change_says(talked: Shell) -> None:
     (between,) = [one["between"] for one in talked.json("pad")["entries"] if one["kind"] == "tension"]
     assert between[0][:4] == renamed[:4] != claim
     assert said("drop", renamed[:4]) == f"{renamed[:4]}  no claim  a lexer\n"
+    assert said("compact") == "5e551011  nothing to compact\n"
     shown = said()
     assert "\n  " + tension + "  a or b (between " in shown
     assert "\n        resolved: both\n" in shown
@@ -302,6 +303,40 @@ def test_as_json(talked: Shell) -> None:
     assert (told["id"], told["text"].splitlines()[-1]) == (SESSION, "Suggested next: Write down what follows from it.")
 
 
+def test_doubles_become_one_and_old_passes_go(talked: Shell) -> None:
+    store = Store(talked.store)
+    noted(talked, "pass", "expansion", "much")
+    for _ in range(3):
+        talked.now += 1
+        talked.out("pad", "cycle")
+    noted(talked, "pass", "critique", "little")
+    first = noted(talked, "claim", "A trie is faster")
+    tip = run_git(talked.store, "rev-parse", SESSION).strip()
+    (one,) = pad_lists.read_pad(store, tip).of("claim")
+    other = pads.entry_with_line(
+        pads.Entry("", "claim", "A  trie\nis faster", "2026-03-01T13:30:00.000Z", "e90c55aa", source="bench.py")
+    )
+    put(store, tip, "claims", one.line + b"\n" + other.line + b"\n" + b'"no entry"\n' + one.line + b"\n")
+    assert "2 lines" not in talked.out("pad")
+    assert talked.out("pad", "compact", "5e55") == (
+        "5e551011  1 duplicate merged, 1 pass removed\n"
+        f"  {other.id[:4]}  claim  A  trie\n"
+        f"  {pad_lists.read_pad(store, tip).of('pass')[0].id[:4]}  expansion  much\n"
+    )
+    assert subject(talked) == "edit: pad compacted: 1 double and 1 pass"
+    found = talked.json("pad")
+    assert [(e["kind"], e["text"], e["source"]) for e in found["entries"] if e["kind"] in ("claim", "pass")] == [
+        ("claim", "A trie is faster", "bench.py"), ("pass", "little", "")
+    ]  # fmt: skip
+    assert first in {e["id"] for e in found["entries"]}
+    assert found["unreadable_lines"] == 1
+    assert run_git(talked.store, "show", f"{SESSION}:pad/claims.jsonl").splitlines()[1:] == ['"no entry"']
+    again = json.loads(talked.out("pad", "compact", "--json"))
+    assert again == {
+        "schema": "sessgit.pad/v1", "id": SESSION, "doubles": [], "passes": [], "commit": None,
+    }  # fmt: skip
+
+
 def put(store: Store, tip: str, name: str, data: bytes, *, head: str = SESSION) -> None:
     """Writes a list as somebody else would."""
     from sessgit.model.conversation.message import Message
@@ -338,9 +373,9 @@ def test_what_says_the_same_changes_nothing(talked: Shell) -> None:
     talked.out("pad", "stage", "shaping")
     ident = talked.json("pad")["entries"][0]["id"][:4]
     tip = run_git(talked.store, "rev-parse", SESSION)
-    for words in (("claim", "a b"), ("thesis", "t"), ("stage", "shaping"), ("edit", ident, "a  b")):
+    for words in (("claim", "a b"), ("thesis", "t"), ("stage", "shaping"), ("edit", ident, "a  b"), ("compact",)):
         done = talked("pad", *words)
-        assert (done.code, done.err) == (0, "Nothing changed.\n")
+        assert (done.code, done.err) == (0, "" if words == ("compact",) else "Nothing changed.\n")
         assert done.out
     assert run_git(talked.store, "rev-parse", SESSION) == tip
 

@@ -198,6 +198,15 @@ def test_a_new_conversation_has_what_a_merge_would_have_made(sides: Shell) -> No
     assert on_pad(sides, SESSION) == [("insight", "ours, too", "5e551011"), ("claim", "ours", "5e551011")]
 
 
+def test_doubles_of_a_merge_become_one(sides: Shell) -> None:
+    for session in (THEIRS, SESSION):
+        say(sides, session, "claim", "the same")
+    sides.out("merge", THEIRS, "--into", SESSION)
+    assert len(on_pad(sides, SESSION)) == 2
+    sides.out("pad", "compact", SESSION)
+    assert on_pad(sides, SESSION) == [("claim", "the same", "e90c55aa")]
+
+
 # Two machines
 
 
@@ -272,6 +281,8 @@ def test_whatever_lies_there_goes_on_and_stays(sides: Shell) -> None:
     say(sides, SESSION, "claim", "ours")
     assert git(sides, "rev-parse", f"{SESSION}:pad/insights.jsonl") == before
     strange = b"\n{\n\xff\xfe\x00\n[[[[\n"
+    assert strange in pad_lists.read_lists(Store(sides.store), git(sides, "rev-parse", SESSION))["claims"]
+    sides.out("pad", "compact", SESSION)
     assert strange in pad_lists.read_lists(Store(sides.store), git(sides, "rev-parse", SESSION))["claims"]
     assert sides("pad", "cycle", "--into", SESSION).code == 2
     done = sides("pad", "risk", "r", "--into", SESSION)

@@ -88,6 +88,33 @@ def test_what_a_later_version_wrote_in_an_entry_is_kept() -> None:
     }  # fmt: skip
 
 
+@given(lists())
+def test_making_it_few_twice_is_making_it_few_once(found: dict[str, bytes]) -> None:
+    once = pads.compact_lists(found)
+    twice = pads.compact_lists(once.lists)
+    assert (twice.lists, twice.doubles) == (once.lists, ())
+
+
+@given(lists())
+def test_making_it_few_loses_no_text(found: dict[str, bytes]) -> None:
+    less = pads.compact_lists(found)
+    assert texts(less.lists, *pads.DOUBLED) == texts(found, *pads.DOUBLED)
+    assert texts(less.lists, "thesis", "confidence", "cycle") == texts(found, "thesis", "confidence", "cycle")
+    before, after = pads.read_pad(found), pads.read_pad(less.lists)
+    passes = {one.id for one in before.of("pass")}
+    assert passes - {one.id for one in after.of("pass")} == {one.id for one in less.passes}
+    assert len(texts(less.lists, *pads.DOUBLED)) == len(after.of(*pads.DOUBLED))
+    assert after.passed == before.passed
+
+
+@given(lists())
+def test_making_it_few_keeps_what_is_said_of_the_doubles(found: dict[str, bytes]) -> None:
+    def settled(lists: dict[str, bytes]) -> set[tuple[str, str]]:
+        return {(one.kind, pads.text_key(one.text)) for one in pads.read_pad(lists).entries if one.resolved}
+
+    assert settled(pads.compact_lists(found).lists) == settled(found)
+
+
 @given(lists(), lists(), lists())
 def test_both_ways_of_uniting_have_the_same_lines(
     base: dict[str, bytes], ours: dict[str, bytes], theirs: dict[str, bytes]

@@ -371,3 +371,13 @@ def test_frequent_words(keep: Keep, index: Index, monkeypatch: pytest.MonkeyPatc
     assert turns("alpha 7", 3) == ([30], 1)
     assert turns("alpha about", 3, session=SESSION) == ([30, 29, 28], 30)
     assert turns("alpha", 3, place="answers") == ([30, 29, 28], None)
+
+
+def test_sessions_with(sessgit: Shell) -> None:
+    store = Store(sessgit.store)
+    index = Index(sessgit.store, lambda: store)
+    both, behind = search.sessions_with(index, "grammar")
+    assert (set(both), behind) == ({PARSER, UPLOAD}, "")
+    assert search.sessions_with(index, "flaky") == ([UPLOAD], "")
+    assert search.sessions_with(index, "nothingofthekind") == ([], "")
+    index.close()

@@ -98,6 +98,7 @@ def test_where_it_is_searched(sessgit: Shell, tmp_path: Path) -> None:
         assert found(sessgit, "rewrite", *option) == []
     assert found(sessgit, "rewrite", "--since", "1h") == []
     assert found(sessgit, "rewrite", "--since", "3h") != []
+    assert [one["id"] for one in sessgit.json("ls", "--search", "lexer")["sessions"]] == [PARSER]
 
 
 def test_what_it_is_called_now_is_found(sessgit: Shell) -> None:
@@ -124,6 +125,7 @@ def test_the_beginning_of_a_word_finds_what_it_is_called(sessgit: Shell) -> None
     done = sessgit("search", "gramm")
     assert (done.code, done.err) == (0, "No match for whole words; found with 'gramm*':\n")
     assert found(sessgit, "gramm") == found(sessgit, "grammar")
+    assert [one["id"] for one in sessgit.json("ls", "--search", "gramm")["sessions"]] == [PARSER]
 
 
 def test_entries_of_the_scratchpad_and_ids_of_other_systems_are_found(sessgit: Shell, tmp_path: Path) -> None:

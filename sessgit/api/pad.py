@@ -41,7 +41,7 @@ class Pad:
         self, kind: str, text: str, *, turn: int | None = None, source: str = "", between: Collection[str] = ()
     ) -> Entry:
         """Add an entry, unless one with the same text exists. `between` names the claims of a tension."""
-        _check_word("kind of entry", kind, pads.ADDED)
+        _check_word("kind of entry", kind, pads.DOUBLED)
         return self._add(pad_changes.add_entry(kind, text, EntryPlace(turn, source), tuple(between)))
 
     def thesis(self, text: str) -> Entry:
@@ -73,6 +73,10 @@ class Pad:
     def cycle(self) -> None:
         """Begin the next cycle."""
         self._perform(pad_changes.begin_cycle())
+
+    def compact(self) -> None:
+        """Merge duplicates and remove passes of old cycles."""
+        self._perform(pad_changes.compact_pad())
 
     def next_step(self) -> pads.Step:
         """Return the next step that the stage and the entries suggest."""

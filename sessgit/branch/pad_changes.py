@@ -43,6 +43,7 @@ class PadChange:
     summary: str = ""
     entries: tuple[Entry, ...] = ()
     secrets: int = 0
+    compacted: pads.CompactedPad | None = None
 
     @property
     def pad(self) -> Pad:
@@ -187,6 +188,18 @@ def drop_entries(now: PadChange, refs: Sequence[str]) -> PadChange:
     first = f"no {gone[0].kind} {_quote(gone[0].text)}".rstrip()
     summary = first if len(gone) == 1 else f"{humanize.format_count(len(gone), 'entry', 'entries')} less on the pad"
     return _with_replaced(now, [(one, None) for one in gone], summary, gone)
+
+
+@_change
+def compact_pad(now: PadChange) -> PadChange:
+    """Merge duplicates, and remove passes of old cycles."""
+    compacted = pads.compact_lists(now.lists)
+    parts = [(compacted.doubles, "double", "doubles"), (compacted.passes, "pass", "passes")]
+    less = [f"{len(one)} {name if len(one) == 1 else many}" for one, name, many in parts if one]
+    changed = any(compacted.lists[name] != data for name, data in now.lists.items())
+    summary = f"pad compacted: {' and '.join(less) or 'duplicate lines'}" if changed else ""
+    removed = (*compacted.doubles, *compacted.passes)
+    return replace(now, lists=compacted.lists, summary=summary, entries=removed, compacted=compacted)
 
 
 # How far it has come

@@ -31,8 +31,8 @@ class SessionFilter:
     """Which sessions to list, and in which order. None or empty selects all.
 
     `agent` is the name of one, such as claude. `folder` is a folder of the project, `since` and `before` are seconds
-    since 1970, `live` the agent's ids of the sessions that are open in a client, `among` the sessions that another
-    query selects, `forks_of` a session whose descendants are listed, `children_of` one whose children are listed, and
+    since 1970, `live` the agent's ids of the sessions that are open in a client, `among` sets of sessions from
+    other queries, `forks_of` a session whose descendants are listed, `children_of` one whose children are listed, and
     theirs. Headless, empty and archived sessions are listed only on request.
     """
 
@@ -43,7 +43,7 @@ class SessionFilter:
     stage: str = ""
     since: float | None = None
     before: float | None = None
-    among: Collection[str] | None = None
+    among: tuple[Collection[str], ...] = ()
     forks_of: str = ""
     children_of: str = ""
     archived: Archived = ""
@@ -51,12 +51,15 @@ class SessionFilter:
     empty: bool = False
     live: frozenset[str] = frozenset()
     order: Order | None = None
+    reverse: bool = False
 
     @property
     def narrowed(self) -> bool:
         """Whether it selects by anything but the project."""
-        is_related = bool(self.forks_of or self.children_of or self.among is not None)
-        return bool(self.labels or self.agent or self.state or self.stage or self.since is not None or is_related)
+        related = self.forks_of or self.children_of
+        return bool(
+            self.labels or self.agent or self.state or self.stage or self.since is not None or self.among or related
+        )
 
 
 @frozen
@@ -82,12 +85,13 @@ class ListEntry:
 class SessionListing:
     """Families, the newest first, or single sessions in another order.
 
-    `entries` are the first sessions; `matching` counts all that fit, `total` all in the store.
+    `entries` are the sessions from `offset` on; `matching` counts all that fit, `total` all in the store.
     """
 
     entries: list[ListEntry]
     matching: int
     total: int
+    offset: int = 0
     query: SessionFilter = field(default_factory=SessionFilter)
 
     @property
@@ -120,7 +124,7 @@ def matching_sessions(index: Index, query: SessionFilter) -> list[Outline]:
     return _matching_outlines(index, outlines, query)
 
 
-def list_sessions(index: Index, query: SessionFilter, limit: int | None, prices: Prices) -> SessionListing:
+def list_sessions(index: Index, query: SessionFilter, limit: int | None, offset: int, prices: Prices) -> SessionListing:
     """Return the sessions that fit, at most `limit` of them; only their states are read."""
     outlines = _chosen_outlines(index, query.archived)
     matching = _matching_outlines(index, outlines, query)
@@ -133,7 +137,9 @@ def list_sessions(index: Index, query: SessionFilter, limit: int | None, prices:
         places = [(name, 0) for name in sorted(accessed, key=lambda name: accessed[name], reverse=True)]
     else:
         places = [(outline.name, 0) for outline in _sorted_outlines(index, matching, query.order, prices)]
-    shown = places[:limit]
+    if query.reverse:
+        places.reverse()
+    shown = places[offset:] if limit is None else places[offset : offset + limit]
     branches = {branch.name: branch for branch in index.branches_named([name for name, _ in shown])}
     merged, diverged = ancestry.merged_elsewhere(index), ancestry.sessions_of_other_machines(index)
     left = ancestry.fork_places(index, list(branches))
@@ -153,7 +159,7 @@ def list_sessions(index: Index, query: SessionFilter, limit: int | None, prices:
         for name, depth in shown
         if name in branches
     ]
-    return SessionListing(entries, len(matching), len(outlines), query)
+    return SessionListing(entries, len(matching), len(outlines), offset, query)
 
 
 def _fully_merged_into(branch: Branch, left: ForkPlace | None, back: Mapping[str, Sequence[range]]) -> Iterator[str]:
@@ -203,7 +209,7 @@ def _matching_outlines(index: Index, outlines: Sequence[Outline], query: Session
         and query.agent in ("", outline.agent)
         and outline.updated >= since
         and (before is None or "" < (outline.updated or outline.created) < before)
-        and (query.among is None or outline.name in query.among)
+        and all(outline.name in chosen for chosen in query.among)
     ]
 
 

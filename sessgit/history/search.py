@@ -205,6 +205,17 @@ def turns_at(index: Index, where: SearchScope, limit: int, length: int) -> Searc
     return SearchResults(hits, len(rows), True, "", [], 0)
 
 
+def sessions_with(index: Index, text: str, progress: Progress = no_progress) -> tuple[list[str], str]:
+    """Return the sessions with a turn that matches, rewound or not, that with the newest turn first, then those whose
+    metadata match; and why recent turns are missing, or ``""``. If there are none, words may begin like those."""
+    wanted = TextQuery(parse_query(text))
+    branches, behind = _query_fulltext(index, lambda words: fulltext_search.find_branches(words, wanted), progress)
+    sessions = [*map(layout.session_of, branches)]
+    sessions += [titles.session for titles, _ in _metadata_matches(index, wanted.query)]
+    beginnings = as_beginnings(text)
+    return sessions_with(index, beginnings) if beginnings and not sessions else (list(dict.fromkeys(sessions)), behind)
+
+
 def update_fulltext(
     index: Index,
     progress: Progress = no_progress,

@@ -32,8 +32,7 @@ INHERITED = ("thesis", "claim", "tension")
 COUNTED = (*MARKERS, "claim", "tension")
 """What a cycle can find."""
 RESOLVABLE = ("tension", "question")
-ADDED = (*COUNTED, "file")
-"""What a person or a program adds."""
+DOUBLED = (*COUNTED, "file")
 
 LONGEST = 2_000
 LONGEST_DOCUMENT = 20_000
@@ -48,6 +47,7 @@ LATEST_CYCLE = 9_999
 _LARGEST_READ = 4 << 20
 _MOST_READ = 10_000
 _LONGEST_LINE = 256 << 10
+_KEPT_CYCLES = 2
 _LITTLE_GAIN_FACTOR = 4
 """Two cycles bring little where each brings no more than this part of the best one."""
 
@@ -313,6 +313,47 @@ def inherited_lists(lists: Lists) -> dict[str, bytes]:
             lines = ((line, parse_entry(kind, line)) for line in split_list(lists[name]))
             out[name] = join_list(line for line, entry in lines if entry is None or entry.id not in gone)
     return out
+
+
+@frozen
+class CompactedPad:
+    """The lists made few: `doubles` are entries whose words another one has, `passes` those of cycles long past."""
+
+    lists: dict[str, bytes]
+    doubles: tuple[Entry, ...]
+    passes: tuple[Entry, ...]
+
+
+def compact_lists(lists: Lists) -> CompactedPad:
+    """Unite entries of one kind with equal texts, and leaves out passes older than two cycles.
+
+    The one said first stays, with the source, the answer and the claims of all.
+    """
+    pad = read_pad(lists)
+    groups = dict[tuple[str, str], list[Entry]]()
+    for entry in pad.of(*DOUBLED):
+        groups.setdefault((entry.kind, text_key(entry.text)), []).append(entry)
+    ordered = [sorted(group, key=lambda one: (canonical.seconds(one.time), one.id)) for group in groups.values()]
+    united = {entry.id: group[0].id for group in ordered for entry in group}
+    doubles = [entry for group in ordered for entry in group[1:]]
+    passes = [one for one in pad.of("pass") if current_cycle(pad, one.session) - one.cycle > _KEPT_CYCLES]
+    changes: list[tuple[Entry, Entry | None]] = [(entry, None) for entry in (*doubles, *passes)]
+    changes += [(group[0], _merge_entries(group, united)) for group in ordered]
+    return CompactedPad(replace_entries(lists, changes), tuple(doubles), tuple(passes))
+
+
+def _merge_entries(group: Sequence[Entry], united: Mapping[str, str]) -> Entry:
+    """Return the first entry of some that say the same, with what the others say besides."""
+    first = group[0]
+    settled = min((one for one in group if one.resolved), key=lambda one: (one.resolved, one.id), default=first)
+    both = replace(
+        first,
+        source=next((one.source for one in group if one.source), ""),
+        between=tuple(dict.fromkeys(united.get(ref, ref) for one in group for ref in one.between)),
+        resolved=settled.resolved,
+        answer=settled.answer,
+    )
+    return first if both == first else entry_with_line(both)
 
 
 def _entry_key(entry: Entry) -> tuple[str, str, str]:

@@ -70,8 +70,8 @@ class PurgeResult:
 
     `sessions` held a value, `commits` counts the rewritten commits and `objects` those searched at the end. `tags` are
     renamed tags. `client` are files of the client that hold a value and stay, `remotes` those that hold one. `loose`
-    counts objects with a value outside of any branch. `operation` is ``""`` for a dry run, and if nothing held a value
-    or is newly denied.
+    counts objects with a value outside of any branch, `lines` long lines of a value that also occur on their own
+    elsewhere, and stay. `operation` is ``""`` for a dry run, and if nothing held a value or is newly denied.
     `completed` says that an interrupted purge was completed.
     """
 
@@ -85,6 +85,7 @@ class PurgeResult:
     operation: str = ""
     completed: bool = False
     loose: int = 0
+    lines: int = 0
 
     @property
     def had_value(self) -> bool:
@@ -190,6 +191,7 @@ class _Plan:
             tip = tips.get(ref)
             new = self.rewriter.now(tip) if tip else oid
             self._plan_ref(ref, oid, oid if new == tip and oid not in hits else new)
+        self.lines = scan.count_lines_apart(store.path, self.matcher, self.values, self.progress.reading)
         self.loose = len(hits) if not (self.rewriter.commits or self.moves) else 0
 
     def _find_hits(self) -> frozenset[str]:
@@ -227,7 +229,7 @@ class _Plan:
         client = tuple(scan.client_files(homes, store.paths, self.matcher))
         return PurgeResult(
             len(self.values), tuple(self.sessions), len(self.rewriter.commits), 0, tuple(self.tags), client,
-            tuple(sorted(self.remotes)), loose=self.loose,
+            tuple(sorted(self.remotes)), loose=self.loose, lines=self.lines,
         )  # fmt: skip
 
 

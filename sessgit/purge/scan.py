@@ -28,6 +28,7 @@ from sessgit.store.store import Store
 
 T = TypeVar("T")
 _CHUNK_SIZE = 16 << 20
+_LONG_LINE = 24
 _TURN_PLACE_NAMES = {
     layout.BEFORE: "messages", layout.BODY: "messages", layout.TEXTS: "messages", layout.CELLS: "messages",
     layout.SUBAGENTS: "subagents", layout.FILES: "large tool results",
@@ -68,6 +69,20 @@ def scan_objects(store: Path, matcher: ValueMatcher, values: Collection[str], pr
         if values and one.kind == "blob":
             seen.beginnings |= value_match.unfinished_beginnings(one.data, values)
     return seen
+
+
+def count_lines_apart(store: Path, matcher: ValueMatcher, values: Collection[str], progress: Progress) -> int:
+    """Return how many long lines of values with several lines occur somewhere without the others: those are values of
+    their own."""
+    lines = {line.strip() for value in values if "\n" in value.strip() for line in value.split("\n")}
+    pattern = {json.dumps(line, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass") for line in lines}
+    pattern = {line for line in pattern if len(line) >= _LONG_LINE}
+    apart = set[bytes]()
+    for one in object_scan.all_objects(store, progress) if pattern else ():
+        if one.kind == "blob" and any(line in one.data for line in pattern - apart):
+            left = value_match.clean_lines(one.data, matcher)[0]
+            apart |= {line for line in pattern if line in left}
+    return len(apart)
 
 
 def find_matches(store: Path, homes: Homes, pattern: re.Pattern[str], progress: Progress) -> set[str]:

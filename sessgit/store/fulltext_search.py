@@ -92,6 +92,15 @@ def find_turns(text: TextIndex, query: TextQuery, limit: int) -> TextHits:
     return TextHits(hits, len(ordered), exact)
 
 
+def find_branches(text: TextIndex, query: TextQuery) -> list[str]:
+    """Return the branches with a turn that matches, the one with the newest such turn first."""
+    groups = [_match_expression(query, group) for group in query.query.groups]
+    sql = """SELECT name FROM json_each(?) JOIN placed ON turn = value JOIN branches ON branches.id = branch
+        JOIN turns ON turns.id = value GROUP BY name ORDER BY max(time) DESC, name"""
+    turns = _matching_turns(text.db, query, groups, [None] * len(groups))
+    return [name for (name,) in text.db.execute(sql, (_json_array(turns),))]
+
+
 def _newest_rows(db: Connection, match: str) -> list[int]:
     sql = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?"
     return [row for (row,) in db.execute(sql, (match, _MOST_ROWS + 1))]

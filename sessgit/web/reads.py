@@ -92,7 +92,7 @@ class Reader:
         index, overrides = self.context.index, self.context.prices
         live = agents.open_sessions(self.place.env.homes)
         every = ls.SessionFilter(archived="also", headless=True, empty=True)
-        listed = ls.list_sessions(index, every, None, overrides).entries
+        listed = ls.list_sessions(index, every, None, 0, overrides).entries
         sessions = [views.session_json(entry.branch, overrides) for entry in listed]
         choice = tree.TreeFilter(everything=True, live=live, fold=False)
         forest = tree.forest_json(tree.build_forest(index, choice, overrides), live, overrides)

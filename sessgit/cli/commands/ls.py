@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Literal
 
 from sessgit import agents
-from sessgit.cli import frame
+from sessgit.cli import frame, render
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import AGENT, EVERYWHERE, LABELS, LIMIT, PATHS, PROJECT, SINCE, option, parse_time
+from sessgit.cli.options import AGENT, EVERYWHERE, LABELS, LIMIT, PATHS, PROJECT, SINCE, at_least_0, option, parse_time
 from sessgit.cli.pages import ls as page
 from sessgit.history import ls
 
@@ -35,13 +35,16 @@ def run(
     since: str = SINCE,
     forks_of: str = option("--forks-of ADDRESS", "Only forks of this conversation, and forks of those."),
     children: str = option("--children ADDRESS", "Only children of this conversation, and theirs."),
+    search: str = option("--search TEXT", "Only those that contain TEXT."),
     archived: bool = option("--archived", "Also list archived conversations."),
     only_archived: bool = option("--only-archived", "List only archived conversations."),
     headless: bool = option("--headless", "Also list headless conversations, run by programs."),
     order: Literal["updated", "created", "accessed", "turns", "tokens", "cost", "name"] | None = option(
         "--order", "Sort like this, and do not group forks."
     ),
+    reverse: bool = option("--reverse", "Reverse the order."),
     limit: int | None = LIMIT,
+    offset: int = option("--offset N", "Skip the first N.", callback=at_least_0),
 ) -> Answer:
     """List the conversations of this project.
 
@@ -58,7 +61,7 @@ def run(
         state=state,
         stage=stage or "",
         since=parse_time(since, here.now),
-        among=here.index.sessions_holding(operands.commits(here, paths)) if paths else None,
+        among=tuple(_among(here, search, paths)),
         forks_of=operands.target(here, forks_of).session if forks_of else "",
         children_of=operands.target(here, children).session if children else "",
         archived="only" if only_archived else "also" if archived else "",
@@ -66,14 +69,31 @@ def run(
         empty=everything or bool(children),
         live=agents.open_sessions(here.env.homes),
         order=order,
+        reverse=reverse,
     )
     most = limit if limit is not None or here.json else _LISTED
-    listing = ls.list_sessions(here.index, query, most, here.settings.prices)
+    listing = ls.list_sessions(here.index, query, most, offset, here.settings.prices)
     return Answer(
         lambda: {"sessions": page.as_json(here, listing)},
         page.full(here, listing, folded=limit is None),
         _damaged(here),
     )
+
+
+def _among(here: Invocation, query: str, paths: list[str]) -> Iterator[Collection[str]]:
+    """Yield the conversations that a search selects, and those whose turns touched a path."""
+    if query:
+        from sessgit.history.search import sessions_with
+
+        with render.progress(here, "Searching", unit="turns") as progress:
+            sessions, behind = sessions_with(here.index, query, progress)
+        if behind:
+            render.tell(f"({behind})")
+        yield set(sessions)
+    if paths:
+        from sessgit.cli import operands
+
+        yield here.index.sessions_holding(operands.commits(here, paths))
 
 
 def _damaged(here: Invocation) -> Iterator[str]:

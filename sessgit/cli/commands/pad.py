@@ -17,9 +17,11 @@ from sessgit.history import fork_point, pad_lists
 from sessgit.history.resolve import session_title
 from sessgit.model import pad as pads
 from sessgit.model.conversation.session import STAGES, Session
-from sessgit.model.pad import Entry, Pad
+from sessgit.model.pad import CompactedPad, Entry, Pad
 
-_CHANGES = ("thesis", "pass", "resolve", "edit", "drop", "stage", "confidence", "cycle")
+_KINDS = (*pads.MARKERS, "claim", "tension", "file")
+"""What `add` adds."""
+_CHANGES = ("thesis", "pass", "resolve", "edit", "drop", "stage", "confidence", "cycle", "compact")
 _LONGEST_INPUT = 1 << 20
 
 
@@ -48,6 +50,7 @@ def run(
     stage STAGE             gathering, shaping, critiquing or synthesized
     confidence 0..1 [TEXT]  how sure the result is, and why
     cycle                   start the next cycle
+    compact [ADDRESS]       merge duplicates, remove old passes
     brief [ADDRESS]         print everything as text to continue from
 
     TEXT can be - for standard input, and the word add can be left out. Each change is a commit; `sessgit undo` reverts
@@ -55,15 +58,17 @@ def run(
     """
     if words[:1] == ["add"]:
         words = words[1:]
-        if not words or words[0] not in pads.ADDED:
-            raise _not_understood(["add", *words], f"The kinds are {', '.join(pads.ADDED)}.")
-    action, rest = (words[0], words[1:]) if words and words[0] in (*pads.ADDED, *_CHANGES, "brief") else ("", words)
-    if action in (*pads.ADDED, *_CHANGES):
+        if not words or words[0] not in _KINDS:
+            raise _not_understood(["add", *words], f"The kinds are {', '.join(_KINDS)}.")
+    action, rest = (words[0], words[1:]) if words and words[0] in (*_KINDS, *_CHANGES, "brief") else ("", words)
+    if action in _KINDS or (action in _CHANGES and action != "compact"):
         claims = tuple(part for value in between for part in value.split(",") if part)
         return _change(here, into, _parse_change([action, *rest], EntryPlace(turn, source), claims))
     if len(rest) > 1 or (rest and into):
         raise _not_understood(words)
     address = rest[0] if rest else into
+    if action == "compact":
+        return _change(here, address, pad_changes.compact_pad())
     state, pad = _stored(here, address)
     if action != "brief":
         return Answer(lambda: _pad_json(state, pad), _pad_lines(here, state, pad, named=bool(address)))
@@ -76,7 +81,7 @@ def _parse_change(words: list[str], place: EntryPlace, between: tuple[str, ...])
     """Return the change that an action and its words describe; raise UsageError if they do not fit together."""
     hint = ""
     match words:
-        case [kind, _, *_] if kind in pads.ADDED and (not between or kind == "tension"):
+        case [kind, _, *_] if kind in _KINDS and (not between or kind == "tension"):
             return pad_changes.add_entry(kind, _text(words[1:]), place, between)
         case ["thesis", _, *_]:
             return pad_changes.set_thesis(_text(words[1:]), place)
@@ -117,6 +122,14 @@ def _text(words: list[str]) -> str:
 def _change(here: Invocation, address: str, change: MakeChange) -> Answer:
     session = edit.addressed_session(operands.target(here, address, changes=True))
     result = pad_changes.perform_change(here.context, session, change)
+    compacted = result.change.compacted
+    if compacted is not None:
+        removed = {
+            "doubles": [entry.id for entry in compacted.doubles],
+            "passes": [entry.id for entry in compacted.passes],
+        }
+        document = {"id": session, **removed, "commit": result.commit or None}
+        return Answer(document, _compacted_lines(here, result, compacted))
     remarks = [_secrets_note(result.change.secrets)] if result.change.secrets else []
     remarks += [] if result.commit else ["Nothing changed."]
     document = _pad_json(result.change.state, result.pad, result.commit)
@@ -186,6 +199,21 @@ def _changed_lines(here: Invocation, result: PadResult) -> Iterator[str]:
         previous = before.stage if is_stage else confidence
         was = f"  (was: {text.clean(previous, 40)})" if previous and result.commit else ""
         yield f"{ident}  {f'stage {after.stage}' if is_stage else 'no confidence'}{was}"
+
+
+def _compacted_lines(here: Invocation, result: PadResult, removed: CompactedPad) -> Iterator[str]:
+    """Yield the entries that were merged or removed, a line each."""
+    ident = here.ident(result.change.state.id)
+    if not result.commit:
+        yield f"{ident}  nothing to compact"
+        return
+    counts = [
+        f"{text.counted(len(removed.doubles), 'duplicate')} merged" if removed.doubles else "",
+        f"{text.counted(len(removed.passes), 'pass', 'passes')} removed" if removed.passes else "",
+    ]
+    yield f"{ident}  {', '.join(filter(None, counts)) or 'duplicate lines removed'}"
+    for entry in (*removed.doubles, *removed.passes):
+        yield text.cut(f"  {entry.id[:4]}  {entry.form or entry.kind}  {text.clean(entry.text)}", here.width)
 
 
 def _secrets_note(number: int) -> str:

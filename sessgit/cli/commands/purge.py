@@ -155,6 +155,7 @@ _PLACES = 4
 def _question(here: Invocation, preview: PurgeResult) -> Iterator[str]:
     """Yield the page before the question: everything that holds a value, and what will stay."""
     yield from _held(here, preview)
+    yield from _remaining_lines(here, preview)
     yield from _outside(here, preview, dry_run=True)
     yield "This rewrites history and cannot be undone."
 
@@ -174,6 +175,7 @@ def _result_lines(here: Invocation, result: PurgeResult, *, dry_run: bool) -> It
         checked = f"Checked: none of {text.counted(result.objects, 'object')} and no file of the store holds it"
         yield from blocks.paragraph(here, f"{checked}, as it is, JSON-escaped, URL-encoded, or in base64 or hex")
     yield from (f"a tag that held it was renamed to “{text.clean(new)}”" for _, new in result.tags)
+    yield from _remaining_lines(here, result)
     yield from _outside(here, result, dry_run=dry_run)
 
 
@@ -210,7 +212,7 @@ def _result_json(result: PurgeResult, *, dry_run: bool) -> dict[str, object]:
     """Return what `purge --json` prints."""
     return {
         "dry_run": dry_run,
-        **frame.attributes(result, "values", "commits", "objects", "remotes", "completed"),
+        **frame.attributes(result, "values", "commits", "objects", "remotes", "lines", "completed"),
         "found": result.had_value,
         "sessions": [{"id": hit.session, **frame.attributes(hit, "turns", "places")} for hit in result.sessions],
         "tags": [new for _, new in result.tags],
@@ -247,6 +249,15 @@ def _hits(here: Invocation, result: PurgeResult) -> Iterator[str]:
     for hit in result.sessions:
         turns = text.numbers("turn", hit.turns, _TURNS) + ": " if hit.turns else ""
         yield from blocks.field(here, f"  {here.paint('yellow', hit.session[:8])}  ", [turns + ", ".join(hit.places)])
+
+
+def _remaining_lines(here: Invocation, result: PurgeResult) -> Iterator[str]:
+    """Long lines of a value that also occur elsewhere, none of which is the whole value."""
+    if result.lines:
+        occur = "line of it also occurs" if result.lines == 1 else "lines of it also occur"
+        stay = "its own elsewhere, and stays" if result.lines == 1 else "their own elsewhere, and stay"
+        hint = "To purge several values, use sessgit purge --regex."
+        yield from blocks.paragraph(here, f"{result.lines:,} long {occur} on {stay}. {hint}")
 
 
 def _outside(here: Invocation, result: PurgeResult, *, dry_run: bool) -> Iterator[str]:

@@ -128,8 +128,8 @@ def _footer(here: Invocation, listing: SessionListing, *, folded: bool) -> Itera
     command = {"": "ls", "also": "ls --archived", "only": "ls --only-archived"}[query.archived]
     total = text.counted(listing.total, "archived conversation" if query.archived == "only" else "conversation")
     if shown < matching:
-        more = " More: --limit N" if folded else ""
-        if query.order is None:
+        more = " More: --limit N" if folded and listing.offset + shown < matching else ""
+        if query.order is None and not listing.offset and not query.reverse:
             yield f"Showing the {shown:,} most recent of {matching:,}.{more}"
         else:
             yield f"Showing {shown:,} of {text.counted(matching, 'conversation')}.{more}"
