@@ -309,6 +309,18 @@ def test_a_program_that_is_at_work_is_left_alone(sessgit: Shell) -> None:
         turn.answer("Done.")
 
 
+@pytest.mark.parametrize("cell", ["", "session.begin_cell(type='repl', operation='train')"])
+def test_a_program_that_was_killed_in_its_first_turn_is_not_waited_for(sessgit: Shell, cell: str) -> None:
+    work = f"with session.turn('train it'):\n    {cell}\n    os._exit(1)"
+    script = f"import os\nfrom sessgit import Store\nsession = Store.open().create_session(name='trained')\n{work}"
+    subprocess.run([sys.executable, "-c", script], check=False)
+    (one,) = sessgit.json("recover")["sessions"]
+    assert (one["title"], one["state"], one["turns"], one["cut"]) == (
+        "trained", "interrupted" if cell else "ended", 1, "call" if cell else "answer"
+    )  # fmt: skip
+    assert sessgit.out("recover") == NOTHING
+
+
 def test_what_a_killed_program_lacks(sessgit: Shell) -> None:
     """What it said itself is an answer, though no model said it."""
     subprocess.run([sys.executable, "-c", KILLED], check=False)

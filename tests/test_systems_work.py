@@ -10,8 +10,9 @@ from foreigners import log, put, went
 from shell import Shell
 from test_migrating import dialectic
 
+from sessgit import Store
 from sessgit.history import watch
-from sessgit.store.store import Store
+from sessgit.store import store as stores
 
 
 def states(sessgit: Shell) -> dict[str, str]:
@@ -23,23 +24,34 @@ def test_an_active_session_whose_process_is_gone_is_interrupted(sessgit: Shell, 
     log(tmp_path, "HERE-2", went("in", "two"), status="active", pid=os.getpid())
     sessgit.out("import", "--from", "io-log", str(tmp_path))
     assert states(sessgit) == {"the task of GONE-1": "interrupted", "the task of HERE-2": "active"}
+    (gone,) = sessgit.json("recover", "--all")["sessions"]
+    assert (gone["title"], gone["state"], gone["cut"]) == ("the task of GONE-1", "interrupted", "answer")
+    assert sessgit.out("recover", "--all").splitlines()[-1] == f"          {gone['command']}"
+    with Store.open() as store, store.load_session("GONE-1") as session:
+        session.record_turn("go on", "Done.")
+    assert sessgit.out("recover", "--all") == "Nothing needs to be recovered.\n"
 
 
 def test_old_sessions_in_a_state_are_deleted_but_for_managers(sessgit: Shell, tmp_path: Path) -> None:
     for name, more in (
         ("DEV-1", {"status": "failed"}), ("DEV-2", {}), ("MAN-3", {"status": "failed", "role": "MANAGER"}),
+        ("DEV-4", {"status": "aborted"}), ("DEV-5", {"status": "interrupted"}),
     ):  # fmt: skip
         log(tmp_path, name, went("in", name), **more)
     sessgit.out("import", "--from", "io-log", str(tmp_path))
-    words = ("delete", "--older-than", "30d", "--state", "interrupted", "--all")
+    for state in ("failed", "aborted", "interrupted"):
+        listed = {row["title"] for row in sessgit.json("ls", "--all", "--state", state)["sessions"]}
+        names = {"failed": ["DEV-1", "MAN-3"], "aborted": ["DEV-4"], "interrupted": ["DEV-5"]}[state]
+        assert listed == {f"the task of {name}" for name in names}
+    words = ("delete", "--older-than", "30d", "--state", "failed", "--all")
     planned = sessgit("delete", "--json", *words[1:], "--dry-run")
-    assert (planned.code, len(states(sessgit))) == (0, 3)
+    assert (planned.code, len(states(sessgit))) == (0, 5)
     done = sessgit(*words, "--yes")
     assert (done.code, done.err) == (0, "Skipped: 1 a manager\n")
-    assert set(states(sessgit)) == {"the task of DEV-2", "the task of MAN-3"}
+    assert set(states(sessgit)) == {f"the task of {name}" for name in ("DEV-2", "MAN-3", "DEV-4", "DEV-5")}
     assert sessgit.out("delete", "--older-than", "30d", "--state", "active", "--all") == "Nothing to delete.\n"
     sessgit.out("undo")
-    assert len(states(sessgit)) == 3
+    assert len(states(sessgit)) == 5
 
 
 def test_two_sessions_merge_into_a_new_one_whatever_their_stages(sessgit: Shell, tmp_path: Path) -> None:
@@ -58,7 +70,9 @@ def watched(sessgit: Shell, act: Any) -> list[Any]:
     """The events of what `act` does."""
     before = watch.read_ref_state(sessgit.store)
     act()
-    events, problems = watch.changes_between(Store(sessgit.store), before, watch.read_ref_state(sessgit.store), ())
+    events, problems = watch.changes_between(
+        stores.Store(sessgit.store), before, watch.read_ref_state(sessgit.store), ()
+    )
     assert problems == []
     return events
 

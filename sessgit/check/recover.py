@@ -17,7 +17,7 @@ from sessgit.agents.line import Line
 from sessgit.agents.reader import Reader, no_redaction, opened
 from sessgit.agents.transcript import Transcript
 from sessgit.errors import SessgitError
-from sessgit.history import client_files, resolve
+from sessgit.history import client_files, resolve, session_files
 from sessgit.history.views import body_of
 from sessgit.model.frozen import frozen
 from sessgit.record import catch_up, import_files, open_turns, privacy
@@ -72,15 +72,19 @@ class Outcome:
 
 @frozen
 class _Abandoned:
-    """A transcript that no client has open; `branch` is None if nothing of it is recorded, `version` the client's."""
+    """A transcript that no client has open; `branch` is None if nothing of it is recorded, `version` the client's.
+    `is_stopped_program` tells that a program was killed in a turn."""
 
     file: Transcript
     project: str
     version: str
     branch: Branch | None = None
+    is_stopped_program: bool = False
 
     def seconds_left(self, now: float) -> float:
-        """Return the seconds until the file was unchanged for long enough."""
+        """Return the seconds until the file was unchanged for long enough; a program that is gone writes no more."""
+        if self.is_stopped_program:
+            return 0.0
         version = _VERSION.match(self.version)
         has_processes = version is not None and (int(version[1]), int(version[2])) >= _FIRST_WITH_PROCESSES
         needed = SETTLED if has_processes else catch_up.QUIET_SECONDS
@@ -92,7 +96,8 @@ def recover(
 ) -> Outcome:
     """Record each abandoned session of the project at `folder`, or of all projects, to the end of its transcript.
 
-    The result has no sessions that were complete, or whose project is off. A session that cannot be recorded does not
+    The result has no sessions that were complete, or whose project is off, but those that another system left active,
+    until they are continued. A session that cannot be recorded does not
     stop the others. A file that settles within seconds is waited for. Raises UsageError if no command may record.
     """
     privacy.check_on(off=context.privacy.off)
@@ -117,6 +122,7 @@ def recover(
             recovered += _record(context, one)
         except SessgitError as error:
             errors.append(Failure(one.file.session, str(error)))
+    recovered += _imported_sessions(context, folder)
     recovered.sort(key=lambda one: (one.branch.state.updated, one.branch.name), reverse=True)
     return Outcome(tuple(recovered), tuple(errors), tuple(waiting))
 
@@ -124,7 +130,7 @@ def recover(
 def _known_sessions(context: Context, folder: str | None) -> Iterator[_Abandoned]:
     """Yield the sessions that did not end, or continued afterwards, and whose client is gone."""
     index, homes = context.index, context.homes
-    outlines = [outline for outline in index.outlines() if outline.turns and not outline.archived]
+    outlines = [outline for outline in index.outlines() if not outline.archived]
     paths = layout.StorePaths(index.path)
     for outline in resolve.outlines_in_project(outlines, folder) if folder is not None else outlines:
         branch = index.branch(outline.name)
@@ -135,9 +141,23 @@ def _known_sessions(context: Context, folder: str | None) -> Iterator[_Abandoned
         state = branch.state
         if state.state != "active" and catch_up.is_level(paths, branch.name, path, final=True):
             continue
-        one = _Abandoned(file, state.project, state.agent_version, branch)
+        is_stopped = _is_of_program(branch, path) and not catch_up.is_level(paths, branch.name, path)
+        one = _Abandoned(file, state.project, state.agent_version, branch, is_stopped)
         if _was_written_here(context, branch, path) and not _is_open(context, one):
             yield one
+
+
+def _imported_sessions(context: Context, folder: str | None) -> Iterator[Recovered]:
+    """Yield the sessions that were active in another system, without a process, and were not continued here since."""
+    index = context.index
+    gone = {name for name, facts in index.imported_facts().items() if facts.get("process") == "gone"}
+    outlines = [outline for outline in index.outlines() if outline.name in gone and not outline.archived]
+    for outline in resolve.outlines_in_project(outlines, folder) if folder is not None else outlines:
+        branch = index.branch(outline.name)
+        if branch is None or branch.state.state != "interrupted":
+            continue
+        if session_files.source_note(context.store, branch.tip, branch.name).get("turns") == branch.state.turns:
+            yield Recovered(branch, 0, _cut(context, branch, is_stopped=False))
 
 
 def _unknown_sessions(context: Context, folder: str | None) -> Iterator[_Abandoned]:
@@ -191,14 +211,25 @@ def _is_cut_short(lines: Iterable[Line]) -> bool:
     return last is not None and not last.is_end
 
 
+def _is_of_program(branch: Branch, path: Path) -> bool:
+    """Return whether a program wrote the last turn in the file. It has the turn locked until it has recorded it."""
+    agent = agents.of(branch.state)
+    if not agent.has("programs"):
+        return False
+    end = agent.programs.end(path, branch.state)
+    return end.read() and not end.client_at_work and bool(end.pending or not branch.state.agent_version)
+
+
 def _was_written_here(context: Context, branch: Branch, path: Path) -> bool:
     """Return whether a client wrote to the file here. Nobody may have opened a fork, also one with merged turns; and a
     conversation that was restored from another machine may go on there."""
     paths, origin = layout.StorePaths(context.index.path), branch.state.origin
     prefix = origin.prefix if origin else 0
     try:
-        if path.stat().st_size <= prefix or recorder_state.load_cursor(paths, branch.name) is None:
+        if path.stat().st_size <= prefix:
             return False
+        if recorder_state.load_cursor(paths, branch.name) is None:
+            return not branch.state.turns and origin is None  # a program was killed in the first turn
     except OSError:
         return False
     if origin is None or not prefix or not catch_up.is_level(paths, branch.name, path):
@@ -233,15 +264,16 @@ def _record(context: Context, one: _Abandoned) -> Iterator[Recovered]:
     branch = index.branch(one.file.session)
     turns = sum(row.commit not in before for row in index.turns(one.file.session))
     if branch is not None and (turns or one.branch is None or branch.state.state != one.branch.state.state):
-        yield Recovered(branch, turns, _cut(context, branch))
+        yield Recovered(branch, turns, _cut(context, branch, is_stopped=branch.state.state == "interrupted"))
 
 
-def _cut(context: Context, branch: Branch) -> Cut:
+def _cut(context: Context, branch: Branch, *, is_stopped: bool) -> Cut:
+    """Return what the last turn lacks; `is_stopped` tells that a user may have stopped it."""
     cells, rows = context.store.cells(branch.tip, branch.state.turns), context.index.turns(branch.name)
     if any(cell.ok is None for cell in cells):
         return "call"
     is_answered = bool(cells) and cells[-1].type != "tool"
-    if is_answered or branch.state.state == "interrupted" or not rows:
+    if is_answered or is_stopped or not rows:
         return "" if rows else "answer"
     about, _ = agents.of(branch.state).content.parse_turn(body_of(context.store, branch.tip, rows[-1]))
     return "" if about.answer and not about.calls else "answer"  # the program itself said it, without a model

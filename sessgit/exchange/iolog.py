@@ -69,9 +69,13 @@ def _task(session: ForeignSession) -> str:
     return session.description or session.title
 
 
+def _state(status: object) -> str:
+    return _STATES.get(values.text(status), "ended")
+
+
 FIELDS = (
     Field("role", "unified", _unified, lambda s: _role(s).upper(), lambda d, s: _role_label(d["role"]) == _role(s)),
-    Field("status", "state", lambda status: _STATES.get(values.text(status), "ended"),
+    Field("status", "state", _state,
           lambda s: "completed" if s.state == "ended" else s.state),
     Field("created_at", "created", values.to_time, lambda s: s.created or None,
           lambda d, s: d["created_at"] is not None and values.to_time(d["created_at"]) in ("", s.created)),
@@ -125,6 +129,8 @@ def _read_session(source: Folder, at: str, name: str, project: str) -> ForeignSe
             source.keep(f"{at}/{file}", f"{SYSTEM}/damaged/{file}", own, kept)
     source.keep_below(f"{at}/kept", "", own, kept)
     facts = mapping.facts_at(metadata or {}, "role", "status", "pid", "exit_code", "artifacts_produced")
+    if session.state == "interrupted" and _state(facts.get("status")) == "active":
+        facts["process"] = "gone"
     return replace(session, kept=kept, facts=facts)
 
 

@@ -23,7 +23,8 @@ from sessgit.store.index import Branch, Index, Outline
 Order = Literal["updated", "created", "accessed", "turns", "tokens", "cost", "name"]
 Archived = Literal["", "also", "only"]
 """Which archived sessions are listed: none, all with the others, or they alone."""
-State = Literal["live", "active", "ended", "interrupted"]
+State = Literal["live", "active", "ended", "interrupted", "failed", "aborted"]
+"""`failed` and `aborted` are interrupted sessions of which the system that they come from says so."""
 
 
 @frozen
@@ -197,6 +198,7 @@ def _matching_outlines(index: Index, outlines: Sequence[Outline], query: Session
     since = "" if query.since is None else canonical.rfc3339(query.since)
     before = None if query.before is None else canonical.rfc3339(query.before)
     labels = set(query.labels)
+    statuses = {name: facts.get("status") for name, facts in index.imported_facts().items()} if query.state else {}
     return [
         outline
         for outline in outlines
@@ -204,7 +206,7 @@ def _matching_outlines(index: Index, outlines: Sequence[Outline], query: Session
         and (query.headless or not outline.headless)
         and (query.empty or is_begun(outline))
         and (not labels or labels <= set(json.loads(outline.labels)))
-        and _has_state(outline, query)
+        and _has_state(outline, query, statuses.get(outline.name))
         and query.stage in ("", outline.stage)
         and query.agent in ("", outline.agent)
         and outline.updated >= since
@@ -213,10 +215,11 @@ def _matching_outlines(index: Index, outlines: Sequence[Outline], query: Session
     ]
 
 
-def _has_state(outline: Outline, query: SessionFilter) -> bool:
+def _has_state(outline: Outline, query: SessionFilter, status: object) -> bool:
     if query.state == "live":
         return outline.agent_id in query.live
-    return query.state in (None, outline.status)
+    state = status if outline.status == "interrupted" and status in ("failed", "aborted") else outline.status
+    return query.state in (None, state)
 
 
 def _descendants(forks: Mapping[str, Sequence[Outline]], session: str) -> set[str]:

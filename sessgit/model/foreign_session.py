@@ -40,7 +40,8 @@ class ForeignSession:
     come back byte for byte, by their paths. `transcript` are lines in the client's own form where the system keeps
     such: they are the conversation then, and `turns` are empty. `agent` is the id that the session had here
     when it was exported, where that does not follow from `id`. `facts` are what a person looks for that a session here
-    has no place for, as totals and exit codes: `tokens` and `cost_usd` as numbers, the others by the system's keys.
+    has no place for, as totals and exit codes: `tokens` and `cost_usd` as numbers; `process` is `gone` if the system
+    says that the session is active, but its process does not run; the others by the system's keys.
 
     Only a recorded session has `children`, the ids of its forks and children in that system, and `costs`, what its
     turns cost in US dollars, by their keys, if the prices of their models are known. `inherits` tells that `kept` has

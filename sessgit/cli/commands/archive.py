@@ -23,7 +23,7 @@ from sessgit.history import ls
 _LISTED = 20
 """The most conversations that are listed if they were not named one by one."""
 _OLD = "--older-than"
-_State = Literal["active", "ended", "interrupted"]
+_State = Literal["active", "ended", "interrupted", "failed", "aborted"]
 _STATE = option("--state", "With --older-than: only in this state.")
 _EVERYTHING = option("--all", "With --older-than: all projects, with headless and empty ones.")
 
@@ -46,7 +46,7 @@ def archive(
 ) -> Answer:
     """Hide conversations without deleting them.
 
-    `sessgit ls` lists them with --archived only. Everything else works as before, and a conversation that continues
+    `sessgit ls` lists them only with --archived. Everything else works as before, and a conversation that continues
     leaves the archive. --older-than archives the old ones of this project, except those that are open, labelled keep,
     or manage others. The setting archive.after = "90d" does this automatically in all projects.
     """
@@ -120,7 +120,7 @@ def _moved(here: Invocation, sessions: Sequence[str], result: ArchiveResult, not
 def unarchive(here: Invocation, addresses: list[str] = ADDRESSES) -> Answer:
     """Take conversations out of the archive."""
     if not addresses:
-        raise _none_selected("`sessgit ls --archived` lists archived conversations.")
+        raise _none_selected("`sessgit ls --only-archived` lists archived conversations.")
     sessions = _recorded(here, addresses)
     result = archives.unarchive(here.context, sessions)
     lines = list(_moved(here, sessions, result, "not archived"))

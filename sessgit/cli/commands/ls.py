@@ -26,8 +26,8 @@ def run(
     project: Path | None = PROJECT,
     label: list[str] = LABELS,
     agent: str = AGENT,
-    state: Literal["live", "active", "ended", "interrupted"] | None = option(
-        "--state", "Only in this state; live means open in a client."
+    state: ls.State | None = option(
+        "--state", "Only in this state; live means open in a client. Imported ones may have failed or been aborted."
     ),
     stage: Literal["gathering", "shaping", "critiquing", "synthesized"] | None = option(
         "--stage", "Only at this stage."

@@ -30,9 +30,10 @@ def run(here: Invocation, everything: bool = option("--all", "Search all project
 
     Records what their transcripts still hold, marks them as interrupted or ended, and prints the command that continues
     each one. This includes a conversation that was killed in its first turn, before anything was recorded: a transcript
-    written since `sessgit install` that ends without an answer. Other missing conversations need `sessgit import`. If a
-    file was written seconds ago, recover waits for it. It stops no process, and skips conversations that are open in a
-    client.
+    written since `sessgit install` that ends without an answer. Other missing conversations need `sessgit import`.
+    Imported conversations that are active in their system, although their process is gone, are listed until they are
+    continued. If a file was written seconds ago, recover waits for it. It stops no process, and skips conversations
+    that are open in a client.
     """
 
     def wait(seconds: float) -> None:
