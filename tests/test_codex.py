@@ -473,3 +473,29 @@ def test_a_subagent_is_a_child(sessgit: Shell, *, parent_first: bool) -> None:
     assert rows[THREAD]["child_of"] is None
     assert "child" in sessgit.out("show", THREAD)
     sound(sessgit)
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_a_rollout_that_the_client_rewrote(sessgit: Shell, *, edited: bool) -> None:
+    """`codex migrate-rollouts` writes every line again. Where people changed the conversation, its turns stay as they
+    are, and new ones follow."""
+    made = rollout(sessgit).turns("one", "two")
+    path = imported(sessgit, made)
+    if edited:
+        sessgit.out("edit", THREAD, "--label", "review")
+    older = made.data
+    made.paginated = True
+    made.lines = [json.dumps(json.loads(line) | {"ordinal": number}).encode() for number, line in enumerate(made.lines)]
+    path.write_bytes(made.data)
+    assert [turn["tokens"]["input"] for turn in sessgit.json("log", THREAD)["turns"]] == [90, 90]
+    versions = branches(Store(sessgit.store))
+    assert versions.keys() == {THREAD} if edited else {THREAD, f"{THREAD}.m-01a20001"}
+    path.write_bytes(made.turns("three").data)
+    assert [turn["prompt"] for turn in sessgit.json("log", THREAD)["turns"]] == ["one", "two", "three"]
+    path.unlink()
+    sessgit.out("restore", THREAD)
+    if edited:
+        assert path.read_bytes().startswith(older)
+    else:
+        assert path.read_bytes() == made.data
+    sound(sessgit)

@@ -77,6 +77,11 @@ class Line(ABC):
         return ids.line_id(self.raw, 0) if self.data is not None else ""
 
     @property
+    def is_anonymous(self) -> bool:
+        """Return whether the line has no id of its own, but one made of its bytes."""
+        return self.data is not None and self.uuid == ids.line_id(self.raw, 0)
+
+    @property
     def parent(self) -> str:
         """Return the id of the line that this one follows, or "" if the agent's files are in order and do not say."""
         return ""

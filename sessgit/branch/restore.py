@@ -330,7 +330,7 @@ def _is_same_as_recorded(pieces: Pieces, file: LineFile) -> bool | None:
 
 def _count_unrecorded(known: Cursor | None, laid: LaidOutFile) -> int:
     """Return how many bytes the agent's file had after what is recorded of it."""
-    if known is None:
+    if known is None or (known.current is None and known.others):  # it is of a file that another version has
         return 0
     if known.file == laid.file:
         return max(0, known.offset - laid.end)

@@ -57,7 +57,8 @@ def record_copies(current: FilePass) -> tuple[RecordingResult | None, bool]:
         and set(filter(layout.is_other_version, branches)).issubset(known.others)
         and not copies.is_restored
     )
-    if not is_ours or not current.source.is_copy or not _is_derived(current.context, session, branches):
+    is_copy = current.source.is_copy or copies.is_rewritten
+    if not is_ours or not is_copy or not _is_derived(current.context, session, branches):
         return None, copies.is_known
     every = [*copies.recorded, copies.new]
     before, after = versions(copies.recorded), versions(every)
@@ -114,6 +115,13 @@ class _Copies:
     def is_known(self) -> bool:
         """Whether one of the recorded files contains the file at hand."""
         return any(contains_lines(copy, self.new) for copy in (*self.recorded, self.head, *self._others))
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether the file at hand has turns of the head, but not one of its lines: the client wrote them in another
+        form."""
+        known = {row.digest for row in self.head.rows}
+        return bool(self.head.uuids & self.new.uuids) and not any(row.digest in known for row in self.new.rows)
 
     @property
     def is_restored(self) -> bool:
