@@ -50,7 +50,7 @@ $(COMPILED): $(READY) $(wildcard tests/test_*.py tests/crash/test_*.py)
 	@touch $@
 
 test: $(READY) $(COMPILED)
-	$(MEMORY) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --durations=15
+	$(MEMORY) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=15
 
 test-again: $(READY)
 	$(MEMORY) $(BIN)/python -m pytest --last-failed --last-failed-no-failures none -v

@@ -44,6 +44,18 @@ _LEAST_HOME = 48
 """Characters of the sealed home's path: what is shown wraps where a path is long, and shall not where that depends on
 the folder in which tests run."""
 
+_SLOW = {
+    "api_laws", "bisect", "blame", "cold", "copies", "crowds", "damage", "export_browser", "faults", "gc", "gc_disk",
+    "import_bulk", "json_docs", "kills", "layers", "long_sidecars", "merge_laws", "purge_elsewhere",
+    "recorder_killed", "redaction_stored", "remotes", "repacking", "replay_confined", "schemas", "sync_two_endings",
+    "syncing_deleted", "syncing_laws", "tree", "value_match", "walks", "watch", "web_browser", "why", "work",
+}  # fmt: skip
+"""The files that take longest: `make test` gives each to one worker, and none is left with a long one at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in _SLOW)
+
 
 def pytest_collection_finish() -> None:
     """Keep what the tests have loaded by now out of every garbage collection: to go through it takes half a second."""

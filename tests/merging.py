@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
+from plain import run_git
 from shell import Shell
 from transcripts import SESSION
 
@@ -40,8 +40,7 @@ def lines(shell: Shell, session: str = SESSION) -> list[dict[str, Any]]:
 
 
 def git(shell: Shell, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", str(shell.store), *arguments], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    return run_git(shell.store, *arguments).strip()
 
 
 def prompts(shell: Shell, session: str = SESSION) -> list[str]:

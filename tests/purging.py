@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,6 +12,7 @@ from pathlib import Path
 from clones import Clone
 from homes import claude_homes
 from plain import objects
+from plain import run_git as git
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk, subagent
 
@@ -99,10 +99,6 @@ def holders(store: Path, value: str = VALUE) -> list[str]:
         if path.is_file() and any(needle in path.read_bytes() for needle in needles):
             found.append(str(path.relative_to(store)))
     return found
-
-
-def git(store: Path, *arguments: str) -> str:
-    return subprocess.run(["git", "-C", store, *arguments], capture_output=True, check=True, text=True).stdout
 
 
 def refs(store: Path) -> dict[str, str]:
