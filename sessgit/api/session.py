@@ -202,11 +202,12 @@ class Session:
         dependencies = self._dependencies()
         if str(cell) not in dependencies:
             raise NotFoundError(f"{self.id[:8]} has no cell {cell}", f"`sessgit cells {self.id[:8]}` lists its cells.")
-        return dependency_graph.all_dependencies(dependencies, str(cell))
+        chain = dependency_graph.reachable(dependencies, str(cell))
+        return [other for other in dependencies if other in chain]
 
     def execution_order(self) -> list[str]:
         """Return the ids of all recorded cells, dependencies first."""
-        return dependency_graph.topological_order(self._dependencies())
+        return list(self._dependencies())
 
     def reasoning(self) -> list[tuple[int, Reason]]:
         """Return all recorded reasons, oldest first, each with the number of its turn."""

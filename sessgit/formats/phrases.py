@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from sessgit.formats import code
 from sessgit.formats.texts import one_line
 from sessgit.model import canonical
-from sessgit.model.conversation.content import Call
+from sessgit.model.conversation.content import Call, failure
 from sessgit.model.conversation.story import Heading, Relative, Story, StoryTurn
 from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count, format_money, format_ranges, format_tokens, new_tokens
@@ -105,12 +105,8 @@ def images_note(number: int) -> str:
 
 def call_outcome(call: Call) -> tuple[str, bool]:
     """Return the outcome of a call, or ``""`` if it is as expected, and whether it went wrong."""
-    began, ended = canonical.seconds(call.time), canonical.seconds(call.ended)
-    took = format_duration(ended - began) if began is not None and ended is not None else ""
-    if call.cell.ok is None:
-        return "no result", True
-    wrong = f"exit {call.exit_code}" if call.exit_code else "" if call.cell.ok else "failed"
-    return ", ".join(filter(None, (wrong, took))), bool(wrong)
+    wrong = failure(call.cell.ok, call.exit_code)
+    return ", ".join(filter(None, (wrong, format_duration(call.seconds or 0)))), bool(wrong)
 
 
 @frozen

@@ -108,21 +108,11 @@ def cell_chain(graph: Graph, address: str, *, down: bool) -> CellChain:
     if address not in graph.nodes:
         raise NotFoundError(f"the store has no cell {address}", "`sessgit cells` lists the cells.")
     every, near = (
-        _reachable(dependency_graph.dependents(needs) if down else needs, address)
+        dependency_graph.reachable(dependency_graph.dependents(needs) if down else needs, address)
         for needs in (graph.needs(), graph.needs("causal", "data"))
     )
     in_order = [other for other in graph.nodes if other in every]
     return CellChain(graph, graph.nodes[address], down, in_order, frozenset(near))
-
-
-def _reachable(edges: Mapping[str, Sequence[str]], start: str) -> set[str]:
-    """Return all to which edges lead from the start, without the start itself."""
-    reached, waiting = {start}, [start]
-    while waiting:
-        new = set(edges[waiting.pop()]) - reached
-        reached |= new
-        waiting += new
-    return reached - {start}
 
 
 def index_document(session: str, graph: Graph) -> dict[str, Any]:
@@ -144,9 +134,9 @@ def index_document(session: str, graph: Graph) -> dict[str, Any]:
             own: {"type": types[own], "dependencies": others, "dependents": dependents[own]}
             for own, others in needs.items()
         },
-        "roots": dependency_graph.roots(needs),
-        "leaves": dependency_graph.leaves(needs),
-        "execution_order": dependency_graph.topological_order(needs),
+        "roots": [own for own, others in needs.items() if not others],
+        "leaves": [own for own, others in dependents.items() if not others],
+        "execution_order": list(needs),
     }
 
 

@@ -21,7 +21,7 @@ from sessgit.agents.base import Agent
 from sessgit.agents.values import FILE_KINDS, Use
 from sessgit.errors import AmbiguousError, DamageError, NotFoundError, SessgitError, StoreError
 from sessgit.history import program_lines
-from sessgit.history.views import body_of, read_pieces, read_turn, seconds_between
+from sessgit.history.views import body_of, read_pieces, read_turn
 from sessgit.model import humanize
 from sessgit.model.conversation.content import Call, Change, Piece, Words
 from sessgit.model.conversation.turn import Cell
@@ -390,9 +390,9 @@ def _turn_details(cells: Sequence[Cell], pieces: Sequence[Piece], prompt: str) -
     details: dict[str, CellDetail] = {}
     for piece in pieces:
         if isinstance(piece, Call):
-            about, seconds = piece.about[:_LONGEST_SUMMARY], seconds_between(piece.time, piece.ended)
+            about = piece.about[:_LONGEST_SUMMARY]
             details[piece.cell.id] = CellDetail(
-                about, piece.file, {}, piece.time, seconds, piece.exit_code, piece.changes, prompt
+                about, piece.file, {}, piece.time, piece.seconds, piece.exit_code, piece.changes, prompt
             )
         elif piece.ordinal and (piece.ordinal not in words or words[piece.ordinal].thinking > piece.thinking):
             words[piece.ordinal] = piece

@@ -19,7 +19,6 @@ from sessgit.history.views import (
     body_of,
     read_pieces,
     rounded_cost,
-    seconds_between,
     session_json,
     sum_tokens,
     turn_gists,
@@ -85,7 +84,7 @@ class ShownTurn:
     @property
     def seconds(self) -> float | None:
         """The time from the prompt to the last line, None if times are missing."""
-        return seconds_between(self.content.time, self.content.ended)
+        return canonical.seconds_between(self.content.time, self.content.ended)
 
 
 @frozen
@@ -117,7 +116,7 @@ class ShownCell:
     @property
     def seconds(self) -> float | None:
         """How long the call took, None if that is unknown."""
-        return seconds_between(self.call.time, self.call.ended) if self.call else None
+        return self.call.seconds if self.call else None
 
 
 @frozen
@@ -421,7 +420,7 @@ def piece_json(piece: Piece) -> dict[str, Any]:
         "ok": piece.cell.ok,
         "time": piece.time or None,
         "ended": piece.ended or None,
-        "seconds": seconds_between(piece.time, piece.ended),
+        "seconds": piece.seconds,
         "file": piece.file or None,
         "input": canonical.bounded(piece.input),
         "output": piece.output,

@@ -41,12 +41,6 @@ def read_pieces(store: Store, branch: Branch, row: Row) -> tuple[Turn, list[Piec
     return agents.of(branch.state).content.parse_turn(body_of(store, branch.tip, row))
 
 
-def seconds_between(began: str, ended: str) -> float | None:
-    """Return the seconds between two times in RFC 3339, or None if one is missing or they run backwards."""
-    a, b = canonical.seconds(began), canonical.seconds(ended)
-    return b - a if a is not None and b is not None and b >= a else None
-
-
 def body_of(store: Store, tip: str, row: Row) -> list[Line]:
     """Return the lines of a turn from its prompt on, with those of programs that the transcript does not have; raises
     DamageError if there are none."""

@@ -94,6 +94,12 @@ def seconds(text: str | None) -> float | None:
     return value if 0 <= value < _MAX_SECONDS else None
 
 
+def seconds_between(began: str, ended: str) -> float | None:
+    """Return the seconds between two times in RFC 3339, or None if one is missing or they run backwards."""
+    a, b = seconds(began), seconds(ended)
+    return b - a if a is not None and b is not None and b >= a else None
+
+
 def one_line(text: str, width: int) -> str:
     """Return the first non-empty line without control characters, cut to `width` with an ellipsis."""
     if text.isascii() and text.isprintable():

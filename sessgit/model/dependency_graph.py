@@ -11,7 +11,7 @@ from collections.abc import Collection, Hashable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
 
-from sessgit.errors import DamageError, NotFoundError
+from sessgit.errors import DamageError
 
 K = TypeVar("K", bound=Hashable)
 
@@ -28,17 +28,6 @@ def dependents(needs: Needs[K]) -> dict[K, list[K]]:
     return after
 
 
-def roots(needs: Needs[K]) -> list[K]:
-    """Return the keys that depend on none."""
-    return [key for key, before in needs.items() if not any(other in needs for other in before)]
-
-
-def leaves(needs: Needs[K]) -> list[K]:
-    """Return the keys on which none depends."""
-    needed = {other for inner in needs.values() for other in inner}
-    return [key for key in needs if key not in needed]
-
-
 def topological_order(needs: Needs[K]) -> list[K]:
     """Return all keys, each after those it depends on; of those that are ready the one that happened first.
 
@@ -47,12 +36,10 @@ def topological_order(needs: Needs[K]) -> list[K]:
     keys = list(needs)
     if _is_ordered(needs):
         return keys
+    if cycle := find_cycle(needs):
+        raise DamageError(f"they depend on each other in a circle: {' → '.join(map(str, cycle))}")
     sorter = _sorter(needs)
-    try:
-        sorter.prepare()
-    except CycleError as error:
-        path = " → ".join(str(keys[place]) for place in reversed(error.args[1]))
-        raise DamageError(f"they depend on each other in a circle: {path}") from error
+    sorter.prepare()
     ready, order = list[int](), list[K]()
     while sorter.is_active():
         for place in sorter.get_ready():
@@ -75,22 +62,14 @@ def find_cycle(needs: Needs[K]) -> list[K]:
     return []
 
 
-def all_dependencies(needs: Needs[K], start: K) -> list[K]:
-    """Return all that a key depends on, directly or not, in the order of `topological_order`, without the key itself.
-
-    Raises NotFoundError for a key that is not there, DamageError if the path leads into a cycle.
-    """
-    if start not in needs:
-        raise NotFoundError(f"there is no {start}")
+def reachable(needs: Needs[K], start: K) -> set[K]:
+    """Return all that a key depends on, directly or not, without the key itself."""
     reached, waiting = {start}, [start]
     while waiting:
-        for other in needs[waiting.pop()]:
-            if other not in reached and other in needs:
-                reached.add(other)
-                waiting.append(other)
-    order = topological_order({key: before for key, before in needs.items() if key in reached})
-    order.remove(start)
-    return order
+        new = {other for other in needs[waiting.pop()] if other in needs} - reached
+        reached |= new
+        waiting += new
+    return reached - {start}
 
 
 def _sorter(needs: Needs[K]) -> TopologicalSorter[int]:

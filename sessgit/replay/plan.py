@@ -94,18 +94,15 @@ class ReplayChoice:
 
 
 def plan_replay(context: Context, branch: Branch, choice: ReplayChoice, progress: Progress = no_progress) -> ReplayPlan:
-    """Return the plan for a choice.
-
-    Raises NotFoundError for a cell that does not exist, DamageError if cells depend on each other in a circle.
-    """
+    """Return the plan for a choice. Raises NotFoundError for a cell that does not exist."""
     graph = cell_graph.read_graph(context, branch, progress=progress)
     asked = _requested_addresses(graph, branch, choice)
     needs = graph.needs()
     chosen = set(asked)
     if choice.chain:
         for address in asked:
-            chosen.update(dependency_graph.all_dependencies(needs, address))
-    nodes = [graph.nodes[address] for address in dependency_graph.topological_order(needs) if address in chosen]
+            chosen |= dependency_graph.reachable(needs, address)
+    nodes = [node for address, node in graph.nodes.items() if address in chosen]
     turns = _read_calls(context, branch, {node.turn for node in nodes})
     items = tuple(_make_item(branch, node, turns, choice) for node in nodes)
     return ReplayPlan(branch, items, frozenset(asked), tuple(graph.damage))

@@ -22,6 +22,7 @@ from sessgit.history import cell_graph, cells, resolve, session_files, show, vie
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.history.show import SessionCard, SessionStart, ShownCell, ShownTurn
 from sessgit.model import canonical, prices, unified_state
+from sessgit.model.conversation.content import failure
 from sessgit.model.conversation.turn import Tokens
 from sessgit.store import layout
 
@@ -155,7 +156,7 @@ def _notes(shown: ShownTurn) -> Iterator[str]:
 def _cell_lines(here: Invocation, shown: ShownCell) -> Iterator[str]:
     """Yield all of a cell: its input, its result, the cells it needed and those that needed it."""
     row, call = shown.turn.row, shown.call
-    result = turn_pieces.outcome(call) if call else ""
+    result = (failure(call.cell.ok, call.exit_code) or "ok") if call else ""
     yield from blocks.heading(
         here, f"{here.ident(row.branch)}@{row.turn}.{shown.ordinal}", text.clean(shown.cell.operation, 200), result,
         _new_tokens(shown.tokens), turn_pieces.duration(shown.seconds), _clock(here, shown.time, row.time),

@@ -11,6 +11,7 @@ from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import rails, turn_pieces
 from sessgit.history.cell_graph import KINDS, CellChain, Graph
 from sessgit.history.cells import NO_DETAIL, CellDetail, CellListing, Node
+from sessgit.model.conversation.content import failure
 from sessgit.model.frozen import frozen
 from sessgit.store import layout
 from sessgit.store.index import Branch
@@ -69,14 +70,8 @@ def short_operation(node: Node) -> str:
 
 def outcome(node: Node, detail: CellDetail) -> str:
     """`ok`, `failed`, `exit 2`, `no result`; nothing for a message of the client, which is always ok."""
-    cell = node.cell
-    if cell.ok is None:
-        return "no result"
-    if detail.exit_code:
-        return f"exit {detail.exit_code}"
-    if not cell.ok:
-        return "failed"
-    return "" if cell.type == "llm_call" and not cell.program else "ok"
+    is_message = node.cell.type == "llm_call" and not node.cell.program
+    return failure(node.cell.ok, detail.exit_code) or ("" if is_message else "ok")
 
 
 def cell_lines(

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from sessgit.cli import blocks, render, text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.text import Paint
-from sessgit.history.views import seconds_between
 from sessgit.model import canonical
-from sessgit.model.conversation.content import Call, Change, Piece, Words
+from sessgit.model.conversation.content import Call, Change, Piece, Words, failure
 from sessgit.model.frozen import frozen
 
 if TYPE_CHECKING:
@@ -63,15 +62,6 @@ def duration(seconds: float | None) -> str:
     if not minutes:
         return f"{rest}s"
     return f"{minutes}m {rest}s" if minutes < 60 else f"{minutes // 60}h {minutes % 60}m"
-
-
-def outcome(call: Call) -> str:
-    """`ok`, `failed`, `exit 2`, `no result`."""
-    if call.cell.ok is None:
-        return "no result"
-    if call.exit_code:
-        return f"exit {call.exit_code}"
-    return "ok" if call.cell.ok else "failed"
 
 
 def output(call: Call) -> list[str]:
@@ -131,7 +121,7 @@ class TurnPieces:
 
     def _call(self, call: Call) -> Iterator[str]:
         """Yield the address, the tool, what the call is about and its outcome on one line; the result below."""
-        end = "  ".join(filter(None, (outcome(call), duration(seconds_between(call.time, call.ended)))))
+        end = "  ".join(filter(None, (failure(call.cell.ok, call.exit_code) or "ok", duration(call.seconds))))
         room = self.columns - text.width(end) - 4
         least = _ABOUT if call.about else 0
         tool = text.clean(call.tool.rpartition("__")[2] or call.tool, 40)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal
 
+from sessgit.model import canonical
 from sessgit.model.frozen import frozen
 
 if TYPE_CHECKING:
@@ -79,6 +80,18 @@ class Call:
     def tool(self) -> str:
         """Return the tool's name."""
         return self.cell.operation
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the call took, None if that is unknown."""
+        return canonical.seconds_between(self.time, self.ended)
+
+
+def failure(ok: bool | None, exit_code: int | None) -> str:
+    """Return `no result`, `exit 2` or `failed`; nothing of a call that went well."""
+    if ok is None:
+        return "no result"
+    return f"exit {exit_code}" if exit_code else "" if ok else "failed"
 
 
 Piece = Words | Call
