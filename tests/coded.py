@@ -20,6 +20,7 @@ from sessgit.agents.claude import home
 from sessgit.history.code import git
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.store import owner
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -38,7 +39,7 @@ class Coded:
                 patch.setenv(f"GIT_{who}_{what}", value)
         run_git(self.project, "init", "-q", "-b", "main")
         self.commit("Start", {"README.md": "# Shop\n", "src/lexer.py": "one\ntwo\nthree\n", ".gitignore": ".env\n"})
-        if not stores.store_exists(shell.store):
+        if not owner.store_exists(shell.store):
             stores.create_store(shell.store)
 
     def git(self, *arguments: str, at: Path | None = None) -> str:

@@ -24,8 +24,7 @@ from shell import Done, Shell
 from transcripts import OTHER, SESSION
 from waiting import PATIENCE
 
-from sessgit.store import layout
-from sessgit.store import store as stores
+from sessgit.store import layout, owner
 
 CHECK = "grep -q two src/lexer.py"
 TURNS = 8
@@ -386,7 +385,7 @@ def test_the_store_is_left_alone(coded: Coded) -> None:
     refs = run_git(coded.shell.store, "for-each-ref")
     bisect(coded, SESSION, "--run", CHECK)
     assert run_git(coded.shell.store, "for-each-ref") == refs
-    assert stores.store_exists(coded.shell.store)
+    assert owner.store_exists(coded.shell.store)
     assert layout.short_name(SESSION) in coded.shell.out("log", SESSION)
 
 

@@ -42,8 +42,7 @@ from sessgit.record import privacy as private
 from sessgit.record.edit_commit import StateEdit
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource, rules_from_settings
-from sessgit.store import layout, operations, refs, secret_filter
-from sessgit.store import store as stores
+from sessgit.store import layout, operations, owner, refs, secret_filter
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Index
 from sessgit.store.secret_filter import Cleaner
@@ -60,7 +59,7 @@ def import_sessions(
     """Import sessions, parents first; see `Store.import_sessions`. Without a store only a dry run is possible."""
     _, privacy = store.read_settings()
     private.check_on(off=privacy.off)
-    is_there = stores.store_exists(store.path)
+    is_there = owner.store_exists(store.path)
     target = Store(store.path) if is_there else None
     if target is not None and not dry_run:
         target.repo.begin_write()

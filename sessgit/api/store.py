@@ -38,6 +38,7 @@ class Store(OpenStore):
 
         Raises ConflictError if the folder is another repository, NewerStoreError, StoreError.
         """
+        from sessgit.store import owner
         from sessgit.store import store as stores
 
         env = environment.read(os.environ)
@@ -47,7 +48,7 @@ class Store(OpenStore):
             homes, default = homes.at(agents.at(folder).name, folder), folder / "session-store"
         place = Path(path).absolute() if path else default
         try:
-            is_there = stores.store_exists(place)
+            is_there = owner.store_exists(place)
         except OSError as error:
             raise StoreError(f"cannot read the store at {place}: {error.strerror}", "Is it yours?") from error
         if not is_there:

@@ -43,6 +43,7 @@ from sessgit.store import (
     log,
     maintenance,
     object_scan,
+    owner,
     recorder_state,
     refs,
     remotes,
@@ -55,7 +56,7 @@ from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
-from sessgit.store.store import Store, missing_parts
+from sessgit.store.store import Store
 
 _ROUNDS = 3
 _STARTING = 2.0
@@ -398,7 +399,7 @@ def _chmod(path: Path, mode: int) -> None:
 
 def _missing_parts(context: DoctorContext) -> Iterator[Finding]:
     """Return findings for parts without which git sees no store: it would be taken for an empty one."""
-    missing = stores.missing_parts(context.store)
+    missing = owner.missing_parts(context.store)
     if "HEAD" in missing:
         what = "it is missing or empty, so git sees no store. All other data may be intact"
         yield Finding(
@@ -640,7 +641,7 @@ def _is_explained(context: DoctorContext) -> bool:
         settings.load_settings(context.paths)
     except SessgitError:
         return True
-    return bool(missing_parts(context.store) or status.blocked_folders(context.store))
+    return bool(owner.missing_parts(context.store) or status.blocked_folders(context.store))
 
 
 def _disk(context: DoctorContext) -> Iterator[Finding]:

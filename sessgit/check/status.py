@@ -17,7 +17,7 @@ from sessgit.model.config import Privacy
 from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.model.humanize import quote_for_shell
-from sessgit.record import catch_up, import_files
+from sessgit.record import catch_up
 from sessgit.record import privacy as private
 from sessgit.record.privacy import Verdict
 from sessgit.store import layout, locks, log, project, recorder_state, refs, spool, stub
@@ -129,10 +129,7 @@ def status(store: Path, homes: Homes, index: Index | None, privacy: Privacy, *, 
         private.verdict(privacy, cwd),
         _contents(store, homes, outlines, index) if index else None,
         _deleting(StorePaths(store), homes, files, known, is_recorded, now),
-        sum(
-            not file.known and is_recorded(file.path, file.session) and import_files.is_new(file.path, known)
-            for file in files
-        ),
+        sum(not file.known and is_recorded(file.path, file.session) and _is_new(file, known) for file in files),
         tuple(log.entries(StorePaths(store).log)),
         StorePaths(store).purging.exists(),
         locks.is_repack_running(StorePaths(store)),
@@ -292,10 +289,16 @@ def _expiring(homes: Homes, files: Sequence[_File], now: float) -> tuple[float, 
     return min((days[file.agent] for file in soon), default=0.0), soon
 
 
+def _is_new(file: _File, known: Collection[str]) -> bool:
+    from sessgit.record import import_files  # with most of recording: it is loaded for a file that is not known
+
+    return import_files.is_new(file.path, known)
+
+
 def _is_missing(paths: StorePaths, file: _File, known: Collection[str]) -> bool:
     """Return whether a transcript has lines that could be recorded and are not; `held` are the known sessions."""
     if not file.known:
-        return import_files.is_new(file.path, known)
+        return _is_new(file, known)
     return not catch_up.is_level(paths, file.session, file.path)
 
 

@@ -139,15 +139,14 @@ class Invocation:
     @property
     def has_store(self) -> bool:
         """Whether there is a store; raises StoreError if it cannot be read, or belongs to another user."""
-        from sessgit.store import owner
-        from sessgit.store.store import store_exists
+        from sessgit.store.owner import check_owner, store_exists
 
         try:
             if not store_exists(self.env.store):
                 return False
         except OSError as error:
             raise StoreError(f"cannot read the store at {self.env.store}: {error.strerror}", "Is it yours?") from error
-        owner.check_owner(self.env.store)
+        check_owner(self.env.store)
         return True
 
     def check_store(self) -> None:
@@ -161,7 +160,7 @@ class Invocation:
 
     def _check_torn(self) -> None:
         """Raise StoreError if there is a store that git does not recognize."""
-        from sessgit.store.store import missing_parts
+        from sessgit.store.owner import missing_parts
 
         lacks = missing_parts(self.env.store)
         if lacks:

@@ -21,7 +21,7 @@ from sessgit.history.views import commits_touching
 from sessgit.model import humanize
 from sessgit.model.address import Address, parse_address
 from sessgit.record import catch_up
-from sessgit.store import layout, packed_refs, refs
+from sessgit.store import layout, refs
 
 if TYPE_CHECKING:
     from sessgit.store.remotes import Connection, Remote
@@ -156,6 +156,8 @@ def _note_unreadable(here: Invocation, start: str) -> Iterator[None]:
 def _unreadable_branch(here: Invocation, start: str) -> str | None:
     if len(start) < resolve.SHORTEST_PREFIX:
         return None
+    from sessgit.store import packed_refs
+
     every = {*refs.branches(here.env.store), *packed_refs.branches_without_tips(here.env.store)}
     names = {name for name in every if name.startswith(start)}
     sessions = {layout.session_of(name) for name in names}

@@ -63,16 +63,13 @@ def width(text: str) -> int:
     if "\033" in text:
         text = without_colours(text)
     # An ellipsis takes one column, and most texts that are not ASCII are only so by being cut.
-    return len(text) if text.replace("…", "").isascii() else sum(map(_columns, text))
+    return len(text) if text.isascii() or text.replace("…", "").isascii() else sum(map(_columns, text))
 
 
 def fit(text: str, columns: int) -> str:
     """Return the text in exactly so many columns: filled with spaces, or cut with an ellipsis."""
-    missing = columns - width(text)
-    if missing < 0:
-        text = cut(text, columns)
-        missing = columns - width(text)
-    return text + " " * missing
+    text = cut(text, columns)
+    return text + " " * (columns - width(text))
 
 
 def cut(text: str, columns: int) -> str:
@@ -80,7 +77,7 @@ def cut(text: str, columns: int) -> str:
     needed = width(text)
     if needed <= columns:
         return text
-    if painted := _PAINTED.fullmatch(text):
+    if "\033" in text and (painted := _PAINTED.fullmatch(text)):
         return f"{painted[1]}{cut(painted[2], columns)}\033[0m"
     if columns < 2:
         return "…"[:columns]

@@ -13,12 +13,11 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from sessgit import agents
-from sessgit.agents import new_file
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError
 from sessgit.model.config import is_folder
 from sessgit.model.conversation.session import Session
 from sessgit.model.homes import Homes
-from sessgit.store import ancestry, journal, recorder_state
+from sessgit.store import ancestry, recorder_state
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths, short_name
 from sessgit.store.private_files import path_exists
@@ -110,6 +109,8 @@ def was_recorded_here(state: Session, paths: StorePaths, made: Callable[[], Coll
 
 def files_made_here(paths: StorePaths) -> frozenset[str]:
     """Return the paths of the files that commands wrote on this machine for sessions that they created."""
+    from sessgit.store import journal
+
     return frozenset(path for operation in journal.read(paths) for path in operation.files)
 
 
@@ -203,6 +204,8 @@ def move_transcript(homes: Homes, state: Session, target: Path) -> bool:
             if not target.samefile(others[0]):
                 return False
         else:
+            from sessgit.agents import new_file
+
             new_file.make_folder(target)
             target.hardlink_to(others[0])
         others[0].unlink()

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from sessgit import agents
 from sessgit.errors import NotFoundError, UsageError
-from sessgit.history import program_lines
-from sessgit.history.cells import cell_at
 from sessgit.history.resolve import ResolvedTarget, row_of
-from sessgit.history.views import read_turn
 from sessgit.model.frozen import frozen
 from sessgit.store import layout
 from sessgit.store.context import Context
@@ -58,6 +55,10 @@ def fork_point(context: Context, target: ResolvedTarget) -> ForkPoint:
 def _transcript_cell(context: Context, branch: Branch, row: Row, name: str) -> str:
     """Return the cell of the transcript after which to cut a turn: the one of that name, or the last one before a cell
     that a program added outside it."""
+    from sessgit.history import program_lines
+    from sessgit.history.cells import cell_at
+    from sessgit.history.views import read_turn
+
     if not program_lines.lines(context.store, branch.tip, row.prompt):
         return name
     place = cell_at(context, branch, row.turn, name).ordinal

@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents.reader import opened
 from sessgit.agents.transcript import Transcript, is_packed
 from sessgit.errors import AmbiguousError, NotFoundError, SessgitError
 from sessgit.history import client_files, resolve
@@ -16,7 +15,6 @@ from sessgit.model.address import Address
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
-from sessgit.record import privacy as private
 from sessgit.store import layout, recorder_state
 from sessgit.store.context import Context
 from sessgit.store.recorder_state import Cursor
@@ -62,6 +60,7 @@ def is_level(paths: layout.StorePaths, session: str, path: Path, *, final: bool 
 
 def _is_moved_copy(known: Cursor, path: Path) -> bool:
     """Return whether a file that was read at another path, as in a home that was moved since, ends as that one did."""
+    from sessgit.agents.reader import opened
 
     try:
         with opened(path) as source:
@@ -124,6 +123,8 @@ def record_file(
     privacy = context.privacy
     if privacy.off:
         return CatchUpResult(False, "SESSGIT_OFF=1 is set here", off=True, hint=_OFF_HINT)
+    from sessgit.record import privacy as private
+
     verdict = private.transcript_verdict(privacy, file.path, project)
     if not verdict.recorded:
         return CatchUpResult(False, f"its project is off ({verdict.why})", off=True, hint=_OFF_HINT)

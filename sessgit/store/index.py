@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 from zlib import crc32
 
 from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreError
-from sessgit.model import pad as pads
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
@@ -664,8 +663,14 @@ def _noted(store: Store, branch: str, tip: str) -> tuple[str, str, str]:
         with suppress(StoreError):
             files = store.repo.files(folder[0]) if folder[1] else {}
             lists = {name.removesuffix(".jsonl"): store.repo.blob(oid) for name, (oid, _) in files.items()}
-    entries = pads.read_pad(lists).entries if lists else ()
-    return source, facts, "\n".join(" ".join(f"{entry.text} {entry.answer}".split()) for entry in entries if entry.text)
+    return source, facts, _pad_text(lists) if lists else ""
+
+
+def _pad_text(lists: Mapping[str, bytes]) -> str:
+    from sessgit.model import pad as pads
+
+    entries = pads.read_pad(lists).entries
+    return "\n".join(" ".join(f"{entry.text} {entry.answer}".split()) for entry in entries if entry.text)
 
 
 def _rows_by_name(index: Index, table: str, key: str) -> dict[str, set[tuple[object, ...]]]:

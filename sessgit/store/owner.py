@@ -1,4 +1,4 @@
-"""Whether a store is its owner's alone: nobody else can have made it, and no part of it leads out of it."""
+"""Whether a folder is a store, and its owner's alone: no part of it leads out of it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,23 @@ _NEVER_LINKS = (
     *("spool", "state", "state/locks", "state/forbidden", "key", "operations.jsonl"),
 )
 """Parts of a store that are never symbolic links. The settings may be one, into a collection of dotfiles."""
+
+
+def store_exists(path: Path) -> bool:
+    """Return whether git would take the folder for a repository; raises OSError if that cannot be read."""
+    return (path / "HEAD").is_file() and (path / "objects").is_dir()
+
+
+def missing_parts(path: Path) -> list[str]:
+    """Return which of `HEAD` and `objects` is missing or invalid in a folder with other parts of a store."""
+    if not any((path / name).exists() for name in ("objects", "refs/heads", "packed-refs", "operations.jsonl")):
+        return []
+    try:
+        head = (path / "HEAD").read_bytes()
+    except OSError:
+        head = b""
+    missing = [] if head.startswith(b"ref: refs/") else ["HEAD"]
+    return missing if (path / "objects").is_dir() else [*missing, "objects"]
 
 
 def check_owner(store: Path) -> None:

@@ -23,7 +23,7 @@ from sessgit.errors import ROOM, ConflictError, MovedError, NotFoundError, Refus
 from sessgit.model import ids
 from sessgit.model.address import check_tag
 from sessgit.model.frozen import frozen
-from sessgit.store import git, layout, locks, maintenance, object_scan, refs, tempdirs, transaction
+from sessgit.store import git, layout, locks, maintenance, object_scan, owner, refs, tempdirs, transaction
 from sessgit.store import store as stores
 from sessgit.store.git import GitResult, execute, shown_url, unreachable_error, url_secrets
 from sessgit.store.layout import StorePaths
@@ -573,7 +573,7 @@ def _local_repository(url: str) -> Path | None:
     if not path.startswith("/"):
         return None
     places = (Path(path, ".git"), Path(path), Path(f"{path}.git"))  # in git's order
-    return next((place for place in places if stores.store_exists(place)), None)
+    return next((place for place in places if owner.store_exists(place)), None)
 
 
 def _unsafe_refs(repository: Path) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from sessgit.redact.engine import scan
 from sessgit.store import denylist
 from sessgit.store.layout import StorePaths
 
@@ -29,16 +28,21 @@ def _cleaner(paths: StorePaths, rules: Mapping[str, int], protected: Collection[
     matcher = denylist.matcher(paths, known) if known else None
     is_redacted = bool(rules.get("redact"))
 
-    # The replacing modules are loaded for a match only: that takes as long as recording a turn.
+    # The rules are loaded for the first text, and the replacing modules for a match: the latter takes as long as
+    # recording a turn.
     def clean(data: bytes) -> tuple[bytes, int]:
         count = 0
-        if is_redacted and (hits := scan(data)) is not None:
-            from sessgit.redact import replacer
+        if is_redacted:
+            from sessgit.redact.engine import scan
 
-            if protected is None:
-                data, count = replacer.redact_text(data, hits)
-            else:
-                data, count = replacer.redact_line(data, hits, protected)
+            hits = scan(data)
+            if hits is not None:
+                from sessgit.redact import replacer
+
+                if protected is None:
+                    data, count = replacer.redact_text(data, hits)
+                else:
+                    data, count = replacer.redact_line(data, hits, protected)
         if matcher is not None:
             from sessgit.redact import value_match
 

@@ -93,28 +93,11 @@ def _is_sessgit_store(path: Path) -> bool:
         return False
 
 
-def store_exists(path: Path) -> bool:
-    """Return whether git would take the folder for a repository; raises OSError if that cannot be read."""
-    return (path / "HEAD").is_file() and (path / "objects").is_dir()
-
-
-def missing_parts(path: Path) -> list[str]:
-    """Return which of `HEAD` and `objects` is missing or invalid in a folder with other parts of a store."""
-    if not any((path / name).exists() for name in ("objects", "refs/heads", "packed-refs", "operations.jsonl")):
-        return []
-    try:
-        head = (path / "HEAD").read_bytes()
-    except OSError:
-        head = b""
-    missing = [] if head.startswith(b"ref: refs/") else ["HEAD"]
-    return missing if (path / "objects").is_dir() else [*missing, "objects"]
-
-
 class Store:
     """An open store."""
 
     def __init__(self, path: Path, repo: backend.Repository | None = None, *, fsync: bool = False) -> None:
-        if not store_exists(path):
+        if not owner.store_exists(path):
             raise NotFoundError(f"there is no store at {path}", "sessgit install makes one and turns recording on.")
         owner.check_owner(path)
         self.path = path

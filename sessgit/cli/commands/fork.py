@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessgit.branch import fork as forks
-from sessgit.branch.edit import check_name_free
 from sessgit.branch.fork import ForkResult
 from sessgit.cli import blocks, client_notes, frame, operands, text
 from sessgit.cli.frame import Answer
@@ -57,6 +56,8 @@ def fork(
     source = operands.target(here, address, at, changes=True)
     folder = str(project.resolve()) if project else ""
     if name:
+        from sessgit.branch.edit import check_name_free
+
         name = check_name(name)
         check_name_free(here.index, name, "", folder or source.state.project or here.cwd)
     point = fork_point.fork_point(here.context, source)
