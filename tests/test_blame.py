@@ -300,6 +300,8 @@ def test_turns_with_a_file_are_found_and_why_looks_across_the_project(lexer: Rep
     out = lexer.shell.out("search", "--file", "lexer.py")
     assert ("write the lexer" in out, out.splitlines()[-1]) == (True, "1 turn.")
     assert lexer.shell.json("search", "--file", "lexer.py", "lexer")["total"] == 1
+    latest = max(hit["time"] for hit in lexer.shell.json("search", "--file", "lexer.py")["hits"])
+    assert lexer.shell.json("search", "--file", "lexer.py", "--since", latest)["total"] == 1
     assert lexer.shell("search", "--file", "lexer.py", "something").code == 1
     assert lexer.shell("search", "--file", "other.py").code == 1
     assert lexer.shell("search").code == 2

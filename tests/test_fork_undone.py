@@ -71,6 +71,15 @@ def test_what_has_changed_since_stays_alone(rich: Shell) -> None:
     assert [path.exists() for path in (transcript, agent.parent, result)] == [False, False, True]
 
 
+def test_a_link_to_what_was_written_stays(rich: Shell) -> None:
+    fork = rich.json("fork", SESSION)["id"]
+    _, _, result = own(rich, fork)
+    moved = result.rename(rich.home / "moved.txt")
+    result.symlink_to(moved)
+    assert f"Kept, because it was changed since: ~/{result.relative_to(rich.home)}\n" in rich.out("undo")
+    assert result.is_symlink() and moved.read_text() == "much"
+
+
 def test_a_transcript_that_has_changed_keeps_what_lies_beside_it(rich: Shell) -> None:
     fork = rich.json("fork", SESSION)["id"]
     files = own(rich, fork)

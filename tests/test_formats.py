@@ -335,6 +335,7 @@ REL = 'rel="noopener noreferrer nofollow"'
     [
         ("[a](https://x/?a=1&b)", f'<p><a href="https://x/?a=1&amp;b" {REL}>a</a></p>\n'),
         ("[a](src/a.py)", '<p><span class="place" title="src/a.py">a</span></p>\n'),
+        ("[a](HTTPS://x/y)", f'<p><a href="HTTPS://x/y" {REL}>a</a></p>\n'),
         ("[a](//x/y)", '<p><span class="place" title="//x/y">a</span></p>\n'),
         ("[a](javascript:x)", "<p>[a](javascript:x)</p>\n"),
         ("[a](ftp://x/y)", '<p><span class="place" title="ftp://x/y">a</span></p>\n'),

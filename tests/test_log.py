@@ -212,6 +212,8 @@ def test_only_the_turns_that_are_asked_for(sessgit: Shell) -> None:
     }
     for options, expected in turns.items():
         assert [turn["turn"] for turn in sessgit.json("log", "5e55", *options)["turns"]] == expected
+    third = sessgit.json("log", "5e55")["turns"][2]["time"]
+    assert [turn["turn"] for turn in sessgit.json("log", "5e55", "--since", third)["turns"]] == [3, 4]
     assert sessgit.out("log", "5e55", "--tool", "Grep").splitlines()[-1] == "No matching turns."
     assert sessgit("log", "5e55", "--graph", "--tool", "Grep").code == 2
     assert sessgit("log", "5e55", "--since", "soon").code == 2

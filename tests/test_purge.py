@@ -213,6 +213,7 @@ def test_no_hash_of_the_file_goes_on_from_what_it_held(
     kept.keep(other)
     nothing = purges.PurgeProgress()
     purges.purge_values(Context(index, homes=claude_homes(claude.parents[1]), now=lambda: 0), (VALUE,), nothing)
+    assert store.message(kept.tip()).get("File-Hash") == ""
     kept.keep(talk.turns("later"))
     kept.keep(other.turns("later"))
     assert kept.found() == []

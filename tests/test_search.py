@@ -166,6 +166,13 @@ def test_queries(sessgit: Shell, query: list[str], found: list[str]) -> None:
     assert sorted(addresses(sessgit, *query)) == sorted(found)
 
 
+def test_since_the_very_second_of_a_turn(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one grammar", "two grammars"))
+    (second,) = sessgit.json("log", SESSION, "-n", "1")["turns"]
+    hits = sessgit.json("search", "grammar*", "--since", second["time"], "--session", SESSION)["hits"]
+    assert [hit["address"] for hit in hits] == [f"{SESSION}@2"]
+
+
 def test_one_project_and_one_label(sessgit: Shell, tmp_path: Path) -> None:
     sessgit.recorded(sessgit.talk(ELSEWHERE, cwd=str(tmp_path)).turns("another grammar"))
     assert len(addresses(sessgit, "grammar")) == 3

@@ -27,6 +27,7 @@ from waiting import until
 
 from sessgit import environment
 from sessgit.store.layout import StorePaths
+from sessgit.web import reads
 from sessgit.web import server as servers
 from sessgit.web.app import STATIC, Site
 from sessgit.web.gate import Access
@@ -159,6 +160,18 @@ def test_the_host_is_this_server(page: Page) -> None:
             assert page.get(path, Host=host).status == 403, (host, path)
 
 
+def test_a_request_names_one_host(page: Page) -> None:
+    for hosts in ([], [page.host, "evil.example"], ["evil.example", page.host], [page.host, page.host]):
+        connection = http.client.HTTPConnection("127.0.0.1", page.port)
+        connection.putrequest("GET", "/api/here", skip_host=True)
+        connection.putheader("Cookie", f"{page.access.cookie}={page.access.token}")
+        for host in hosts:
+            connection.putheader("Host", host)
+        connection.endheaders()
+        assert connection.getresponse().status in (400, 403), hosts
+        connection.close()
+
+
 @pytest.mark.parametrize(
     ("changed", "status"),
     [
@@ -289,6 +302,9 @@ def test_what_the_page_reads_is_what_the_commands_say(told: Shell, page: Page) -
     assert [{k: v for k, v in one.items() if k in forest["sessions"][0]} for one in listed] == forest["sessions"]
     log = told.json("log", SESSION)
     assert page.get(f"/api/turns?address={SESSION}&first=1&last=9").json["turns"] == log["turns"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reads, "_MOST_TURNS", 2)
+        assert page.get(f"/api/turns?address={SESSION}&first=1&last=9").json["turns"] == log["turns"][:2]
     read = page.get(f"/api/conversation?address={SESSION}").json
     assert read["session"] == log["session"]
     same = ("turn", "commit", "event", "tokens", "cost_usd")
