@@ -20,6 +20,11 @@ def main() -> None:
 
             mcp.main()
             return
+        if sys.argv[1:] == ["prompt"]:
+            from sessgit.cli import prompt
+
+            prompt.main()
+            return
         from sessgit.cli import app
 
         app.main()

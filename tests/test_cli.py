@@ -94,7 +94,7 @@ def test_every_command_has_help(sessgit: Shell, name: str) -> None:
     help_ = sessgit.out(name, "-h")
     assert help_.startswith(f"Usage: sessgit {name} ")
     assert max(map(len, help_.splitlines())) <= 80
-    assert ("--json" in help_) == (name not in ("resume", "bridge", "web", "mcp"))
+    assert ("--json" in help_) == (name not in ("resume", "bridge", "web", "mcp", "prompt"))
 
 
 def test_the_first_screen_has_the_first_sentence_of_each_help(sessgit: Shell) -> None:

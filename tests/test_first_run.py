@@ -19,8 +19,8 @@ SPEAKS_WITHOUT_A_SESSION = (
 )  # fmt: skip
 """The commands that have work to do in an empty store."""
 
-WAITING = ("watch", "mcp")
-"""The commands that wait there: for the first conversation, or for a client."""
+WAITING = ("watch", "mcp", "prompt")
+"""The commands that wait there, for the first conversation or for a client, or print nothing until then."""
 
 NEEDED = {
     "archive": ("a41f",),
@@ -94,7 +94,7 @@ def complaint(sessgit: Shell, name: str) -> tuple[int, list[str]]:
     return done.code, done.err.splitlines()
 
 
-NEED_A_STORE = [name for name in app.COMMANDS if name not in (*SPEAKS_WITHOUT_A_STORE, "bridge", "mcp")]
+NEED_A_STORE = [name for name in app.COMMANDS if name not in (*SPEAKS_WITHOUT_A_STORE, "bridge", "mcp", "prompt")]
 
 
 @pytest.mark.parametrize("name", NEED_A_STORE)

@@ -54,7 +54,7 @@ BLAMED = "5e551011-0000-4000-8000-00000000000b"
 SILENT = "5e551011-0000-4000-8000-00000000000a"
 LEXED = "5e551011-0000-4000-8000-000000000004"
 PRICE = "{input = 5, output = 25, cache_read = 0.5, cache_write = 6.25}"
-WITHOUT_JSON = {"resume", "web", "mcp"}
+WITHOUT_JSON = {"resume", "web", "mcp", "prompt"}
 """The commands that print nothing for programs."""
 ERROR = {
     "schema": "sessgit.error/v1",

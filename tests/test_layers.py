@@ -162,7 +162,8 @@ def test_one_agents_lines_are_known_to_itself_alone() -> None:
 
 
 def test_one_agents_variables_are_read_by_itself_alone() -> None:
-    of_the_stub = "store/stub.py"  # passes on what the stub, a shell script, passes on
+    # The first passes on what the stub, a shell script, passes on; the second has no time to import the agents.
+    exempt = ("store/stub.py", "cli/prompt.py")
     for file in OUTSIDE:
         named = [one for one in literals(file) if one[0].startswith("CLAUDE_")]
-        assert named == [] or file == of_the_stub, file
+        assert named == [] or file in exempt, file

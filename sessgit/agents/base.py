@@ -207,6 +207,13 @@ class Hooks(Protocol):
     def distrust(self, settings: Mapping[str, Any], folder: Path) -> None:
         """Remove what `trust` added for our entries."""
 
+    def with_status_line(self, settings: Mapping[str, Any], command: str) -> Document:
+        """Return the settings with our status line. Raises ConflictError if they have another one, or the client
+        runs no command for it."""
+
+    def without_status_line(self, settings: Mapping[str, Any]) -> Document:
+        """Return the settings without our status line; another one stays."""
+
     def without_plugin(self, settings: Mapping[str, Any], key: str) -> Document:
         """Return the settings with the plugin disabled."""
 

@@ -38,6 +38,9 @@ _COMMAND = re.compile(r"\[ -r (?P<stub>.+) \] && sh (?P=stub)( \|\| cat >/dev/nu
 """Also in the form of older versions, which leaves the event unread where there is no stub."""
 
 
+_STATUS_LINE = " -P -m sessgit prompt --statusline"
+
+
 def stub_command(stub: Path) -> str:
     """Return the command that runs the stub while it is there, and succeeds in any case.
 
@@ -47,6 +50,17 @@ def stub_command(stub: Path) -> str:
         raise UsageError(f"the stub needs an absolute path, not {str(stub)!r}")
     quoted = shlex.quote(str(stub))
     return f"[ -r {quoted} ] && sh {quoted} || cat >/dev/null; exit 0"
+
+
+def status_line_command(store: Path, python: str) -> str:
+    """Return the command that prints the status line while the interpreter is there, and succeeds in any case."""
+    program = f"SESSGIT_STORE={shlex.quote(str(store))} {shlex.quote(python)}{_STATUS_LINE} 2>/dev/null"
+    return f"[ -x {shlex.quote(python)} ] && {program} || cat >/dev/null; exit 0"
+
+
+def is_status_line_command(command: object) -> bool:
+    """Return whether a command has the form above, for any store and interpreter."""
+    return isinstance(command, str) and command.startswith("[ -x ") and f"{_STATUS_LINE} 2>/dev/null ||" in command
 
 
 def stub_of(command: object) -> str | None:

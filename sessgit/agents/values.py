@@ -121,6 +121,8 @@ class Installation:
     """Event and stub, in the order of the file; two for an event that runs two."""
     plugin: str = ""
     """The enabled plugin's key, which says where it came from, or empty."""
+    status_line: bool = False
+    """Whether the client shows our status line."""
 
     @property
     def events(self) -> frozenset[str]:

@@ -49,6 +49,7 @@ GROUPS = {
         "watch": "Show changes as they happen, until Ctrl-C",
         "export": "Export a conversation as a document",
         "id": "Print the full id of a session",
+        "prompt": "Print the last turn here, for a shell prompt",
     },
     "Branch and organize": {
         "new": "Start a conversation without turns",

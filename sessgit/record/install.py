@@ -55,6 +55,8 @@ class UninstallResult:
     removed: tuple[str, ...]
     plugin: str
     """The plugin that was enabled, or empty."""
+    status_line: bool = False
+    """Whether the client showed our status line."""
 
 
 def install(
@@ -108,6 +110,14 @@ def install(
     )
 
 
+def show_status_line(store: Path, client: Client, *, python: str) -> None:
+    """Have the client show our status line. Raises ConflictError if it has another one, or can show none."""
+    hooks, command = client.agent.hooks, hook_settings.status_line_command(store.absolute(), python)
+    _edit_settings(
+        hooks, hooks.settings_file(client.folder), lambda document: hooks.with_status_line(document, command)
+    )
+
+
 def trust(client: Client, env: Mapping[str, str]) -> str:
     """Have the client run the hooks in its settings without asking the user; return why it still does not, or "".
 
@@ -134,7 +144,7 @@ def uninstall(store_path: Path, client: Client) -> UninstallResult:
 
     def change(document: Document) -> Document:
         plugin = hooks.installed(document).plugin
-        rest = hook_settings.without_hooks(document)
+        rest = hooks.without_status_line(hook_settings.without_hooks(document))
         return hooks.without_plugin(rest, plugin) if plugin else rest
 
     before = _edit_settings(hooks, path, change, keep_empty=False)
@@ -145,6 +155,7 @@ def uninstall(store_path: Path, client: Client) -> UninstallResult:
         settings=path,
         removed=tuple(dict.fromkeys(event for event, _ in before.entries)),
         plugin=before.plugin,
+        status_line=before.status_line,
     )
 
 

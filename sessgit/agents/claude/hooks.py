@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sessgit.agents import hook_settings
 from sessgit.agents.hook_settings import entries
 from sessgit.agents.values import Document, Installation
+from sessgit.errors import ConflictError
 
 # One name that a client does not know disables all hooks in some versions; these are known to every version.
 HOOK_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact", "SessionEnd")
@@ -26,7 +28,7 @@ def installed(settings: Mapping[str, Any]) -> Installation:
     plugins = settings.get("enabledPlugins")
     enabled = plugins.items() if isinstance(plugins, dict) else ()
     plugin = next((key for key, on in enabled if on and key.partition("@")[0] == PLUGIN), "")
-    return Installation(entries(settings), plugin)
+    return Installation(entries(settings), plugin, _is_our_status_line(settings.get("statusLine")))
 
 
 def refusal(settings: Mapping[str, Any], folder: Path) -> str:
@@ -52,6 +54,26 @@ def distrust(settings: Mapping[str, Any], folder: Path) -> None:
 def settings_file(folder: Path) -> Path:
     """Return the file with the hooks in the client's folder."""
     return folder / "settings.json"
+
+
+def with_status_line(settings: Mapping[str, Any], command: str) -> Document:
+    """Return the settings with our status line. Raises ConflictError if they have another one."""
+    if "statusLine" in settings and not _is_our_status_line(settings["statusLine"]):
+        raise ConflictError(
+            "the settings have another status line",
+            "remove it first, or have it run `sessgit prompt --statusline` with its standard input",
+        )
+    return {**settings, "statusLine": {"type": "command", "command": command}}
+
+
+def without_status_line(settings: Mapping[str, Any]) -> Document:
+    """Return the settings without our status line; another one stays."""
+    ours = _is_our_status_line(settings.get("statusLine"))
+    return {key: value for key, value in settings.items() if key != "statusLine" or not ours}
+
+
+def _is_our_status_line(line: object) -> bool:
+    return isinstance(line, dict) and hook_settings.is_status_line_command(line.get("command"))
 
 
 def without_plugin(settings: Mapping[str, Any], key: str) -> Document:

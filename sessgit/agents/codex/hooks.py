@@ -76,6 +76,16 @@ def distrust(settings: Mapping[str, Any], folder: Path) -> None:
         _edit_config(folder, {("hooks", "state", key): None for key in keys})
 
 
+def with_status_line(settings: Mapping[str, Any], command: str) -> Document:
+    """Raise ConflictError: the client runs no command for its status line."""
+    raise ConflictError("Codex runs no command for its status line", "Leave out --statusline.")
+
+
+def without_status_line(settings: Mapping[str, Any]) -> Document:
+    """Return the settings as they are."""
+    return dict(settings)
+
+
 def without_plugin(settings: Mapping[str, Any], key: str) -> Document:
     """Return the settings as they are: the client has no plugin of ours."""
     return dict(settings)

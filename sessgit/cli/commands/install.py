@@ -26,7 +26,7 @@ from sessgit.store.layout import StorePaths
 from sessgit.store.settings import Setting
 
 
-@frame.command("install", excludes={"--plugin": "--granularity --agent --trust"})
+@frame.command("install", excludes={"--plugin": "--granularity --agent --trust --statusline"})
 def install(
     here: Invocation,
     granularity: Literal["turn", "cell"] | None = option(
@@ -35,6 +35,7 @@ def install(
     agent: str = AGENT,
     trust: bool = option("--trust", "Trust the hooks in Codex without asking."),
     plugin: bool = option("--plugin", "Only make what the plugin needs."),
+    statusline: bool = option("--statusline", "Also show a status line in Claude Code."),
 ) -> Answer:
     """Record every conversation from now on.
 
@@ -48,12 +49,15 @@ def install(
 
     Where the plugin of Claude Code is enabled, that runs the hooks, and its settings get none, except for --granularity
     cell. --plugin makes the store and its hook, and changes no settings; the plugin does so itself if `sessgit` is on
-    the PATH.
+    the PATH. The status line shows the session, its last turn, whether it is recorded, its forks and its cost.
     """
     from sessgit.check import status
 
     if plugin:
         return _prepared(here)
+    if statusline:
+        client = agents.client(here.env.homes, agents.check_name(agent) or DEFAULT)
+        hooks.show_status_line(here.env.store, client, python=sys.executable)
     clients = _clients(here, agent)
     is_first = not here.has_store
     known = set[str]()
@@ -75,6 +79,8 @@ def install(
     if unit != here.settings.record.granularity:
         settings.change_setting(StorePaths(here.env.store), "record.granularity", unit)
     older = sum(result.older_conversations for result in results)
+    if statusline:
+        lines.append("Claude Code shows a status line (undo: sessgit uninstall)")
     if older:
         lines.append(f"{text.counted(older, 'older conversation')} can be imported: sessgit import")
     if is_first or any(result.added and not result.already_there for result in results):  # an import may have made it
@@ -181,6 +187,8 @@ def uninstall(here: Invocation) -> Answer:
             removed.append(f"{text.counted(len(result.removed), 'hook')} removed from {here.short(result.settings)}")
         if result.plugin:
             removed.append(f"the plugin is disabled (undo: claude plugin enable {result.plugin})")
+        if result.status_line:
+            removed.append("the status line removed")
     lines = [f"Recording is off: {', '.join(removed) or 'there were no hooks'}"]
     if has_store:
         lines.append(f"The store stays in {here.short(here.env.store)}; delete that folder to remove all recordings.")
