@@ -8,8 +8,9 @@ import sys
 def main() -> None:
     """Runs the command that the arguments name, and exits; an interruption while it loads ends it in silence."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # A command loads and makes many values, and few cycles: to look for those would be a fifth of what `ls` takes.
-    gc.set_threshold(50_000)
+    # A command loads and makes many values, and few cycles: to look for those would be a fifth of what `ls` takes, and
+    # a tenth of `log` of 5,000 turns.
+    gc.set_threshold(500_000)
     try:
         if sys.argv[1:2] == ["--brief"]:
             from sessgit.cli import captured

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from shell import Shell
 
+import sessgit as program
 from sessgit.store.layout import StorePaths
 from sessgit.store.spool import Claim
 
@@ -87,6 +88,34 @@ def test_log_and_search_define_no_classes_that_only_annotations_name(sessgit: Sh
     assert loaded("sessgit", "log", "5e55", names=values) == set()
     assert loaded("sessgit", "search", "two", names={"sessgit.record.catch_up"}) == set()
     assert loaded("sessgit", "deps", "5e55@1.1", names={"sessgit.history.show"}) == set()
+
+
+MODULES = {
+    ".".join(path.relative_to(Path(program.__file__).parents[1]).with_suffix("").parts).removesuffix(".__init__")
+    for path in Path(program.__file__).parent.rglob("*.py")
+}
+"""All modules of the program."""
+
+
+@pytest.mark.parametrize(
+    ("command", "most"),
+    [
+        (("--version",), 19),
+        (("ls",), 70),
+        (("log", "5e55"), 71),
+        (("diff", "5e55", "5e55"), 75),
+        (("search", "two"), 77),
+        (("status",), 87),
+        (("show", "5e55@1"), 94),
+        (("fork", "5e55"), 98),
+    ],
+)
+def test_how_much_of_the_program_a_command_loads(sessgit: Shell, command: tuple[str, ...], most: int) -> None:
+    """Each module takes a third of a millisecond: one that only some runs need is imported where they need it."""
+    sessgit("search", "two")  # which writes the full-text index
+    names = loaded("sessgit", *command, names=MODULES | {"tomllib"})
+    assert len(names) <= most, sorted(names)
+    assert "tomllib" not in names
 
 
 def test_completion_loads_nothing_large(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,7 +154,7 @@ def _term_pattern(term: Term) -> str:
     words = _WORD_PATTERN.findall(space_single_char_words(fold_text(term.text)))
     if not words:
         return ""
-    alone = [bool(_single_char_pattern().fullmatch(word)) for word in words]
+    alone = [not word.isascii() and bool(_single_char_pattern().fullmatch(word)) for word in words]
     out = "" if alone[0] else _BEFORE
     for place, word in enumerate(words):
         if place:

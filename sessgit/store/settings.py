@@ -16,7 +16,6 @@ from sessgit.model.frozen import frozen
 from sessgit.store import locks
 from sessgit.store.layout import StorePaths
 from sessgit.store.private_files import write_private
-from sessgit.store.toml_edit import edited_toml
 
 _MAP_KEY = "project.map"
 TABLES = ("prices", "project", _MAP_KEY)
@@ -110,6 +109,8 @@ def _write_changes(paths: StorePaths, changes: Mapping[str, object | None]) -> N
 
 def _edited_text(paths: StorePaths, changes: Mapping[str, object | None]) -> str:
     """Return the file's text with the changes made, or raise UsageError."""
+    from sessgit.store.toml_edit import edited_toml
+
     before = paths.config.read_text("utf-8") if paths.config.exists() else ""
     try:
         text = edited_toml(before, {tuple(_split_key(key)): value for key, value in changes.items()})
