@@ -105,9 +105,12 @@ class Rollout:
 
     def patch(self, path: str, *added: str) -> Rollout:
         """A patch that adds a file."""
+        return self.apply(f"*** Add File: {path}\n" + "".join(f"+{line}\n" for line in added), path)
+
+    def apply(self, changes: str, path: str) -> Rollout:
+        """A patch with changes of any kind."""
         name = f"call_{len(self.lines)}"
-        lines = "".join(f"+{line}\n" for line in added)
-        patch = f"*** Begin Patch\n*** Add File: {path}\n{lines}*** End Patch\n"
+        patch = f"*** Begin Patch\n{changes}*** End Patch\n"
         self.put("response_item", {"type": "custom_tool_call", "name": "apply_patch", "input": patch, "call_id": name})
         self._used()
         output = json.dumps(

@@ -340,13 +340,6 @@ def test_a_summary_goes_from_one_client_to_the_other(sessgit: Shell, *, into_cod
     assert (picked.code, path.read_bytes()) == (3, before), picked
 
 
-def test_its_calls_are_not_run_again(sessgit: Shell) -> None:
-    imported(sessgit, worked(sessgit, paginated=True))
-    cells = sessgit.json("replay", THREAD)["cells"]
-    reasons = {cell["operation"]: cell["reason"] for cell in cells}
-    assert reasons["exec_command"] == "exec_command cannot be run here", cells
-
-
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="only Linux tells which process holds a lock")
 def test_a_thread_that_a_client_has_open(sessgit: Shell) -> None:
     """Since 0.169 the client holds a lock; the file stays when it ends."""

@@ -304,6 +304,9 @@ class Tools(Protocol):
     def why_not(self, call: Call) -> str:
         """Return why a call cannot be compared with what it does now, or ""."""
 
+    def command(self, arguments: Mapping[str, Any]) -> tuple[str, str]:
+        """Return the command that a call of a shell runs, "" if there is none, and the folder that it names, or ""."""
+
     def output(self, text: str) -> str:
         """Return what a tool printed, without what the client adds to it."""
 

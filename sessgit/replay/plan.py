@@ -154,7 +154,10 @@ def _read_calls(context: Context, branch: Branch, numbers: Collection[int]) -> d
                 turns[row.turn] = _TurnCalls(problem=f"its turn is damaged: {error}")
                 continue
             calls = {piece.cell.id: piece for piece in pieces if isinstance(piece, Call)}
-            turns[row.turn] = _TurnCalls(calls, [line.text("cwd") for line in body])
+            folders = list[str]()
+            for line in body:
+                folders.append(line.cwd or (folders[-1] if folders else ""))
+            turns[row.turn] = _TurnCalls(calls, folders)
     return turns
 
 

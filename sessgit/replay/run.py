@@ -116,10 +116,12 @@ class _Runner:
         return CellResult(item, "equal" if compared.equal else "differs", "", compared, ms)
 
     def _shell(self, item: PlanItem, call: Call) -> Comparison:
-        command = call.input.get("command")
-        if not isinstance(command, str) or "\0" in command:
+        command, folder = self.agent.tools.command(call.input)
+        if not command or "\0" in command:
             raise _SkippedError("its arguments contain no command")
         shell = shutil.which("bash", path=self.confinement.env.get("PATH")) or "/bin/sh"
+        if folder:
+            item = replace(item, cwd=str(Path(item.cwd, folder)))
         code, output = self._run_confined([shell, "-c", self.sandbox.to_sandbox(command)], item)
         return compare.compare_shell(self.agent.tools, call, code, output)
 

@@ -170,6 +170,11 @@ def why_not(call: Call) -> str:
     return ""
 
 
+def command(arguments: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the command that a call of a shell runs, "" if there is none; it names no folder."""
+    return string(arguments, "command"), ""
+
+
 def output(text: str) -> str:
     """Return what a tool printed, without what the client adds to it."""
     text = _EXIT_CODE_LINE.sub("", _REMINDER.sub("\n", text).strip("\n").rstrip())

@@ -10,15 +10,16 @@ from sessgit.agents.base import Agent
 
 if TYPE_CHECKING:
     from sessgit.agents import base
-    from sessgit.agents.codex import cells, content, home, hooks, lines, writer
+    from sessgit.agents.codex import cells, content, home, hooks, lines, tools, writer
 
     # Has mypy check that the modules are the parts of the protocol.
-    _PARTS: tuple[base.Home, base.Hooks, base.Lines, base.Cells, base.Content, base.Writer] = (
+    _PARTS: tuple[base.Home, base.Hooks, base.Lines, base.Cells, base.Content, base.Tools, base.Writer] = (
         home,
         hooks,
         lines,
         cells,
         content,
+        tools,
         writer,
     )
 
@@ -31,5 +32,5 @@ _IDS = (
 # Only the service can read or make what is encrypted.
 AGENT = Agent(
     "codex", "Codex", frozenset((*_IDS.split(), "encrypted_content")),
-    lacks=("sidecars", "tools", "programs", "stream", "repair"),
+    lacks=("sidecars", "programs", "stream", "repair"),
 )  # fmt: skip

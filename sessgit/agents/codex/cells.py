@@ -201,8 +201,8 @@ def place(folder: str, path: str) -> str:
 
 
 def tool(line: CodexLine) -> str:
-    """Return the name of the tool that a call is for."""
-    return string(line.payload, "name") or line.kind
+    """Return the name of the tool that a call is for; a shell command that only applies a patch is one of that tool."""
+    return PATCH if patch_of(arguments(line)) else string(line.payload, "name") or line.kind
 
 
 def call_id(line: CodexLine) -> str:
@@ -231,6 +231,11 @@ def command_of(given: Mapping[str, Any]) -> str:
         words = [word for word in command if isinstance(word, str)]
         return words[-1] if words[:2] and words[0].endswith("sh") else " ".join(words)
     return command if isinstance(command, str) else ""
+
+
+def folder_of(given: Mapping[str, Any]) -> str:
+    """Return the folder in which a call runs a command, "" if that is the turn's."""
+    return string(given, "workdir")
 
 
 def patch_of(given: Mapping[str, Any]) -> str:

@@ -26,6 +26,9 @@ from sessgit.model.conversation.content import Call, Change, Piece, Words
 from sessgit.model.conversation.turn import Cell, Turn
 from sessgit.model.stored_fields import string
 
+_PATCH_ARGUMENTS = ("input", "cmd", "command")
+"""The arguments that can hold a patch."""
+
 
 def parse_turn(body: Sequence[Line]) -> tuple[Turn, list[Piece]]:
     """Return the turn that a body says, and its pieces in order; a body has one line at least."""
@@ -75,7 +78,7 @@ def _call(body: Sequence[Line], line: CodexLine, ordinal: int, cell: Cell) -> Ca
     text = output(answer)
     changes = tuple(_changes(patch_of(given))) if cell.ok else ()
     return replace(
-        call, output=text, changes=changes, in_changes=("input",) if changes else (), exit_code=exit_code(text),
+        call, output=text, changes=changes, in_changes=_PATCH_ARGUMENTS if changes else (), exit_code=exit_code(text),
         ended=answer.time, result_line=results[0],
     )  # fmt: skip
 
