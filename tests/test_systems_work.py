@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
 
-from foreigners import log, put, went
+import pytest
+from foreigners import BORN, RLM, cell, log, put, rlm, went
 from shell import Shell
 from test_migrating import dialectic
 
@@ -85,3 +87,43 @@ def test_an_event_of_the_scratchpad_has_the_entry(sessgit: Shell, tmp_path: Path
     (tension,) = [one["id"] for one in sessgit.json("pad", address)["entries"] if one["kind"] == "tension"]
     (event,) = watched(sessgit, lambda: sessgit.out("pad", "resolve", tension, "--into", address))
     assert [(one.kind, bool(one.resolved)) for one in event.entries] == [("tension", True)]
+
+
+def rlm_with_outputs(at: Path, **more: Any) -> Path:
+    said = [{"role": role, "content": role, "timestamp": BORN + n} for role, n in (("user", 0), ("assistant", 50))]
+    outputs = [
+        {"tool_name": "Bash", "content_preview": "no", "exit_code": 2, "timestamp": BORN + 5, "cell_id": None},
+        {"tool_name": "Grep", "content_preview": "yes", "exit_code": 0, "timestamp": BORN + 6, "cell_id": None},
+    ]
+    files = {"/home/ada/shop/a.py": {"hash": "9f", "size_bytes": 3, "first_access": BORN, "last_access": BORN}}
+    context = {"conversation": said, "files": files, "tool_outputs": outputs, "working_memory": {}}
+    folder = rlm(at, context=context, **more)
+    put(folder / "cells" / "cell_aaaaaaaa.json", cell("cell_aaaaaaaa", 3))
+    put(folder / "file-access.jsonl", [{"file_path": "/home/ada/shop/b.py", "action": "read", "timestamp": BORN + 3}])
+    return at
+
+
+def test_outputs_of_tools_depend_on_nothing_and_keep_their_exit_codes(sessgit: Shell, tmp_path: Path) -> None:
+    sessgit.out("import", "--from", "rlm", str(rlm_with_outputs(tmp_path)))
+    index = json.loads(sessgit.out("cells", RLM, "--index"))
+    assert {tuple(one[key]) for one in index["cells"].values() for key in ("dependencies", "dependents")} == {()}
+    cells = sessgit.json("cells", RLM)["cells"]
+    assert [(one["operation"], one["ok"]) for one in cells] == [("peek", True), ("Bash", False), ("Grep", True)]
+    shown = sessgit.json("show", f"{RLM}@1.2")["cell"]
+    assert (shown["type"], shown["error"]) == ("tool", "Exit code 2\nno")
+
+
+@pytest.mark.parametrize(("path", "found"), [("a.py", 1), ("b.py", 1), (".", 1), ("*.py", 1), ("c.py", 0)])
+def test_files_that_another_system_noted_are_found(sessgit: Shell, tmp_path: Path, path: str, found: int) -> None:
+    sessgit.out("import", "--from", "rlm", str(rlm_with_outputs(tmp_path)))
+    assert len(sessgit.json("ls", "--all", "--", f"/home/ada/shop/{path}")["sessions"]) == found
+
+
+def test_the_active_session_is_linked_as_the_current_one(sessgit: Shell, tmp_path: Path) -> None:
+    active = {"session_id": RLM, "created_at": BORN, "updated_at": BORN + 100, "ended_at": None, "cwd": "/home/ada"}
+    sessgit.out("import", "--from", "rlm", str(rlm_with_outputs(tmp_path / "from", metadata=active)))
+    for _ in range(2):
+        sessgit.out("export", "rlm", RLM, "--output", str(tmp_path / "to"))
+        link = tmp_path / "to" / "rlm-sessions" / "current"
+        assert link.readlink() == Path(RLM)
+    assert sessgit.json("import", "--from", "rlm", str(tmp_path / "to"), "--dry-run")["refs"] == {}

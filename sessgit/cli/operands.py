@@ -17,7 +17,7 @@ from sessgit.cli.invocation import Invocation
 from sessgit.errors import AmbiguousError, DamageError, NotFoundError, StoreError, UnreadableError, UsageError
 from sessgit.history import resolve
 from sessgit.history.resolve import ResolvedTarget
-from sessgit.history.views import commits_touching
+from sessgit.history.views import commits_touching, sessions_touching
 from sessgit.model import humanize
 from sessgit.model.address import Address, parse_address
 from sessgit.record import catch_up
@@ -230,6 +230,12 @@ def _overwrite(line: str) -> None:
     with suppress(OSError):
         sys.stderr.write(f"\r{line}\033[K")
         sys.stderr.flush()
+
+
+def sessions_with_files(here: Invocation, paths: Sequence[str]) -> set[str]:
+    """Return the sessions that read or changed one of the paths."""
+    with render.progress(here, "Reading turns", unit="turns") as progress:
+        return sessions_touching(here.context, paths, here.cwd, progress)
 
 
 def commits(here: Invocation, paths: Sequence[str]) -> set[str]:

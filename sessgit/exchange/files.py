@@ -31,6 +31,12 @@ _DEEPEST_FOLDER = 32
 _LONGEST_NAME = 150
 
 
+class Link(str):
+    """The target of a symbolic link that an export makes, relative to its folder."""
+
+    __slots__ = ()
+
+
 class DamagedFileError(Exception):
     """A file whose content cannot be read; `str()` is the reason, for the report."""
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from sessgit.errors import DamageError, NotFoundError, SessgitError, UsageError
 from sessgit.exchange import files, mapping, values
-from sessgit.exchange.files import DamagedFileError, Folder
+from sessgit.exchange.files import DamagedFileError, Folder, Link
 from sessgit.exchange.mapping import OWN_KEY
-from sessgit.model import dependency_graph, program_input, stored_fields, unified_state
+from sessgit.model import dependency_graph, ids, program_input, stored_fields, unified_state
 from sessgit.model.foreign_session import ForeignFolder, ForeignSession
-from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Part, Reason, Saying, Step, Task, ToolCall
+from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Part, Reason, Saying, Step, Task
 from sessgit.model.progress import Progress
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ KEPT_STATE, KEPT_MEMORY = f"{SYSTEM}/session.json", f"{SYSTEM}/working-memory.js
 _KEPT_PARTS = f"{SYSTEM}/parts.json"
 """Reasons as they were (recording puts the times of a turn in order), and cells and their index if they say more than a
 session can."""
+_ACCESSES = f"{SYSTEM}/file-access.jsonl"
 _SESSIONS, _ARCHIVE = "rlm-sessions", "archive"
 _FLAT, _EXTERNALIZED, _TRAJECTORIES = "rlm-state", "rlm-externalized", "rlm-trajectories"
 _CURRENT = "current-transcript.jsonl"
@@ -134,7 +135,15 @@ def _read_session(source: Folder, at: str, *, archived: bool) -> ForeignSession 
             source.keep(file, _kept_name(file, at), own, kept)
     for file, name in _shared_folder_files(source, own).items():
         source.keep(file, f"{SYSTEM}/{name}", own, kept)
-    return replace(session, archived=archived, transcript=transcript, kept=kept)
+    return replace(_with_accesses(session, kept), archived=archived, transcript=transcript, kept=kept)
+
+
+def _with_accesses(session: ForeignSession, kept: Mapping[str, bytes]) -> ForeignSession:
+    """Return the session; its files are also those that its log of accesses names."""
+    lines = files.parse_lines(kept.get(_ACCESSES, b"")).values
+    logged = [values.text(line, "file_path", "path", "file") for line in lines]
+    every = [*dict.fromkeys(filter(None, (*values.texts(session.facts, "files"), *logged)))]
+    return replace(session, facts={**session.facts, "files": every}) if every else session
 
 
 def _check_version(document: Mapping[str, Any]) -> None:
@@ -151,7 +160,7 @@ def _read_turns(
 ) -> tuple[tuple[GivenTurn, ...], dict[str, Any]]:
     """Return the turns that the state's context, the cells and the reasons make, and documents of which these turns
     have only a part, by the names of their files."""
-    builder, parts = TurnBuilder(), dict[str, Any]()
+    builder, parts = TurnBuilder(session), dict[str, Any]()
     builder.messages(values.objects(context, "conversation"))
     builder.outputs(values.objects(context, "tool_outputs"))
     cells, index = _read_cells(source, at, session)
@@ -332,7 +341,7 @@ def _read_flat_session(
     context = context or shared
     if not state and not context and not metadata:
         return None
-    builder = TurnBuilder()
+    builder = TurnBuilder(session)
     builder.messages(_messages(context))
     builder.outputs(values.objects(context, "tool_outputs"))
     document, kept = migrated_state(session, state, context, metadata), dict[str, bytes]()
@@ -341,7 +350,7 @@ def _read_flat_session(
     paths = {f"{at}file-access-{session}.jsonl": "file-access.jsonl", **_shared_folder_files(source, session)}
     for path, name in paths.items():
         source.keep(path, f"{SYSTEM}/{name}", session, kept)
-    return replace(made, kept=kept)
+    return replace(_with_accesses(made, kept), kept=kept)
 
 
 def _read_object(source: Folder, path: str, session: str) -> dict[str, Any]:
@@ -420,7 +429,7 @@ def _without(document: Mapping[str, Any], keys: Collection[str]) -> dict[str, An
 # Writing
 
 
-def write_session(session: Session, progress: Progress) -> Mapping[str, bytes]:
+def write_session(session: Session, progress: Progress) -> Mapping[str, bytes | Link]:
     """Return the files of a recorded session below the client's folder, with its transcript and all its cells."""
     snapshot = replace(session.snapshot(SYSTEM, progress), transcript=session.transcript())
     document = session.state_document()
@@ -430,7 +439,7 @@ def write_session(session: Session, progress: Progress) -> Mapping[str, bytes]:
 
 def write(
     session: ForeignSession, document: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]
-) -> Mapping[str, bytes]:  # fmt: skip
+) -> Mapping[str, bytes | Link]:  # fmt: skip
     """Return the files of a session below the client's folder: `document` is its state in RLM's form, with the index of
     its cells under `cells`, and `cells` are the documents of these."""
     name = files.storable_path(session.id)
@@ -445,7 +454,10 @@ def write(
     index = _with_more({key: index[key] for key in _INDEX_KEYS if key in index}, values.mapping(parts, "index"))
     own_values = mapping.own_values(session, ForeignSession(session.id))
     state[OWN_KEY] = {"version": VERSION, "id": session.id, **own_values}
-    out = {f"{at}/{_STATE}": files.json_document(state), f"{at}/{_INDEX_PATH}": files.json_document(index)}
+    out: dict[str, bytes | Link] = {
+        f"{at}/{_STATE}": files.json_document(state),
+        f"{at}/{_INDEX_PATH}": files.json_document(index),
+    }
     for cell in cells:
         original = values.mapping(parts, _CELLS).get(cell["cell_id"])
         document = _with_original_cell(cell, original, cells) if isinstance(original, dict) else cell
@@ -461,6 +473,8 @@ def write(
         own = path.removeprefix(f"{SYSTEM}/")
         is_natural = own != path and not own.startswith("kept/") and not _is_generated_file(own)
         out[f"{at}/{own if is_natural else f'kept/{path}'}"] = data
+    if session.state == "active" and not session.archived:
+        out[f"{_SESSIONS}/current"] = Link(name)
     return out
 
 
@@ -519,8 +533,10 @@ class _OpenTurn:
 
 @dataclass
 class TurnBuilder:
-    """Collects turns; `other` is the turn for what belongs to none of `open`."""
+    """Collects turns of a session; `other` is the turn for what belongs to none of `open`."""
 
+    session: str = ""
+    outputs_so_far: int = 0
     open: list[_OpenTurn] = field(default_factory=list)
     other: _OpenTurn | None = None
 
@@ -536,7 +552,7 @@ class TurnBuilder:
                     self.open.append(_OpenTurn(OPENING_PROMPT, time))
                 part: Part = Saying(text, values.text(message, "model"), time)
                 if role == "tool":
-                    part = ToolCall(_tool_name(message), {}, text, time=time)
+                    part = self._output_cell(message, text, time)
                 self.open[-1].parts.append((time, part))
 
     def outputs(self, outputs: Iterable[Mapping[str, Any]]) -> None:
@@ -546,8 +562,15 @@ class TurnBuilder:
             turn = self._at(time)
             if turn is not None and not values.text(output, "cell_id"):
                 text = _content_text(output.get("content", output.get("content_preview")))
-                is_error = output.get("exit_code") not in (0, None)
-                turn.put(time, ToolCall(_tool_name(output), {}, text, is_error, time=time))
+                turn.put(time, self._output_cell(output, text, time))
+
+    def _output_cell(self, output: Mapping[str, Any], text: str, time: float | None) -> Step:
+        """Return the cell of an output of a tool; it depends on none."""
+        self.outputs_so_far += 1
+        own = ids.cell_id(self.session, f"output {self.outputs_so_far}")
+        task = Task("tool", _tool_name(output), source="tool", id=own, created=time)
+        code = output.get("exit_code")
+        return Step(task, Outcome(text) if code in (0, None) else Outcome(error=f"Exit code {code}\n{text}".strip()))
 
     def cells(self, steps: Iterable[Step]) -> None:
         """Add cells by the time when they were made, but none before one that it depends on."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sessgit.errors import ROOM, ConflictError, SessgitError, UsageError
+from sessgit.exchange.files import Link
 from sessgit.model.foreign_session import ForeignFolder, SourceFile
 from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress
@@ -100,18 +101,21 @@ def _with_notes(files: Sequence[SourceFile], sessions: Sequence[ImportedSession]
 
 
 def export_sessions(system: str, sessions: Sequence[Session], folder: Path, progress: Progress) -> int:
-    """Write sessions to a folder in the layout of the system, and return the number of files.
+    """Write sessions to a folder in the layout of the system, and return the number of files. A link that exists stays.
 
     Raises ConflictError, and writes nothing, if a file in the folder has other content.
     """
-    module, files = _module(system), dict[str, bytes]()
+    module, files, links = _module(system), dict[str, bytes](), dict[str, Link]()
     for session in sessions:
-        own: Mapping[str, bytes] = (
+        own: Mapping[str, bytes | Link] = (
             module.write_session(session, progress)
             if hasattr(module, "write_session")
             else module.write(session.snapshot(system, progress))
         )
         for path, data in own.items():
+            if isinstance(data, Link):
+                links.setdefault(path, data)
+                continue
             merged = _merged(module, path, files[path], data) if path in files else data
             if merged is None:
                 raise SessgitError(f"two of them would have the file {path}", "Export them into separate folders.")
@@ -120,6 +124,9 @@ def export_sessions(system: str, sessions: Sequence[Session], folder: Path, prog
     for place, before, after in planned:
         if before != after:
             _write(place, after, replaces=before is not None)
+    for path, target in links.items():
+        with suppress(OSError):  # there is one, or the file system has none
+            (folder / path).symlink_to(target)
     return len(planned)
 
 

@@ -5,8 +5,9 @@ The keys of `session_json` and `turn_json` are a contract: keys are only ever ad
 
 from __future__ import annotations
 
+import fnmatch
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -111,12 +112,29 @@ def commits_touching(context: Context, paths: Sequence[str], cwd: str, progress:
     rows = context.index.without_gist()
     if rows:
         _read_gists(context, {branch.name: branch.tip for branch in context.index.branches()}, rows, progress)
-    found: set[str] = set()
-    for path in paths:
-        named = path if _GLOB_CHARS.intersection(path) else path.replace("[", "[[]")
-        for place in {os.path.normpath(os.path.join(cwd, named)), os.path.normpath(named)}:  # noqa: PTH118
-            found.update(context.index.commits_touching(place))
-    return found
+    return {commit for place in _places(paths, cwd) for commit in context.index.commits_touching(place)}
+
+
+def sessions_touching(context: Context, paths: Sequence[str], cwd: str, progress: Progress) -> set[str]:
+    """Return the sessions in which a tool read or changed one of the files, also those of which only the system that
+    they come from says so."""
+    found, places = commits_touching(context, paths, cwd, progress), _places(paths, cwd)
+    imported = context.index.imported_facts()
+    return context.index.sessions_holding(found) | {
+        name
+        for name, facts in imported.items()
+        if isinstance(files := facts.get("files"), list) and any(_is_at(str(file), places) for file in files)
+    }
+
+
+def _places(paths: Sequence[str], cwd: str) -> set[str]:
+    """Return the places that paths may name, as patterns of SQLite's GLOB."""
+    named = [path if _GLOB_CHARS.intersection(path) else path.replace("[", "[[]") for path in paths]
+    return {os.path.normpath(place) for path in named for place in (os.path.join(cwd, path), path)}  # noqa: PTH118
+
+
+def _is_at(file: str, places: Collection[str]) -> bool:
+    return any(fnmatch.fnmatchcase(file, pattern) for place in places for pattern in (place, f"{place}/*"))
 
 
 def session_cost(state: Session, overrides: Prices) -> float | None:

@@ -149,7 +149,7 @@ def _sessions_with(here: Invocation, file: str) -> list[str]:
     if not here.has_store:
         return []
     paths = [file] if file.startswith("/") else [file, f"*/{file}"]
-    found = here.index.sessions_holding(operands.commits(here, paths))
+    found = operands.sessions_with_files(here, paths)
     own = resolve.outlines_in_project(here.index.outlines(), here.cwd)
     return [outline.name for outline in own if outline.name in found]
 

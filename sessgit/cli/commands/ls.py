@@ -93,7 +93,7 @@ def _among(here: Invocation, query: str, paths: list[str]) -> Iterator[Collectio
     if paths:
         from sessgit.cli import operands
 
-        yield here.index.sessions_holding(operands.commits(here, paths))
+        yield operands.sessions_with_files(here, paths)
 
 
 def _damaged(here: Invocation) -> Iterator[str]:
