@@ -113,9 +113,12 @@ MODULES = {
 def test_how_much_of_the_program_a_command_loads(sessgit: Shell, command: tuple[str, ...], most: int) -> None:
     """Each module takes a third of a millisecond: one that only some runs need is imported where they need it."""
     sessgit("search", "two")  # which writes the full-text index
-    names = loaded("sessgit", *command, names=MODULES | {"tomllib"})
+    names = loaded("sessgit", *command, names=MODULES)
     assert len(names) <= most, sorted(names)
-    assert "tomllib" not in names
+
+
+def test_without_settings_no_parser_of_settings_is_loaded(sessgit: Shell) -> None:
+    assert loaded("sessgit", "log", "5e55", names={"tomllib"}) == set()
 
 
 def test_completion_loads_nothing_large(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
