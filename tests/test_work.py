@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -123,8 +123,9 @@ def test_a_first_recording_reads_the_file_once(
         turn(talk)
     written, read = meter.cost(talk, RecordRules())
     assert written <= 100 * 12 + 10
-    # Once more the last line, whether it still stands there, and the end that the cursor proves.
-    assert len(talk.data) <= read <= len(talk.data) + len(talk.lines[-1]) + 65536
+    # Once more the first lines, twice, for what the file goes on from, the last line, whether it still stands there,
+    # and the end that the cursor proves.
+    assert len(talk.data) <= read <= len(talk.data) + len(talk.lines[-1]) + 3 * 65536
 
 
 # Families, and stores of many sessions
@@ -170,23 +171,51 @@ def test_an_import_parses_each_line_of_a_family_twice(sessgit: Shell, monkeypatc
     assert 2 * every <= len(lines) <= 2.5 * every
 
 
+def works(keep: Keep, index: Index, monkeypatch: pytest.MonkeyPatch, talks: Sequence[Talk]) -> list[tuple[int, int]]:
+    """Of recording each the numbers of lines that are parsed and of rows that come from the index."""
+    lines, rows, query = calls(monkeypatch, claude_lines, "parse"), [0], index.query
+
+    def counted(*arguments: Any) -> list[Any]:
+        found = query(*arguments)
+        rows[0] += len(found)
+        return found
+
+    monkeypatch.setattr(index, "query", counted)
+    costs = []
+    for talk in talks:
+        lines.clear()
+        rows[0] = 0
+        keep(talk, final=True)
+        costs.append((len(lines), rows[0]))
+    return costs
+
+
+def numbered(number: int) -> Talk:
+    return Talk(f"c{number:07d}-0000-4000-8000-000000000000")
+
+
 @pytest.mark.parametrize("prompt", ["task {}", "the same task"])
-def test_sessions_with_the_same_message_ids_are_read_a_few_times(
-    keep: Keep, monkeypatch: pytest.MonkeyPatch, prompt: str
+def test_sessions_with_the_same_message_ids_cost_what_one_does(
+    keep: Keep, index: Index, monkeypatch: pytest.MonkeyPatch, prompt: str
 ) -> None:
     """Programs number their messages alike in every session. Prompts tell them apart, else the lines of a few."""
-    lines = calls(monkeypatch, claude_lines, "parse")
-    costs = []
-    for number in range(30):
-        talk = Talk(f"c{number:07d}-0000-4000-8000-000000000000")
-        talk.prompt(prompt.format(number)).answer(f"Done: {number}")
-        lines.clear()
-        keep(talk, final=True)
-        costs.append(len(lines))
-    assert costs[29] == costs[20]
-    assert costs[29] < 150
-    if prompt != "the same task":
-        assert costs[29] == costs[1]
+    talks = [numbered(number).prompt(prompt.format(number)).answer(f"Done: {number}") for number in range(40)]
+    costs = works(keep, index, monkeypatch, talks)
+    assert costs[39] == costs[20]
+    assert costs[39][0] == costs[1 if prompt == "task {}" else 0][0]
+    assert max(costs)[0] < 150
+
+
+def test_sessions_that_differ_in_their_third_turn_are_forks_of_the_second(
+    keep: Keep, store: Store, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talks = [numbered(number).turns("one", "two").prompt("three").answer(f"Done: {number}") for number in range(40)]
+    costs = works(keep, index, monkeypatch, talks)
+    assert costs[39][0] == costs[20][0]
+    for talk in talks[1:]:
+        origin = store.state(store.branches(talk.session)[talk.session]).origin
+        assert origin is not None
+        assert (origin.session, origin.turn) == (talks[0].session, 2)
 
 
 def test_the_status_of_many_sessions_reads_no_states(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ last line, at the end for those that are still open, and then moves the refs: re
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
@@ -280,15 +280,15 @@ class FilePass:
             cutter.current.has_new_lines = True  # its last line may have got its newline
         return cutter
 
-    def begin(self, shared_limits: Mapping[str, int] | None = None) -> Cutter:
-        """Return a cutter that reads the file from its beginning. `shared_limits` are the most turns that it can share
-        with each branch; without them, it is a copy of no other session."""
+    def begin(self, different: Collection[str] | None = None) -> Cutter:
+        """Return a cutter that reads the file from its beginning. `different` are the commits of turns of other
+        sessions that have other lines; without them, it is a copy of no other session."""
         base = fork_detection.base_of(self.agent, self.file.opened)
-        if not self.known.head and shared_limits is not None:
+        if not self.known.head and different is not None:
             context, source, rules = self.context, self.source, self.known.rules
             if base is None:
-                self.lineage = fork_detection.find_lineage(context, source, rules, shared_limits)
-            else:
+                self.lineage = fork_detection.find_lineage(context, source, rules, different)
+            elif not different:
                 self.lineage = fork_detection.base_lineage(context, source, rules, base)
         if (state := self.known.state) is not None:
             self.file.prefix = _fork_prefix_length(self.store, state, self.known.tips, self.file.opened)

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from itertools import takewhile
 from pathlib import Path
 
 from sessgit import agents
@@ -33,9 +34,10 @@ from sessgit.model.edit_script import common_prefix_length
 from sessgit.model.frozen import frozen
 from sessgit.record import commits
 from sessgit.record.source import TranscriptSource
-from sessgit.store import ancestry, layout
+from sessgit.store import layout
+from sessgit.store.ancestry import Relatives
 from sessgit.store.context import Context
-from sessgit.store.index import Branch, Index, Row
+from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store, with_newlines
 
 _HEAD_SIZE = 1 << 16
@@ -126,34 +128,31 @@ def count_shared(prompts: Sequence[str], rows: Sequence[Row]) -> int:
 
 
 class DifferentTurnError(SessgitError):
-    """A transcript was taken for a copy of `branch`, and its turn `number` has other lines there."""
+    """A transcript was taken for a copy of a session whose turn, recorded by `commit`, has other lines."""
 
-    def __init__(self, branch: str, number: int) -> None:
-        super().__init__(f"turn {number} only has the same message id as turn {number} of {branch}")
-        self.branch, self.number = branch, number
+    def __init__(self, commit: str) -> None:
+        super().__init__(f"the transcript has only the message id of a turn: {commit}")
+        self.commit = commit
 
 
 def find_lineage(
-    context: Context, source: TranscriptSource, rules: Mapping[str, int], most: Mapping[str, int]
+    context: Context, source: TranscriptSource, rules: Mapping[str, int], different: Collection[str]
 ) -> Lineage | None:
     """Return the lineage of a transcript that is not recorded yet, or None if it is no copy of a recorded one.
 
-    `rules` are those by which it is recorded; `most` says of branches how many of their turns it can share at most.
+    `rules` are those by which it is recorded; `different` are commits of turns that have other lines than it.
     """
     index = context.index
     root = _first_prompt_line(source.path)
     if root is None:
         return None
-    if not most:  # else it was done for this file already: a family may have hundreds of branches
+    if not different:  # else it was done for this file already
         index.sync()
-    rows, prompt = index.with_prompt(root.prompt_id), source.agent.cells.describe([root]).prompt
-    if prompt:  # else a later line says it
-        rows = [row for row in rows if row.turn > 1 or _may_be_prompt(row, commits.turn_subject(1, prompt))]
-    relatives = {layout.session_of(row.branch) for row in rows} - {source.session}
-    relatives -= {branch for branch, length in most.items() if not length}
-    if not relatives:
+    prompt = source.agent.cells.describe([root]).prompt
+    relatives = Relatives(index, root.prompt_id, commits.turn_subject(1, prompt) if prompt else "")
+    if not relatives.are_copies(root.prompt_id, 1):
         return None
-    rows = _shared_parent_turns(index, read_outline(source.path), relatives, most)
+    rows = _shared_parent_turns(relatives, read_outline(source.path), source.session, different)
     return Lineage(context.store, layout.session_of(rows[0].branch), rows, rules, source.agent) if rows else None
 
 
@@ -179,42 +178,27 @@ def base_lineage(context: Context, source: TranscriptSource, rules: Mapping[str,
     return lineage
 
 
-def _may_be_prompt(row: Row, subject: str) -> bool:
-    """Return whether a recorded turn may have the prompt that makes this subject of a commit.
-
-    Some programs use the same message ids in every conversation: to read all these turns would be quadratic. A subject
-    is compared up to the mark of a secret, which is replaced in only one of them.
-    """
-    if row.trailer("Event") != "turn":
-        return True
-    recorded = row.text.partition("\n")[0]
-    if "[" not in recorded + subject:
-        return subject == recorded
-    ours, theirs = subject.partition("[")[0], recorded.partition("[")[0]
-    return ours.startswith(theirs) or theirs.startswith(ours)
-
-
 def _shared_parent_turns(
-    index: Index, seen: TranscriptOutline, relatives: Collection[str], most: Mapping[str, int]
+    relatives: Relatives, seen: TranscriptOutline, session: str, different: Collection[str]
 ) -> list[Row]:
     """Return the turns that a transcript shares with its parent, or none if that is none of the relatives.
 
     The parent is the session that it names, else one with which it shares the most, preferably one that is no fork.
     There may be hundreds of relatives, so the index is asked which of them has each prompt, the last prompt first.
     """
+
+    def shared_rows(name: str, most: int) -> list[Row]:
+        rows = relatives.index.turns(name, 1, most) if relatives.has(name) and name != session else []
+        rows = rows[: count_shared(seen.prompts, rows)]
+        return list(takewhile(lambda row: row.commit not in different, rows))
+
     named = ids.session_id(seen.forked_from) if seen.forked_from else ""
-    if named in relatives:
-        rows = index.turns(named, 1, most.get(named))
-        if length := count_shared(seen.prompts, rows):
-            return rows[:length]
-    created = {name: at for name, at in ancestry.session_births(index, relatives).items() if at[0] <= seen.created}
+    if named and (rows := shared_rows(named, len(seen.prompts))):
+        return rows
     for number in range(len(seen.prompts), 0, -1):
-        having = {row.branch for row in index.with_prompt(seen.prompts[number - 1]) if row.turn == number}
-        for name in sorted(having & created.keys(), key=lambda name: (created[name][1], name)):
-            if number > most.get(name, number):
-                continue
-            rows = index.turns(name, 1, number)
-            if count_shared(seen.prompts, rows) == number:
+        prompt = seen.prompts[number - 1]
+        for name in relatives.names(prompt, number, seen.created) if relatives.are_copies(prompt, number) else ():
+            if len(rows := shared_rows(name, number)) == number:
                 return rows
     return []
 
@@ -230,17 +214,11 @@ def link_copies(context: Context, session: str) -> list[str]:
     own = index.branch(session)
     if not rows or own is None:
         return []
-    subject = rows[0].text.partition("\n")[0]
-    relatives = {
-        row.branch
-        for row in index.with_prompt(rows[0].prompt)
-        if not layout.is_side_branch(row.branch) and (row.turn > 1 or _may_be_prompt(row, subject))
-    }
-    births = ancestry.session_births(index, relatives - {session})
+    relatives = Relatives(index, rows[0].prompt, rows[0].text.partition("\n")[0])
+    if not relatives.are_copies(rows[0].prompt, 1):
+        return []
     linked = []
-    for relative in sorted(
-        name for name, (created, is_fork) in births.items() if created > own.state.created and not is_fork
-    ):
+    for relative in relatives.unlinked(own.state.created):
         branch = index.branch(relative)
         if branch is None:
             continue
@@ -413,5 +391,5 @@ class Lineage:
             return True
         rules = self.rules, self.store.state(row.commit).rules
         if body_relation(self.agent, self.store, node.body, self.agent.parsed(stored.body), *rules) == "different":
-            raise DifferentTurnError(row.branch, row.turn)
+            raise DifferentTurnError(row.commit)
         return False

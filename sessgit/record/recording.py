@@ -24,8 +24,6 @@ from sessgit.store.store import Store
 
 _TRIES = 5
 _BASE_LOCK_WAIT = 1.0
-_MOST_DIFFERENT = 16
-"""After so many sessions that have the message ids of a transcript and other lines, it counts as no copy of any."""
 
 
 def record(context: Context, source: TranscriptSource, rules: RecordRules) -> RecordingResult:
@@ -67,7 +65,7 @@ def _base_of(agent: Agent, path: Path) -> Base | None:
 
 def _record(context: Context, source: TranscriptSource, rules: RecordRules) -> RecordingResult:
     store = context.store
-    moved, different, shared_limits = 0, 0, dict[str, int]()
+    moved, different = 0, set[str]()
     while moved < _TRIES:
         try:
             store.repo.begin_write()  # a value that is purged just now must be known to all that is written
@@ -85,13 +83,11 @@ def _record(context: Context, source: TranscriptSource, rules: RecordRules) -> R
                     result, is_known = copies.record_copies(current)
                     if result is not None:
                         return result
-                limits = shared_limits if different < _MOST_DIFFERENT else None
-                return current.finish(cutter or current.begin(limits), is_known=is_known)
+                return current.finish(cutter or current.begin(different), is_known=is_known)
         except MovedError:
             moved += 1  # the cursor stays: it shows which turns another process added
         except DifferentTurnError as turn:
-            different += 1
-            shared_limits[turn.branch] = turn.number - 1
+            different.add(turn.commit)
         finally:
             store.repo.release()
     raise StoreError(f"the branch of {source.session} kept changing while it was recorded", "Try again.")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.turn import plausible_count
@@ -166,7 +167,64 @@ def session_transcripts(index: Index, sessions: Collection[str]) -> dict[str, st
     return {name: path if isinstance(path, str) else "" for name, path in paths}
 
 
-def session_births(index: Index, sessions: Collection[str]) -> dict[str, tuple[str, bool]]:
-    """Return the start of each of these sessions, RFC 3339 or empty, and whether it is a fork."""
-    query = "SELECT name, created, parent > '' FROM branches WHERE name IN (SELECT value FROM json_each(?))"
-    return {name: (born, bool(left)) for name, born, left in index.query(query, (json.dumps(list(sessions)),))}
+_MOST_DIFFERENT = 16
+"""If a prompt uuid is that of more different turns of relatives, a program numbers its messages alike in all sessions,
+and the uuid does not say that a turn was copied."""
+_IS_TURN = "instr(message, char(10) || 'Event: turn' || char(10))"
+_LINE = "substr(message, 1, instr(message, char(10)) - 1)"
+_BEFORE_SECRET = "substr({0}, 1, instr({0} || '[', '[') - 1)"
+_SHORTER = "min(length(theirs), length(ours))"
+_RELATIVES = f"""WITH first AS (
+        SELECT branch, {_IS_TURN} AS is_turn, {_LINE} AS line, {_BEFORE_SECRET.format(_LINE)} AS theirs,
+            {_BEFORE_SECRET.format("?2")} AS ours
+        FROM turns WHERE prompt = ?1 AND turn = 1
+    ),
+    relatives AS (
+        SELECT branch FROM first WHERE NOT is_turn OR ?2 IN ('', line) OR (
+            instr(line || ?2, '[') AND substr(theirs, 1, {_SHORTER}) = substr(ours, 1, {_SHORTER})
+        )
+    )
+"""
+
+
+@dataclass(frozen=True)
+class Relatives:
+    """The sessions whose first turn has a prompt with this uuid, and this subject of its commit unless it is empty.
+
+    Some programs use the same message ids in every conversation: to read all these turns would be quadratic. A subject
+    is compared up to the mark of a secret, which is replaced in only one of them.
+    """
+
+    index: Index
+    root: str
+    subject: str
+
+    def are_copies(self, prompt: str, number: int) -> bool:
+        """Return whether any has a turn of this number with this prompt, and the turns are copies of a few."""
+        turns = "SELECT DISTINCT substr(commits, -40) FROM turns NATURAL JOIN relatives WHERE prompt = ?3 AND turn = ?4"
+        found = self._query(f"{turns} LIMIT {_MOST_DIFFERENT + 1}", prompt, number)
+        return 0 < len(found) <= _MOST_DIFFERENT
+
+    def has(self, session: str) -> bool:
+        """Return whether this session is one of them."""
+        return bool(self._query("SELECT 1 FROM relatives WHERE branch = ?3", session))
+
+    def names(self, prompt: str, number: int, created: str) -> list[str]:
+        """Return those with this prompt in the turn of this number that were created by then, forks last."""
+        turns = "turns NATURAL JOIN relatives JOIN branches ON name = branch"
+        which = "prompt = ?3 AND turn = ?4 AND created <= ?5 AND NOT instr(name, '.')"
+        found = self._query(
+            f"SELECT name FROM {turns} WHERE {which} ORDER BY parent > '', name", prompt, number, created
+        )
+        return [name for (name,) in found]
+
+    def unlinked(self, created: str) -> list[str]:
+        """Return those that were created later and are no forks, by name."""
+        which = "created > ?3 AND parent = '' AND NOT instr(name, '.')"
+        found = self._query(
+            f"SELECT name FROM relatives JOIN branches ON name = branch WHERE {which} ORDER BY name", created
+        )
+        return [name for (name,) in found]
+
+    def _query(self, query: str, *arguments: object) -> list[Any]:
+        return self.index.query(_RELATIVES + query, (self.root, self.subject, *arguments))
