@@ -35,6 +35,25 @@ def gone(sessgit: Shell, command: str = "verify") -> set[str]:
     return {one["where"] for one in findings if one["severity"] == "damage" and one["where"].startswith("refs/")}
 
 
+def test_a_damaged_ref_stops_only_its_own_session(sessgit: Shell) -> None:
+    talk, other = sessgit.talk().turns("one", "two").rewind(1).turns("other"), sessgit.talk(OTHER).turns("else")
+    sessgit.recorded(talk, other)
+    ref = sessgit.store / "refs" / "heads" / SESSION
+    ref.parent.mkdir(parents=True, exist_ok=True)
+    ref.write_bytes(b"\x00 no object id\n")
+    shown = sessgit("log", SESSION)
+    assert (shown.code, shown.out) == (4, "")  # not the branch that its rewind left
+    sessgit.keep(talk.turns("more"))
+    sessgit.keep(other.turns("more"))
+    done = sessgit("import")
+    assert done.code == 1
+    assert f"refs/heads/{SESSION} is damaged: `sessgit doctor --fix` restores it" in " ".join(done.err.split())
+    assert len(sessgit.json("log", OTHER)["turns"]) == 2
+    sessgit("doctor", "--fix")
+    assert sessgit("import").code == 0
+    assert [turn["prompt"] for turn in sessgit.json("log", SESSION)["turns"]] == ["one", "other", "more"]
+
+
 def test_a_cut_file_of_refs(packed: Shell) -> None:
     path = packed.store / "packed-refs"
     before, lines = refs.read_all(packed.store), path.read_bytes().splitlines(keepends=True)

@@ -185,7 +185,7 @@ def branches_by_name(index: Index, text: str, where: CallerContext) -> list[str]
     if len(text) < SHORTEST_PREFIX:
         return []
     fitting = [one.name for one in every if abbreviates(one.name, text)]
-    return [name for name in fitting if not layout.is_side_branch(name)] or fitting
+    return [name for name in fitting if "." in text or not layout.is_side_branch(name)]
 
 
 def sessions_by_title(index: Index, text: str, where: CallerContext) -> list[str]:

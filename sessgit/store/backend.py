@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pygit2
 from pygit2.enums import FileMode, ObjectType, Option
 
-from sessgit.errors import ROOM, MovedError, NotFoundError, StoreError, UnreadableError
+from sessgit.errors import ROOM, DamageError, MovedError, NotFoundError, StoreError, UnreadableError
 from sessgit.model import canonical
 from sessgit.model.line_list import Bytes
 from sessgit.store import durable_write, locks, objects, private_files, refs
@@ -465,13 +465,12 @@ class Repository:
     # Refs
 
     def ref(self, name: str) -> str | None:
-        """Return the object that a ref points to, or None."""
-        with _translate_errors("cannot read the refs of the store"):
-            reference = self._repo.references.get(name)
-            return None if reference is None else str(reference.resolve().target)
+        """Return the object that a ref holds, or None."""
+        return refs.read(self.path, name)
 
     def move(self, name: str, old: str | None, new: str | None) -> None:
-        """Move a ref from `old` to `new`; None is no ref. Raises MovedError if it does not hold `old`.
+        """Move a ref from `old` to `new`; None is no ref. Raises MovedError if it does not hold `old`, DamageError if
+        its file holds no object id.
 
         All objects are flushed before. Another process that moves or packs the ref holds its lock file for a moment;
         the lock file of a killed process is deleted.
@@ -487,6 +486,8 @@ class Repository:
                     return
             except (pygit2.GitError, pygit2.AlreadyExistsError, OSError, ValueError) as error:
                 locked = _is_locked(error) and not refs.is_denied(str(error))
+                if refs.is_damaged(self.path, name):
+                    raise DamageError(f"{name} is damaged: `sessgit doctor --fix` restores it") from error
                 if (now := self.ref(name)) != old:
                     if now == new and isinstance(error, OSError) and not locked:
                         raise StoreError(f"{name} was moved, but may not be saved to disk: {error}", ROOM) from error

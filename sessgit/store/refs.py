@@ -81,6 +81,12 @@ def read(store: Path, name: str) -> str | None:
     return next((oid for oid, ref in _packed_with_prefix(_read_packed(store), name) if ref == name), None)
 
 
+def is_damaged(store: Path, name: str) -> bool:
+    """Return whether a ref has a file of its own that holds no object id."""
+    path = store / name
+    return path.is_file() and _read_loose(path) is None
+
+
 def tags(store: Path) -> dict[str, str]:
     """Return the object that each tag leads to, by name: for an annotated tag the commit, if git has packed it."""
     targets = {name: oid for name, oid in loose_refs(store, layout.TAGS) if oid}
