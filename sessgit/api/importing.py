@@ -142,7 +142,7 @@ class _Importer:
                 return replace(result, outcome="deleted")
             return self._create(session, transcript, result)
         data = self._data_to_record(session, transcript, known)
-        comes_from_there = self._source_note(known.tip, own).get("system") == self.system
+        comes_from_there = self._comes_from_there(known)
         if data is None:
             if comes_from_there or known.state.agent_id not in (session.id.lower(), session.agent):
                 where = f"from {self.system}" if comes_from_there else "as another conversation"
@@ -216,9 +216,8 @@ class _Importer:
         if agent.programs.continues(new, here):
             return b""
         prompts, keys = [row.prompt for row in self.index.turns(known.name)], list(self._keys(transcript))
-        comes_from_there = self._source_note(known.tip, known.name).get("system") == self.system
         is_same = prompts[: len(keys)] == keys[: len(prompts)]
-        if comes_from_there or not is_same or not agent.programs.same_prompts(here, new):
+        if self._comes_from_there(known) or not is_same or not agent.programs.same_prompts(here, new):
             return None
         if len(keys) <= len(prompts):
             return b""
@@ -264,8 +263,9 @@ class _Importer:
         path.write_bytes(data)
         return path
 
-    def _source_note(self, tip: str, own: str) -> dict[str, object]:
-        return session_files.source_note(self.store, tip, own)
+    def _comes_from_there(self, known: Branch) -> bool:
+        """Return whether the session was imported from the system."""
+        return session_files.source_note(self.store, known.tip, known.name).get("system") == self.system
 
     def _head(self, own: str) -> str:
         return str(refs.read(self.store.path, layout.head_ref(own)))

@@ -521,11 +521,9 @@ class Writer(Transcript):
 
     def _completed(self, chain: Chain, outcomes: Mapping[str, Outcome]) -> list[bytes]:
         self._check_incomplete(cell for cell in outcomes if cell in self.end.begun and cell not in self.end.pending)
-        for cell in outcomes:
-            if cell in self.end.pending:
-                continue
+        if unknown := next((cell for cell in outcomes if cell not in self.end.pending), ""):
             raise NotFoundError(
-                f"{cell} is not a cell of the last turn of {self.id[:8]}", "A closed turn takes no more results."
+                f"{unknown} is not a cell of the last turn of {self.id[:8]}", "A closed turn takes no more results."
             )
         return self._ends(chain, outcomes)
 

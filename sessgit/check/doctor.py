@@ -380,18 +380,13 @@ def _is_shared(path: Path, mode: int) -> bool:
 
 def _make_private(shared: Sequence[tuple[Path, int]]) -> str:
     for path, mode in shared:
-        with suppress(FileNotFoundError):  # an event that was recorded meanwhile
-            _chmod(path, mode)
+        try:
+            path.chmod(mode)
+        except FileNotFoundError:
+            continue  # an event that was recorded meanwhile
+        except OSError as error:
+            raise StoreError(f"cannot change {path}: {error.strerror}") from error
     return f"{format_count(len(shared), 'file')} readable only by you"
-
-
-def _chmod(path: Path, mode: int) -> None:
-    try:
-        path.chmod(mode)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise StoreError(f"cannot change {path}: {error.strerror}") from error
 
 
 # Parts that are missing

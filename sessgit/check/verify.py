@@ -6,7 +6,7 @@ Each session is checked by itself, so damage in one hides no other. What session
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -19,7 +19,7 @@ from sessgit import agents
 from sessgit.check import commit_checks, store_checks, transcript_checks
 from sessgit.check.commit_checks import Cache
 from sessgit.check.stored_forms import Report
-from sessgit.errors import NewerStoreError, SessgitError, StoreError
+from sessgit.errors import NewerStoreError, SessgitError
 from sessgit.history.fulltext_update import TurnTexts
 from sessgit.model import humanize, ids
 from sessgit.model.finding import Finding, is_sound, sorted_by_severity
@@ -227,22 +227,13 @@ def _session_of(ref: str) -> str:
 
 def check_index(index: Index) -> Iterator[Finding]:
     """Return a finding if rows of the index differ from those of a new one."""
-    try:
-        wrong = index.differing_branches()
-    except SessgitError as error:
-        yield Finding("wrong", "index", "index.sqlite3", str(error), error.hint or "sessgit doctor --fix")
-        return
-    if wrong:
-        branches = humanize.format_count(len(wrong), "branch", "branches")
-        what = f"its rows of {branches} differ from the commits, {wrong[0]} first"
-        yield Finding("wrong", "index", "index.sqlite3", what, _DELETE)
+    return _differences("index.sqlite3", "its rows of {} differ from the commits", index.differing_branches)
 
 
 def check_texts(context: Context) -> Iterator[Finding]:
     """Return a finding if the full-text index, if there is one, differs from the lines of its turns."""
     store = context.store
     tips = {name: tip for name, (tip, _) in context.index.tips().items()}
-    place = store.paths.text.name
 
     def commits(name: str) -> dict[int, str]:
         return {row.turn: row.commit for row in context.index.turns(name)}
@@ -253,12 +244,17 @@ def check_texts(context: Context) -> Iterator[Finding]:
         except (SessgitError, ValueError):
             return None  # reported with its commit
 
+    find = partial(fulltext.differing_branches, store.path, tips, commits, lines)
+    return _differences(store.paths.text.name, "its words of {} differ from their turns", find)
+
+
+def _differences(place: str, what: str, find: Callable[[], Sequence[str]]) -> Iterator[Finding]:
+    """Return a finding if an index of branches differs from what it was made of, or cannot be compared."""
     try:
-        wrong = fulltext.differing_branches(store.path, tips, commits, lines)
-    except StoreError as error:
-        yield Finding("wrong", "index", place, str(error), _DELETE)
+        wrong = find()
+    except SessgitError as error:
+        yield Finding("wrong", "index", place, str(error), error.hint or "sessgit doctor --fix")
         return
     if wrong:
         branches = humanize.format_count(len(wrong), "branch", "branches")
-        what = f"its words of {branches} differ from their turns, {wrong[0]} first"
-        yield Finding("wrong", "index", place, what, _DELETE)
+        yield Finding("wrong", "index", place, f"{what.format(branches)}, {wrong[0]} first", _DELETE)
