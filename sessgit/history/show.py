@@ -9,7 +9,7 @@ from typing import Any
 
 from sessgit import agents
 from sessgit.errors import NotFoundError
-from sessgit.history import client_files, program_lines, reassemble, resolve, session_files
+from sessgit.history import client_files, program_lines, resolve, session_files
 from sessgit.history import log as logs
 from sessgit.history.cells import cell_ordinal, no_cell_error
 from sessgit.history.log import BranchLog
@@ -221,6 +221,8 @@ def raw_session(store: Store, branch: Branch) -> Iterator[bytes]:
 
 def raw_turn(store: Store, branch: Branch, number: int) -> list[bytes]:
     """Return the lines before a turn's prompt and its body."""
+    from sessgit.history import reassemble
+
     return reassemble.turn_lines(store, branch.tip, branch.state, number)
 
 

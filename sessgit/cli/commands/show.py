@@ -14,17 +14,17 @@ from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ANY_ADDRESS, option
-from sessgit.cli.pages import cells as cells_page
 from sessgit.cli.pages import turn_pieces
 from sessgit.cli.pages.turn_pieces import ShowOptions, TurnPieces
 from sessgit.errors import NotFoundError, UsageError
-from sessgit.history import cell_graph, cells, resolve, session_files, show, views
+from sessgit.history import resolve, show, views
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.history.show import SessionCard, SessionStart, ShownCell, ShownTurn
 from sessgit.model import canonical, prices, unified_state
 from sessgit.model.conversation.content import failure
 from sessgit.model.conversation.turn import Tokens
 from sessgit.store import layout
+from sessgit.store.index import Branch
 
 
 @frame.command("show", reads=True, excludes={"--raw": "--json --deps", "--kept": "--raw --deps"})
@@ -68,11 +68,18 @@ def run(
         return Answer(lambda: {"turn": show.turn_document(turn, prices)}, _turn_lines(here, turn, detail))
     cell = show.show_cell(context, branch, target.turn, target.cell)
     document = show.cell_document(cell, prices) if here.json else {}
-    if not deps:
-        return Answer({"cell": document}, _cell_lines(here, cell))
-    own = f"{target.turn}.{cell.ordinal}"
+    if deps:
+        return _cell_with_dependencies(here, branch, cell, document)
+    return Answer({"cell": document}, _cell_lines(here, cell))
+
+
+def _cell_with_dependencies(here: Invocation, branch: Branch, cell: ShownCell, document: dict[str, Any]) -> Answer:
+    from sessgit.cli.pages import cells as cells_page
+    from sessgit.history import cell_graph, cells
+
+    own = f"{cell.turn.row.turn}.{cell.ordinal}"
     with render.progress(here, "Reading", unit="turns") as progress:
-        whole = cell_graph.read_graph(context, branch, progress=progress)
+        whole = cell_graph.read_graph(here.context, branch, progress=progress)
     if here.json:
         return Answer({"cell": document | {"in_session": cells_page.related_json(whole, own)}})
     others = cells_page.related_nodes(whole, own)
@@ -82,6 +89,8 @@ def run(
 
 
 def _kept(here: Invocation, target: ResolvedTarget, path: str) -> Answer | None:
+    from sessgit.history import session_files
+
     store, tip = here.store, target.branch.tip
     files = session_files.kept_files(store, tip)
     name = here.ident(target.branch.name)
