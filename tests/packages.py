@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import venv
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -26,18 +27,23 @@ def main() -> None:
         ".gz",
         ".whl",
     ]
-    for package in packages:
-        with tempfile.TemporaryDirectory(prefix="sessgit-package-") as folder:
-            check(package, Path(folder))
-        print(f"{package.name}: installs, records, and shows what it recorded")
+    with ThreadPoolExecutor() as threads:
+        for package, _ in zip(packages, threads.map(check, packages), strict=True):
+            print(f"{package.name}: installs, records, and shows what it recorded")
 
 
-def check(package: Path, folder: Path) -> None:
-    """Install the package and run the example with it; raises CalledProcessError if anything fails."""
+def check(package: Path) -> None:
+    """Install the package and run the example with it; raises SystemExit if anything fails."""
+    with tempfile.TemporaryDirectory(prefix="sessgit-package-") as folder:
+        _check(package, Path(folder))
+
+
+def _check(package: Path, folder: Path) -> None:
     environment = folder / "venv"
-    venv.create(environment, with_pip=True)
+    venv.create(environment)
     python = environment / "bin" / "python"
-    run(str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(package))
+    pip = (sys.executable, "-m", "pip", "--python", str(python), "--quiet", "--disable-pip-version-check")
+    run(*pip, "install", "--no-compile", str(package))
     shutil.copytree(ROOT / "examples", folder / "examples")
     location = run(str(python), "-c", "import sessgit; print(sessgit.__file__)", cwd=folder)
     assert Path(location.strip()).is_relative_to(environment), location
