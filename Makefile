@@ -6,9 +6,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # `make lock` writes the versions that everyone develops with; test-oldest and test-newest use others.
 CONSTRAINTS ?= dev.lock
-# One more than there are processors: some of what tests wait for is the disk. Most of that they do not wait for where
-# their folders can lie in memory.
-WORKERS := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
+# Two for each processor: half of its time a test waits for another process. It does not wait for the disk where its
+# folders can lie in memory.
+WORKERS := $(shell expr `getconf _NPROCESSORS_ONLN` '*' 2)
 MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4194304 { print "TMPDIR=/dev/shm" }')
 
 # The tests' own modules take 15 seconds to compile: they are compiled once, and not by each worker in each run.
@@ -56,7 +56,7 @@ test-again: $(READY)
 	$(MEMORY) $(BIN)/python -m pytest --last-failed --last-failed-no-failures none -v
 
 test-client: $(READY)
-	SESSGIT_TEST_CLIENT=1 $(BIN)/python -m pytest tests/client -n 3 --dist loadgroup
+	SESSGIT_TEST_CLIENT=1 $(BIN)/python -m pytest tests/client -n $(WORKERS) --dist loadgroup
 
 test-client-again: $(READY)
 	SESSGIT_TEST_CLIENT=1 $(BIN)/python -m pytest tests/client --last-failed --last-failed-no-failures none -v

@@ -6,10 +6,11 @@ import json
 import shlex
 
 import pytest
+from clients import ENDS
 from test_recording import Kept, talk
 from world import World
 
-pytestmark = pytest.mark.client
+pytestmark = [pytest.mark.client, ENDS]
 
 FILE = "named.txt"
 WORDS = "what stands in the file that is named"

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from clients import kill
+from clients import ENDS, kill
 from model_server import prompts
 from world import World
 
-pytestmark = pytest.mark.client
+pytestmark = [pytest.mark.client, ENDS]
 
 FOUR_TURNS = [
     ("user", "bash: echo one"),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from clients import ENDS
 from test_recording import Kept
 from world import World
 
-pytestmark = pytest.mark.client
+pytestmark = [pytest.mark.client, ENDS]
 
 NAME = "parser rewrite"
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import environment
+from clients import ENDS, environment
 from waiting import until
 from world import World
 
 from sessgit.agents import hook_settings
 from sessgit.agents.claude.hooks import HOOK_EVENTS
 
-pytestmark = pytest.mark.client
+pytestmark = [pytest.mark.client, ENDS]
 
 REPOSITORY = Path(__file__).parents[2]
 TIMES = 3

@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
-from clients import kill
+from clients import ENDS, kill
 from test_recording import PATIENCE, Kept
 from world import World
 
-pytestmark = pytest.mark.client
+pytestmark = [pytest.mark.client, ENDS]
 
 
 def lie(path: Path, seconds: float) -> None:
