@@ -67,7 +67,13 @@ def test_only_the_conversations_with_one_agent(sessgit: Shell) -> None:
     assert {row["agent"] for row in sessgit.json("ls")["sessions"]} == {"claude", "codex"}
     assert [row["id"] for row in sessgit.json("ls", "--agent", "codex")["sessions"]] == [THREAD]
     assert [row["id"] for row in sessgit.json("ls", "--agent", "claude")["sessions"]] == [SESSION]
-    assert sessgit("ls", "--agent", "gemini").code == 2
+    hits = sessgit.json("search", "the", "--agent", "codex")["hits"]
+    assert [hit["address"].partition("@")[0] for hit in hits] == [THREAD]
+    assert sessgit.json("stats", "--agent", "codex")["total"]["turns"] == 1
+    rows = sessgit.json("stats", "--by", "agent")["rows"]
+    assert {row["key"]: row["turns"] for row in rows} == {"claude": 1, "codex": 1}
+    for command in (["ls"], ["stats"], ["search", "the"]):
+        assert sessgit(*command, "--agent", "gemini").code == 2
 
 
 @FORMS

@@ -89,13 +89,14 @@ class SearchResults:
 @frozen
 class SearchScope:
     """Where to search: one branch or all branches of a session, or all sessions `without` one, the project at a folder,
-    sessions with a label, `prompts`, `answers` or `tools`, calls of a tool, turns since a time, and turns that end with
-    one of some commits."""
+    sessions with a label or with an agent, `prompts`, `answers` or `tools`, calls of a tool, turns since a time, and
+    turns that end with one of some commits."""
 
     session: str = ""
     without: str = ""
     folder: str = ""
     label: str = ""
+    agent: str = ""
     place: str = ""
     tool: str = ""
     since: float | None = None
@@ -271,7 +272,8 @@ def _update_for_query(index: Index, words: TextIndex, progress: Progress) -> str
 def _branches_to_search(index: Index, where: SearchScope) -> list[str] | None:
     """Return the branches to search, or None for all."""
     chosen: list[Collection[str]] = []
-    every = [] if not (where.session or where.without or where.folder or where.label) else index.branch_outlines()
+    limits = (where.session, where.without, where.folder, where.label, where.agent)
+    every = index.branch_outlines() if any(limits) else []
     if where.session:
         chosen.append([one.name for one in every if where.session in (one.name, one.session)])
     if where.without:
@@ -284,6 +286,8 @@ def _branches_to_search(index: Index, where: SearchScope) -> list[str] | None:
         heads = (one for one in every if one.name == one.session)
         labelled = {head.name for head in heads if where.label in json.loads(head.labels)}
         chosen.append([one.name for one in every if one.session in labelled])
+    if where.agent:
+        chosen.append([one.name for one in every if one.agent == where.agent])
     return sorted(set.intersection(*map(set, chosen))) if chosen else None
 
 

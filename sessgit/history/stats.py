@@ -30,7 +30,7 @@ from sessgit.store.index import Branch, Index, Outline, Row
 if TYPE_CHECKING:
     from sessgit.store.store import Store
 
-GroupBy = Literal["day", "project", "model", "session", "tool"]
+GroupBy = Literal["day", "project", "agent", "model", "session", "tool"]
 Counts = Counter[tuple[str, str, str]]
 """Numbers by what they count: `("tokens", MODEL, KIND)`, `("calls", MODEL, "")` and `("tools", NAME, "")`."""
 _GRAFT_EVENT = "\nEvent: graft\n"
@@ -92,7 +92,7 @@ class UsageTally:
 
 
 class TurnShare(NamedTuple):
-    """What a session did in a turn; `project` is the main folder of its project.
+    """What a session did in a turn; `project` is the main folder of its project, `agent` the name of its agent.
 
     `turns` is 0 if the turn itself counts in another session. `left` says that a rewind left it behind and no session
     has it any more.
@@ -105,6 +105,7 @@ class TurnShare(NamedTuple):
     subagents: Counts
     turns: int = 1
     left: bool = False
+    agent: str = ""
 
 
 @frozen
@@ -145,7 +146,8 @@ def tally_by(shares: Iterable[TurnShare], what: GroupBy) -> dict[str, UsageTally
             for key in {**own, **subagents}:
                 tallies.setdefault(key, UsageTally()).add(share, own.get(key, Counter()), subagents.get(key, Counter()))
         else:
-            key = _day(share.row) if what == "day" else share.project if what == "project" else share.session
+            keys = {"project": share.project, "agent": share.agent, "session": share.session}
+            key = _day(share.row) if what == "day" else keys[what]
             tallies.setdefault(key, UsageTally()).add(share, share.own, share.subagents)
     if what == "day":
         return dict(sorted(tallies.items(), reverse=True))
@@ -196,7 +198,8 @@ def all_shares(index: Index, progress: Progress = no_progress) -> list[TurnShare
                 own, subagents = own - counted, subagents - counted_subagents
             if own or subagents or not number:
                 left = layout.is_rewound_branch(row.branch) if number else is_gone
-                shares.append(TurnShare(row, session, projects.get(session, ""), own, subagents, int(not number), left))
+                place, agent = projects.get(session, ""), outlines[session].agent if session in outlines else ""
+                shares.append(TurnShare(row, session, place, own, subagents, int(not number), left, agent))
                 if len(turns) > 1:
                     counted, counted_subagents = counted + own, counted_subagents + subagents
     return shares

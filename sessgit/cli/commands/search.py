@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
+from sessgit import agents
 from sessgit.cli import blocks, frame, render, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import LIMIT, PROJECT, SINCE, argument, option, parse_time
+from sessgit.cli.options import AGENT, LIMIT, PROJECT, SINCE, argument, option, parse_time
 from sessgit.errors import UsageError
 from sessgit.history import search
 from sessgit.history.search import MetadataHit, SearchHit, SearchResults
@@ -32,6 +33,7 @@ def run(
     session: str = option("--session ADDRESS", "Only this conversation."),
     without: str = option("--without ADDRESS", "Not this conversation."),
     label: str = option("--label LABEL", "Only conversations with this label."),
+    agent: str = AGENT,
     place: Literal["prompts", "answers", "tools"] | None = option("--in", "Only prompts, answers, or tool calls."),
     tool: str = option("--tool NAME", "Only calls of this tool."),
     file: str = option("--file PATH", "Only turns that read or changed PATH, with or without QUERY."),
@@ -65,6 +67,7 @@ def run(
         without=left_out,
         folder=here.folder(project) if project else "",
         label=label,
+        agent=agents.check_name(agent),
         place=place or "",
         tool=tool,
         since=parse_time(since, here.now),

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from sessgit import agents
 from sessgit.cli import blocks, frame, render, text
 from sessgit.cli.blocks import Column, Row
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
-from sessgit.cli.options import LIMIT, PROJECT, SINCE, argument, option, parse_time
+from sessgit.cli.options import AGENT, LIMIT, PROJECT, SINCE, argument, option, parse_time
 from sessgit.history import stats
 from sessgit.history.resolve import ResolvedTarget, session_title
 from sessgit.history.stats import GroupBy, TurnShare, UsagePart, UsageTally
@@ -24,7 +25,10 @@ from sessgit.store import project as projects
 def run(
     here: Invocation,
     address: str = argument("ADDRESS", "SESSION[@TURN] (default: all conversations)."),
-    by: Literal["day", "project", "model", "session", "tool"] | None = option("--by", "Print one line for each."),
+    by: Literal["day", "project", "agent", "model", "session", "tool"] | None = option(
+        "--by", "Print one line for each."
+    ),
+    agent: str = AGENT,
     everything: bool = option("--all", "Count all projects (the default)."),
     since: str = SINCE,
     project: Path | None = PROJECT,
@@ -45,7 +49,7 @@ def run(
     with render.progress(here, "Counting", unit="turns") as progress:
         shares = stats.all_shares(here.index, progress)
     root = projects.project_root(here.folder(project)) if project else None
-    options = StatsOptions(by, parse_time(since, here.now), root, target, limit)
+    options = StatsOptions(by, parse_time(since, here.now), root, target, limit, agents.check_name(agent))
     chosen = _selected_shares(here, shares, options)
     return Answer(lambda: _as_json(here, chosen, options), _stats_lines(here, chosen, options))
 
@@ -71,6 +75,7 @@ class StatsOptions:
     project: str | None = None
     target: ResolvedTarget | None = None
     limit: int | None = None
+    agent: str = ""
 
 
 def _selected_shares(here: Invocation, shares: list[TurnShare], options: StatsOptions) -> list[TurnShare]:
@@ -82,6 +87,7 @@ def _selected_shares(here: Invocation, shares: list[TurnShare], options: StatsOp
         for share in shares
         if (options.since is None or share.row.time >= options.since)
         and (options.project is None or share.project == options.project)
+        and options.agent in ("", share.agent)
     ]
 
 
