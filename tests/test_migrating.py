@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from shell import Shell
 
 from sessgit import Store
 from sessgit.exchange import rlm, systems
+from sessgit.model import canonical
 from sessgit.model.progress import no_progress
 
 PAGE = Path(__file__).parent.parent / "docs" / "migrating.md"
@@ -309,9 +310,87 @@ def rows(source: Path, out: Path) -> list[tuple[str, str, str]]:
     return found_in
 
 
-def table(name: str, found_in: list[tuple[str, str, str]]) -> str:
-    """Return the same as a table of the page: a row for the fields of a file that come back in one file."""
-    grouped = dict[tuple[str, str], list[str]]()
+Pages = list[tuple[str, list[Leaf], set[bytes]]]
+
+
+def pages(shell: Shell) -> Pages:
+    """Return what commands show of the imported sessions: the command, the values that it prints, and whole files."""
+    out = Pages()
+    sessions = [row["id"] for row in shell.json("ls", "--all")["sessions"]]
+
+    def shown(command: str, *documents: Any, texts: Sequence[bytes] = ()) -> None:
+        out.append((command, [leaf for one in documents for leaf in walked("", "", one)], set(texts)))
+
+    every = {own: shell.json("cells", own)["cells"] for own in sessions}
+    turns = [f"{own}@{n + 1}" for own in sessions for n in range(shell.json("show", own)["session"]["turns"])]
+    kept = [(own, one["path"]) for own in sessions for one in shell.json("show", own, "--kept")["kept"]]
+    files = [shell.out("show", own, "--kept", path) for own, path in kept]
+    shown("show", *(shell.json("show", own) for own in sessions))
+    shown("show @TURN", *(shell.json("show", turn) for turn in turns))
+    cells = [(own, cell["address"]) for own in sessions for cell in every[own]]
+    shown("show @TURN.CELL", *(shell.json("show", f"{own}@{at}") for own, at in cells))
+    shown("pad", *(shell.json("pad", own) for own in sessions))
+    shown("show --kept", *map(parsed, files), texts=[file.encode() for file in files])
+    return out
+
+
+def parsed(text: str) -> Any:
+    """Return the value of JSON, or the values of JSON lines; nothing for another text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        lines = text.splitlines()
+    return [parsed(line) for line in lines] if len(lines) > 1 else []
+
+
+def shown_by(value: Any, key: str, every: Pages) -> str:
+    """Return the first command that prints a value: under its own key, else a value that stands for nothing else, else
+    in a text; the kept files come last."""
+    said, name = comparable(value), plain_key(key)
+    is_distinct = len(str(value)) > 3 and not isinstance(value, bool)
+    ways: tuple[Callable[[Leaf], bool], ...] = (
+        lambda leaf: comparable(leaf.value) == said and is_same_key(plain_key(leaf.key), name),
+        lambda leaf: is_distinct and comparable(leaf.value) == said,
+        lambda leaf: len(said) > 8 and isinstance(leaf.value, str) and said in leaf.value,
+    )
+    order = [(page, way) for pages in (every[:-1], every[-1:]) for way in ways for page in pages]
+    return next((command for (command, inside, _), way in order if any(map(way, inside))), "")
+
+
+def is_same_key(one: str, other: str) -> bool:
+    """Return whether two keys are the same, or one has words before it, as `rlm_active` and `active`."""
+    return bool(one and other) and (one.endswith(other) or other.endswith(one))
+
+
+def plain_key(key: str) -> str:
+    return re.sub("[^a-z]", "", key.lower()).removesuffix("s")
+
+
+def comparable(value: Any) -> str:
+    """Return a value so that equal ones are equal: a time in any form as that of RFC 3339."""
+    is_time = type(value) in (int, float) and 1e9 < value < 1e10
+    return (
+        canonical.rfc3339(round(value, 3)) if is_time else f"{value}" if isinstance(value, str) else json.dumps(value)
+    )
+
+
+def fields_shown(source: Path, every: Pages) -> dict[tuple[str, str], str]:
+    """Return for each file and field of an example the command that shows it."""
+    out = dict[tuple[str, str], str]()
+    for path in (path for path in sorted(source.rglob("*")) if path.is_file()):
+        file, data = str(path.relative_to(source)), path.read_bytes()
+        whole = next((command for command, _, files in every if data in files), "")
+        out[anonymous(file), "all of it"] = whole
+        for leaf in walked_file(source, path):
+            command = shown_by(leaf.value, leaf.key, every) if leaf.value not in (None, [], {}, "") else ""
+            out[anonymous(file), leaf.path] = out.get((anonymous(file), leaf.path)) or command
+    return out
+
+
+def table(name: str, found_in: list[tuple[str, str, str]], commands: Mapping[tuple[str, str], str]) -> str:
+    """Return the same as a table of the page: a row for the fields of a file that one command shows, and that come back
+    in one file."""
+    grouped = dict[tuple[str, str, str], list[str]]()
     for row in dict.fromkeys(tuple(map(anonymous, row)) for row in found_in):
         file, field, place = row
         there, _, key = place.partition(": ")
@@ -321,11 +400,12 @@ def table(name: str, found_in: list[tuple[str, str, str]]) -> str:
             there, shown = NOT_BACK[file, field], f"`{field}`"
         else:
             shown = f"`{field}`" if key == field else f"`{field}` → `{key}`"
-        grouped.setdefault((file, there), []).append(shown)
-    lines = [f"### {name.replace('rlm', 'RLM')}", "", "| file | fields | come back in |", "| --- | --- | --- |"]
-    for (file, there), fields in grouped.items():
-        shown = "the same place" if there == file else there if there in NOT_BACK.values() else f"`{there}`"
-        lines.append(f"| `{file}` | {', '.join(fields)} | {shown} |")
+        grouped.setdefault((file, commands.get((file, field), ""), there), []).append(shown)
+    heads = "| file | fields | shown by | come back in |"
+    lines = [f"### {name.replace('rlm', 'RLM')}", "", heads, "| --- | --- | --- | --- |"]
+    for (file, command, there), fields in grouped.items():
+        place = "the same place" if there == file else there if there in NOT_BACK.values() else f"`{there}`"
+        lines.append(f"| `{file}` | {', '.join(fields)} | {f'`{command}`' if command else '—'} | {place} |")
     return "\n".join(lines)
 
 
@@ -342,7 +422,8 @@ def anonymous(line: str) -> str:
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_each_field_comes_back_where_the_page_says(sessgit: Shell, tmp_path: Path, name: str) -> None:
     """SESSGIT_TEST_WRITE_FIELDS=1 writes the table."""
-    made = table(name, rows(*brought_back(sessgit, name, tmp_path)))
+    source, out = brought_back(sessgit, name, tmp_path)
+    made = table(name, rows(source, out), fields_shown(source, pages(sessgit)))
     page = PAGE.read_text()
     start = page.index(made.partition("\n")[0] + "\n")
     end = next((at for at in (page.find("\n\n###", start + 1), page.find("\n\n## ", start + 1)) if at > 0), len(page))
