@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
 
 from clones import Clone
 from homes import claude_homes
@@ -15,9 +18,11 @@ from plain import objects
 from plain import run_git as git
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk, subagent
+from waiting import until
 
 from sessgit.agents.claude import home
 from sessgit.purge import purge
+from sessgit.store import locks
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -61,9 +66,9 @@ def told(sessgit: Shell, value: str = VALUE) -> list[Path]:
 
 
 def purged_beside(clone: Clone, meanwhile: Callable[[Store, Index], object], value: str = VALUE) -> None:
-    """Purges the value; somebody else opens the store and does something as soon as that has begun, and waits. Raises
-    what that raises; nothing holds the value in the end."""
-    others = list[Future[None]]()
+    """Purges the value; another thread opens the store and does something as soon as that has begun. The purge goes on
+    once that thread has ended or waits for a lock. Raises what that raises; nothing holds the value in the end."""
+    others, waiting = list[Future[None]](), threading.Event()
 
     def act() -> None:
         store = Store(clone.store.path)
@@ -73,12 +78,18 @@ def purged_beside(clone: Clone, meanwhile: Callable[[Store, Index], object], val
         finally:
             index.close()
 
-    with ThreadPoolExecutor(1) as pool:
+    def sleep(seconds: float) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            waiting.set()
+        time.sleep(seconds)
+
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=sleep)
+    with patch.object(locks, "time", clock), ThreadPoolExecutor(1) as pool:
 
         def reading(_done: int, _total: int) -> None:
             if not others:
                 others.append(pool.submit(act))
-                time.sleep(0.5)  # until it waits
+                until(lambda: waiting.is_set() or others[0].done())
 
         watch = purge.PurgeProgress(reading=reading)
         purge.purge_values(

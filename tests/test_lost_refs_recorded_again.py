@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-import time
+from types import SimpleNamespace
 
+import pytest
 from plain import run_git
 from shell import Shell
 from transcripts import SESSION
@@ -65,17 +65,21 @@ def test_a_branch_that_a_command_took_back_and_that_got_another_name(sessgit: Sh
     assert "it is gone" not in sessgit("verify").out
 
 
-def test_a_tag_that_was_recorded_while_a_command_deleted_it(sessgit: Shell) -> None:
+def test_a_tag_that_was_recorded_while_a_command_deleted_it(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """A background process may pack the refs after the operation is in the journal, and before the ref is gone."""
     sessgit.recorded(sessgit.talk().turns("one"))
     sessgit.out("tag", "there", f"{SESSION}@1")
     store, ref = Store(sessgit.store), "refs/tags/there"
     oid = store.repo.ref(ref)
     journal.append(store.paths, journal.Operation("2026-03-01T13:00:00.000Z", "tag", "tag -d", {ref: (oid, None)}))
-    recording = threading.Thread(target=packed_refs.record_refs, args=(sessgit.store,))
-    recording.start()
-    time.sleep(0.2)
-    store.repo.move(ref, oid, None)
-    recording.join()
+
+    def delete_ref(_seconds: float) -> None:
+        if store.repo.ref(ref):
+            store.repo.move(ref, oid, None)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(packed_refs, "time", SimpleNamespace(sleep=delete_ref))
+        packed_refs.record_refs(sessgit.store)
+    delete_ref(0)
     assert sessgit.json("verify")["findings"] == []
     sessgit.out("gc", "--prune", "--yes")

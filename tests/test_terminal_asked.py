@@ -117,7 +117,6 @@ def test_ctrl_c_is_the_pagers_while_it_has_not_read_all(sessgit: Shell, tmp_path
     seat.until(b"A SCREEN")
     seat.types(b"\x03")
     seat.until(b"INTERRUPTED")
-    time.sleep(0.3)
     seat.types(b"q\n")
     assert seat.left() == 0
     assert lines(seat.said)[-2] == "DONE"
