@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # types alone: defining the classes of these modules would be
 
 
 _PLAIN = "sessgit.agents.plain"
-OPTIONAL = frozenset({"hooks", "sidecars", "tools", "programs", "stream", "repair"})
+OPTIONAL = frozenset({"hooks", "plugin", "sidecars", "tools", "programs", "stream", "repair"})
 """The parts that an agent may lack."""
 
 
@@ -57,6 +57,7 @@ class Agent:
 
     home: Home
     hooks: Hooks
+    plugin: Plugin
     lines: Lines
     cells: Cells
     content: Content
@@ -214,20 +215,24 @@ class Hooks(Protocol):
     def without_status_line(self, settings: Mapping[str, Any]) -> Document:
         """Return the settings without our status line; another one stays."""
 
-    def without_plugin(self, settings: Mapping[str, Any], key: str) -> Document:
-        """Return the settings with the plugin disabled."""
-
-    def plugin_folder(self, folder: Path, key: str) -> Path | None:
-        """Return the folder from which the client with this folder loads a plugin, or None if it does not say."""
-
-    def plugin_version(self, plugin: Path) -> str | None:
-        """Return the version of the plugin in a folder, or None where there is no plugin."""
-
     def cleanup_days(self, settings: Mapping[str, Any]) -> float:
         """Return after how many days without a change the client deletes a transcript."""
 
     def settings_file(self, folder: Path) -> Path:
         """Return the file with the hooks in the client's folder."""
+
+
+class Plugin(Protocol):
+    """Our plugin in the client, which `Installation.plugin` names: it records where the settings have no entry."""
+
+    def disabled(self, settings: Mapping[str, Any], key: str) -> Document:
+        """Return the settings with the plugin disabled."""
+
+    def folder(self, config: Path, key: str) -> Path | None:
+        """Return the folder from which the client loads the plugin, or None if it does not say."""
+
+    def version(self, plugin: Path) -> str | None:
+        """Return the version of the plugin in a folder, or None where there is no plugin."""
 
 
 class Lines(Protocol):

@@ -206,8 +206,8 @@ def _hooks_status(store: Path, client: Client) -> Recording:
         return Recording(False, refusal, f"{INSTALL} --agent {client.agent.name} --trust" if is_untrusted else "")
     if installed.entries and str(hook) not in installed.stubs:
         return Recording(False, f"the hooks record into another store, {Path(others[0]).parent}", INSTALL)
-    folder = hooks.plugin_folder(client.folder, plugin) if plugin else None
-    version = hooks.plugin_version(folder) if folder else None
+    folder = client.agent.plugin.folder(client.folder, plugin) if plugin else None
+    version = client.agent.plugin.version(folder) if folder else None
     if folder and version is None:
         again = f"claude plugin marketplace remove {plugin.partition('@')[2]}, then add the moved folder"
         return Recording(False, f"the plugin's folder {folder} is gone", again)

@@ -145,7 +145,7 @@ def uninstall(store_path: Path, client: Client) -> UninstallResult:
     def change(document: Document) -> Document:
         plugin = hooks.installed(document).plugin
         rest = hooks.without_status_line(hook_settings.without_hooks(document))
-        return hooks.without_plugin(rest, plugin) if plugin else rest
+        return client.agent.plugin.disabled(rest, plugin) if plugin else rest
 
     before = _edit_settings(hooks, path, change, keep_empty=False)
     remove_stub(store)

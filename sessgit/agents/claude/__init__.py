@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         home,
         hooks,
         lines,
+        plugin,
         programs,
         repair,
         sidecars,
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
     # Has mypy check that the modules are the parts of the protocol.
     _PARTS: tuple[
-        base.Home, base.Hooks, base.Lines, base.Cells, base.Content,
+        base.Home, base.Hooks, base.Plugin, base.Lines, base.Cells, base.Content,
         base.Tools, base.Sidecars, base.Writer, base.Programs, base.Stream, base.Repair,
     ] = (
-        home, hooks, lines, cells, content, tools, sidecars, writer, programs, stream, repair,
+        home, hooks, plugin, lines, cells, content, tools, sidecars, writer, programs, stream, repair,
     )  # fmt: skip
 
 _IDS = (

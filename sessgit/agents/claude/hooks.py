@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -74,38 +73,6 @@ def without_status_line(settings: Mapping[str, Any]) -> Document:
 
 def _is_our_status_line(line: object) -> bool:
     return isinstance(line, dict) and hook_settings.is_status_line_command(line.get("command"))
-
-
-def without_plugin(settings: Mapping[str, Any], key: str) -> Document:
-    """Return the settings with the plugin disabled, as `claude plugin disable` leaves them."""
-    return {**settings, "enabledPlugins": {**settings["enabledPlugins"], key: False}}
-
-
-def plugin_folder(folder: Path, key: str) -> Path | None:
-    """Return the folder of an enabled plugin in its marketplace, or None if the client does not know the marketplace.
-
-    All versions write where a marketplace is into `plugins/known_marketplaces.json`; it may be gone since.
-    """
-    try:
-        place = _object(folder / "plugins" / "known_marketplaces.json")[key.partition("@")[2]]["installLocation"]
-        return Path(place) / "hooks" if isinstance(place, str) and "\0" not in place else None
-    except (KeyError, TypeError):
-        return None
-
-
-def plugin_version(plugin: Path) -> str | None:
-    """Return the version in the manifest of a plugin's folder, or None where there is no manifest."""
-    manifest = _object(plugin / ".claude-plugin" / "plugin.json")
-    return str(manifest.get("version", "")) if manifest else None
-
-
-def _object(path: Path) -> Document:
-    """Return the object that a file of the client's holds, empty if it is unreadable or holds none."""
-    try:
-        document = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
 
 
 def cleanup_days(settings: Mapping[str, Any]) -> float:

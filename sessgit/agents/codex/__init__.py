@@ -32,5 +32,5 @@ _IDS = (
 # Only the service can read or make what is encrypted.
 AGENT = Agent(
     "codex", "Codex", frozenset((*_IDS.split(), "encrypted_content")),
-    lacks=("sidecars", "programs", "stream", "repair"),
+    lacks=("plugin", "sidecars", "programs", "stream", "repair"),
 )  # fmt: skip

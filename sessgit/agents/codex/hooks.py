@@ -86,21 +86,6 @@ def without_status_line(settings: Mapping[str, Any]) -> Document:
     return dict(settings)
 
 
-def without_plugin(settings: Mapping[str, Any], key: str) -> Document:
-    """Return the settings as they are: the client has no plugin of ours."""
-    return dict(settings)
-
-
-def plugin_folder(folder: Path, key: str) -> Path | None:
-    """Return None: the client has no plugin of ours."""
-    return None
-
-
-def plugin_version(plugin: Path) -> str | None:
-    """Return None: the client has no plugin of ours."""
-    return None
-
-
 def cleanup_days(settings: Mapping[str, Any]) -> float:
     """Return infinity: the client deletes no rollouts."""
     return CLEANUP_DAYS
