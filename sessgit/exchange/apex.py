@@ -305,7 +305,7 @@ def _document(session: ForeignSession, own: str, rest: Mapping[str, Any], *, is_
     noted = values.mapping(rest, "messages")
     new = [turn for turn in session.turns if turn.key not in values.mapping(noted, "turns")]
     document |= {"id": own, "messages": format_messages(session.turns, noted)}
-    document |= _branch_values(session, was, rest, is_same=is_same)
+    document |= _branch_values(session, was, rest, document["messages"], is_same=is_same)
     known = values.items(document, _CHILDREN)
     children = [id for one in session.children if (id := mapping.file_id(SYSTEM, one)) not in known]
     if children:
@@ -342,17 +342,25 @@ def _document(session: ForeignSession, own: str, rest: Mapping[str, Any], *, is_
 
 
 def _branch_values(
-    session: ForeignSession, was: Mapping[str, Any], rest: Mapping[str, Any], *, is_same: bool
+    session: ForeignSession, was: Mapping[str, Any], rest: Mapping[str, Any], messages: Sequence[Any], *, is_same: bool
 ) -> dict[str, Any]:
-    """Return the parent and the message of the branch, if they are not those of the original document."""
+    """Return the parent and the message of the branch, if they are not those of the original document. A fork within a
+    turn left at the last of its `messages` that the parent has."""
     before = values.text(was, "parentSessionId")
     is_known = bool(before) and agent_id(SYSTEM, before) == agent_id(SYSTEM, session.parent)
     if is_same and (not session.parent or (is_known and (session.branch or 0) == (rest.get("branch") or 0))):
         return {}
     shared = session.turns[: session.branch or 0] if session.parent else ()
-    point = len(format_messages(shared, values.mapping(rest, "messages"))) - 1
+    noted = values.mapping(rest, "messages")
+    point = len(format_messages(shared, noted)) - 1 if shared else -1
+    if session.parent and not is_same:
+        groups = values.mapping(noted, "turns").values()
+        theirs = [one for group in groups for one in values.items(group)]
+        known = [*values.items(noted, "before"), *theirs]
+        left = next((n for n, message in enumerate(messages) if message not in known), len(messages))
+        point = max(point, left - 1 if any(one in theirs for one in messages[:left]) else -1)
     parent = before if is_known else session.parent or None
-    return {"parentSessionId": parent, "branchPoint": point if shared else None}
+    return {"parentSessionId": parent, "branchPoint": None if point < 0 else point}
 
 
 def _time_values(session: ForeignSession, was: Mapping[str, Any]) -> dict[str, Any]:
@@ -376,15 +384,15 @@ def _recalculated_state(session: ForeignSession, was: Mapping[str, Any], message
     from which it was forked."""
     used = [{kind: values.count(one, f"tokens.{kind}") for kind in _TOKEN_KINDS} for one in messages]
     total = {kind: sum(one[kind] for one in used) for kind in _TOKEN_KINDS}
-    known = [session.costs[turn.key] for turn in session.turns if turn.key in session.costs]
-    priced = [turn for turn in session.turns if turn.key not in session.costs]
+    priced = [turn for turn in session.turns if turn.key in session.costs]
+    known = sum(session.costs[turn.key] for turn in priced)
     tasks = [*dict.fromkeys(filter(None, (values.text(one, "taskId") for one in messages)))]
     theirs = sum(values.count(was, f"totalTokens.{kind}") for kind in _TOKEN_KINDS)
     rate = (values.to_number(was.get("totalCost")) or 0) / theirs if theirs else 0
-    unpriced = sum(sum(values.count(turn.tokens, kind) for kind in _TOKEN_KINDS) for turn in priced)
+    others = sum(total.values()) - sum(values.count(turn.tokens, kind) for turn in priced for kind in _TOKEN_KINDS)
     return {
         **{key: value for key, value in was.items() if key != "currentTaskId" or value in tasks},
-        "totalTokens": total, **_cost(sum(known) + rate * unpriced), "tasksCreated": tasks,
+        "totalTokens": total, **_cost(known + rate * max(0, others)), "tasksCreated": tasks,
         "tasksCompleted": [one for one in values.texts(was, "tasksCompleted") if one in tasks],
     }  # fmt: skip
 
@@ -579,15 +587,15 @@ def _stable_uuid(*words: str) -> str:
 
 
 def format_messages(turns: Sequence[GivenTurn], original: Mapping[str, Any]) -> list[Any]:
-    """Return the messages of the turns: the original ones of a turn, if there are some and they still say the same."""
+    """Return the messages of the turns: the original ones of a turn if they still say the same, or the first ones of
+    them that do, for a fork within the turn."""
     out, groups = list(values.items(original, "before")), values.mapping(original, "turns")
     for turn in turns:
-        group = values.items(groups.get(turn.key))
-        parsed = _parse_turn(group, turn.prompt) if group else None
-        if parsed is not None and _content(parsed) == _content(turn):
-            out += group
-        else:
-            out += [{**message, "index": n} for n, message in enumerate(_new_messages(turn), start=len(out))]
+        group, said = values.items(groups.get(turn.key)), _content(turn)
+        firsts = (group[:count] for count in range(len(group), 0, -1))
+        same = next((one for one in firsts if (read := _parse_turn(one, turn.prompt)) and _content(read) == said), None)
+        new = same or [{**message, "index": n} for n, message in enumerate(_new_messages(turn), start=len(out))]
+        out += new
     return out
 
 
