@@ -88,7 +88,11 @@ class Kinds(TypedDict):
 def _section(name: str, doc: str, section: str) -> Any:
     kind = unified_state.PARTS.get(section)
     optional = optional_keys(kind) if kind else {}
-    return shape(name, doc, described(sessions.Session, sessions.PLACES.get(section, {})), optional)
+    places = sessions.PLACES.get(section, {})
+    missing = {field.name for field in fields(sessions.Session) if field.metadata == OPTIONAL}
+    sometimes = {key: name for key, name in places.items() if name in missing}
+    always = {key: name for key, name in places.items() if name not in missing}
+    return shape(name, doc, described(sessions.Session, always), described(sessions.Session, sometimes) | optional)
 
 
 def _described(kind: Any, doc: str) -> Any:

@@ -147,7 +147,9 @@ def test_the_shapes_have_the_keys_of_the_values() -> None:
 
 
 def test_the_shape_of_a_state_has_every_key_that_is_written() -> None:
-    whole = Session("a", "a", tokens={"m": Tokens(1, 2, 3, 4)}, unified=unified_state.parse_state(EVERYTHING))
+    whole = Session(
+        "a", "a", remote="a.example/b", tokens={"m": Tokens(1, 2, 3, 4)}, unified=unified_state.parse_state(EVERYTHING)
+    )
     document = json.loads(sessions.dumps(whole))
     shapes = {
         "metadata": stored_schemas.Metadata, "budget": stored_schemas.Used, "cells": stored_schemas.CellCount,

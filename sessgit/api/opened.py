@@ -84,7 +84,7 @@ class OpenStore:
             opened = Context(index, self.homes, privacy, dict(os.environ), self.now, config.prices)
         else:
             opened = replace(self._opened, privacy=privacy, prices=config.prices)
-        opened.index.local_path = client_files.local_path_map(config.project.map, str(self.home))
+        opened.index.local_path = client_files.local_path_map(config.project.map, str(self.home), opened.index.remotes)
         return opened
 
     def target(self, text: str, at: str | None = None) -> ResolvedTarget:

@@ -91,13 +91,19 @@ class Invocation:
 
     @cached_property
     def local_path(self) -> LocalPath:
-        """Maps the folder of a project to one of this machine, as project.map says; an invalid setting maps none."""
+        """Maps the folder of a project to one of this machine, by project.map or its remote; an invalid setting maps
+        none."""
         from sessgit.history import client_files
 
         try:
-            return client_files.local_path_map(self.settings.project.map, str(self.env.home))
+            return client_files.local_path_map(
+                self.settings.project.map, str(self.env.home), self._recorded_remotes, self.cwd
+            )
         except SessgitError:
             return str
+
+    def _recorded_remotes(self) -> list[tuple[str, str]]:
+        return self.index.remotes()
 
     @cached_property
     def settings(self) -> Config:

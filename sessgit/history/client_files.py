@@ -7,7 +7,7 @@ and `restore --all-lost` use this one rule.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -18,22 +18,34 @@ from sessgit.model.config import is_folder
 from sessgit.model.conversation.session import Session
 from sessgit.model.homes import Homes
 from sessgit.store import ancestry, recorder_state
+from sessgit.store.clones import project_remote
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths, short_name
 from sessgit.store.private_files import path_exists
+from sessgit.store.project import project_root
 
 LocalPath = Callable[[str], str]
 """From the folder of a project, as a session's state names it, to the one that stands for it on this machine."""
 
 
-def local_path_map(mapping: Mapping[str, str], user: str) -> LocalPath:
-    """Return the map of folders that `project.map` defines; `user` is the home for `~`.
+def local_path_map(
+    mapping: Mapping[str, str], user: str, remotes: Callable[[], Sequence[tuple[str, str]]] = tuple, cwd: str = "/"
+) -> LocalPath:
+    """Return the map of folders that `project.map` defines, and clones of the same remote; `user` is the home for `~`.
 
     Of several prefixes the longest one counts, by whole parts of a path. A folder that exists here is not mapped: a
-    session of this machine must not move because another machine has the same path.
+    session of this machine must not move because another machine has the same path. `remotes` gives the folders of
+    projects and their remotes; a folder that is not here stands for the clone at `cwd`, else for one of these folders.
     """
     known = {_path_parts(left, user): _expand_home(right, user) for left, right in mapping.items()}
     longest = sorted(known, key=len, reverse=True)
+
+    @cache
+    def clones_here() -> dict[str, str]:
+        recorded = remotes()
+        folders = [each for each in (cwd, *(folder for folder, _ in recorded)) if recorded and path_exists(each)]
+        local = {project_remote(folder): project_root(folder) for folder in reversed(folders)}
+        return {folder: local[remote] for folder, remote in recorded if remote in local}
 
     @cache
     def folder(project: str) -> str:
@@ -41,9 +53,9 @@ def local_path_map(mapping: Mapping[str, str], user: str) -> LocalPath:
         for prefix in longest:
             if parts[: len(prefix)] == prefix:
                 return project if path_exists(project) else str(PurePosixPath(known[prefix], *parts[len(prefix) :]))
-        return project
+        return project if not project or path_exists(project) else clones_here().get(project, project)
 
-    return folder if known else str
+    return folder
 
 
 def localize_state(state: Session, local_path: LocalPath) -> Session:

@@ -39,7 +39,7 @@ from sessgit.record.recorded_turns import (
     matches_cursor,
 )
 from sessgit.record.source import RecordRules, TranscriptSource
-from sessgit.store import layout, packed_refs, recorder_state, refs
+from sessgit.store import clones, layout, packed_refs, recorder_state, refs
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.recorder_state import Cursor
@@ -460,8 +460,19 @@ class FilePass:
         if self.known.state is not None:
             state = sessions.carry_over(self.known.state, state)
         return self.file.facts.apply(
-            state, id=self.session, agent_id=self.source.agent_id, transcript=self._place, rules=self.known.rules
+            state,
+            id=self.session,
+            agent_id=self.source.agent_id,
+            transcript=self._place,
+            rules=self.known.rules,
+            remote=self._remote or state.remote,
         )
+
+    @cached_property
+    def _remote(self) -> str:
+        """The remote of the project on this machine, or empty."""
+        known = self.known.state
+        return clones.project_remote(self.file.facts.project or (known.project if known else ""))
 
     @cached_property
     def _place(self) -> str:

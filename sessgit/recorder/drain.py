@@ -75,7 +75,7 @@ def drain_spool(store_path: Path, homes: Homes, env: dict[str, str], claim: Clai
     store = Store(store_path, fsync=config.record.fsync)
     index = Index(store_path, lambda: store)
     home = env.get("HOME") or "/"
-    index.local_path = client_files.local_path_map(config.project.map, home)
+    index.local_path = client_files.local_path_map(config.project.map, home, index.remotes)
     drain = _Drain(Context(index, homes, Privacy(config.record, home), env), claim)
     try:
         drain.process_all()

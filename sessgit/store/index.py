@@ -39,7 +39,8 @@ class Outline(NamedTuple):
 
     Times are RFC 3339 or empty, `ended` only if the session is not active; `labels` is JSON. `authored_name`, `labels`
     and `description` come from the session's user, `title` from the client. `parent` is the session that this one was
-    forked from, `child_of` the one that began it as its child, or empty. Halves of characters are replaced.
+    forked from, `child_of` the one that began it as its child, or empty; `remote` is the project's. Halves of
+    characters are replaced.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Outline(NamedTuple):
     stage: str
     parent: str
     child_of: str
+    remote: str
 
     @property
     def above(self) -> str:
@@ -73,7 +75,7 @@ class Outline(NamedTuple):
 _SQL_TYPES = {str: "TEXT", int: "INTEGER", bool: "INTEGER"}
 _OUTLINE_COLUMNS = ", ".join(f"{name} {_SQL_TYPES[kind]} NOT NULL" for name, kind in get_type_hints(Outline).items())
 SCHEMA = cache_file.Schema(
-    16,
+    17,
     ("branches", "noted", "turns", "merges", "gists", "touched", "cells", "edited", "edits"),
     (
         f"CREATE TABLE branches({_OUTLINE_COLUMNS}, state BLOB NOT NULL, PRIMARY KEY(name)) WITHOUT ROWID",
@@ -113,6 +115,7 @@ cells, with a checksum, and `edits` what its calls wrote, once it is in `edited`
 _COLUMNS = "branch, turn, commits, prompt, time, message, compacted"
 _BRANCHES = "SELECT name, tip, state, archived FROM branches"
 _OUTLINES = f"SELECT {', '.join(Outline._fields)} FROM branches"
+_REMOTES = "SELECT DISTINCT project, remote FROM branches WHERE remote > '' ORDER BY project"
 _LAST = 1 << 31
 _TOKENS_TRAILER = re.compile(r"\nTokens-([A-Za-z-]+): ([0-9]{1,15})(?=\n)")
 Tips = Mapping[str, tuple[str, bool]]
@@ -351,6 +354,10 @@ class Index:
             each if (here := self.local_path(each.project)) == each.project else each._replace(project=here)
             for each in every
         ]
+
+    def remotes(self) -> list[tuple[str, str]]:
+        """Return the folder of each project that has a remote, as recorded, with that."""
+        return [(folder, remote) for folder, remote in self.query(_REMOTES)]
 
     def noted(self) -> dict[str, tuple[str, str]]:
         """Return for each session that has one the id in the system from which it was imported, and the texts of its
@@ -643,7 +650,7 @@ def _outline(branch: str, tip: str, state: Session, *, archived: bool) -> Outlin
         state.name, state.description, state.first_prompt, json.dumps(state.labels), state.created, state.updated,
         "" if state.state == "active" else state.ended, state.turns, state.is_headless, state.state, state.stage,
         layout.session_of(state.origin.session) if state.origin else "",
-        state.unified.metadata.parent or "",
+        state.unified.metadata.parent or "", state.remote,
     )  # fmt: skip
 
 

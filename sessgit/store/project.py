@@ -46,6 +46,12 @@ def is_repository(folder: str) -> bool:
     return _repository(_real_path(folder)) is not None
 
 
+def common_folder(folder: str) -> Path | None:
+    """Return the folder of the repository that a folder is in, which all its worktrees share, or None."""
+    repository = _repository(folder)
+    return repository[1] if repository else None
+
+
 def linked_worktree(folder: str) -> str:
     """Return the top of the linked worktree that a folder is in, or ``""`` if it is in the main one or in none."""
     repository = _repository(folder)

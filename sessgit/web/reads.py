@@ -83,7 +83,7 @@ class Reader:
     def context(self) -> Context:
         env, config = self.place.env, settings.load_settings(StorePaths(self.place.env.store))
         index = Index(env.store, lambda: Store(env.store, fsync=config.record.fsync))
-        index.local_path = client_files.local_path_map(config.project.map, str(env.home))
+        index.local_path = client_files.local_path_map(config.project.map, str(env.home), index.remotes)
         privacy = Privacy(config.record, str(env.home), env.off)
         return Context(index, env.homes, privacy, self.place.variables, prices=config.prices)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from sessgit.model import canonical, stored_fields, unified_state
 from sessgit.model.conversation.turn import Tokens, Turn, add_by_model, plausible_count
 from sessgit.model.frozen import frozen
-from sessgit.model.stored_fields import MAX_COUNT, Count, Labels, Rate, Rule, State, TimeOrNull
+from sessgit.model.stored_fields import MAX_COUNT, OPTIONAL, Count, Labels, Rate, Rule, State, TimeOrNull
 from sessgit.model.unified_state import Unified
 
 STAGES = ("gathering", "shaping", "critiquing", "synthesized")
@@ -56,6 +56,8 @@ class Session:
     """The transcript's path in the agent's folders when it was recorded; empty if it never was there."""
     git_branch: str = ""
     """The last git branch that a line names."""
+    remote: str = field(default="", metadata=OPTIONAL)
+    """The remote of the project when a turn was recorded, such as github.com/anna/shop; missing if it had none."""
     first_prompt: str = ""
     """The first line of the first prompt that has text."""
     created: TimeOrNull = ""
@@ -148,6 +150,8 @@ def _state_document(session: Session) -> dict[str, Any]:
         section: {key: _stored_value(name, getattr(session, name)) for key, name in keys.items()}
         for section, keys in PLACES.items()
     }
+    if not session.remote:
+        del document["metadata"]["git_remote"]
     document["origin"] = asdict(session.origin) if session.origin else None
     document["budget"] = {
         "total_tokens_used": sum(tokens.total for tokens in session.tokens.values()),
@@ -226,8 +230,8 @@ PLACES: Mapping[str, Mapping[str, str]] = {
     "metadata": {
         "session_id": "id", "agent": "agent", "agent_id": "agent_id", "agent_version": "agent_version",
         "title": "title", "cwd": "project", "transcript_path": "transcript", "git_branch": "git_branch",
-        "first_prompt": "first_prompt", "created_at": "created", "updated_at": "updated", "ended_at": "ended",
-        "headless": "headless", "state": "state",
+        "git_remote": "remote", "first_prompt": "first_prompt", "created_at": "created", "updated_at": "updated",
+        "ended_at": "ended", "headless": "headless", "state": "state",
     },
     "cells": {"count": "cells"},
     "trajectory": {"turns": "turns", "messages": "messages"},
