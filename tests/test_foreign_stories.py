@@ -102,14 +102,15 @@ def test_a_fork_of_an_apex_session_has_totals_of_its_own(shell: Shell, tmp_path:
 
 
 def test_a_fork_within_a_turn_keeps_the_messages_as_they_were(shell: Shell, tmp_path: Path) -> None:
-    laid(tmp_path, {f"{SESSIONS}/{A}.json": apex_session(projectPath=str(tmp_path))})
+    messages = [{**one, "metadata": {"model": "m"}} if one["role"] == "assistant" else one for one in MESSAGES]
+    laid(tmp_path, {f"{SESSIONS}/{A}.json": apex_session(messages=messages, projectPath=str(tmp_path))})
     shell.out("import", "--from", "apex", str(tmp_path))
     said = [cell["address"] for cell in shell.json("cells", A)["cells"] if cell["turn"] == 1]
     shell.out("fork", A, "--at", said[2], "--name", "part")
     part = shell.json("show", "part")["session"]["id"]
     shell.out("export", "apex", A, part, "-o", str(tmp_path / "to"))
     document = json.loads((tmp_path / "to" / SESSIONS / f"{part}.json").read_bytes())
-    assert document["messages"] == MESSAGES[:3]
+    assert document["messages"] == messages[:3]
     assert (document["parentSessionId"], document["branchPoint"]) == (A, 2)
     assert document["state"]["totalTokens"] == {"input": 90, "output": 10}
 
