@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,8 @@ _ONE_PROMPT_A_TURN = "text_elements"
 class CodexLine(Line):
     """A line of a rollout. A turn is opened by `task_started`, and in versions without that by the prompt's event."""
 
-    @property
-    def payload(self) -> Mapping[str, Any]:
-        """Return the line's payload; empty if it has none."""
-        value = self.data.get("payload") if self.data else None
-        return value if isinstance(value, dict) else {}
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    """The line's payload; empty if it has none."""
 
     @property
     def type(self) -> str:
@@ -58,8 +56,14 @@ class CodexLine(Line):
     @property
     def uuid(self) -> str:
         """Return the turn's id of a line that opens one, else an id made of the line's bytes."""
-        turn = string(self.payload, "turn_id") if self.is_prompt else ""
-        return turn if ids.is_turn_key(turn) else ids.line_id(self.raw, 0) if self.data is not None else ""
+        if not self.is_prompt:
+            return blake2b(self.raw, digest_size=16).hexdigest() if self.data is not None else ""
+        turn = string(self.payload, "turn_id")
+        return turn if ids.is_turn_key(turn) else ids.line_id(self.raw, 0)
+
+    @property
+    def is_anonymous(self) -> bool:
+        return self.data is not None and not self.is_prompt
 
     @property
     def session(self) -> str:
@@ -168,7 +172,11 @@ class CodexLine(Line):
 def make(raw: bytes, extent: Extent = NOWHERE, redact: Redact = no_redaction) -> CodexLine:
     """Return the line as it is stored, by default a stored one without a place."""
     clean, secrets = redact(raw)
-    return CodexLine(clean, extent, parse(clean), raw if secrets else None, secrets)
+    data = parse(clean)
+    payload = data.get("payload") if data else None
+    return CodexLine(
+        clean, extent, data, raw if secrets else None, secrets, payload if isinstance(payload, dict) else {}
+    )  # fmt: skip
 
 
 def holds_answer(path: Path, offset: int, answer: str | None) -> bool | None:
