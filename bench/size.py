@@ -27,7 +27,7 @@ from frame import Figure, Table
 from timing import Scale, Took
 
 from sessgit.agents.line import parse
-from sessgit.model import ids, long_strings
+from sessgit.model import canonical, ids, long_strings
 from sessgit.model.homes import Homes
 from sessgit.model.progress import no_progress
 from sessgit.record import fork_detection
@@ -37,7 +37,7 @@ from sessgit.store import maintenance
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
-from sessgit.store.store import Store, join_lines
+from sessgit.store.store import Store
 
 WINDOWS = (10, 50, 250)
 WHOLE = "whole lines, all else alike"
@@ -178,7 +178,7 @@ def _lines(place: Path, store: Store) -> None:
         found: dict[str, tuple[str, bool] | None] = {}
         for row in index.turns(branch.name):
             lines = store.lines(branch.tip, row.turn)
-            found[f"{row.turn:06d}.jsonl"] = bare.write_blob(join_lines([*lines.before, *lines.body])), False
+            found[f"{row.turn:06d}.jsonl"] = bare.write_blob(canonical.join_lines([*lines.before, *lines.body])), False
         bare.move(f"refs/heads/{branch.name}", None, bare.write_commit(bare.edit_tree(None, found), [], branch.name, 1))
     index.close()
 

@@ -164,7 +164,7 @@ def test_a_short_id_names_one_entry(found: dict[str, bytes]) -> None:
 def test_an_id_that_names_none_or_several() -> None:
     entries = [Entry("0" * 7 + end, "claim", end, canonical.rfc3339(TIME), OWN) for end in "12"]
     lines = [pads.entry_with_line(entry).line for entry in entries]
-    read = pads.read_pad({"claims": pads.join_list(lines)})
+    read = pads.read_pad({"claims": canonical.join_lines(lines)})
     assert pads.shown_ids(read) == {"00000001": "00000001", "00000002": "00000002"}
     with pytest.raises(AmbiguousError, match="could be any of 00000001, 00000002"):
         pads.find_entry(read, "0000")

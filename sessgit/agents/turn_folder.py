@@ -10,7 +10,6 @@ from sessgit.model import canonical, long_strings, stored_fields
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.line_list import Bytes, file_of_lines
 from sessgit.store import layout
-from sessgit.store.store import join_lines
 
 
 def files(
@@ -32,6 +31,6 @@ def files(
     if before:
         out[layout.BEFORE] = file_of_lines(stored[: len(before)])
     if turn.cells:
-        out[layout.CELLS] = join_lines(canonical.compact(stored_fields.to_json(cell)) for cell in turn.cells)
+        out[layout.CELLS] = canonical.join_lines(canonical.compact(stored_fields.to_json(cell)) for cell in turn.cells)
     out.update((f"{layout.TEXTS}/{name}", text) for name, text in long.items())
     return out

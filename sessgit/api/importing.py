@@ -319,7 +319,7 @@ def commit_authored(
     for name, lines in over.items():
         many = humanize.format_count(len(lines), "entry", "entries")
         notes.append(f"{many} of its {name} did not fit on the scratchpad: kept as a file")
-        files[f"{system}/pad/{name}.jsonl"] = pads.join_list(lines)
+        files[f"{system}/pad/{name}.jsonl"] = canonical.join_lines(lines)
     changes: dict[str, tuple[str, bool] | None] = dict(pad_lists.list_changes(store, tip, here, lists))
     kept = {
         path: (clean_line if path.endswith(".json") else clean_text)(data)[0]
@@ -469,7 +469,7 @@ def _merge_pad(
                 over.setdefault(name, []).append(line)
                 continue
             size += len(line) + 1
-            out[name] = pads.join_list([*pads.split_list(out.get(name, b"")), line])
+            out[name] = canonical.join_lines([*pads.split_list(out.get(name, b"")), line])
             present.add(line)
         if own:
             marks[name] = own
@@ -578,7 +578,7 @@ def _write_lines(transcript: GivenTranscript, waiting: Mapping[str, bool], recor
                 lines += chain.outcome(step.task.id, step.outcome, None, step.task.operation)
         keys.append(agent.parsed(lines[:1])[0].uuid)
         out += lines
-    return replace(transcript, data=b"".join(line + b"\n" for line in out), keys=tuple(keys))
+    return replace(transcript, data=canonical.join_lines(out), keys=tuple(keys))
 
 
 def append_turns(transcript: GivenTranscript, data: bytes, first: int) -> bytes:
@@ -589,7 +589,7 @@ def append_turns(transcript: GivenTranscript, data: bytes, first: int) -> bytes:
     for turn, name in zip(transcript.turns[first - 1 :], transcript.names[first - 1 :], strict=True):
         chain.name_by(name)
         out += chain.turn(turn)
-    return data + b"".join(line + b"\n" for line in out)
+    return data + canonical.join_lines(out)
 
 
 def without_mark(prompt: str) -> str:

@@ -118,11 +118,6 @@ def delete_sessions(context: Context, going: Sequence[DeletionPlan]) -> Operatio
     return operation
 
 
-def deleted_sessions(store: Path) -> set[str]:
-    """Return the sessions that were deleted here."""
-    return {ref.removeprefix(layout.DELETED) for ref in refs.read_all(store, layout.DELETED)}
-
-
 def stray_moves(store: Path, sessions: set[str]) -> list[Move]:
     """Return the moves that delete branches of deleted sessions which a running recorder has just written."""
     tips = refs.read_all(store)

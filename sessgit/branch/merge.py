@@ -482,7 +482,7 @@ def append_turns(
             f"a program has an open turn of {branch.name[:8]}, which the merge would end",
             f"Wait for it. {_OTHER_FOLDER_HINT}",
         )
-    data = b"\n" * end.unended + b"".join(line + b"\n" for turn in turns for line in turn.lines)
+    data = b"\n" * end.unended + canonical.join_lines(line for turn in turns for line in turn.lines)
     new = [file.path for file in written if file.outcome == sidecars.WRITTEN and end.is_there]
     files = {str(path): bytes_hash(path) for path in new}
     intent = AppendIntent(str(end.place), end.size, data, branch.tip, command, origins, files)

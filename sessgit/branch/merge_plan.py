@@ -234,7 +234,7 @@ def merge_pads(store: Store, sides: MergeSides, choice: Choice) -> MergedPad:
             start = [_pad_lines(store, side.get(name)) for side in began]
             both = pads.merge_lists(name.removesuffix(_LIST_SUFFIX), start[0], start[1], left, right)
             if both != left:
-                lists[path] = pads.join_list(both)
+                lists[path] = canonical.join_lines(both)
                 decisions.append(Decision(path, "unite", len(left), len(right), len(both)))
         elif entry in (None, mine, base.get(name)):
             continue

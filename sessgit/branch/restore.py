@@ -582,7 +582,8 @@ class _ParsedFile:
         next prompt."""
         lines = self.agent.parsed(line + end for piece in pieces for line, end in piece.ended)
         waiting = [line.raw for line in self.cutter.pending]
-        same = max((_common_prefix_length(waiting[at:], lines) for at in range(len(waiting))), default=0)
+        given = [line.raw.removesuffix(b"\n") for line in lines]
+        same = max((ids.common_prefix_length(waiting[at:], given) for at in range(len(waiting))), default=0)
         new = [line for line in lines[same:] if line.uuid not in self.there]
         return [line.raw for line in new if line.raw.endswith(b"\n") or line.data is not None]
 
@@ -602,12 +603,6 @@ def _turn_keys(store: Store, tip: str) -> list[str]:
     """Return the keys of all turns up to a commit, in order."""
     keys = (message.get("Prompt") for _, message in store.history(tip))
     return list(dict.fromkeys(key for key in keys if key))[::-1]
-
-
-def _common_prefix_length(waiting: Sequence[bytes], lines: Sequence[Line]) -> int:
-    """Return how many lines at the beginning of both are equal."""
-    same = (one == line.raw.removesuffix(b"\n") for one, line in zip(waiting, lines, strict=False))
-    return next((n for n, alike in enumerate(same) if not alike), min(len(waiting), len(lines)))
 
 
 def _ends_with_chain(

@@ -66,7 +66,7 @@ def collect(context: Context, *, keep: float, prune: bool = False, progress: Pro
 
 def doomed(store: Store) -> tuple[str, ...]:
     """Return the deleted sessions that a prune would make final, and an undo can still restore."""
-    deleted = delete.deleted_sessions(store.path)
+    deleted = refs.deleted_sessions(store.path)
     return tuple(sorted({session for _, session in _refs_of_sessions(store, deleted)})) if deleted else ()
 
 
@@ -86,7 +86,7 @@ def _prune(context: Context, lock: int) -> tuple[str, ...]:
         if not alone:
             hint = "The store was packed, but not pruned. Try again later."
             raise ConflictError("a recorder or a command is writing", hint)
-        deleted = delete.deleted_sessions(store.path)
+        deleted = refs.deleted_sessions(store.path)
         kept = _refs_of_sessions(store, deleted)
         _delete_refs(store, {ref for ref, _ in kept})
         transaction.move_all(store.path, delete.stray_moves(store.path, deleted))

@@ -20,7 +20,7 @@ from sessgit.model.humanize import quote_for_shell
 from sessgit.record import catch_up
 from sessgit.record import privacy as private
 from sessgit.record.privacy import Verdict
-from sessgit.store import layout, locks, log, project, recorder_state, refs, spool, stub
+from sessgit.store import locks, log, project, recorder_state, refs, spool, stub
 from sessgit.store.index import Index, Outline
 from sessgit.store.layout import StorePaths
 from sessgit.store.log import LogEntry
@@ -119,7 +119,7 @@ def status(store: Path, homes: Homes, index: Index | None, privacy: Privacy, *, 
     """Return the state of the recording into the store at a path; there may be none."""
     outlines = index.outlines() if index else []
     projects = {outline.name: outline.project for outline in outlines}
-    deleted = {ref.removeprefix(layout.DELETED) for ref in refs.read_all(store, layout.DELETED)} if index else set()
+    deleted = refs.deleted_sessions(store) if index else set()
     known = {*projects, *deleted}
     files = [file for file in _files(homes, projects) if file.session not in deleted]
     is_recorded = private.recorded_filter(privacy, projects)

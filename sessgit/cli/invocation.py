@@ -17,6 +17,7 @@ from sessgit.model import canonical, ids
 from sessgit.model.frozen import frozen
 
 if TYPE_CHECKING:
+    from sessgit.api.store import Store as LibraryStore
     from sessgit.environment import Environment
     from sessgit.history.client_files import LocalPath
     from sessgit.history.resolve import CallerContext
@@ -192,6 +193,12 @@ class Invocation:
 
             self._check_torn()
             stores.create_store(self.env.store)
+
+    def library(self) -> LibraryStore:
+        """Return the store as programs use it."""
+        from sessgit.api.store import Store
+
+        return Store(self.env.store, self.env.homes, self.env.home, off=self.env.off, now=lambda: self.now)
 
     def record_waiting(self) -> None:
         """Start a recorder if events wait: the one that was started for them may have been killed."""

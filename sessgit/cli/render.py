@@ -129,9 +129,14 @@ def tell(remark: str) -> None:
         sys.stderr.write(f"{canonical.printable(text.without_colours(remark))}\n")
 
 
+def can_ask(here: Invocation) -> bool:
+    """Return whether a question can be answered."""
+    return not here.json and sys.stdin is not None and sys.stdin.isatty()
+
+
 def check_can_ask(here: Invocation, hint: str) -> None:
     """Raise UsageError if no confirmation can be asked for: stdin is no terminal, or --json is given."""
-    if here.json or sys.stdin is None or not sys.stdin.isatty():
+    if not can_ask(here):
         from sessgit.errors import UsageError
 
         why = "--json asks no questions" if here.json else "stdin is not a terminal"

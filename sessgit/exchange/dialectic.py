@@ -570,7 +570,7 @@ def fit_entries(entries: Iterable[Entry]) -> tuple[dict[str, bytes], set[str]]:
             size += len(entry.line) + 1
             lists.setdefault(pads.LISTS[entry.kind], []).append(entry.line)
             ids.add(entry.id)
-    return {name: pads.join_list(lines) for name, lines in lists.items()}, ids
+    return {name: canonical.join_lines(lines) for name, lines in lists.items()}, ids
 
 
 def longest_text(kind: str) -> int:

@@ -155,7 +155,7 @@ def _with_metadata(session: ForeignSession, metadata: Mapping[str, Any]) -> Fore
         if path not in listed
     ]
     known = session.pad.get("files", b"")
-    return replace(session, pad={**session.pad, "files": known + pads.join_list(entry.line for entry in entries)}
+    return replace(session, pad={**session.pad, "files": known + canonical.join_lines(entry.line for entry in entries)}
                    if entries else session.pad)  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sessgit.errors import ConflictError, StoreError
+from sessgit.model import canonical
 from sessgit.model import pad as pads
 from sessgit.model.pad import Lists, Pad
 from sessgit.store import layout
@@ -82,7 +83,8 @@ def joined_changes(store: Store, base: str, main: str, other: str) -> tuple[str,
         is_list = name.endswith(SUFFIX) and not any(entry and entry[1] for entry in (was, one, two))
         if is_list and was not in (one, two) and one != two:
             found = [_read_lines(store, entry) for entry in (was, one, two)]
-            both = pads.join_list(pads.merge_lists(name.removesuffix(SUFFIX), found[0], found[0], found[1], found[2]))
+            lines = pads.merge_lists(name.removesuffix(SUFFIX), found[0], found[0], found[1], found[2])
+            both = canonical.join_lines(lines)
             kept = (store.repo.write_blob(both), False) if both else None
         if kept is not None:
             out[name] = kept

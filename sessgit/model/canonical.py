@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from json.encoder import encode_basestring
 from typing import Any
@@ -98,6 +99,11 @@ def seconds_between(began: str, ended: str) -> float | None:
     """Return the seconds between two times in RFC 3339, or None if one is missing or they run backwards."""
     a, b = seconds(began), seconds(ended)
     return b - a if a is not None and b is not None and b >= a else None
+
+
+def join_lines(lines: Iterable[bytes]) -> bytes:
+    """Return the bytes of a file of these lines, each with its newline."""
+    return b"".join(line + b"\n" for line in lines)
 
 
 def one_line(text: str, width: int) -> str:

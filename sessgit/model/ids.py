@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 SESSION_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 BRANCH = re.compile(rf"{SESSION_ID.pattern}(\.[rm]-[0-9a-f]{{8}})?")
@@ -40,7 +40,7 @@ def short_id(prompt_uuid: str) -> str:
 
 def shortest_unique(one: str, others: Iterable[str], least: int) -> str:
     """Return as much of an id as tells it from all others, `least` characters where it has them."""
-    return one[: max([least, *(1 + _common_prefix_length(one, other) for other in others)])]
+    return one[: max([least, *(1 + common_prefix_length(one, other) for other in others)])]
 
 
 def rewound_name(session: str, prompt_uuid: str) -> str:
@@ -74,8 +74,8 @@ def cell_id(prompt_uuid: str, key: str) -> str:
     return "cell_" + "".join(letters)
 
 
-def _common_prefix_length(a: str, b: str) -> int:
-    """Return how many characters both begin with."""
+def common_prefix_length(a: Sequence[object], b: Sequence[object]) -> int:
+    """Return how many items at the beginning of both are equal."""
     return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 

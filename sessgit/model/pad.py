@@ -184,7 +184,7 @@ def entry_with_line(entry: Entry) -> Entry:
 def add_entry(lists: Lists, entry: Entry) -> dict[str, bytes]:
     """Return the lists with an entry more."""
     name = LISTS[entry.kind]
-    return {**lists, name: join_list([*split_list(lists.get(name, b"")), entry.line])}
+    return {**lists, name: canonical.join_lines([*split_list(lists.get(name, b"")), entry.line])}
 
 
 def replace_entries(lists: Lists, changes: Iterable[tuple[Entry, Entry | None]]) -> dict[str, bytes]:
@@ -203,18 +203,13 @@ def replace_entries(lists: Lists, changes: Iterable[tuple[Entry, Entry | None]])
             elif change[1] is not None and entry.id not in replaced:
                 lines.append(change[1].line)
                 replaced.add(entry.id)
-        out[LISTS[kind]] = join_list(lines)
+        out[LISTS[kind]] = canonical.join_lines(lines)
     return out
 
 
 def split_list(data: bytes) -> list[bytes]:
     """Return the lines of a list, without those that hold nothing."""
     return [line for line in data.split(b"\n") if line]
-
-
-def join_list(lines: Iterable[bytes]) -> bytes:
-    """Return lines as one list holds them, each with its newline."""
-    return b"".join(line + b"\n" for line in lines)
 
 
 def merge_lists(
@@ -311,7 +306,7 @@ def inherited_lists(lists: Lists) -> dict[str, bytes]:
     for kind, name in LISTS.items():
         if name in lists:
             lines = ((line, parse_entry(kind, line)) for line in split_list(lists[name]))
-            out[name] = join_list(line for line, entry in lines if entry is None or entry.id not in gone)
+            out[name] = canonical.join_lines(line for line, entry in lines if entry is None or entry.id not in gone)
     return out
 
 

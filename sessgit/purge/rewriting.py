@@ -33,7 +33,7 @@ from sessgit.redact import value_match
 from sessgit.redact.value_match import ValueMatcher
 from sessgit.store import layout
 from sessgit.store.objects import Commit, Entry
-from sessgit.store.store import Store, join_lines
+from sessgit.store.store import Store, lines_hash
 
 _OID = re.compile(r"[0-9a-f]{40}")
 _FILE_HASH_LINE = re.compile(rf"^{messages.FILE_HASH}: .*\n", re.MULTILINE)
@@ -497,7 +497,7 @@ def _with_proof(trailers: Sequence[tuple[str, str]], message: Message, lines: Re
     if not count or not message.get("Lines-SHA256"):
         return list(trailers)
     secrets = (message.number("Redacted") or 0) + sum(lines.counts[-count:])
-    proof = [("Lines-SHA256", _sha256(join_lines(lines.new[-count:])))]
+    proof = [("Lines-SHA256", lines_hash(lines.new[-count:]))]
     proof += [("Redacted", str(secrets))] if secrets else []
     others = [(name, value) for name, value in trailers if name != "Redacted"]
     return [new for name, value in others for new in (proof if name == "Lines-SHA256" else [(name, value)])]

@@ -16,6 +16,7 @@ from functools import cached_property
 from itertools import pairwise
 from urllib.parse import unquote_to_bytes
 
+from sessgit.model import ids
 from sessgit.model.frozen import frozen
 from sessgit.model.json_scan import decode_string, encode_string, string_tokens
 from sessgit.redact import engine
@@ -281,13 +282,9 @@ def unfinished_beginnings(data: bytes, values: Iterable[str]) -> set[str]:
         head = value[:least].encode("utf-8", "surrogatepass")
         at = data.find(head) if least < len(value) else -1
         while at >= 0:
-            length = _common_prefix_length(data[at : at + 4 * len(value)].decode("utf-8", "ignore"), value)
+            length = ids.common_prefix_length(data[at : at + 4 * len(value)].decode("utf-8", "ignore"), value)
             after = data[at + len(value[:length].encode("utf-8", "surrogatepass")) :][:3]
             if length < len(value) and (after[:1] == b'"' or after[:2] == b'\\"' or after == "…".encode()):
                 beginnings.add(value[:length])
             at = data.find(head, at + 1)
     return beginnings
-
-
-def _common_prefix_length(text: str, value: str) -> int:
-    return next((n for n, (x, y) in enumerate(zip(text, value, strict=False)) if x != y), min(len(text), len(value)))

@@ -97,6 +97,11 @@ def tags(store: Path) -> dict[str, str]:
     return {name.removeprefix(layout.TAGS): oid for name, oid in targets.items()}
 
 
+def deleted_sessions(store: Path) -> set[str]:
+    """Return the sessions that were deleted here."""
+    return {ref.removeprefix(layout.DELETED) for ref in read_all(store, layout.DELETED)}
+
+
 def delete_stale_locks(store: Path, names: Iterable[str]) -> None:
     """Delete the lock files that a killed process left, which git holds for a moment, never for a minute.
 

@@ -314,11 +314,6 @@ class Store:
         return digest.hexdigest()
 
 
-def join_lines(lines: Iterable[bytes]) -> bytes:
-    """Return the bytes of a file of these lines, each with its newline."""
-    return b"".join(line + b"\n" for line in lines)
-
-
 def lines_hash(lines: Iterable[bytes]) -> str:
     """Return the SHA-256 of a file of these lines, each with its newline."""
     digest = hashlib.sha256()

@@ -325,7 +325,7 @@ class End:
         Raises SessgitError, with the file as it was; then the chain is read anew.
         """
         lines = list(lines)
-        data = b"".join(line + b"\n" for line in lines)
+        data = canonical.join_lines(lines)
         try:
             if self.size < 0:
                 self._create()

@@ -201,7 +201,7 @@ class _Writer:
             shown = canonical.one_line(prompt, 200)
             marker = {"type": "last-prompt", "lastPrompt": shown, "leafUuid": self.leaf, "sessionId": self.agent_id}
             last.append(compact(marker))
-        return [*self._parts, b"".join(line + b"\n" for line in last)]
+        return [*self._parts, canonical.join_lines(last)]
 
     def _line(self, raw: bytes) -> None:
         data = parse(raw)

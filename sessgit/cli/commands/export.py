@@ -168,11 +168,11 @@ def _export_folder(here: Invocation, format_: str, branches: list[Branch], folde
         result = client_folder.export_folder(here.context, branches, folder)
         conversations, files = result.sessions, len(result.files)
     else:
-        from sessgit import Session, Store
+        from sessgit import Session
         from sessgit.exchange import systems
         from sessgit.store.layout import session_of
 
-        store = Store(here.env.store, here.env.homes, here.env.home, off=here.env.off, now=lambda: here.now)
+        store = here.library()
         sessions = [Session(store, name) for name in dict.fromkeys(session_of(branch.name) for branch in branches)]
         conversations = len(sessions)
         with store, render.progress(here, "Exporting", unit="turns") as progress:

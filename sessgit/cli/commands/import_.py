@@ -98,7 +98,6 @@ def run(
 
 
 def _import_system(here: Invocation, system: str, paths: list[Path], *, dry_run: bool) -> Answer:
-    from sessgit.api.store import Store
     from sessgit.exchange import systems
     from sessgit.record import imports
 
@@ -107,7 +106,7 @@ def _import_system(here: Invocation, system: str, paths: list[Path], *, dry_run:
     privacy.check_on(off=here.env.off)
     if not dry_run:
         here.create_store()
-    store = Store(here.env.store, here.env.homes, here.env.home, off=here.env.off, now=lambda: here.now)
+    store = here.library()
     with render.exit_on_signals(), render.progress(here, "Importing", unit="conversations") as progress:
         result = systems.import_folder(store, system, paths[0], progress, dry_run=dry_run)
     if result.report.operation:

@@ -21,7 +21,7 @@ from sessgit.model.homes import DEFAULT
 from sessgit.record import install as hooks
 from sessgit.record import privacy
 from sessgit.record.install import InstallResult
-from sessgit.store import layout, refs, settings
+from sessgit.store import refs, settings
 from sessgit.store.layout import StorePaths
 from sessgit.store.settings import Setting
 
@@ -63,7 +63,7 @@ def install(
     known = set[str]()
     if not is_first:
         known.update(outline.session for outline in here.index.branch_outlines())
-        known.update(ref.removeprefix(layout.DELETED) for ref in refs.read_all(here.env.store, layout.DELETED))
+        known |= refs.deleted_sessions(here.env.store)
     unit = granularity or here.settings.record.granularity
     lines, running, results = list[str](), list[str](), list[InstallResult]()
     for client in clients:
@@ -104,9 +104,8 @@ def _clients(here: Invocation, name: str) -> list[Client]:
 
 def _may_trust(here: Invocation, result: InstallResult) -> bool:
     """Ask the user whether the client may run the hooks, if there is a terminal to ask at."""
-    if here.json or sys.stdin is None or not sys.stdin.isatty():
-        return False
-    return render.ask(f"{result.agent.title} runs hooks only if you trust them. Trust the hook of sessgit?")
+    question = f"{result.agent.title} runs hooks only if you trust them. Trust the hook of sessgit?"
+    return render.can_ask(here) and render.ask(question)
 
 
 def _client_json(result: InstallResult) -> dict[str, object]:

@@ -101,7 +101,7 @@ class Turn:
     @property
     def files(self) -> tuple[str, ...]:
         """Return the files that were read or changed, each once."""
-        return tuple(dict.fromkeys((*self.files_read, *self.files_changed)))
+        return self.gist.files
 
     @property
     def total(self) -> Tokens:
