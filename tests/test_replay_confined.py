@@ -269,7 +269,7 @@ def test_a_fork_bomb_is_ended(box: Confinement) -> None:
 
 @LINUX
 def test_one_process_gets_no_more_memory_and_no_larger_file(box: Confinement) -> None:
-    limits = replace(box.limits, file=1 << 20)
+    limits = box.limits._replace(file=1 << 20)
     done = shell(replace(box, limits=limits), f"{sys.executable} -c 'x = bytearray(1 << 30)' 2>&1 | tail -1; "
                  "head -c 3000000 /dev/zero > big 2>/dev/null; stat -c %s big")  # fmt: skip
     assert done.output == b"MemoryError\n1048576\n"

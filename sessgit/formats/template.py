@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from sessgit.formats.texts import clean_text
@@ -29,6 +31,19 @@ def render(name: str, filters: dict[str, Callable[..., object]], **values: Any) 
     yield from stream
 
 
+class _CompiledTemplates(BytecodeCache):
+    """The compiled templates of this process: an overlay would compile its own each time."""
+
+    def __init__(self) -> None:
+        self._code: dict[str, CodeType | None] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._code.get(bucket.key)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._code[bucket.key] = bucket.code
+
+
 @cache
 def read_template_file(name: str) -> str:
     """Return the text of a file in the folder of templates."""
@@ -39,6 +54,7 @@ def read_template_file(name: str) -> str:
 def _template_environment() -> Environment:
     return Environment(
         loader=FileSystemLoader(_FOLDER),
+        bytecode_cache=_CompiledTemplates(),
         autoescape=lambda name: bool(name and name.endswith(".html.j2")),
         undefined=StrictUndefined,
         finalize=_clean_value,

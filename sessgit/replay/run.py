@@ -35,7 +35,7 @@ class RunOptions:
     """What cells may use, and what runs those that the sandbox cannot: `llm` is a shell command that gets a prompt on
     standard input, in the folder `cwd` with the environment `env`."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = Limits()
     network: bool = False
     unconfined: bool = False
     llm: str = ""
@@ -149,7 +149,7 @@ class _Runner:
 
     def _repl(self, item: PlanItem, call: Call) -> Comparison:
         if self.python is None:
-            limits = replace(self.confinement.limits, seconds=0, address_space=True)
+            limits = self.confinement.limits._replace(seconds=0, address_space=True)
             running = process_limits.start_process(
                 process_limits.python_command("worker"),
                 self.sandbox.project,

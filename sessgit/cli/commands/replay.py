@@ -91,7 +91,7 @@ def run(
         plan = plans.plan_replay(here.context, target.branch, choice, progress)
     if not execute:
         return Answer(lambda: _as_json(plan), _plan_lines(here, plan), notes=map("({})".format, plan.damage))
-    limits = replace(Limits(), seconds=timeout or _SECONDS, memory=memory << 20)
+    limits = Limits(seconds=timeout or _SECONDS, memory=memory << 20)
     options = RunOptions(limits, network, unconfined, llm, here.cwd, os.environ)
     return _execute(here, target, plan, options, keep=not no_keep)
 

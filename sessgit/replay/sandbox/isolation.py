@@ -11,7 +11,6 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 
 from sessgit.errors import SessgitError
@@ -43,7 +42,7 @@ class Confinement:
 
     writable: tuple[str, ...]
     env: Mapping[str, str]
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = Limits()
     network: bool = False
     unconfined: bool = False
     grace: float = 0

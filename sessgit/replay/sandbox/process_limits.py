@@ -16,7 +16,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -230,7 +229,7 @@ def start_process(
             try:
                 process = subprocess.Popen(
                     python_command("supervisor"),
-                    stdin=theirs.enter_context(_temporary_file(json.dumps(asdict(job)).encode())),
+                    stdin=theirs.enter_context(_temporary_file(json.dumps(job).encode())),
                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT if errors else None, cwd="/",
                     env={"PATH": confinement.env.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
                     start_new_session=True, pass_fds=(report, stdin),
