@@ -576,7 +576,7 @@ def test_cells_run_again_with_functions_of_the_program(place: Place) -> None:
         (a.id, "equal", "3", "3", ""),
         (b.id, "differs", "5", "4", ""),
         (c.id, "equal", "OSError: gone", "OSError: gone", ""),
-        (d.id, "skipped", "", "", "only a function registered by a program can run judge"),
+        (d.id, "skipped", "", "", "only a function registered by a program can run judge, or --exec judge=COMMAND"),
     ]
     assert [one.cell.id for one in session.replay({"fetch": gone}, [c], chain=True)] == [a.id, b.id, c.id]
     assert session.replay({}, turn=1)[0].outcome == "skipped"

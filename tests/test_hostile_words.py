@@ -24,7 +24,7 @@ from transcripts import OTHER, SESSION
 from sessgit.cli import app
 from sessgit.cli.commands import watch
 
-BY_DESIGN = {"--run", "--to", "--llm", "--with", "--execute", "--unconfined"}
+BY_DESIGN = {"--run", "--to", "--llm", "--exec", "--with", "--execute", "--unconfined"}
 """Options by which a person lets commands run."""
 ELSEWHERE = {"-o", "--output", "--worktree"}
 """Options by which a person says where something is written."""

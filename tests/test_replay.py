@@ -292,10 +292,25 @@ def test_code_runs_in_one_process_with_one_set_of_names(sessgit: Shell) -> None:
         "equal", "equal", "equal", "equal", "differs", "equal", "differs", "skipped", "skipped"
     ]  # fmt: skip
     assert found[7][2] == "none of its arguments is code: code, source, expression"
-    assert found[8][2] == "only a function registered by a program can run check"
+    assert found[8][2] == "only a function registered by a program can run check, or --exec check=COMMAND"
     alone = outcomes(sessgit, "5e55@1.2", "--execute", code=6)
     assert alone == [("eval", "differs", None)]
     assert [one[1] for one in outcomes(sessgit, "5e55@1.2", "--chain", "--execute")] == ["equal", "equal"]
+
+
+def test_an_operation_is_run_by_a_command(sessgit: Shell) -> None:
+    program(
+        sessgit,
+        step(1, "repl", "count", {"words": ["a", "b"]}, {"words": 2}),
+        step(2, "repl", "count", {"words": ["a"]}, {"words": 2}),
+        step(3, "repl", "other", {"words": []}, 0),
+    )
+    command = """count=python3 -c 'import json; print(json.dumps({"words": len(json.load(open(0))["words"])}))'"""
+    found = outcomes(sessgit, "5e55", "--execute", "--exec", command, code=6)
+    assert [one[:2] for one in found] == [("count", "equal"), ("count", "differs"), ("other", "skipped")]
+    failed = outcomes(sessgit, "5e55@1.1", "--execute", "--exec", "count=exit 7", code=6)
+    assert failed == [("count", "failed", "“exit 7” exited with code 7")]
+    assert "--exec count names no command" in sessgit("replay", "5e55", "--exec", "count").err
 
 
 def test_a_model_is_asked_by_a_command(sessgit: Shell) -> None:

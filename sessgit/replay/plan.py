@@ -23,7 +23,7 @@ from sessgit.replay.sandbox.isolation import is_below
 from sessgit.store.context import Context
 from sessgit.store.index import Branch
 
-Kind = ToolKind | Literal["repl", "model"]
+Kind = ToolKind | Literal["repl", "model", "command"]
 
 CODE_ARGUMENTS = ("code", "source", "expression")
 """The arguments of a REPL's cell that can hold its code."""
@@ -84,13 +84,15 @@ class ReplayPlan:
 class ReplayChoice:
     """What to run: the cells of a turn, or of all turns, or those in `cells`, named by the ordinal in `turn`, by `7.3`,
     or by the id. With `chain` also all that they depend on. `root` is the recorded folder that the sandbox replaces;
-    `model` says whether there is a command that asks a model."""
+    `model` says whether there is a command that asks a model; `commands` are the operations that a command of the user
+    runs."""
 
     turn: int | None = None
     cells: Sequence[str] = ()
     chain: bool = False
     root: str = "/"
     model: bool = False
+    commands: Collection[str] = ()
 
 
 def plan_replay(context: Context, branch: Branch, choice: ReplayChoice, progress: Progress = no_progress) -> ReplayPlan:
@@ -171,7 +173,8 @@ def _make_item(branch: Branch, node: Node, turns: Mapping[int, _TurnCalls], choi
     cwd = turn.folders[call.line - 1] if 0 < call.line <= len(turn.folders) else ""
     cwd = cwd or branch.state.project
     path = os.path.normpath(os.path.join(cwd, call.file))  # noqa: PTH118 - as the agent has it
-    item = PlanItem(node, call, _cell_kind(agent, node), cwd=cwd, path=path)
+    kind: Kind | None = "command" if node.cell.operation in choice.commands else _cell_kind(agent, node)
+    item = PlanItem(node, call, kind, cwd=cwd, path=path)
     why = skip_reason(agent, call) or _kind_reason(item, call, choice)
     return replace(item, kind=None, why=why) if why else item
 
@@ -202,7 +205,7 @@ def _kind_reason(item: PlanItem, call: Call, choice: ReplayChoice) -> str:
     if item.kind is None:
         operation = canonical.one_line(cell.operation, 60)
         if cell.program:
-            return f"only a function registered by a program can run {operation}"
+            return f"only a function registered by a program can run {operation}, or --exec {operation}=COMMAND"
         return f"{operation if cell.type == 'tool' else f'a {cell.type}'} cannot be run here"
     if item.kind in ("read", "write") and not is_below(item.path, choice.root):
         refused = "refused: " if item.kind == "write" else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +34,8 @@ _PROMPT_ARGUMENTS = ("prompt", "query", "question", "input", "text")
 @frozen
 class RunOptions:
     """What cells may use, and what runs those that the sandbox cannot: `llm` is a shell command that gets a prompt on
-    standard input, in the folder `cwd` with the environment `env`."""
+    standard input, in the folder `cwd` with the environment `env`; `commands` are such by operation, which get the
+    arguments as JSON and print the result as JSON or as text."""
 
     limits: Limits = Limits()
     network: bool = False
@@ -41,6 +43,7 @@ class RunOptions:
     llm: str = ""
     cwd: str = "/"
     env: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, str] = field(default_factory=dict)
 
 
 @frozen
@@ -103,7 +106,7 @@ class _Runner:
             return CellResult(item, "skipped", item.why)
         run: Callable[[PlanItem, Call], Comparison] = {
             "shell": self._shell, "read": self._read, "write": self._write,
-            "repl": self._repl, "model": self._model,
+            "repl": self._repl, "model": self._model, "command": self._command,
         }[item.kind]  # fmt: skip
         began = time.monotonic()
         try:
@@ -173,16 +176,23 @@ class _Runner:
     def _model(self, item: PlanItem, call: Call) -> Comparison:
         prompts = (call.input[key] for key in _PROMPT_ARGUMENTS if isinstance(call.input.get(key), str))
         prompt = next(prompts, compare.as_text(dict(call.input)))
-        options = self.options
-        free = process_limits.unsandboxed({**options.env, "SESSGIT_OFF": "1"}, options.limits.seconds)
+        return compare.compare_answers(call, self._ask(self.options.llm, prompt))
+
+    def _command(self, item: PlanItem, call: Call) -> Comparison:
+        arguments = json.dumps(dict(call.input), ensure_ascii=False)
+        return compare.compare_answers(call, self._ask(self.options.commands[item.node.cell.operation], arguments))
+
+    def _ask(self, command: str, text: str) -> str:
+        """Return what a command of the user prints for a text on standard input."""
+        free = process_limits.unsandboxed({**self.options.env, "SESSGIT_OFF": "1"}, self.options.limits.seconds)
         result = process_limits.run_process(
-            ["/bin/sh", "-c", options.llm], options.cwd, free, prompt.encode(), errors=False
+            ["/bin/sh", "-c", command], self.options.cwd, free, text.encode(), errors=False
         )
         if result.code is None:
             raise _FailedError(result.why)
         if result.code:
-            raise _FailedError(f"“{options.llm}” exited with code {result.code}")
-        return compare.compare_answers(call, result.output.decode("utf-8", "replace").strip())
+            raise _FailedError(f"“{command}” exited with code {result.code}")
+        return result.output.decode("utf-8", "replace").strip()
 
     def _run_confined(self, command: Sequence[str], item: PlanItem) -> tuple[int, str]:
         """Return the exit code of a command in the sandbox, and its output with the recorded paths."""

@@ -34,7 +34,7 @@ _SECONDS, _PROMPT_SECONDS = 60.0, 600.0
 @frame.command(
     "replay",
     reads=True,
-    excludes={"--inputs": "--cell --chain --execute --llm"},
+    excludes={"--inputs": "--cell --chain --execute --llm --exec"},
     requires={"--inputs": "--to", "--to": "--inputs", "--protocol": "--inputs"},
 )
 def run(
@@ -44,6 +44,9 @@ def run(
     chain: bool = option("--chain", "Also all cells that these depend on."),
     execute: bool = option("--execute", "Run the cells (default: only show them)."),
     llm: str = option("--llm COMMAND", "Ask a model: prompt on stdin, answer on stdout."),
+    execs: list[str] = option(
+        "--exec OPERATION=COMMAND", "Run cells of OPERATION: arguments on stdin, result on stdout, in JSON."
+    ),
     timeout: float | None = option("--timeout SECONDS", "Limit per cell (60) or per answer (600)."),
     memory: int = option("--memory MB", "Limit per cell, with all its processes.", default=2048),
     network: bool = option("--network", "Allow network access."),
@@ -61,7 +64,7 @@ def run(
     conversation, or with @N those of one turn. With --execute, runs commands, file tools and REPL code in a temporary
     copy of the project, at the commit it was at before the first of them. They can write nowhere else, have no network,
     get no environment variable but PATH, and do not see your home folder. On Linux this needs bubblewrap. The results
-    are kept as a fork; `sessgit undo` removes it.
+    are kept as a fork; `sessgit undo` removes it. The commands of --llm and --exec run without a sandbox.
 
     --inputs sends the prompts to COMMAND, one after another, and keeps prompts and answers as a fork to compare with
     `sessgit diff`. --protocol each starts COMMAND for every prompt, with the prompt on standard input. lines and
@@ -86,14 +89,24 @@ def run(
     state = target.branch.state
     project = client_files.localize_state(state, here.local_path).project
     root = workspace.sandboxed_root(state.project, project, os.environ)
-    choice = plans.ReplayChoice(target.turn, (target.cell,) if target.cell else tuple(cells), chain, root, bool(llm))
+    commands, named = _commands(execs), (target.cell,) if target.cell else tuple(cells)
+    choice = plans.ReplayChoice(target.turn, named, chain, root, bool(llm), tuple(commands))
     with render.progress(here, "Reading", unit="turns") as progress:
         plan = plans.plan_replay(here.context, target.branch, choice, progress)
     if not execute:
         return Answer(lambda: _as_json(plan), _plan_lines(here, plan), notes=map("({})".format, plan.damage))
     limits = Limits(seconds=timeout or _SECONDS, memory=memory << 20)
-    options = RunOptions(limits, network, unconfined, llm, here.cwd, os.environ)
+    options = RunOptions(limits, network, unconfined, llm, here.cwd, os.environ, commands)
     return _execute(here, target, plan, options, keep=not no_keep)
+
+
+def _commands(execs: Sequence[str]) -> dict[str, str]:
+    """Return the commands of --exec by operation; raises UsageError for a word without a command."""
+    for word in execs:
+        operation, _, command = word.partition("=")
+        if not operation.strip() or not command.strip():
+            raise UsageError(f"--exec {word} names no command", "For example: --exec peek='python3 peek.py'")
+    return dict(word.split("=", 1) for word in execs)
 
 
 def _execute(here: Invocation, target: ResolvedTarget, plan: ReplayPlan, options: RunOptions, *, keep: bool) -> Answer:
@@ -161,7 +174,7 @@ def _exit_code(outcomes: Iterable[str]) -> int:
 
 _RUN_BY = {
     "shell": "shell", "read": "built-in reader", "write": "built-in editor",
-    "repl": "Python", "model": "--llm", "function": "function",
+    "repl": "Python", "model": "--llm", "command": "--exec", "function": "function",
 }  # fmt: skip
 _STYLES = {"equal": "green", "differs": "red", "failed": "red", "skipped": "dim"}
 _DIFF_LINES = 12
