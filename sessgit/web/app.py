@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -41,7 +42,7 @@ class Site:
     def app(self) -> Starlette:
         """Return the application."""
         reads: dict[str, Callable[[Request], Awaitable[Any]]] = {
-            "/api/forest": self._forest,
+            "/api/forest": lambda request: self._read(request, self.reader.forest),
             "/api/conversation": lambda request: self._read(request, self.reader.conversation, "address"),
             "/api/turns": self._turns,
             "/api/turn": self._turn,
@@ -51,7 +52,7 @@ class Site:
             "/api/here": self._here,
         }
         routes = [Route(path, _endpoint(read)) for path, read in reads.items()]
-        routes += [Route(path, _page) for path in ("/", "/search", "/s/{address}", "/d/{a}/{b}")]
+        routes += [Route(path, self._page) for path in ("/", "/search", "/s/{address}", "/d/{a}/{b}")]
         routes += [Route("/api/events", self._events), Route("/api/image", _endpoint(self._image))]
         if not self.read_only:
             routes.append(Route("/api/run", _endpoint(self._run), methods=["POST"]))
@@ -67,17 +68,21 @@ class Site:
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
         await self.live.look()
         following = asyncio.create_task(self.live.follow())
+        first_view = asyncio.create_task(self.reader.read(self.reader.forest))  # while the browser starts
         yield
         following.cancel()
         with suppress(asyncio.CancelledError):
             await following
+        with suppress(Exception):  # a page that needs it says what is wrong
+            await first_view
         await self.reader.close()
+
+    async def _page(self, request: Request) -> Response:
+        page = (STATIC / "page.html").read_text("utf-8")
+        return HTMLResponse(page.replace("<html", "<html data-read-only", 1) if self.read_only else page)
 
     async def _read(self, request: Request, question: Callable[..., Any], *names: str) -> Any:
         return await self.reader.read(question, *(request.query_params.get(name, "") for name in names))
-
-    async def _forest(self, request: Request) -> Any:
-        return {**await self.reader.read(self.reader.forest), "read_only": self.read_only}
 
     async def _turns(self, request: Request) -> Any:
         first, last = _number(request, "first"), _number(request, "last")
@@ -137,22 +142,23 @@ def _endpoint(answer: Callable[[Request], Awaitable[Any]]) -> Callable[[Request]
     async def endpoint(request: Request) -> Response:
         try:
             answered = await answer(request)
-            return answered if isinstance(answered, Response) else JSONResponse(answered)
+            return answered if isinstance(answered, Response) else _json(answered)
         except SessgitError as error:
             status = _STATUS_BY_ERROR.get(type(error), 409)
-            return JSONResponse({"error": {"message": str(error), "hint": error.hint}}, status)
+            return _json({"error": {"message": str(error), "hint": error.hint}}, status)
         except ValueError:
             return gate.refusal(400, "not a request of the page")
 
     return endpoint
 
 
-async def _page(request: Request) -> Response:
-    return FileResponse(STATIC / "page.html")
-
-
 async def _turn_style(request: Request) -> Response:
     return Response(template.read_template_file("turn.css"), media_type="text/css")
+
+
+def _json(document: object, status: int = 200) -> Response:
+    """Return a document in ASCII: a transcript can have half of a character, which UTF-8 cannot."""
+    return Response(json.dumps(document, separators=(",", ":")), status, media_type="application/json")
 
 
 def _number(request: Request, name: str) -> int:

@@ -17,7 +17,7 @@ from sessgit.branch.fork import resume_command
 from sessgit.environment import Environment
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.formats import html, images
-from sessgit.history import client_files, diff, export, ls, resolve, search, tree, views
+from sessgit.history import client_files, diff, export, resolve, search, tree, views
 from sessgit.history import log as logs
 from sessgit.history.code.difference import code_json, compare_code
 from sessgit.history.export import ExportChoice
@@ -64,6 +64,7 @@ class Reader:
     def __init__(self, place: Place) -> None:
         self.place = place
         self._thread = ThreadPoolExecutor(1, "reader")
+        self._forest: tuple[object, Json] | None = None
 
     async def read(self, question: Callable[..., T], *arguments: object) -> T:
         """Return what a method of this reader returns."""
@@ -88,15 +89,20 @@ class Reader:
         return Context(index, env.homes, privacy, self.place.variables, prices=config.prices)
 
     def forest(self) -> Json:
-        """Return what `ls --all --json` (with archived conversations) and `tree --all --json` print."""
-        index, overrides = self.context.index, self.context.prices
+        """Return what `tree --all --json` prints, and of each session in it what `ls --json` prints."""
         live = agents.open_sessions(self.place.env.homes)
-        every = ls.SessionFilter(archived="also", headless=True, empty=True)
-        listed = ls.list_sessions(index, every, None, 0, overrides).entries
-        sessions = [views.session_json(entry.branch, overrides) for entry in listed]
+        state = self.context.index.tips(), live
+        if self._forest is None or self._forest[0] != state:  # all open tabs ask for it after a change
+            self._forest = state, self._read_forest(live)
+        return {**self._forest[1], "current": self._current(), "project": self.place.project}
+
+    def _read_forest(self, live: frozenset[str]) -> Json:
+        overrides = self.context.prices
         choice = tree.TreeFilter(everything=True, live=live, fold=False)
-        forest = tree.forest_json(tree.build_forest(index, choice, overrides), live, overrides)
-        return {"sessions": sessions, **forest, "current": self._current(), "project": self.place.project}
+        forest = tree.build_forest(self.context.index, choice, overrides)
+        branches = [node.branch for family in forest.families for node in family.nodes]
+        sessions = [views.session_json(one, overrides) for one in branches if not layout.is_side_branch(one.name)]
+        return {"sessions": sessions, **tree.forest_json(forest, live, overrides)}
 
     def _current(self) -> str | None:
         env = self.place.env

@@ -12,15 +12,15 @@ const KEYS = [
   ["m", "merge"], ["r", "rename"], ["l", "label"], ["z", "operations, and undo"], ["x", "unfold or fold all turns on screen"],
   ["g, G", "first and last row"], ["?", "these keys"], ["Esc", "close"],
 ];
+const readOnly = "readOnly" in document.documentElement.dataset;
 const RESTING_MS = 20_000, CALL_MS = 45_000;
 
 function App() {
   const [, moved] = useState(0);
-  const [readOnly, setReadOnly] = useState(true), [panel, setPanel] = useState(null);
+  const [panel, setPanel] = useState(null);
   useEffect(() => {
     const listener = () => moved((n) => n + 1);
     addEventListener("popstate", listener);
-    get("/api/forest").then((found) => setReadOnly(found.read_only), () => {});
     return () => removeEventListener("popstate", listener);
   }, []);
   useEffect(() => {

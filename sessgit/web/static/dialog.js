@@ -1,5 +1,5 @@
 // Commands: a form, the command line as a person would type it, a dry run, the result, and Undo beside it.
-import { copy, get, html, live, run, useEffect, useMemo, useRef, useState } from "/static/util.js";
+import { clean, copy, get, html, live, run, useEffect, useMemo, useRef, useState } from "/static/util.js";
 
 const FORMS = {
   fork: { title: "Fork", about: "A new conversation with the turns up to this one. The original does not change.", fields: { at: "Turn (empty: the last)", name: "Name (optional)" } },
@@ -105,6 +105,6 @@ function Outcome({ outcome, isTrial }) {
         <td>${brief(one.ours)}</td><td>${brief(one.theirs)}</td></tr>`)}</tbody></table>`}
     ${Object.entries(FILES).map(([key, what]) => found[key]?.length > 0 && html`<p>${isTrial ? "Would be " : ""}${what}:${found[key].map((path) => html` <code>${path}</code>`)}</p>`)}
     ${!error && remarks && html`<p class="quiet">${remarks}</p>`}
-    ${!error && html`<details><summary>Answer as JSON</summary><pre>${JSON.stringify(found, null, 2)}</pre></details>`}
+    ${!error && html`<details><summary>Answer as JSON</summary><pre>${clean(JSON.stringify(found, null, 2))}</pre></details>`}
   </div>`;
 }

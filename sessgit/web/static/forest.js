@@ -1,7 +1,7 @@
 // The forest: a lane for each conversation, along which its turns go; forks and rewinds leave it, merges come back.
-import { Problem, ago, base, get, go, html, money, plural, useEffect, useLive, useLoaded, useMemo, useState } from "/static/util.js";
+import { Problem, ago, base, get, go, html, money, plural, useEffect, useLive, useLoaded, useMemo, useRef, useState } from "/static/util.js";
 
-const ROW = 40, DAY = 864e5;
+const ROW = 40, DAY = 864e5, FAMILIES = 150;
 const TIMES = { "": "Any time", 1: "Today", 7: "7 days", 30: "30 days", 90: "90 days" };
 
 export function useNarrow() {
@@ -18,6 +18,7 @@ export function useNarrow() {
 export function Forest() {
   const { value, error, reload } = useLoaded(() => get("/api/forest"), "forest");
   useLive(reload);
+  const [most, setMost] = useState(FAMILIES);
   const asked = new URLSearchParams(location.search);
   const set = (name, text) => {
     if (text || name === "project") asked.set(name, text);
@@ -45,6 +46,12 @@ export function Forest() {
     if (!groups.has(project)) groups.set(project, []);
     groups.get(project).push(family);
   }
+  let room = most;
+  for (const [project, list] of groups) {
+    groups.set(project, list.slice(0, room));
+    room = Math.max(0, room - list.length);
+    if (!groups.get(project).length) groups.delete(project);
+  }
   const total = families.reduce((sum, family) => sum + family.nodes.filter((n) => n.kind === "session").length, 0);
   return html`<h1 class="sr">Conversations</h1>
     <form class="filters" role="search" aria-label="Filter" onSubmit=${(event) => event.preventDefault()}>
@@ -63,7 +70,19 @@ export function Forest() {
     ${[...groups].map(([project, list]) => html`<section key=${project} aria-label=${project || "no project"}>
       ${!filter.project && html`<h2 class="project"><bdi title=${project}>${project || "no project"}</bdi></h2>`}
       ${list.map((family) => html`<${Family} key=${family.root} family=${family} sessions=${sessions} current=${value.current} />`)}
-    </section>`)}`;
+    </section>`)}
+    ${families.length > most && html`<${More} left=${families.length - most} more=${() => setMost(most + 2 * FAMILIES)} />`}`;
+}
+
+/** Draws more families once it is near the screen, or when it is pressed. */
+function More({ left, more }) {
+  const place = useRef();
+  useEffect(() => {
+    const observer = new IntersectionObserver(([entry]) => entry.isIntersecting && more(), { rootMargin: "900px" });
+    observer.observe(place.current);
+    return () => observer.disconnect();
+  }, [left]);
+  return html`<p><button data-row ref=${place} onClick=${more}>Show ${left.toLocaleString("en")} more</button></p>`;
 }
 
 function fits(node, sessions, filter) {

@@ -1,6 +1,6 @@
 // Requests, formats and hooks that all views share.
 export * from "/static/vendor/htm-preact.js";
-import { html, useEffect, useState } from "/static/vendor/htm-preact.js";
+import { html, useEffect, useRef, useState } from "/static/vendor/htm-preact.js";
 
 /** Get a document. Rejects with an Error that has the command's message and hint. */
 export async function get(path, values = {}) {
@@ -20,20 +20,31 @@ async function answer(response) {
   return document;
 }
 
-/** What a promise of `load` gives, loaded again when `key` changes or after `reload()`; the old value stays meanwhile. */
+/**
+ * What a promise of `load` gives, loaded again when `key` changes or after `reload()`; the old value stays meanwhile. A
+ * burst of changes is read once while it lasts and once after it.
+ */
 export function useLoaded(load, key) {
   const [state, set] = useState({ key, value: null, error: null });
   const [count, again] = useState(0);
+  const reading = useRef(false), isStale = useRef(false);
+  const reload = () => (reading.current ? (isStale.current = true) : again((n) => n + 1));
   useEffect(() => {
     let current = true;
+    reading.current = true;
+    isStale.current = false;
     load().then(
       (value) => current && set({ key, value, error: null }),
       (error) => current && set((old) => ({ key, value: old.key === key ? old.value : null, error })),
-    );
+    ).finally(() => {
+      if (!current) return;
+      reading.current = false;
+      if (isStale.current) reload();
+    });
     return () => (current = false);
   }, [key, count]);
   const own = state.key === key ? state : { value: null, error: null };
-  return { ...own, reload: () => again((n) => n + 1) };
+  return { ...own, reload };
 }
 
 export const live = new EventTarget();
@@ -66,7 +77,11 @@ export function ago(text) {
   return then.toLocaleDateString("en-GB", { day: "numeric", month: "short", year });
 }
 export const moment = (text) => (text ? text.slice(0, 16).replace("T", " ") : "");
-export const firstLine = (text) => (text || "").trim().split("\n", 1)[0].replace(/\*\*|^#+ /g, "");
+/** A text without control characters, escape sequences of terminals, and overrides of the text's direction. */
+export const clean = (text) => (text || "")
+  .replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)/g, "")
+  .replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "");
+export const firstLine = (text) => clean(text).trim().split("\n", 1)[0].replace(/\*\*|^#+ /g, "");
 export const base = (path) => path.replace(/\/+$/, "").split("/").pop() || path || "no project";
 
 /** Go to an address of this page. */
