@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from clients import UnavailableError
 from codex_world import VERSIONS, CodexWorld, Responses, install
+from transcripts import SESSION, Talk
 
 pytestmark = pytest.mark.client
 
@@ -129,6 +130,21 @@ def test_a_merge_waits_until_the_client_is_done(world: CodexWorld) -> None:
     world.sessgit("merge", fork, "--into", session)
 
 
+def test_a_summary_of_a_conversation_with_claude(world: CodexWorld) -> None:
+    """The model gets it at the next prompt; the way back is tested without a client."""
+    world.run("first")
+    session = recorded(world, 1)
+    Talk(SESSION).turns("mend the roof").save(world.home / ".claude" / "projects" / "-house")
+    world.sessgit("import")
+    world.sessgit("merge", SESSION, "--into", session)
+    world.run("and on", resume=session)
+    said = world.said()
+    assert (said[:2], said[-1]) == (["first", "answer to: first"], "and on")
+    assert "mend the roof" in "".join(said[2:-1])
+    assert recorded(world, 3) == session
+    assert "no damage" in world.sessgit("verify", "--deep")
+
+
 def turn_ids(path: Path) -> list[str]:
     lines = [json.loads(line)["payload"] for line in path.read_bytes().splitlines()]
     return [payload["turn_id"] for payload in lines if payload.get("type") == "task_started"]
@@ -213,4 +229,5 @@ def test_a_rewind(world: CodexWorld) -> None:
     fork = world.json("fork", newest, "--at", "2")["id"]
     world.run("in our fork", resume=fork)
     assert world.said()[-3:] == ["otherwise", "answer to: otherwise", "in our fork"]
+    assert recorded(world, 3) == fork
     assert "no damage" in world.sessgit("verify", "--deep")
