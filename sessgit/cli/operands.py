@@ -116,9 +116,11 @@ def branch(here: Invocation, text: str) -> str:
 def current(here: Invocation) -> ResolvedTarget | None:
     """Return the current session, recorded as far as its transcript goes, or None; print nothing."""
     try:
-        resolved, _ = catch_up.find_session(here.context, "", here.where)
+        resolved = resolve.resolve_target(here.index, Address(), here.where)
     except NotFoundError:
         return None
+    catch_up.catch_up(here.context, resolved.state)
+    here.index.sync(resolved.session)
     return resolve.resolve_target(here.index, Address(resolved.branch.name), here.where)
 
 
