@@ -246,7 +246,11 @@ def _list_remote_refs(store: Path, link: Connection) -> dict[str, str]:
 
 def _listing_error(store: Path, link: Connection, result: GitResult) -> StoreError:
     """Return why the refs cannot be listed. If git there ends at a ref with a dangerous name, a web server keeps its
-    message to itself: then the packets tell which ref was the last one before it."""
+    message to itself: then the packets tell which ref was the last one before it.
+
+    A narrower listing would not help: `git ls-remote` sends no `ref-prefix` for patterns, and where `git fetch` does,
+    git there reads one ref past the prefix, so the ref before the dangerous one cannot even be fetched by its name.
+    """
     if not result.met_end_of_listing:
         return unreachable_error(link.remote.name, link.remote.shown, result)
     traced = replace(link, env={**link.env, "GIT_TRACE_PACKET": "1"}, say=lambda message: None)
