@@ -79,11 +79,15 @@ def joined(lines: Sequence[bytes]) -> bytes:
 
 
 class Copies:
-    """Copies of one session's file, two orders in which they come, the newest one, and those after which the refs are
-    packed."""
+    """Copies of one session's file, two orders in which they come, the newest one, or None if only parts of it are
+    there, and those after which the refs are packed."""
 
     def __init__(
-        self, files: Sequence[bytes], orders: Sequence[Sequence[int]], newest: bytes, packed: Collection[int] = ()
+        self,
+        files: Sequence[bytes],
+        orders: Sequence[Sequence[int]],
+        newest: bytes | None,
+        packed: Collection[int] = (),
     ) -> None:
         self.files, self.orders, self.newest, self.packed = files, orders, newest, packed
 
@@ -104,14 +108,16 @@ def appended_line(number: int) -> bytes:
 def rewritten_lines(draw: st.DrawFn, lines: Sequence[bytes], number: int) -> list[bytes]:
     """The lines of a file that the client wrote anew, with some of them removed or changed, and others between them.
 
-    The first line is never removed: a file without it could as well be a piece.
+    The first line with a uuid and those before it are never removed: a file that begins with what follows a line that
+    is only in an older copy could as well be the next piece, and counts as that.
     """
     out = list(lines)
+    first = next((place for place, line in enumerate(out) if b'"uuid"' in line), len(out) - 1)
     for _ in range(draw(st.integers(1, 3))):
-        place = draw(st.integers(min(1, len(out) - 1), len(out) - 1))
+        place = draw(st.integers(min(first + 1, len(out) - 1), len(out) - 1))
         change = draw(st.sampled_from(["remove", "change", "insert"]))
-        if change == "remove" and place:
-            del out[place : place + draw(st.integers(1, 3))]
+        if change == "remove" and place > first:
+            del out[place : place + draw(st.integers(1, 3) | st.integers(1, len(out)))]
         elif change == "change":
             out[place] = out[place].replace(b"{", b'{"changed":%d,' % number, 1)
         else:
@@ -120,11 +126,29 @@ def rewritten_lines(draw: st.DrawFn, lines: Sequence[bytes], number: int) -> lis
     return out
 
 
+BARE = (
+    b'{"type":"summary","summary":"A title","leafUuid":"x"}',
+    b'{"type":"file-history-snapshot","messageId":"x","snapshot":{},"isSnapshotUpdate":false}',
+    b'{"type":"queue-operation","operation":"dequeue","timestamp":"2026-03-01T09:00:00.000Z","sessionId":"x"}',
+    b'{"type":"last-prompt","lastPrompt":"one","sessionId":"x"}',
+)
+"""Lines without a uuid, which a file may have several times."""
+
+
+def edges(lines: Sequence[bytes]) -> st.SearchStrategy[int]:
+    """Places between lines, preferably next to one without a uuid."""
+    bare = {place for number, line in enumerate(lines) if b'"uuid"' not in line for place in (number, number + 1)}
+    return st.integers(0, len(lines)) | (st.sampled_from(sorted(bare)) if bare else st.nothing())
+
+
 @st.composite
 def copies(draw: st.DrawFn) -> Copies:
     """The newest file, and two to four pieces of it or of the files that the client wrote anew until then: from any
-    place, with a gap, without a last newline. Two lines may stand on one, without a newline between them."""
+    place, with a gap, without a last newline. Two lines may stand on one, without a newline between them. There may be
+    pieces alone."""
     lines = draw(transcripts(broken=False).filter(lambda one: one.data.count(b"\n") > 5)).data.split(b"\n")[:-1]
+    for _ in range(draw(st.integers(0, 4))):
+        lines.insert(draw(st.integers(0, len(lines))), draw(st.sampled_from(BARE)))
     if draw(st.sampled_from([False, False, False, True])):
         place = draw(st.integers(0, len(lines) - 2))
         lines[place : place + 2] = [lines[place] + lines[place + 1]]
@@ -133,25 +157,27 @@ def copies(draw: st.DrawFn) -> Copies:
     first, *later = (lines[start:end] for start, end in zip([0, *cuts], [*cuts, len(lines)], strict=True))
     states = [first]
     for number, more in enumerate(later, 1):
-        states.append([*draw(rewritten_lines(states[-1], number)), appended_line(number), *more])
+        appended = [appended_line(number)] * draw(st.integers(0, 1))
+        states.append([*draw(rewritten_lines(states[-1], number)), *appended, *more])
     if later:
         states[-1].append(appended_line(9))
     is_unended = draw(st.sampled_from([False, False, False, True]))
     files = [joined(states[-1])[: -1 if is_unended else None]]
     for _ in range(draw(st.integers(2, 4))):
         own = draw(st.sampled_from(states))
-        start, end = sorted((draw(st.just(0) | st.integers(0, len(own))), draw(st.integers(0, len(own)))))
+        start, end = sorted((draw(st.just(0) | edges(own)), draw(edges(own))))
         piece = own[start:end] or own[:1]
         if len(piece) > 2 and draw(st.booleans()):
-            gap = draw(st.integers(1, len(piece) - 2))
-            del piece[gap : gap + draw(st.integers(1, 4))]
+            gap, end = sorted((draw(edges(piece)), draw(edges(piece))))
+            del piece[gap or 1 : end]
         # A piece in which the last line of the newest file has a newline would be a newer file.
         cut = (is_unended and piece[-1] == states[-1][-1]) or draw(st.sampled_from([False, False, False, True]))
         files.append(joined(piece)[: -1 if cut else None])
-    numbers = list(range(len(files)))
+    is_whole = draw(st.sampled_from([True, True, False]))
+    numbers = list(range(len(files)))[not is_whole :]
     again = draw(st.lists(st.sampled_from(numbers), max_size=2))
     orders = ((*draw(st.permutations(numbers)), *again), tuple(draw(st.permutations(numbers))))
-    return Copies(files, orders, files[0], draw(st.sets(st.sampled_from(numbers))))
+    return Copies(files, orders, files[0] if is_whole else None, draw(st.sets(st.sampled_from(numbers))))
 
 
 def check(factory: pytest.TempPathFactory, made: Copies) -> None:
@@ -171,7 +197,7 @@ def check(factory: pytest.TempPathFactory, made: Copies) -> None:
             one.take(len(made.files), b"".join(lines[len(lines) // 3 : len(lines) - len(lines) // 3]))
             assert one.refs == before
             found.append(before)
-            assert restored.data == made.newest
+            assert restored.data == made.newest or made.newest is None
             assert restored.same
     assert found[0] == found[1]
 
@@ -194,6 +220,23 @@ def test_a_continuation_in_the_same_millisecond(tmp_path_factory: pytest.TempPat
     lines[8] = lines[8].replace(first, last)
     halves = joined(lines[:8]), joined(lines[8:])
     check(tmp_path_factory, Copies(halves, ((0, 1), (1, 0)), joined(lines)))
+
+
+def test_a_continuation_whose_first_line_has_an_earlier_time(tmp_path_factory: pytest.TempPathFactory) -> None:
+    lines = Talk().turns("one", "two", "three").lines
+    place = next(n for n, line in enumerate(lines) if b"three" in line)
+    lines[place] = lines[place].replace(json.loads(lines[place])["timestamp"].encode(), b"2026-03-01T10:00:02.500Z")
+    halves = joined(lines[:place]), joined(lines[place:])
+    check(tmp_path_factory, Copies(halves, ((0, 1), (1, 0)), joined(lines)))
+
+
+def test_a_piece_of_an_older_file_whose_last_line_has_an_earlier_time(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Its first line continues the newest file, which lacks it."""
+    lines = Talk().turns("one", "two", "three").lines
+    start, end = (next(n for n, line in enumerate(lines) if word in line) for word in (b"two", b"three"))
+    newest = joined([*lines[:start], *lines[end:]])
+    piece = joined([*lines[start:end], BARE[2]])
+    check(tmp_path_factory, Copies((newest, piece), ((0, 1), (1, 0)), newest))
 
 
 def test_two_pieces_that_continue_the_same_one(tmp_path_factory: pytest.TempPathFactory) -> None:

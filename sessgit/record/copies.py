@@ -381,10 +381,15 @@ class Copy:
         return next((row for row in self.rows if row.uuid), None)
 
     @cached_property
+    def last(self) -> Row | None:
+        """Its last line with a uuid."""
+        return next((row for row in reversed(self.rows) if row.uuid), None)
+
+    @cached_property
     def times(self) -> tuple[str, str]:
-        """Return the first and the last time in it."""
-        times = [row.time for row in self.rows if row.time] or [""]
-        return times[0], times[-1]
+        """Return the earliest and the latest time of its lines with a uuid; of others, a file may have any time."""
+        times = [row.time for row in self.rows if row.uuid and row.time] or [""]
+        return min(times), max(times)
 
 
 Version = tuple[Copy, ...]
@@ -461,11 +466,13 @@ def _can_join_version(copy: Copy, version: Collection[Copy]) -> bool:
     """Return whether a copy was written before or after each one of the version, shares no uuid with them, and
     continues one of them or is continued by it.
 
-    A copy from the middle of another's time is a piece of an older file, even if its first line continues it.
+    A copy from the middle of another's time is a piece of an older file, even if its first line continues it, unless
+    that follows the other's last line: lines that were written together may not be in the order of their times.
     """
     for other in version:
         (first, last), (other_first, other_last) = copy.times, other.times
-        if copy.uuids & other.uuids or (other_first < last and first < other_last):
+        is_adjacent = _follows_end(copy, other) or _follows_end(other, copy)
+        if copy.uuids & other.uuids or (other_first < last and first < other_last and not is_adjacent):
             return False
     return any(_continues(copy, other) or _continues(other, copy) for other in version)
 
@@ -473,6 +480,11 @@ def _can_join_version(copy: Copy, version: Collection[Copy]) -> bool:
 def _continues(copy: Copy, other: Copy) -> bool:
     """Return whether the first line of the copy follows a line of the other one."""
     return copy.first is not None and copy.first.parent in other.uuids
+
+
+def _follows_end(copy: Copy, other: Copy) -> bool:
+    """Return whether the first line of the copy follows the last line of the other one."""
+    return copy.first is not None and other.last is not None and copy.first.parent == other.last.uuid
 
 
 def _copies_in_order(version: Collection[Copy]) -> list[Copy]:
