@@ -84,9 +84,44 @@ The turns that led there:
 """
 
 
+MANAGER = """\
+Recovered: Write it, 1 turn, interrupted in a call
+Run again: strength: equal
+Run again: deploy: skipped
+
+The manager's children:
+  Write it   developer  ended  turns: 2
+  Design it  architect  ended  turns: 1
+
+Imported: Test the old login, as <id>
+Deleted, because it failed long ago: 1
+
+For claude-man: DEVELOPER, completed, child of the manager: True
+"""
+
+BRANCHES = """\
+Found by what was said: True
+Branch with slices: turns 2, shared 1
+Branch more tests: turns 2, shared 2
+Only in one of them: 1 turn and 1 turn
+
+By name, with the archive:
+  faster scanner
+  more tests      archived
+  with slices
+
+Apex finds its messages: ['m0', 'm1', 'm2', 'm3']
+and the new branches: True
+with slices: branch at message 1, tokens {'input': 1811, 'output': 127},
+  cost $0.0367, tasks ['task-9']
+"""
+
+
 @pytest.mark.parametrize(
-    ("name", "shown"), [("repl_agent", REPL_AGENT), ("notebook", NOTEBOOK), ("dialectic", DIALECTIC)]
-)
+    ("name", "shown"),
+    [("repl_agent", REPL_AGENT), ("notebook", NOTEBOOK), ("dialectic", DIALECTIC), ("manager", MANAGER),
+     ("branches", BRANCHES)],
+)  # fmt: skip
 def test_it_prints_what_it_shall(seal: Path, name: str, shown: str) -> None:
     command = [sys.executable, str(EXAMPLES / f"{name}.py")]
     env = {**os.environ, "TMPDIR": str(seal)}  # no link leads there, as to the system's there may
