@@ -18,24 +18,24 @@ from sessgit.store import layout
 from sessgit.store import store as stores
 from sessgit.store.store import Store
 
-_LOOSE, _OBJECTS = 24, 1 << 18
-"""So many objects of so many bytes, which no packing makes smaller."""
+_OBJECTS = 1 << 18
+"""The bytes of an object, which no packing makes smaller: git searches deltas for all of them."""
 
 
 @pytest.fixture
 def sessgit(sessgit: Shell) -> Shell:
-    """A store with a few megabytes that are not packed, and something that a prune makes final."""
+    """A store with more than a megabyte that is not packed, and something that a prune makes final."""
     stores.create_store(sessgit.store)
-    return filled(sessgit)
+    return filled(sessgit, 6)
 
 
-def filled(sessgit: Shell) -> Shell:
+def filled(sessgit: Shell, objects: int) -> Shell:
     (sessgit.store / "config.toml").write_text('[undo]\nkeep = ""\n')
     sessgit.recorded(sessgit.talk().turns("one", "two"), sessgit.talk(OTHER).turns("else"))
     sessgit.out("delete", OTHER, "--yes")
     run_git(sessgit.store, "config", "core.compression", "0")  # what is random takes long, and no less room
     store, chance = Store(sessgit.store), random.Random(1)
-    tree = store.write_folder({str(number): chance.randbytes(_OBJECTS) for number in range(_LOOSE)})
+    tree = store.write_folder({str(number): chance.randbytes(_OBJECTS) for number in range(objects)})
     store.repo.move("refs/tags/big", None, store.repo.write_commit(tree, [], "big", int(NOW)))
     store.repo.release()
     return sessgit
@@ -110,7 +110,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         sessgit.store = disk / "store"
         monkeypatch.setenv("SESSGIT_STORE", str(sessgit.store))
         stores.create_store(sessgit.store)
-        yield filled(sessgit)
+        yield filled(sessgit, 24)
     finally:
         subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
