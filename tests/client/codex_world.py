@@ -218,8 +218,9 @@ class CodexWorld:
         verb = ["resume"] if resume else ["fork"] if fork else []
         return ["codex", "exec", *verb, "--skip-git-repo-check", *filter(None, [resume or fork]), prompt]
 
-    def server(self, *calls: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
-        """What its app server answers to these calls, which its own interfaces make in the same way."""
+    def server(self, *calls: tuple[str, dict[str, Any]], until: str = "") -> list[dict[str, Any]]:
+        """What its app server answers to these calls, which its own interfaces make in the same way; with `until`, it
+        runs until it says that."""
         process = subprocess.Popen(
             ["codex", "app-server"], cwd=self.project, env=self.environment, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
@@ -234,6 +235,8 @@ class CodexWorld:
             answer = next(found for line in process.stdout if (found := json.loads(line)).get("id") == number)
             assert "result" in answer, (method, answer)
             answers.append(answer["result"])
+        if until:
+            next(line for line in process.stdout if json.loads(line).get("method") == until)
         process.stdin.close()
         process.stdout.read()
         process.stdout.close()

@@ -145,6 +145,28 @@ def test_a_summary_of_a_conversation_with_claude(world: CodexWorld) -> None:
     assert "no damage" in world.sessgit("verify", "--deep")
 
 
+def test_a_compaction(world: CodexWorld) -> None:
+    world.run("first")
+    session = recorded(world, 1)
+    thread = {"threadId": session}
+    world.server(("thread/resume", thread), ("thread/compact/start", thread), until="turn/completed")
+    world.run("second", resume=session)
+    assert recorded(world, 3) == session
+    assert [turn["prompt"] for turn in world.json("log", session)["turns"]] == ["first", "", "second"]
+    path = world.rollouts()[-1]
+    data = path.read_bytes()
+    assert b'"type":"compacted"' in data
+    sent = world.said()
+    path.unlink()
+    world.sessgit("restore", session)
+    assert path.read_bytes() == data
+    fork = world.json("fork", session)["id"]
+    world.run("and on", resume=fork)
+    assert world.said() == [*sent, "answer to: second", "and on"]
+    assert recorded(world, 4) == fork
+    assert "no damage" in world.sessgit("verify", "--deep")
+
+
 def turn_ids(path: Path) -> list[str]:
     lines = [json.loads(line)["payload"] for line in path.read_bytes().splitlines()]
     return [payload["turn_id"] for payload in lines if payload.get("type") == "task_started"]
