@@ -277,7 +277,7 @@ def test_what_cannot_be_blamed(lexer: Repo) -> None:
     assert error("lexer.py", "-L", "12,20") == (2, "the file has 11 lines, so it has no lines 12,20")
     assert error("lexer.py", "-L", "4,2") == (2, "the file has 11 lines, so it has no lines 4,2")
     assert error("lexer.py", "-L", "a,b") == (2, "“a,b” is not a range of lines")
-    assert error(".") == (4, f"cannot read {top}: Is a directory")
+    assert error(".") == (2, f"{top} is a folder")
 
 
 def test_the_turns_that_led_to_a_commit(lexer: Repo) -> None:

@@ -26,6 +26,7 @@ from sessgit.model import canonical, ids, long_strings
 from sessgit.model import pad as pads
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.prompt_title import prompt_title
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
 from sessgit.model.line_list import file_lines
@@ -452,8 +453,9 @@ class Rewriter:
         """Return the subject and the key of a turn that follow from its new text."""
         agent, turn = self._agent(commit), f"turn {message.get('Turn')}: "
         old, new = (agent.parsed(every[lines.before :]) for every in (lines.old, lines.new))
-        prompts = [canonical.one_line(agent.cells.describe(body).prompt, _LONGEST_PROMPT) for body in (old, new)]
-        self._prompts[prompts[0]] = prompts[1]
+        whole = [agent.cells.describe(body).prompt for body in (old, new)]
+        prompts = [canonical.one_line(prompt, _LONGEST_PROMPT) for prompt in whole]
+        self._prompts[prompt_title(whole[0])] = prompt_title(whole[1])
         if message.subject == canonical.one_line(turn + prompts[0], messages.SUBJECT_WIDTH):
             subject = turn + prompts[1]
         if key not in self.keys and old and not ids.is_turn_key(old[0].uuid) and old[0].raw != new[0].raw:

@@ -150,6 +150,8 @@ def untracked_lines(file: str) -> list[FileLine]:
     try:
         with open(file, "rb") as opened:  # noqa: PTH123 - of a path as the user typed it
             data = opened.read()
+    except IsADirectoryError as error:
+        raise UsageError(f"{file} is a folder", "Name a file in it.") from error
     except OSError as error:
         hint = "`sessgit blame FILE REV` shows a deleted file as it was in a commit."
         raise NotFoundError(f"cannot read {file}: {error.strerror}", hint) from error

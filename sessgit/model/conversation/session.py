@@ -7,6 +7,7 @@ from dataclasses import asdict, field, replace
 from typing import Annotated, Any
 
 from sessgit.model import canonical, stored_fields, unified_state
+from sessgit.model.conversation.prompt_title import better_title, prompt_title
 from sessgit.model.conversation.turn import Tokens, Turn, add_by_model, plausible_count
 from sessgit.model.frozen import frozen
 from sessgit.model.stored_fields import MAX_COUNT, OPTIONAL, Count, Labels, Rate, Rule, State, TimeOrNull
@@ -59,7 +60,8 @@ class Session:
     remote: str = field(default="", metadata=OPTIONAL)
     """The remote of the project when a turn was recorded, such as github.com/anna/shop; missing if it had none."""
     first_prompt: str = ""
-    """The first line of the first prompt that has text."""
+    """The first prompt that is more than a greeting, a character or a command without arguments, else the first that
+    has text: its first line, or the heading that follows a line with a colon."""
     created: TimeOrNull = ""
     """The first time in the transcript; in a fork that sessgit made, the time of the fork."""
     updated: TimeOrNull = ""
@@ -132,7 +134,7 @@ def after_turn(before: Session, turn: Turn, number: int, secrets: int = 0) -> Se
         redacted=before.redacted + secrets,
         tokens=add_by_model(dict(before.tokens), dict(turn.tokens)),
         calls=calls,
-        first_prompt=before.first_prompt or canonical.one_line(turn.prompt, 200),
+        first_prompt=better_title(before.first_prompt, prompt_title(turn.prompt)),
         created=before.created or turn.time,
         updated=max(before.updated, turn.time, turn.ended),
         ended="",
