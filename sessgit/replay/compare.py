@@ -3,9 +3,9 @@
 The sandbox stands for the project's folder in both. The exit code of a command counts if it is recorded. Newlines at
 the end do not count, nor what the client adds to a result, nor the order of the lines of a command that failed. If the
 client kept only the ends of a long result, those are compared. Of a tool that reads, the lines and their numbers count;
-of a tool that writes, the file, or the lines removed and
-inserted if the client recorded no text. A REPL's value is equal by its JSON, by its `repr`, or with what it printed; an
-error is equal if its last line occurs in the recorded one. Secrets are redacted as in a recording.
+of a tool that writes, the file, or the lines removed and inserted if the client recorded no text. A REPL's value is
+equal by its JSON, by its `repr`, or with what it printed; an error is equal if its last line occurs in the recorded
+one. Secrets are redacted as in a recording.
 """
 
 from __future__ import annotations
