@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from clients import ENDS, environment
+from terminal import ENTER
 from waiting import until
 from world import World
 
@@ -71,6 +72,34 @@ def test_the_plugin_alone_records_each_event_once(world: World) -> None:
     world.settings.write_text(json.dumps(hook_settings.with_hooks(document_before, command, HOOK_EVENTS)))
     world.run("three", resume=session)
     assert len((store / "count").read_text()) == 2 * alone > 0
+
+
+def test_a_fork_from_inside_is_in_the_list_of_the_client(world: World) -> None:
+    """In an interactive session, with the status line, which says where the session is."""
+    install(world)
+    run(world, "sessgit", "install", "--statusline")
+    terminal = world.terminal()
+    terminal.ask("hello")
+    session = world.transcripts()[-1].stem
+    until(lambda: document(world, "status")["turns"] == 1)
+    terminal.ask("zebra")
+    terminal.wait_for(rf"{session[:8]}@[12] · recorded")
+    terminal.submit("/sessgit:fork --at 1 --name trie")
+    terminal.wait_for(rf"trie\s+·\s+1 turn, from {session[:8]}@1")
+    terminal.wait_ready()
+    until(lambda: [one["name"] for one in document(world, "ls", "--forks-of", session)["sessions"]] == ["trie"])
+    if world.client.release < (2, 1):  # which lists one of the conversations that share their first turn
+        terminal.quit()
+        return
+    terminal.submit("/resume")
+    terminal.wait_for("(?is)resume session.*trie")
+    terminal.settle()
+    terminal.send(ENTER)
+    terminal.wait_ready()
+    terminal.ask("quokka")
+    terminal.quit()
+    (said,) = [text for path in world.transcripts() if "Echo: quokka" in (text := path.read_text())]
+    assert "Echo: hello" in said and "zebra" not in said
 
 
 @pytest.mark.parametrize("left", ["nothing", "a stub without Python", "the store, and recording is off"])
