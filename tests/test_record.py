@@ -387,7 +387,7 @@ def test_a_session_of_older_redaction_rules_goes_on(keep: Keep, store: Store, mo
     talk = Talk().prompt(f"NEXTCLOUD_TOKEN={secret}").answer("Read.")
     with monkeypatch.context() as then:
         then.setattr("sessgit.record.source.RULES_VERSION", 7)
-        then.setattr("sessgit.store.secret_filter.scan", lambda text: None)
+        then.setattr("sessgit.redact.engine.scan", lambda text: None)
         keep(talk)
     talk.prompt(f"STATUSPAGE_API_KEY={secret}").answer("Read.")
     keep(talk)
