@@ -103,11 +103,11 @@ MODULES = {
         (("--version",), 19),
         (("ls",), 70),
         (("log", "5e55"), 71),
-        (("diff", "5e55", "5e55"), 75),
-        (("search", "two"), 77),
-        (("status",), 86),
-        (("show", "5e55@1"), 87),
-        (("fork", "5e55"), 98),
+        (("diff", "5e55", "5e55"), 77),
+        (("search", "two"), 80),
+        (("status",), 89),
+        (("show", "5e55@1"), 90),
+        (("fork", "5e55"), 101),
     ],
 )
 def test_how_much_of_the_program_a_command_loads(sessgit: Shell, command: tuple[str, ...], most: int) -> None:

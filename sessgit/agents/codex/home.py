@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sessgit.agents import processes
-from sessgit.agents.line import parse
 from sessgit.agents.processes import LiveClient
 from sessgit.agents.transcript import holds_bytes, is_packed
 from sessgit.model.conversation.session import Session
@@ -53,6 +52,8 @@ def agent_id(path: Path) -> str:
 
 def title(config: Path, transcript: Path) -> str:
     """Return the last name of a thread in `session_index.jsonl`, to which the client appends."""
+    from sessgit.agents.line import parse  # `log` reads no lines
+
     match = _NAME.fullmatch(transcript.name)
     try:
         lines = (config / "session_index.jsonl").read_bytes().split(b"\n") if match else []
