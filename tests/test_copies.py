@@ -222,8 +222,14 @@ def test_a_continuation_in_the_same_millisecond(tmp_path_factory: pytest.TempPat
     check(tmp_path_factory, Copies(halves, ((0, 1), (1, 0)), joined(lines)))
 
 
-def test_a_continuation_whose_first_line_has_an_earlier_time(tmp_path_factory: pytest.TempPathFactory) -> None:
-    lines = Talk().turns("one", "two", "three").lines
+@pytest.mark.parametrize(
+    "talk", [Talk().turns("one", "two", "three"), Talk().turns("one", "two").rewind(1).turns("three")]
+)
+def test_a_continuation_whose_first_line_has_an_earlier_time(
+    tmp_path_factory: pytest.TempPathFactory, talk: Talk
+) -> None:
+    """Lines that the client writes together are not always in the order of their times."""
+    lines = talk.lines
     place = next(n for n, line in enumerate(lines) if b"three" in line)
     lines[place] = lines[place].replace(json.loads(lines[place])["timestamp"].encode(), b"2026-03-01T10:00:02.500Z")
     halves = joined(lines[:place]), joined(lines[place:])

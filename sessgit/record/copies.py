@@ -381,11 +381,6 @@ class Copy:
         return next((row for row in self.rows if row.uuid), None)
 
     @cached_property
-    def last(self) -> Row | None:
-        """Its last line with a uuid."""
-        return next((row for row in reversed(self.rows) if row.uuid), None)
-
-    @cached_property
     def times(self) -> tuple[str, str]:
         """Return the earliest and the latest time of its lines with a uuid; of others, a file may have any time."""
         times = [row.time for row in self.rows if row.uuid and row.time] or [""]
@@ -463,28 +458,35 @@ def _newest_version(copies: Sequence[Copy]) -> list[Copy]:
 
 
 def _can_join_version(copy: Copy, version: Collection[Copy]) -> bool:
-    """Return whether a copy was written before or after each one of the version, shares no uuid with them, and
-    continues one of them or is continued by it.
+    """Return whether a copy shares no uuid with any of the version, continues one of them or is continued by it, and
+    was written later than all that it continues, and at another time than the others."""
+    pairs = [pair for other in version for pair in ((copy, other), (other, copy))]
+    return (
+        any(_continues(one, other) for one, other in pairs)
+        and not any(_continues(one, other) and not _ends_later(one, other) for one, other in pairs)
+        and not any(copy.uuids & other.uuids or _interrupts(copy, other) for other in version)
+    )
 
-    A copy from the middle of another's time is a piece of an older file, even if its first line continues it, unless
-    that follows the other's last line: lines that were written together may not be in the order of their times.
+
+def _ends_later(copy: Copy, other: Copy) -> bool:
+    """Return whether the copy was written last: a piece of an older file ends before the newer file that lacks it.
+
+    Lines that were written together may not be in the order of their times, so it may begin earlier than the other
+    ends.
     """
-    for other in version:
-        (first, last), (other_first, other_last) = copy.times, other.times
-        is_adjacent = _follows_end(copy, other) or _follows_end(other, copy)
-        if copy.uuids & other.uuids or (other_first < last and first < other_last and not is_adjacent):
-            return False
-    return any(_continues(copy, other) or _continues(other, copy) for other in version)
+    return copy.times[1] >= other.times[1]
+
+
+def _interrupts(copy: Copy, other: Copy) -> bool:
+    """Return whether neither of the copies continues the other, and one was written while the other was."""
+    (first, last), (other_first, other_last) = copy.times, other.times
+    is_apart = last <= other_first or other_last <= first
+    return not (is_apart or _continues(copy, other) or _continues(other, copy))
 
 
 def _continues(copy: Copy, other: Copy) -> bool:
     """Return whether the first line of the copy follows a line of the other one."""
     return copy.first is not None and copy.first.parent in other.uuids
-
-
-def _follows_end(copy: Copy, other: Copy) -> bool:
-    """Return whether the first line of the copy follows the last line of the other one."""
-    return copy.first is not None and other.last is not None and copy.first.parent == other.last.uuid
 
 
 def _copies_in_order(version: Collection[Copy]) -> list[Copy]:
