@@ -1,7 +1,8 @@
 """The real Codex, in two versions: installs it, runs it on a sealed home against a model on loopback.
 
-The prompt says what the model does: `run: COMMAND` runs a command, `patch: FILE` adds a file, `slow: SECONDS` answers
-late. After that, and to every other prompt, the model answers `answer to: PROMPT`.
+The prompt says what the model does: `run: COMMAND` runs a command, `patch: FILE` adds a file, `agent: PROMPT` lets a
+subagent answer that prompt and waits for it, `slow: SECONDS` answers late. After that, and to every other prompt, the
+model answers `answer to: PROMPT`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from filelock import FileLock
 
 PACKAGE = "@openai/codex"
 VERSIONS = ("0.118.0", "0.169.0")
+LINE = "def parse_page(text): return text.splitlines()"
+"""What a patch adds: long enough that the line is known from others."""
 _CONFIG = """\
 model = "gpt-5.1-codex"
 model_provider = "mock"
@@ -127,21 +130,27 @@ class Responses:
 
 def _reply(body: dict[str, Any], number: int) -> tuple[dict[str, Any], float]:
     """The item that the model answers with, and the seconds until then."""
-    prompt, results = "", 0
+    prompt, results = "", list[str]()
     for item in body.get("input", []):
         text = text_of(item)
         if item.get("role") == "user" and not text.startswith("<"):
-            prompt, results = text, 0
-        results += item.get("type", "").endswith("_output")
+            prompt, results = text, []
+        if item.get("type", "").endswith("_output"):
+            results.append(str(item["output"]))
     verb, _, rest = prompt.partition(": ")
     names = {tool.get("name") for tool in body.get("tools", [])}
     if not results and verb == "run":
         return _shell(names, rest, number), 0.0
     if not results and verb == "patch":
-        change = f"*** Begin Patch\n*** Add File: {rest}\n+one line\n*** End Patch\n"
+        change = f"*** Begin Patch\n*** Add File: {rest}\n+{LINE}\n*** End Patch\n"
         if "apply_patch" in names:
             return _call("custom_tool_call", "apply_patch", number, input=change), 0.0
         return _shell(names, f"apply_patch <<'END'\n{change}END", number), 0.0
+    if verb == "agent" and not results:
+        return _agent_call(body, "spawn_agent", number, message=rest), 0.0
+    if verb == "agent" and len(results) == 1:
+        agents = [json.loads(results[0])["agent_id"]]
+        return _agent_call(body, "wait_agent", number, targets=agents, timeout_ms=20_000), 0.0
     content = [{"type": "output_text", "text": f"answer to: {prompt}", "annotations": []}]
     message = {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed", "content": content}
     return message, float(rest) if verb == "slow" else 0.0
@@ -153,6 +162,14 @@ def _shell(names: set[Any], command: str, number: int) -> dict[str, Any]:
             return _call("function_call", name, number, arguments=json.dumps({key: command}))
     arguments = json.dumps({"command": ["bash", "-lc", command]})
     return _call("function_call", "shell", number, arguments=arguments)
+
+
+def _agent_call(body: dict[str, Any], name: str, number: int, **arguments: object) -> dict[str, Any]:
+    """The call of a tool for subagents, which newer versions have in a namespace."""
+    holders = (tool for tool in body["tools"] if name in [one.get("name") for one in (tool, *tool.get("tools", []))])
+    holder = next(holders)
+    namespace = {"namespace": holder["name"]} if holder["name"] != name else {}
+    return _call("function_call", name, number, arguments=json.dumps(arguments), **namespace)
 
 
 def _call(kind: str, name: str, number: int, **more: str) -> dict[str, Any]:

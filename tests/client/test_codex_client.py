@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from clients import UnavailableError
-from codex_world import VERSIONS, CodexWorld, Responses, install
+from codex_world import LINE, VERSIONS, CodexWorld, Responses, install
 from transcripts import SESSION, Talk
 
 pytestmark = pytest.mark.client
@@ -66,7 +66,7 @@ def test_four_turns_are_recorded_and_a_fork_continues_with_two(world: CodexWorld
     session = talked(world)
     log = world.json("log", session)["turns"]
     assert [turn["prompt"] for turn in log] == ["run: echo hi", "patch: page.md", "third", "fourth"]
-    assert (world.project / "page.md").read_text() == "one line\n"
+    assert (world.project / "page.md").read_text() == f"{LINE}\n"
     assert "no damage" in world.sessgit("verify", "--deep")
     fork = world.json("fork", session, "--at", "2")["id"]
     world.run("another way", resume=fork)
@@ -253,3 +253,27 @@ def test_a_rewind(world: CodexWorld) -> None:
     assert world.said()[-3:] == ["otherwise", "answer to: otherwise", "in our fork"]
     assert recorded(world, 3) == fork
     assert "no damage" in world.sessgit("verify", "--deep")
+
+
+def test_a_subagent(world: CodexWorld) -> None:
+    """A thread of its own is a child of the conversation that asked for it, and comes back after it was deleted."""
+    world.run("agent: look around")
+    world.sessgit("import")
+    parent, child = sorted(world.json("ls", "--all")["sessions"], key=lambda one: one["created"])
+    assert (parent["first_prompt"], parent["child_of"]) == ("agent: look around", None)
+    assert (child["first_prompt"], child["child_of"], child["parent"]) == ("look around", parent["id"], None)
+    answered = world.json("show", f"{parent['id']}@1")["turn"]["answer"]
+    assert answered == "answer to: agent: look around"
+    before = {path: path.read_bytes() for path in world.rollouts()}
+    for path in before:
+        path.unlink()
+    world.sessgit("restore", "--all-lost")
+    assert {path: path.read_bytes() for path in world.rollouts()} == before
+
+
+def test_who_wrote_a_line(world: CodexWorld) -> None:
+    session = talked(world)
+    (line,) = world.json("blame", "page.md")["lines"]
+    assert (line["text"], line["address"]) == (LINE, f"{session}@2.2")
+    (step,) = world.json("why", "page.md")["steps"]
+    assert (step["what"], step["cell"]["address"], step["prompt"]) == ("wrote", "2.2", "patch: page.md")
