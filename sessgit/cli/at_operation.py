@@ -25,7 +25,7 @@ class AsOf:
     now: Index
 
 
-def read(here: Invocation, at_op: str) -> AsOf | None:
+def read(cli: Invocation, at_op: str) -> AsOf | None:
     """Give the invocation the index as of an operation, and return what was there then; None if none is named.
 
     Raises NotFoundError if no operation matches, or several do, and ConflictError if it was never completed.
@@ -35,13 +35,13 @@ def read(here: Invocation, at_op: str) -> AsOf | None:
     from sessgit.history import at_operation
     from sessgit.store.index import PastIndex
 
-    now = here.index
-    past = at_operation.as_of_operation(here.context, at_op)
-    here.index = PastIndex(now, past.tips, past.tags)
+    now = cli.index
+    past = at_operation.as_of_operation(cli.context, at_op)
+    cli.index = PastIndex(now, past.tips, past.tags)
     return AsOf(past, now)
 
 
-def target(here: Invocation, asof: AsOf | None, address: str) -> ResolvedTarget:
+def target(cli: Invocation, asof: AsOf | None, address: str) -> ResolvedTarget:
     """Return what the address names; as of an operation nothing is recorded for it.
 
     Raises NotFoundError, with the reason if it names something only now.
@@ -50,19 +50,19 @@ def target(here: Invocation, asof: AsOf | None, address: str) -> ResolvedTarget:
     from sessgit.history import resolve
 
     if asof is None:
-        return operands.target(here, address)
+        return operands.target(cli, address)
     try:
-        resolved = resolve.resolve_target(here.index, resolve.resolve_address(here.index, address), here.where)
+        resolved = resolve.resolve_target(cli.index, resolve.resolve_address(cli.index, address), cli.where)
     except AmbiguousError:
         raise
     except NotFoundError as error:
-        raise _missing(here, asof, address) or error from None
+        raise _missing(cli, asof, address) or error from None
     if resolved.guess:
         render.tell(f"({resolved.guess})")
     return resolved
 
 
-def headline(here: Invocation, asof: AsOf | None) -> Iterator[str]:
+def headline(cli: Invocation, asof: AsOf | None) -> Iterator[str]:
     """Yield the line above a page that says as of when it is; nothing if it is as of now."""
     if asof is None:
         return
@@ -73,13 +73,13 @@ def headline(here: Invocation, asof: AsOf | None) -> Iterator[str]:
     if past.listed.standing == "undone":
         notes.append("undone since")
     moment = canonical.seconds(operation.time) or 0.0
-    when = time.strftime(text.clock(here.now, [moment]), time.localtime(moment))
+    when = time.strftime(text.clock(cli.now, [moment]), time.localtime(moment))
     before, after = f"As of {when}, after “", f"” ({', '.join(notes)})"
-    room = max(12, here.width - text.width(before) - text.width(after))
-    yield from blocks.paragraph(here, before + text.cut(_summary(asof), room) + after, "dim")
+    room = max(12, cli.width - text.width(before) - text.width(after))
+    yield from blocks.paragraph(cli, before + text.cut(_summary(asof), room) + after, "dim")
     if past.lost:
         count = text.counted(len(past.lost), "conversation")
-        yield from blocks.paragraph(here, f"Not shown: {count} deleted for good by sessgit gc --prune.", "dim")
+        yield from blocks.paragraph(cli, f"Not shown: {count} deleted for good by sessgit gc --prune.", "dim")
 
 
 def as_json(asof: AsOf | None) -> dict[str, Any] | None:
@@ -100,7 +100,7 @@ def _summary(asof: AsOf, limit: int = 500) -> str:
     return text.clean(operation.summary, limit) or text.clean(operation.command) or operation.id
 
 
-def _missing(here: Invocation, asof: AsOf, address: str) -> NotFoundError | None:
+def _missing(cli: Invocation, asof: AsOf, address: str) -> NotFoundError | None:
     """Return why an address names nothing as of then if it names something now, or if that was deleted for good."""
     from sessgit.history import resolve
     from sessgit.model.address import Address
@@ -108,14 +108,14 @@ def _missing(here: Invocation, asof: AsOf, address: str) -> NotFoundError | None
 
     word = resolve.resolve_address(asof.now, address).session
     try:
-        name = resolve.resolve_target(asof.now, Address(word), here.where).branch.name
+        name = resolve.resolve_target(asof.now, Address(word), cli.where).branch.name
     except NotFoundError:
         lost = [session for session in asof.past.lost if session.startswith(word)]
         name = lost[0] if len(lost) == 1 and len(word) >= resolve.SHORTEST_PREFIX else ""
     if session_of(name) in asof.past.lost:
         hint = "`sessgit gc --prune` made the deletion final."
         return NotFoundError(f"{name[:8]} as it was then was deleted for good", hint)
-    if name and here.index.branch(name) is None:
-        hint = f"`sessgit log {here.ident(name)}` shows it as it is now."
-        return NotFoundError(f"{here.ident(name)} did not exist after “{_summary(asof, 60)}”", hint)
+    if name and cli.index.branch(name) is None:
+        hint = f"`sessgit log {cli.ident(name)}` shows it as it is now."
+        return NotFoundError(f"{cli.ident(name)} did not exist after “{_summary(asof, 60)}”", hint)
     return None

@@ -25,23 +25,23 @@ def title(state: Session, limit: int = 200) -> str:
     return text.clean(session_title(state), limit)
 
 
-def ago(here: Invocation, time: str) -> str:
+def ago(cli: Invocation, time: str) -> str:
     """Return how long ago an RFC 3339 time was: `2h ago`."""
-    return text.ago(canonical.seconds(time), here.now)
+    return text.ago(canonical.seconds(time), cli.now)
 
 
-def heading(here: Invocation, address: str, title: str, *facts: str) -> Iterator[str]:
+def heading(cli: Invocation, address: str, title: str, *facts: str) -> Iterator[str]:
     """Yield an address with a title or ``""``, then further facts, folded into as many lines as they need."""
     called = f"{address}  {title}" if title else address
-    indent = " " * min(text.width(address) + 2, here.width // 3)
-    lines = text.fold([called, *facts], here.width, "  ·  ", indent)
-    yield here.paint("yellow", address) + here.paint("bold", lines[0][len(address) :])
+    indent = " " * min(text.width(address) + 2, cli.width // 3)
+    lines = text.fold([called, *facts], cli.width, "  ·  ", indent)
+    yield cli.paint("yellow", address) + cli.paint("bold", lines[0][len(address) :])
     yield from lines[1:]
 
 
-def session_heading(here: Invocation, branch: Branch, *facts: str) -> Iterator[str]:
+def session_heading(cli: Invocation, branch: Branch, *facts: str) -> Iterator[str]:
     """Yield the heading of a page about a conversation: its id, its title, and facts."""
-    return heading(here, here.ident(branch.name), title(branch.state), *facts)
+    return heading(cli, cli.ident(branch.name), title(branch.state), *facts)
 
 
 def side_branch_phrase(side: SideBranch, where: str = "") -> str:
@@ -53,29 +53,29 @@ def side_branch_phrase(side: SideBranch, where: str = "") -> str:
     return f"{phrase}, {side.merged} of them merged" if side.open else f"{phrase}, merged"
 
 
-def fork_place(here: Invocation, place: ForkPlace) -> str:
+def fork_place(cli: Invocation, place: ForkPlace) -> str:
     """Return the address at which a fork left another conversation."""
-    return f"{text.clean(here.ident(place.branch), 80)}@{text.clean(place.at)}"
+    return f"{text.clean(cli.ident(place.branch), 80)}@{text.clean(place.at)}"
 
 
-def band(here: Invocation, words: str) -> str:
+def band(cli: Invocation, words: str) -> str:
     """Return a line across the page with words in it."""
-    words = f"═══ {text.cut(words, here.width - 8)} "
-    return here.paint("dim", words + "═" * (here.width - text.width(words)))
+    words = f"═══ {text.cut(words, cli.width - 8)} "
+    return cli.paint("dim", words + "═" * (cli.width - text.width(words)))
 
 
-def paragraph(here: Invocation, words: str, style: str = "", indent: int = 0) -> Iterator[str]:
+def paragraph(cli: Invocation, words: str, style: str = "", indent: int = 0) -> Iterator[str]:
     """Yield a text wrapped at the terminal's width."""
-    for line in text.wrapped(words, here.width - indent):
-        yield " " * indent + here.paint(style, line)
+    for line in text.wrapped(words, cli.width - indent):
+        yield " " * indent + cli.paint(style, line)
 
 
 def field(
-    here: Invocation, label: str, parts: Iterable[str], *, width: int = 0, style: str = "", between: str = "  ·  "
+    cli: Invocation, label: str, parts: Iterable[str], *, width: int = 0, style: str = "", between: str = "  ·  "
 ) -> Iterator[str]:
     """Yield a label in at least so many columns, and behind it the parts that are not empty; long ones are wrapped."""
-    label = here.paint(style, label.ljust(width))
-    columns = here.width - text.width(label)
+    label = cli.paint(style, label.ljust(width))
+    columns = cli.width - text.width(label)
     lines: list[str] = []
     for part in filter(None, parts):
         joined = f"{lines[-1]}{between}{part}" if lines else part
@@ -101,20 +101,20 @@ class Column:
     least: int | None = None
     optional: bool = False
 
-    def cell(self, here: Invocation, words: str, columns: int) -> str:
+    def cell(self, cli: Invocation, words: str, columns: int) -> str:
         """Return the text in exactly so many columns."""
         words = (text.cut_start if self.is_path else text.cut)(words, columns)
-        filling, painted = " " * (columns - text.width(words)), here.paint(self.style, words)
+        filling, painted = " " * (columns - text.width(words)), cli.paint(self.style, words)
         return filling + painted if self.right else painted + filling
 
 
-def table(here: Invocation, columns: Sequence[Column], rows: Sequence[Row], indent: int = 0) -> Iterator[str]:
+def table(cli: Invocation, columns: Sequence[Column], rows: Sequence[Row], indent: int = 0) -> Iterator[str]:
     """Yield a line for each row, with columns as wide as their widest texts; those that are empty are left out."""
     needed = [max((text.width(row[place]) for row in rows), default=0) for place in range(len(columns))]
-    widths = fit_widths(columns, needed, here.width - indent)
+    widths = fit_widths(columns, needed, cli.width - indent)
     for row in rows:
         cells = zip(columns, row, widths, strict=True)
-        shown = (column.cell(here, words, width) for column, words, width in cells if width)
+        shown = (column.cell(cli, words, width) for column, words, width in cells if width)
         yield " " * indent + "  ".join(shown)
 
 

@@ -78,21 +78,21 @@ def _is_safe(match: Match) -> bool:
 
 
 @_completer
-def addresses(here: Invocation, start: str) -> Iterable[Match]:
+def addresses(cli: Invocation, start: str) -> Iterable[Match]:
     """Sessions by id, name and title; after an `@` the turns of one."""
     from sessgit.history.resolve import resolve_target
     from sessgit.model.address import Address
 
     session, sign, turn = start.partition("@")
     if not sign:
-        return _sessions(here, start)
-    branch = resolve_target(here.index, Address(session), here.where).branch
-    rows = [row for row in here.index.turns(branch.name) if str(row.turn).startswith(turn)]
-    return [(f"{session}@{row.turn}", here.index.title(row)) for row in rows[-_MOST:]]
+        return _sessions(cli, start)
+    branch = resolve_target(cli.index, Address(session), cli.where).branch
+    rows = [row for row in cli.index.turns(branch.name) if str(row.turn).startswith(turn)]
+    return [(f"{session}@{row.turn}", cli.index.title(row)) for row in rows[-_MOST:]]
 
 
 @_completer
-def cells(here: Invocation, start: str) -> Iterable[Match]:
+def cells(cli: Invocation, start: str) -> Iterable[Match]:
     """Addresses, and after `A@7.` the cells of that turn: these alone are read from the store."""
     from sessgit.history.resolve import resolve_target
     from sessgit.model.address import Address
@@ -101,79 +101,79 @@ def cells(here: Invocation, start: str) -> Iterable[Match]:
     session, sign, turn = address.partition("@")
     if not (sign and dot):
         return addresses(start)
-    target = resolve_target(here.index, Address(session, int(turn)), here.where)
-    stored = enumerate(here.store.cells(target.branch.tip, target.turn or 0), start=1)
+    target = resolve_target(cli.index, Address(session, int(turn)), cli.where)
+    stored = enumerate(cli.store.cells(target.branch.tip, target.turn or 0), start=1)
     return _starting(start, ((f"{address}.{ordinal}", cell.operation) for ordinal, cell in stored))
 
 
 @_completer
-def tags(here: Invocation, start: str) -> Iterable[Match]:
+def tags(cli: Invocation, start: str) -> Iterable[Match]:
     """Tags and the turns they mark."""
     from sessgit.branch.tag import tag_address
     from sessgit.history import resolve
 
-    return _starting(start, ((each.name, tag_address(each)) for each in resolve.list_tags(here.index)))
+    return _starting(start, ((each.name, tag_address(each)) for each in resolve.list_tags(cli.index)))
 
 
 @_completer
-def remotes(here: Invocation, start: str) -> Iterable[Match]:
+def remotes(cli: Invocation, start: str) -> Iterable[Match]:
     """Remotes and their URLs."""
     from sessgit.store import remotes
 
-    return _starting(start, ((remote.name, remote.shown) for remote in remotes.list_remotes(here.env.store)))
+    return _starting(start, ((remote.name, remote.shown) for remote in remotes.list_remotes(cli.env.store)))
 
 
 @_completer
-def destinations(here: Invocation, start: str) -> Iterable[Match]:
+def destinations(cli: Invocation, start: str) -> Iterable[Match]:
     """Remotes, and sessions: with only one remote, it need not be named."""
     return [*remotes(start), *addresses(start)]
 
 
 @_completer
-def operations(here: Invocation, start: str) -> Iterable[Match]:
+def operations(cli: Invocation, start: str) -> Iterable[Match]:
     """Operations, newest first, with their summaries."""
     from sessgit.store import journal
     from sessgit.store.layout import StorePaths
 
-    return _starting(start, ((each.id, each.summary) for each in journal.read(StorePaths(here.env.store))[::-1]))
+    return _starting(start, ((each.id, each.summary) for each in journal.read(StorePaths(cli.env.store))[::-1]))
 
 
 @_completer
-def files(here: Invocation, start: str) -> Iterable[Match]:
+def files(cli: Invocation, start: str) -> Iterable[Match]:
     """The files that tools read or changed in the current session, the last one first, relative to this folder."""
     from sessgit.history.resolve import resolve_target
     from sessgit.model.address import Address
 
-    rows = here.index.turns(resolve_target(here.index, Address(), here.where).branch.name)
-    gists = here.index.gists([row.commit for row in rows[-_MOST:]])
+    rows = cli.index.turns(resolve_target(cli.index, Address(), cli.where).branch.name)
+    gists = cli.index.gists([row.commit for row in rows[-_MOST:]])
     paths = dict.fromkeys(path for row in reversed(rows) if row.commit in gists for path in gists[row.commit].files)
-    return _starting(start, ((path.removeprefix(f"{here.cwd}/"), "") for path in paths))
+    return _starting(start, ((path.removeprefix(f"{cli.cwd}/"), "") for path in paths))
 
 
 def _starting(start: str, matches: Iterable[Match]) -> Iterator[Match]:
     return (match for match in matches if match[0].startswith(start))
 
 
-def _sessions(here: Invocation, start: str) -> list[Match]:
+def _sessions(cli: Invocation, start: str) -> list[Match]:
     """Return the sessions of this project, newest first; if none matches, those of all projects, then side branches."""
     from sessgit.history.resolve import sessions_of_project
 
-    own = [outline.name for outline in sessions_of_project(here.index, here.cwd) if outline.turns]
-    matches = _named(here, own[:_MOST], start)
+    own = [outline.name for outline in sessions_of_project(cli.index, cli.cwd) if outline.turns]
+    matches = _named(cli, own[:_MOST], start)
     if matches or not start:
         return matches
-    folded, outlines = start.casefold(), here.index.outlines()
+    folded, outlines = start.casefold(), cli.index.outlines()
     every = ((each.name, each.authored_name or each.title or each.first_prompt) for each in outlines)
     names = [words[0] for words in every if any(word.casefold().startswith(folded) for word in words)]
-    return _named(here, names[:_MOST], start) or _side_branches(here, start)
+    return _named(cli, names[:_MOST], start) or _side_branches(cli, start)
 
 
-def _named(here: Invocation, names: Sequence[str], start: str) -> list[Match]:
+def _named(cli: Invocation, names: Sequence[str], start: str) -> list[Match]:
     """Return the ids of sessions that begin like `start`, then names, and titles of those without a name, in upper or
     lower case; titles only if something was typed."""
     from sessgit.history.resolve import session_title
 
-    branches = sorted(here.index.branches_named(names), key=lambda branch: branch.state.updated, reverse=True)
+    branches = sorted(cli.index.branches_named(names), key=lambda branch: branch.state.updated, reverse=True)
     states = {branch.name: branch.state for branch in branches if branch.state.turns}
     words = [(name[:8], session_title(state)) for name, state in states.items()]
     for name, state in states.items():
@@ -184,7 +184,7 @@ def _named(here: Invocation, names: Sequence[str], start: str) -> list[Match]:
     return list(_starting(start, words)) or list(_starting(start, whole_ids))
 
 
-def _side_branches(here: Invocation, start: str) -> list[Match]:
+def _side_branches(cli: Invocation, start: str) -> list[Match]:
     """Return the side branches that `a41f.` or `a41f9c02.m` begins, after as much of the id as was typed."""
     from sessgit.history.resolve import SHORTEST_PREFIX
     from sessgit.store.layout import is_rewound_branch, is_side_branch
@@ -192,7 +192,7 @@ def _side_branches(here: Invocation, start: str) -> list[Match]:
     session, dot, _ = start.partition(".")
     if not dot or len(session) < SHORTEST_PREFIX:
         return []
-    branches = (outline.name for outline in here.index.branch_outlines())
+    branches = (outline.name for outline in cli.index.branch_outlines())
     names = [name for name in branches if name.startswith(session) and is_side_branch(name)]
     kinds = {True: "left behind by a rewind", False: "another version"}
     matches = ((f"{session}.{name.partition('.')[2]}", kinds[is_rewound_branch(name)]) for name in names)

@@ -67,17 +67,17 @@ def command(
             changed = [each for each in parameters if values[each.name] != each.default.default]
             given = [word for each in changed for word in options.spellings(each.default)]
             _check_combinations(name, given, excludes or {}, requires or {})
-            here = invocation.read()
-            here.json = as_json
+            cli = invocation.read()
+            cli.json = as_json
             if reads:
-                here.record_waiting()
+                cli.record_waiting()
             if needs == "conversations" and not as_json:
-                here.check_recorded()
+                cli.check_recorded()
             elif needs != "nothing":
-                here.check_store()
-            answer = run(here, **arguments)
+                cli.check_store()
+            answer = run(cli, **arguments)
             if answer is not None:
-                _print(here, name, answer)
+                _print(cli, name, answer)
 
         called.__signature__ = own.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
         called.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -127,15 +127,15 @@ def confirm(lines: Iterable[str], question: str, otherwise: str = "Nothing was c
         raise typer.Exit(1)
 
 
-def _print(here: Invocation, name: str, answer: Answer) -> None:
+def _print(cli: Invocation, name: str, answer: Answer) -> None:
     for remark in answer.remarks:
         render.tell(remark)
-    if here.json:
+    if cli.json:
         render.document(name, answer.document() if callable(answer.document) else answer.document)
     else:
         lines = list(answer.lines)
         if lines:
-            render.lines(here, lines)
+            render.lines(cli, lines)
         for note in answer.notes:
             render.tell(note)
     if answer.error is not None:

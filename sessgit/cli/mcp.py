@@ -231,9 +231,9 @@ def _current() -> str:
     """
     from sessgit import agents, environment
 
-    here = environment.read(os.environ)
-    above = agents.client_above(here.homes, os.getpid())
-    return above.agent_id if above else here.session
+    env = environment.read(os.environ)
+    above = agents.client_above(env.homes, os.getpid())
+    return above.agent_id if above else env.session
 
 
 def _address(arguments: Json) -> str:

@@ -32,96 +32,96 @@ _addressed: ContextVar[str] = ContextVar("addressed", default="")
 """The session that the command is about, for the hint of an error."""
 
 
-def target(here: Invocation, text: str, at: str | None = None, *, changes: bool = False) -> ResolvedTarget:
+def target(cli: Invocation, text: str, at: str | None = None, *, changes: bool = False) -> ResolvedTarget:
     """Return what an address names, recorded first; say so if the session was guessed, or cannot be recorded.
 
     The session is resolved first and its turn only after recording: the turn may be one that is not recorded yet. `at`
     is a turn apart from the address. For a command that `changes` something, a doubtful guess is refused.
     """
-    address = _parse(here, text, at)
-    with _note_unreadable(here, address.session):
-        resolved, result = catch_up.find_session(here.context, address.session, here.where, changes=changes)
-    _announce(here, resolved)
+    address = _parse(cli, text, at)
+    with _note_unreadable(cli, address.session):
+        resolved, result = catch_up.find_session(cli.context, address.session, cli.where, changes=changes)
+    _announce(cli, resolved)
     if result.off:
-        render.tell(f"{here.ident(resolved.session)} has turns that are not recorded: {result.why}")
+        render.tell(f"{cli.ident(resolved.session)} has turns that are not recorded: {result.why}")
     elif not result.level:
-        render.tell(f"{here.ident(resolved.session)}: {result.why}")
+        render.tell(f"{cli.ident(resolved.session)}: {result.why}")
     turn = resolved.turn if address.turn is None else address.turn
-    return resolve.resolve_target(here.index, Address(resolved.branch.name, turn, address.cell), here.where)
+    return resolve.resolve_target(cli.index, Address(resolved.branch.name, turn, address.cell), cli.where)
 
 
-def whole_turn(here: Invocation, text: str, command: str, *, changes: bool = False) -> ResolvedTarget:
+def whole_turn(cli: Invocation, text: str, command: str, *, changes: bool = False) -> ResolvedTarget:
     """Return what an address names, for a command that takes no single cell; see `target`."""
-    resolved = target(here, text, changes=changes)
-    check_no_cell(here, resolved, command)
+    resolved = target(cli, text, changes=changes)
+    check_no_cell(cli, resolved, command)
     return resolved
 
 
-def check_no_cell(here: Invocation, resolved: ResolvedTarget, command: str) -> None:
+def check_no_cell(cli: Invocation, resolved: ResolvedTarget, command: str) -> None:
     """Raise UsageError if an address names a cell; `command` is what to type before an address."""
     if resolved.cell:
-        turn = f"{here.ident(resolved.branch.name)}@{resolved.turn}"
+        turn = f"{cli.ident(resolved.branch.name)}@{resolved.turn}"
         hint = f"`sessgit {command} {turn}`, or `sessgit show {turn}.{resolved.cell}` for the cell."
         raise UsageError(f"{command.partition(' ')[0]} needs a whole turn, but the address names a cell.", hint)
 
 
-def target_or_cell_id(here: Invocation, text: str) -> ResolvedTarget:
+def target_or_cell_id(cli: Invocation, text: str) -> ResolvedTarget:
     """Return what an address names; also `cell_xxxxxxxx` in the current session, or `A@.cell_xxxxxxxx`."""
     match = _CELL_ID.fullmatch(text)
     if match is None:
-        return target(here, text)
+        return target(cli, text)
     from sessgit.history import cells
 
-    resolved = target(here, match["session"] or "")
-    node = cells.find_by_id(here.context, resolved.branch, match["cell"])
+    resolved = target(cli, match["session"] or "")
+    node = cells.find_by_id(cli.context, resolved.branch, match["cell"])
     return replace(resolved, turn=node.turn, cell=str(node.ordinal))
 
 
-def cell(here: Invocation, text: str, command: str) -> ResolvedTarget:
+def cell(cli: Invocation, text: str, command: str) -> ResolvedTarget:
     """Return the cell that an address names; raise UsageError if it names none. It may not be there."""
     if _BARE_CELL.fullmatch(text):
         raise UsageError(
             f"{text} does not name a conversation", f"In the current session: `sessgit {command} @{text}`."
         )
-    resolved = target_or_cell_id(here, text)
+    resolved = target_or_cell_id(cli, text)
     if not resolved.cell:
-        name = here.ident(resolved.branch.name)
+        name = cli.ident(resolved.branch.name)
         hint = f"`sessgit cells {name}` lists them. For example: `sessgit {command} {name}@{resolved.turn or 1}.1`"
         raise UsageError(f"{command} needs a cell, but “{text}” does not name one.", hint)
     return resolved
 
 
-def recorded(here: Invocation, text: str) -> ResolvedTarget:
+def recorded(cli: Invocation, text: str) -> ResolvedTarget:
     """Return what an address names, as it is recorded, for a command that changes it."""
-    with _note_unreadable(here, text.partition("@")[0]):
-        resolved = resolve.resolve_target(here.index, _parse(here, text), here.where, changes=True)
-    _announce(here, resolved)
+    with _note_unreadable(cli, text.partition("@")[0]):
+        resolved = resolve.resolve_target(cli.index, _parse(cli, text), cli.where, changes=True)
+    _announce(cli, resolved)
     return resolved
 
 
-def branch(here: Invocation, text: str) -> str:
+def branch(cli: Invocation, text: str) -> str:
     """Return the branch that an address names, as it is recorded; its turn is ignored.
 
     If the branch cannot be read, so that no index has it, the beginning of its id is enough.
     """
     try:
-        return recorded(here, text).branch.name
+        return recorded(cli, text).branch.name
     except (NotFoundError, DamageError, StoreError):
-        name = _unreadable_branch(here, text.partition("@")[0])
+        name = _unreadable_branch(cli, text.partition("@")[0])
         if name is None:
             raise
         return name
 
 
-def current(here: Invocation) -> ResolvedTarget | None:
+def current(cli: Invocation) -> ResolvedTarget | None:
     """Return the current session, recorded as far as its transcript goes, or None; print nothing."""
     try:
-        resolved = resolve.resolve_target(here.index, Address(), here.where)
+        resolved = resolve.resolve_target(cli.index, Address(), cli.where)
     except NotFoundError:
         return None
-    catch_up.catch_up(here.context, resolved.state)
-    here.index.sync(resolved.session)
-    return resolve.resolve_target(here.index, Address(resolved.branch.name), here.where)
+    catch_up.catch_up(cli.context, resolved.state)
+    cli.index.sync(resolved.session)
+    return resolve.resolve_target(cli.index, Address(resolved.branch.name), cli.where)
 
 
 def addressed() -> str:
@@ -135,32 +135,32 @@ def repair_hint(otherwise: str) -> str:
     return f"`sessgit repair {humanize.quote_for_shell(session)}` restores what it can." if session else otherwise
 
 
-def _parse(here: Invocation, text: str, at: str | None = None) -> Address:
-    return resolve.resolve_address(here.index, text, at) if here.has_store else parse_address(text, at)
+def _parse(cli: Invocation, text: str, at: str | None = None) -> Address:
+    return resolve.resolve_address(cli.index, text, at) if cli.has_store else parse_address(text, at)
 
 
-def _announce(here: Invocation, resolved: ResolvedTarget) -> None:
-    _addressed.set(here.ident(resolved.session))
+def _announce(cli: Invocation, resolved: ResolvedTarget) -> None:
+    _addressed.set(cli.ident(resolved.session))
     if resolved.guess:
         render.tell(f"({resolved.guess})")
 
 
 @contextmanager
-def _note_unreadable(here: Invocation, start: str) -> Iterator[None]:
+def _note_unreadable(cli: Invocation, start: str) -> Iterator[None]:
     """Note which conversation cannot be read, for the hint."""
     try:
         yield
     except UnreadableError:
-        _addressed.set(here.ident(layout.session_of(_unreadable_branch(here, start) or "")))
+        _addressed.set(cli.ident(layout.session_of(_unreadable_branch(cli, start) or "")))
         raise
 
 
-def _unreadable_branch(here: Invocation, start: str) -> str | None:
+def _unreadable_branch(cli: Invocation, start: str) -> str | None:
     if len(start) < resolve.SHORTEST_PREFIX:
         return None
     from sessgit.store import packed_refs
 
-    every = {*refs.branches(here.env.store), *packed_refs.branches_without_tips(here.env.store)}
+    every = {*refs.branches(cli.env.store), *packed_refs.branches_without_tips(cli.env.store)}
     names = {name for name in every if name.startswith(start)}
     sessions = {layout.session_of(name) for name in names}
     return start if start in names else sessions.pop() if len(sessions) == 1 else None
@@ -177,16 +177,16 @@ _SHOWN_AFTER = 1.0
 _EACH = 0.1
 
 
-def chosen(here: Invocation, first: str, others: Sequence[str]) -> tuple[Remote, tuple[str, ...]]:
+def chosen(cli: Invocation, first: str, others: Sequence[str]) -> tuple[Remote, tuple[str, ...]]:
     """Return the remote that the first word names, and the addresses; the only remote need not be named."""
     from sessgit.store import remotes
 
-    known = [remote.name for remote in remotes.list_remotes(here.env.store)]
+    known = [remote.name for remote in remotes.list_remotes(cli.env.store)]
     if first in known:
-        return remotes.find_remote(here.env.store, first), tuple(others)
+        return remotes.find_remote(cli.env.store, first), tuple(others)
     if len(known) > 1 and first:
         raise UsageError(f"“{first}” is not a remote; there are {', '.join(known)}.", "Name the remote first.")
-    return remotes.find_remote(here.env.store, ""), (first, *others) if first else ()
+    return remotes.find_remote(cli.env.store, ""), (first, *others) if first else ()
 
 
 @contextmanager
@@ -204,7 +204,7 @@ def explain_unknown(remote: Remote, addresses: Sequence[str]) -> Iterator[None]:
 
 
 @contextmanager
-def connected(here: Invocation, remote: Remote) -> Iterator[Connection]:
+def connected(cli: Invocation, remote: Remote) -> Iterator[Connection]:
     """Connect to a remote; on a terminal, git's progress is shown on one line once it takes a second."""
     from sessgit.store.remotes import Connection
 
@@ -217,9 +217,9 @@ def connected(here: Invocation, remote: Remote) -> Iterator[Connection]:
     def report(piece: str) -> None:
         nonlocal last, shown
         now = time.monotonic()
-        if here.terminal.shows_errors and now - began > _SHOWN_AFTER and now - last > _EACH:
+        if cli.terminal.shows_errors and now - began > _SHOWN_AFTER and now - last > _EACH:
             last, shown = now, True
-            _overwrite(text.cut(text.clean(piece), here.width - 1))
+            _overwrite(text.cut(text.clean(piece), cli.width - 1))
 
     try:
         yield Connection(remote, env, report)
@@ -234,13 +234,13 @@ def _overwrite(line: str) -> None:
         sys.stderr.flush()
 
 
-def sessions_with_files(here: Invocation, paths: Sequence[str]) -> set[str]:
+def sessions_with_files(cli: Invocation, paths: Sequence[str]) -> set[str]:
     """Return the sessions that read or changed one of the paths."""
-    with render.progress(here, "Reading turns", unit="turns") as progress:
-        return sessions_touching(here.context, paths, here.cwd, progress)
+    with render.progress(cli, "Reading turns", unit="turns") as progress:
+        return sessions_touching(cli.context, paths, cli.cwd, progress)
 
 
-def commits(here: Invocation, paths: Sequence[str]) -> set[str]:
+def commits(cli: Invocation, paths: Sequence[str]) -> set[str]:
     """Return the last commits of the turns that read or changed one of the paths."""
-    with render.progress(here, "Reading turns", unit="turns") as progress:
-        return commits_touching(here.context, paths, here.cwd, progress)
+    with render.progress(cli, "Reading turns", unit="turns") as progress:
+        return commits_touching(cli.context, paths, cli.cwd, progress)

@@ -36,24 +36,24 @@ _document_printed: ContextVar[bool] = ContextVar("document_printed", default=Fal
 _PADDING = re.compile(r"(?: |\033\[[0-9;]*m)+$")
 
 
-def lines(here: Invocation, page: Iterable[str]) -> None:
+def lines(cli: Invocation, page: Iterable[str]) -> None:
     """Print the lines, through the pager if they are more than the screen holds."""
     shown = [line.rstrip() for line in page]
     data = _harmless("".join(f"{line}\n" for line in shown))
     if (
-        here.terminal.shows_output
-        and len(shown) >= here.terminal.height
-        and here.terminal.pager not in ("", "cat")
-        and _paged(here.terminal.pager, data)
+        cli.terminal.shows_output
+        and len(shown) >= cli.terminal.height
+        and cli.terminal.pager not in ("", "cat")
+        and _paged(cli.terminal.pager, data)
     ):
         return
     _put(data)
 
 
-def raw(here: Invocation, parts: Iterable[bytes]) -> None:
+def raw(cli: Invocation, parts: Iterable[bytes]) -> None:
     """Write each part and a newline, byte for byte; on a terminal without control characters."""
-    if here.terminal.shows_output:
-        lines(here, canonical.printable(b"\n".join(parts).decode("utf-8", "replace")).split("\n"))
+    if cli.terminal.shows_output:
+        lines(cli, canonical.printable(b"\n".join(parts).decode("utf-8", "replace")).split("\n"))
     else:
         data(piece for part in parts for piece in (part, b"\n"))
 
@@ -129,17 +129,17 @@ def tell(remark: str) -> None:
         sys.stderr.write(f"{canonical.printable(text.without_colours(remark))}\n")
 
 
-def can_ask(here: Invocation) -> bool:
+def can_ask(cli: Invocation) -> bool:
     """Return whether a question can be answered."""
-    return not here.json and sys.stdin is not None and sys.stdin.isatty()
+    return not cli.json and sys.stdin is not None and sys.stdin.isatty()
 
 
-def check_can_ask(here: Invocation, hint: str) -> None:
+def check_can_ask(cli: Invocation, hint: str) -> None:
     """Raise UsageError if no confirmation can be asked for: stdin is no terminal, or --json is given."""
-    if not can_ask(here):
+    if not can_ask(cli):
         from sessgit.errors import UsageError
 
-        why = "--json asks no questions" if here.json else "stdin is not a terminal"
+        why = "--json asks no questions" if cli.json else "stdin is not a terminal"
         raise UsageError(f"cannot ask for confirmation: {why}.", hint)
 
 
@@ -161,10 +161,10 @@ def error(problem: SessgitError) -> None:
 
 
 @contextmanager
-def progress(here: Invocation, what: str, *, unit: str = "") -> Iterator[Progress]:
+def progress(cli: Invocation, what: str, *, unit: str = "") -> Iterator[Progress]:
     """Yield a function that reports progress, as amount done and total amount; work that takes longer than a second
     gets a progress bar on the terminal. Amounts are bytes unless `unit` names something else."""
-    if not here.terminal.shows_errors:
+    if not cli.terminal.shows_errors:
         yield no_progress
         return
     from time import monotonic

@@ -35,7 +35,7 @@ _EVERYTHING = option("--all", "With --older-than: all projects, with headless an
     requires={"--label": _OLD, "--state": _OLD, "--all": _OLD, "--project": _OLD},
 )
 def archive(
-    here: Invocation,
+    cli: Invocation,
     addresses: list[str] = ADDRESSES,
     older_than: str = option("--older-than WHEN", "Archive those last used before: 30d, 12w, 2026-03-01."),
     label: list[str] = option("--label LABEL", "With --older-than: only with this label."),
@@ -52,18 +52,18 @@ def archive(
     """
     if addresses:
         chosen = OldSessions(
-            tuple(edit.addressed_session(operands.target(here, each, changes=True)) for each in addresses)
+            tuple(edit.addressed_session(operands.target(cli, each, changes=True)) for each in addresses)
         )
     elif older_than:
-        chosen = _old_sessions(here, older_than, state, project, label, everything=everything)
+        chosen = _old_sessions(cli, older_than, state, project, label, everything=everything)
     else:
         raise _none_selected("`sessgit archive ADDRESS`, or `sessgit archive --older-than 30d`.")
     sessions = tuple(dict.fromkeys(chosen.sessions))
     if dry_run:
-        already = tuple(branch.name for branch in here.index.branches_named(sessions) if branch.archived)
+        already = tuple(branch.name for branch in cli.index.branches_named(sessions) if branch.archived)
         result = ArchiveResult(tuple(name for name in sessions if name not in already), already)
     else:
-        result = archives.archive(here.context, sessions)
+        result = archives.archive(cli.context, sessions)
     document = {
         "archived": list(result.sessions),
         "already": list(result.already),
@@ -72,30 +72,30 @@ def archive(
         "dry_run": dry_run,
     }
     listed = sessions if addresses or dry_run or len(result.sessions) <= _LISTED else ()
-    return Answer(document, _archived(here, result, listed, chosen.passed_over, dry_run=dry_run))
+    return Answer(document, _archived(cli, result, listed, chosen.passed_over, dry_run=dry_run))
 
 
 def _old_sessions(
-    here: Invocation, when: str, state: _State | None, project: Path | None = None, labels: Sequence[str] = (), *,
+    cli: Invocation, when: str, state: _State | None, project: Path | None = None, labels: Sequence[str] = (), *,
     everything: bool,
 ) -> OldSessions:  # fmt: skip
     """Return the sessions last used before a time that a user typed."""
     query = ls.SessionFilter(
-        folder=None if everything else here.folder(project),
+        folder=None if everything else cli.folder(project),
         labels=tuple(labels),
         state=state,
-        before=parse_time(when, here.now),
+        before=parse_time(when, cli.now),
         headless=everything,
         empty=everything,
     )
-    return archives.old_sessions(here.index, query, here.env.homes)
+    return archives.old_sessions(cli.index, query, cli.env.homes)
 
 
 def _archived(
-    here: Invocation, result: ArchiveResult, sessions: Sequence[str], skipped: Mapping[str, str], *, dry_run: bool
+    cli: Invocation, result: ArchiveResult, sessions: Sequence[str], skipped: Mapping[str, str], *, dry_run: bool
 ) -> Iterator[str]:
     if sessions:
-        yield from _moved(here, sessions, result, "already archived")
+        yield from _moved(cli, sessions, result, "already archived")
     count = text.counted(len(result.sessions), "conversation")
     if dry_run:
         yield f"{count} would be archived."
@@ -104,26 +104,26 @@ def _archived(
     elif not result.already:
         yield "Nothing to archive."
     if skipped:
-        yield from text.fold([_skipped(skipped)], here.width, "")
+        yield from text.fold([_skipped(skipped)], cli.width, "")
 
 
 def _skipped(skipped: Mapping[str, str]) -> str:
     return f"Skipped: {', '.join(f'{count:,} {why}' for why, count in sorted(Counter(skipped.values()).items()))}"
 
 
-def _moved(here: Invocation, sessions: Sequence[str], result: ArchiveResult, note: str) -> Iterator[str]:
-    branches = {branch.name: branch for branch in here.index.branches_named(sessions)}
-    return page.short(here, [branches[name] for name in sessions], dict.fromkeys(result.already, note))
+def _moved(cli: Invocation, sessions: Sequence[str], result: ArchiveResult, note: str) -> Iterator[str]:
+    branches = {branch.name: branch for branch in cli.index.branches_named(sessions)}
+    return page.short(cli, [branches[name] for name in sessions], dict.fromkeys(result.already, note))
 
 
 @frame.command("unarchive", needs="conversations")
-def unarchive(here: Invocation, addresses: list[str] = ADDRESSES) -> Answer:
+def unarchive(cli: Invocation, addresses: list[str] = ADDRESSES) -> Answer:
     """Take conversations out of the archive."""
     if not addresses:
         raise _none_selected("`sessgit ls --only-archived` lists archived conversations.")
-    sessions = _recorded(here, addresses)
-    result = archives.unarchive(here.context, sessions)
-    lines = list(_moved(here, sessions, result, "not archived"))
+    sessions = _recorded(cli, addresses)
+    result = archives.unarchive(cli.context, sessions)
+    lines = list(_moved(cli, sessions, result, "not archived"))
     if result.operation:
         lines.append(f"{text.counted(len(result.sessions), 'conversation')} unarchived (undo: sessgit undo)")
     operation = result.operation.id if result.operation else None
@@ -133,7 +133,7 @@ def unarchive(here: Invocation, addresses: list[str] = ADDRESSES) -> Answer:
 
 @frame.command("delete", needs="conversations", excludes={_OLD: "ADDRESS"}, requires={"--state": _OLD, "--all": _OLD})
 def delete(
-    here: Invocation,
+    cli: Invocation,
     addresses: list[str] = ADDRESSES,
     older_than: str = option("--older-than WHEN", "Delete those last used before: 30d, 12w, 2026-03-01."),
     state: _State | None = _STATE,
@@ -149,40 +149,40 @@ def delete(
     this project, except those that are open, labelled keep, or manage others.
     """
     if addresses:
-        sessions, skipped = _recorded(here, addresses), dict[str, str]()
+        sessions, skipped = _recorded(cli, addresses), dict[str, str]()
     elif older_than:
-        chosen = _old_sessions(here, older_than, state, everything=everything)
+        chosen = _old_sessions(cli, older_than, state, everything=everything)
         sessions, skipped = list(chosen.sessions), dict(chosen.passed_over)
     else:
         raise _none_selected("`sessgit delete ADDRESS`, or `sessgit delete --older-than 90d`.")
     notes = [_skipped(skipped)] if skipped else []
     if dry_run or not sessions:
-        plans = deletes.plan_deletion(here.index, sessions, here.env.homes) if sessions else []
+        plans = deletes.plan_deletion(cli.index, sessions, cli.env.homes) if sessions else []
         planned = {"deleted": [_json(plan) for plan in plans], "operation_id": None, "dry_run": dry_run}
         count = f"{text.counted(len(plans), 'conversation')} would be deleted." if plans else "Nothing to delete."
-        return Answer(planned, [*_before_deletion(here, plans), count], notes=notes)
+        return Answer(planned, [*_before_deletion(cli, plans), count], notes=notes)
     if not yes:
-        render.check_can_ask(here, "Pass --yes.")
-    plans = deletes.plan_deletion(here.index, sessions, here.env.homes)
+        render.check_can_ask(cli, "Pass --yes.")
+    plans = deletes.plan_deletion(cli.index, sessions, cli.env.homes)
     if not yes:
         question = "Delete?" if len(plans) == 1 else f"Delete all {len(plans)}?"
-        frame.confirm(_before_deletion(here, plans), question, "Nothing was deleted.")
-    operation = deletes.delete_sessions(here.context, plans)
+        frame.confirm(_before_deletion(cli, plans), question, "Nothing was deleted.")
+    operation = deletes.delete_sessions(cli.context, plans)
     document = {"deleted": [_json(plan) for plan in plans], "operation_id": operation.id, "dry_run": False}
-    return Answer(document, _deleted(here, plans), notes=notes)
+    return Answer(document, _deleted(cli, plans), notes=notes)
 
 
-def _before_deletion(here: Invocation, plans: Sequence[DeletionPlan]) -> Iterator[str]:
+def _before_deletion(cli: Invocation, plans: Sequence[DeletionPlan]) -> Iterator[str]:
     for plan in plans:
-        yield from page.short(here, [plan.branch], {})
-        for part in _consequences(here, plan):
-            yield from (f"  {line}" for line in text.wrapped(part, here.width - 2))
+        yield from page.short(cli, [plan.branch], {})
+        for part in _consequences(cli, plan):
+            yield from (f"  {line}" for line in text.wrapped(part, cli.width - 2))
         if plan.transcript is not None:  # a path is never broken
             yield "  not deleted, the client's transcript:"
-            yield f"  {here.shown(plan.transcript)}"
+            yield f"  {cli.shown(plan.transcript)}"
 
 
-def _consequences(here: Invocation, plan: DeletionPlan) -> Iterator[str]:
+def _consequences(cli: Invocation, plan: DeletionPlan) -> Iterator[str]:
     if plan.rewound:
         yield f"{text.counted(plan.rewound, 'branch', 'branches')} left behind by rewinds"
     if plan.elsewhere:
@@ -192,22 +192,22 @@ def _consequences(here: Invocation, plan: DeletionPlan) -> Iterator[str]:
     if plan.is_lost:
         yield "only this store has it: the client deleted its transcript"
     if plan.forks:
-        yield f"forks that keep the shared turns: {', '.join(map(here.ident, plan.forks))}"
+        yield f"forks that keep the shared turns: {', '.join(map(cli.ident, plan.forks))}"
     if plan.children:
-        yield f"it manages others, which lose their parent: {', '.join(map(here.ident, plan.children))}"
+        yield f"it manages others, which lose their parent: {', '.join(map(cli.ident, plan.children))}"
     elif plan.branch.state.unified.metadata.role == "manager":
         yield "it is a manager"
     for into, turns in plan.merged:
         were, stay = ("was", "stays") if turns == 1 else ("were", "stay")
-        yield f"{text.counted(turns, 'turn')} of it {were} merged into {here.ident(into)} and {stay} there"
+        yield f"{text.counted(turns, 'turn')} of it {were} merged into {cli.ident(into)} and {stay} there"
 
 
-def _deleted(here: Invocation, plans: Sequence[DeletionPlan]) -> Iterator[str]:
+def _deleted(cli: Invocation, plans: Sequence[DeletionPlan]) -> Iterator[str]:
     for plan in plans:
-        yield f"{here.paint('yellow', here.ident(plan.session))}  deleted"
+        yield f"{cli.paint('yellow', cli.ident(plan.session))}  deleted"
         if plan.transcript is not None:
             yield "The client's transcript stays, but is not recorded again:"
-            yield f"  {here.shown(plan.transcript)}"
+            yield f"  {cli.shown(plan.transcript)}"
     yield "Undo: sessgit undo, until sessgit gc --prune"
 
 
@@ -222,9 +222,9 @@ def _json(plan: DeletionPlan) -> dict[str, object]:
     }
 
 
-def _recorded(here: Invocation, addresses: Sequence[str]) -> list[str]:
+def _recorded(cli: Invocation, addresses: Sequence[str]) -> list[str]:
     """Return the sessions that addresses name, as they are recorded, each once."""
-    sessions = (edit.addressed_session(operands.recorded(here, address)) for address in addresses)
+    sessions = (edit.addressed_session(operands.recorded(cli, address)) for address in addresses)
     return list(dict.fromkeys(sessions))
 
 

@@ -33,7 +33,7 @@ _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 @frame.command("bisect", reads=True, requires={"--timeout": "--run", "--verbose": "--run"})
 def run(
-    here: Invocation,
+    cli: Invocation,
     address: str = ADDRESS,
     command: str = option("--run COMMAND", "Run COMMAND at the project's commits."),
     pattern: str = option("--cell-fails REGEX", "Check how the calls that match ended."),
@@ -62,18 +62,18 @@ def run(
         raise UsageError("bisect needs either --run COMMAND or --cell-fails REGEX.", hint)
     limit = _parse_duration(timeout) if timeout else None
     compiled = bisects.compile_pattern(pattern) if pattern else None
-    target = operands.whole_turn(here, address, "bisect")
-    span = _range(here, target, good, bad)
-    report = _reporter(here, runs=bool(command))
+    target = operands.whole_turn(cli, address, "bisect")
+    span = _range(cli, target, good, bad)
+    report = _reporter(cli, runs=bool(command))
     if compiled is not None:
-        result = bisects.bisect_by_cells(here.context, target.branch, span, compiled, report)
+        result = bisects.bisect_by_cells(cli.context, target.branch, span, compiled, report)
     else:
         with render.exit_on_signals():
             output = _print_output if verbose else lambda data: None
             task = bisects.BisectCommand(command, os.environ, limit, output)
-            result = bisects.bisect_by_command(here.context, target.branch, span, task, report)
-    calls = _deciding_calls(here, result)
-    return Answer(lambda: _as_json(result, command, pattern, calls), _result_lines(here, result, calls))
+            result = bisects.bisect_by_command(cli.context, target.branch, span, task, report)
+    calls = _deciding_calls(cli, result)
+    return Answer(lambda: _as_json(result, command, pattern, calls), _result_lines(cli, result, calls))
 
 
 def _parse_duration(typed: str) -> float:
@@ -83,18 +83,18 @@ def _parse_duration(typed: str) -> float:
     return float(int(match[1]) * _UNITS[match[2]])
 
 
-def _range(here: Invocation, target: ResolvedTarget, good: int | None, bad: int | None) -> TurnRange:
+def _range(cli: Invocation, target: ResolvedTarget, good: int | None, bad: int | None) -> TurnRange:
     """Return the turns to search; raise NotFoundError for one that does not exist, UsageError if they run backwards."""
     from sessgit.replay.bisect import TurnRange
 
-    name, turns = here.ident(target.branch.name), target.state.turns
+    name, turns = cli.ident(target.branch.name), target.state.turns
     if turns < 2:
         raise NotFoundError(f"{name} has fewer than two turns", "`sessgit ls` lists other conversations.")
 
     def number(turn: int | None, default: int) -> int:
         if turn is None:
             return default
-        return resolve.resolve_target(here.index, Address(target.branch.name, turn), here.where).turn or 0
+        return resolve.resolve_target(cli.index, Address(target.branch.name, turn), cli.where).turn or 0
 
     first, last = number(good, 1), number(bad, turns if target.turn is None else target.turn)
     if not 0 < first < last:
@@ -103,11 +103,11 @@ def _range(here: Invocation, target: ResolvedTarget, good: int | None, bad: int 
     return TurnRange(first, last)
 
 
-def _reporter(here: Invocation, *, runs: bool) -> ReportStep:
+def _reporter(cli: Invocation, *, runs: bool) -> ReportStep:
     """Return a function that prints each step, if standard error is a terminal."""
 
     def report(turn: int, left: int, result: TestResult | None) -> None:
-        if not here.terminal.shows_errors:
+        if not cli.terminal.shows_errors:
             return
         if result is not None:
             seconds = f"  {result.seconds:.1f}s" if result.seconds is not None else ""
@@ -139,36 +139,36 @@ class DecidingCalls:
     details: Mapping[str, CellDetail]
 
 
-def _deciding_calls(here: Invocation, result: BisectResult) -> DecidingCalls:
+def _deciding_calls(cli: Invocation, result: BisectResult) -> DecidingCalls:
     """Return the calls that decided, with their details."""
     nodes = {
         row.turn: [
-            cell_at(here.context, result.branch, row.turn, str(ordinal)) for ordinal in result.steps[row.turn].cells
+            cell_at(cli.context, result.branch, row.turn, str(ordinal)) for ordinal in result.steps[row.turn].cells
         ]
         for row in (result.good, result.bad)
     }
     every = [node for group in nodes.values() for node in group]
     rows = (result.good, result.bad)
-    return DecidingCalls(nodes, cell_details(here.store, result.branch, rows, every) if every else {})
+    return DecidingCalls(nodes, cell_details(cli.store, result.branch, rows, every) if every else {})
 
 
-def _result_lines(here: Invocation, result: BisectResult, calls: DecidingCalls) -> Iterator[str]:
+def _result_lines(cli: Invocation, result: BisectResult, calls: DecidingCalls) -> Iterator[str]:
     """Yield the first bad turn and the good one before it, what happened between them, and what to do next."""
-    yield from blocks.session_heading(here, result.branch)
+    yield from blocks.session_heading(cli, result.branch)
     yield ""
-    yield from blocks.paragraph(here, _verdict(result), "bold")
+    yield from blocks.paragraph(cli, _verdict(result), "bold")
     yield ""
     for row in (result.good, result.bad):
-        yield from _turn(here, result, row, calls)
-    yield from _changes(here, result)
+        yield from _turn(cli, result, row, calls)
+    yield from _changes(cli, result)
     if output := [line for line in text.plain(result.steps[result.bad.turn].output) if line.strip()]:
         yield ""
-        yield here.paint("dim", "Output of the command:")
-        yield from (f"  {text.cut(line, here.width - 2)}" for line in output[-_OUTPUT:])
+        yield cli.paint("dim", "Output of the command:")
+        yield from (f"  {text.cut(line, cli.width - 2)}" for line in output[-_OUTPUT:])
     yield ""
-    yield from _steps(here, result)
+    yield from _steps(cli, result)
     yield ""
-    yield from _next_commands(here, result)
+    yield from _next_commands(cli, result)
 
 
 def _verdict(result: BisectResult) -> str:
@@ -180,61 +180,61 @@ def _verdict(result: BisectResult) -> str:
     return f"The first bad turn is one of {first} to {last}: those before {last} cannot be tested."
 
 
-def _turn(here: Invocation, result: BisectResult, row: Row, calls: DecidingCalls) -> Iterator[str]:
+def _turn(cli: Invocation, result: BisectResult, row: Row, calls: DecidingCalls) -> Iterator[str]:
     """Yield a turn with its verdict, and the calls that decided it."""
     test = result.steps[row.turn]
     mark, style = _MARKS[test.verdict]
     number = f"{mark} {row.turn:>{len(str(result.bad.turn))}}  "
     indent = " " * len(number)
-    commit = here.paint("yellow", f"{test.commit[:8]}  ") if test.commit else ""
+    commit = cli.paint("yellow", f"{test.commit[:8]}  ") if test.commit else ""
     end = "  ".join(filter(None, (text.clean(test.why), turn_pieces.duration(test.seconds))))
-    title = text.clean(here.index.title(row), 200)
-    yield text.spread(here.paint(style, number) + commit, title, here.paint("dim", end), here.width)
+    title = text.clean(cli.index.title(row), 200)
+    yield text.spread(cli.paint(style, number) + commit, title, cli.paint("dim", end), cli.width)
     nodes = calls.nodes[row.turn]
     if len(nodes) > _CALLS:
-        yield here.paint("dim", f"{indent}{text.counted(len(nodes) - _CALLS, 'earlier call')}, then")
-    lines = cells.CellLines(here, result.branch.state.project, nodes[-_CALLS:], calls.details)
-    yield from (indent + lines.line(node, here.width - len(indent)) for node in nodes[-_CALLS:])
+        yield cli.paint("dim", f"{indent}{text.counted(len(nodes) - _CALLS, 'earlier call')}, then")
+    lines = cells.CellLines(cli, result.branch.state.project, nodes[-_CALLS:], calls.details)
+    yield from (indent + lines.line(node, cli.width - len(indent)) for node in nodes[-_CALLS:])
 
 
-def _changes(here: Invocation, result: BisectResult) -> Iterator[str]:
+def _changes(cli: Invocation, result: BisectResult) -> Iterator[str]:
     """Yield the commits between the two turns, or else the files that tools changed."""
     if result.code is not None:
         yield ""
-        yield from code_diff.section(here, result.code)
+        yield from code_diff.section(cli, result.code)
     elif result.files:
         project = result.branch.state.project
-        names = [turn_pieces.path(here, project, name, here.width - 12) for name in result.files]
+        names = [turn_pieces.path(cli, project, name, cli.width - 12) for name in result.files]
         yield ""
-        yield from blocks.field(here, "Changed", text.some(names, _FILES), width=10, between="  ")
+        yield from blocks.field(cli, "Changed", text.some(names, _FILES), width=10, between="  ")
 
 
-def _steps(here: Invocation, result: BisectResult) -> Iterator[str]:
+def _steps(cli: Invocation, result: BisectResult) -> Iterator[str]:
     """Yield the turns that were tested, and those that could not be."""
     steps = sorted(result.steps.items())
     commits = len({test.commit for _, test in steps if test.seconds is not None})
     at = f", at {text.counted(commits, 'commit')}" if commits else ""
     marks = " ".join(f"{turn}{_MARKS[test.verdict][0]}" for turn, test in steps)
-    yield from blocks.paragraph(here, f"Tested {text.counted(len(steps), 'turn')}{at}: {marks}")
+    yield from blocks.paragraph(cli, f"Tested {text.counted(len(steps), 'turn')}{at}: {marks}")
     skipped = {turn: test.why for turn, test in steps if test.verdict == "skip"} | dict(result.untested)
     by_reason: dict[str, list[int]] = {}
     for turn, reason in sorted(skipped.items()):
         by_reason.setdefault(reason, []).append(turn)
     for reason, turns in by_reason.items():
         ranges = ", ".join(text.some(humanize.format_ranges(turns, "-"), _RANGES))
-        yield from blocks.paragraph(here, f"Skipped {ranges}: {text.clean(reason)}.")
+        yield from blocks.paragraph(cli, f"Skipped {ranges}: {text.clean(reason)}.")
 
 
-def _next_commands(here: Invocation, result: BisectResult) -> Iterator[str]:
-    short, bad = here.ident(result.branch.name), result.bad.turn
+def _next_commands(cli: Invocation, result: BisectResult) -> Iterator[str]:
+    short, bad = cli.ident(result.branch.name), result.bad.turn
     commands = {
         f"sessgit show {short}@{bad}": "what was said and done",
         f"sessgit fork {short} --at {result.good.turn}": "continue from before it",
     }
     if result.files:
-        file = text.clean(turn_pieces.path(here, result.branch.state.project, result.files[-1], 200))
+        file = text.clean(turn_pieces.path(cli, result.branch.state.project, result.files[-1], 200))
         commands[f"sessgit why {shlex.quote(file)} {short}@{bad}"] = "how the file was written"
-    yield from blocks.table(here, (Column(), Column(optional=True)), [*commands.items()])
+    yield from blocks.table(cli, (Column(), Column(optional=True)), [*commands.items()])
 
 
 def _as_json(result: BisectResult, command: str, pattern: str, calls: DecidingCalls) -> dict[str, Any]:

@@ -24,7 +24,7 @@ _RANGE = re.compile(r"(?P<first>[0-9]{1,9})?(?:,(?P<count>\+)?(?P<last>[0-9]{1,9
 
 @frame.command("blame", reads=True, needs="conversations", excludes={"--porcelain": "--json --explain -s"})
 def run(
-    here: Invocation,
+    cli: Invocation,
     file: str = argument("FILE", "A file of this machine.", complete=completion.files, required=True),
     revision: str = argument("REV", "A commit of the project (default: the file as it is now)."),
     lines: str = option("-L RANGE", "Only these lines: 10,40 or 10,+5."),
@@ -38,14 +38,14 @@ def run(
     line that is recognized only by the lines next to it. All conversations are searched, archived and rewound ones too.
     Any other line has its git commit, or “not recorded”: changes by people and shell commands are not recorded.
     """
-    with render.progress(here, "Reading", unit="turns") as progress:
-        blamed = blames.blame(here.context, here.folder(file), revision, os.environ, progress)
+    with render.progress(cli, "Reading", unit="turns") as progress:
+        blamed = blames.blame(cli.context, cli.folder(file), revision, os.environ, progress)
     first, last = _range(lines, len(blamed.lines))
     chosen = blamed.lines[first - 1 : last]
     if porcelain:
-        render.raw(here, [line.encode("utf-8", "replace") for line in _porcelain_lines(blamed, chosen)])
+        render.raw(cli, [line.encode("utf-8", "replace") for line in _porcelain_lines(blamed, chosen)])
         return None
-    lines_shown = _blame_lines(here, blamed, chosen, short=short, explain=explain)
+    lines_shown = _blame_lines(cli, blamed, chosen, short=short, explain=explain)
     return Answer(lambda: _as_json(blamed, chosen), lines_shown, notes=_notes(blamed))
 
 
@@ -91,28 +91,28 @@ def _notes(blame: Blame) -> Iterator[str]:
 
 
 def _blame_lines(
-    here: Invocation, blame: Blame, lines: Sequence[BlamedLine], *, short: bool, explain: bool
+    cli: Invocation, blame: Blame, lines: Sequence[BlamedLine], *, short: bool, explain: bool
 ) -> Iterator[str]:
     """Yield the lines, each behind its margin: only an address if it is `short`; `explain` says why there is none."""
-    idents = {name: here.ident(name) for name in {author.branch.name for author in blame.authors.values()}}
+    idents = {name: cli.ident(name) for name in {author.branch.name for author in blame.authors.values()}}
     addresses = [_short_address(idents, blame, line) for line in lines]
     width = max(map(text.width, addresses), default=0)
     digits = len(str(lines[-1].number)) if lines else 0
     moments = [_seconds(blame, line) for line in lines]
-    clock = text.clock(here.now, moments)
+    clock = text.clock(cli.now, moments)
     clock_width = max((len(text.at(clock, moment)) for moment in moments), default=0)
-    name_width = _WIDE_NAME if here.width >= _WIDE else _NAME
+    name_width = _WIDE_NAME if cli.width >= _WIDE else _NAME
     for line, address, moment in zip(lines, addresses, moments, strict=True):
         author = blame.author(line)
         style = "yellow" if author else "dim"
-        start = here.paint(style, address.ljust(width))
+        start = cli.paint(style, address.ljust(width))
         if not short:
             name = text.fit(_name(line, author, explain=explain), name_width)
-            start += here.paint("dim", f" ({name} {text.at(clock, moment).rjust(clock_width)} ")
+            start += cli.paint("dim", f" ({name} {text.at(clock, moment).rjust(clock_width)} ")
         else:
             start += " "
         code = canonical.printable(canonical.without_sequences(line.line.text))
-        yield f"{start}{here.paint('dim', f'{line.number:>{digits}})')} {code}".rstrip()
+        yield f"{start}{cli.paint('dim', f'{line.number:>{digits}})')} {code}".rstrip()
 
 
 def _name(line: BlamedLine, author: Author | None, *, explain: bool) -> str:

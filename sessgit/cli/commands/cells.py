@@ -37,7 +37,7 @@ _NEAREST = 40
 
 @frame.command("cells", reads=True, excludes={"--index": "--type --operation --failed --turn --limit"})
 def cells(
-    here: Invocation,
+    cli: Invocation,
     address: str = ADDRESS,
     limit: int | None = LIMIT,
     kind: Literal["llm_call", "tool", "repl", "map_reduce", "verification"] | None = option(
@@ -54,30 +54,30 @@ def cells(
     ended and how long it took: the last 100, or N. @N lists those up to turn N. --index prints all of them as one
     graph.
     """
-    target = operands.whole_turn(here, address, "cells")
+    target = operands.whole_turn(cli, address, "cells")
     branch = target.branch
     if as_index:
-        whole = _graph(here, branch, target.turn)
+        whole = _graph(cli, branch, target.turn)
         document = cell_graph.index_document(target.session, whole)
         damage = [f"({message})" for message in whole.damage]
         return Answer({"index": document}, json.dumps(document, indent=2).split("\n"), damage)
-    number = resolve.resolve_target(here.index, Address(branch.name, turn), here.where).turn
-    most = limit if limit is not None or here.json else _LISTED
+    number = resolve.resolve_target(cli.index, Address(branch.name, turn), cli.where).turn
+    most = limit if limit is not None or cli.json else _LISTED
     query = listing.CellFilter(kind or "", operation, number, failed, target.turn, most)
-    with render.progress(here, "Looking", unit="turns") as progress:
-        listed = listing.list_cells(here.context, branch, query, progress)
-    with render.progress(here, "Reading", unit="turns") as progress:
-        known = listing.cell_details(here.store, branch, listed.rows, listed.nodes, progress)
+    with render.progress(cli, "Looking", unit="turns") as progress:
+        listed = listing.list_cells(cli.context, branch, query, progress)
+    with render.progress(cli, "Reading", unit="turns") as progress:
+        known = listing.cell_details(cli.store, branch, listed.rows, listed.nodes, progress)
     return Answer(
         lambda: cells_page.as_json(branch, listed, known),
-        cells_page.cell_lines(here, branch, listed, known),
+        cells_page.cell_lines(cli, branch, listed, known),
         notes=map("({})".format, listed.damage),
     )
 
 
 @frame.command("deps", reads=True, excludes={"--up": "--down"})
 def deps(
-    here: Invocation,
+    cli: Invocation,
     address: str = CELL_ADDRESS,
     up: bool = option("--up", "Show what it depends on (the default)."),
     down: bool = option("--down", "Show what depends on it."),
@@ -91,24 +91,24 @@ def deps(
     the last call that wrote it. Changes that shell commands make to files are not tracked. Prints the nearest 40 cells
     in the order in which they happened; other cells, and those that merely came before, are counted. --json prints all.
     """
-    target = operands.cell(here, address, "deps")
+    target = operands.cell(cli, address, "deps")
     branch = target.branch
-    whole = _graph(here, branch)
-    cell = listing.cell_at(here.context, branch, target.turn or 0, target.cell)
+    whole = _graph(cli, branch)
+    cell = listing.cell_at(cli.context, branch, target.turn or 0, target.cell)
     chain = cell_graph.cell_chain(whole, cell.address, down=down)
-    most = None if here.json else _NEAREST if limit is None and not every else limit
-    nearest = cells_page.nearest(chain, most, every=every or here.json)
-    known = _details(here, branch, nearest.nodes)
+    most = None if cli.json else _NEAREST if limit is None and not every else limit
+    nearest = cells_page.nearest(chain, most, every=every or cli.json)
+    known = _details(cli, branch, nearest.nodes)
     return Answer(
         lambda: cells_page.chain_json(branch, chain, known),
-        (cells_page.chain_drawing if draw else cells_page.chain_lines)(here, branch, nearest, known),
+        (cells_page.chain_drawing if draw else cells_page.chain_lines)(cli, branch, nearest, known),
         notes=map("({})".format, whole.damage),
     )
 
 
 @frame.command("why", reads=True)
 def explain(
-    here: Invocation,
+    cli: Invocation,
     file: str = argument("FILE", "A path, or the end of one.", complete=completion.files, required=True),
     address: str = ADDRESS,
     limit: int | None = LIMIT,
@@ -125,58 +125,58 @@ def explain(
     N. Without ADDRESS, the most recent conversation of the project with FILE is shown if the current one has none, and
     others are named.
     """
-    others = [] if address else _sessions_with(here, file)
-    if others and not address and not _is_current(here, others):
+    others = [] if address else _sessions_with(cli, file)
+    if others and not address and not _is_current(cli, others):
         address = others[0]
-        render.tell(f"(using {here.ident(address)}, the most recent conversation here that read or wrote {file})")
-    target = operands.whole_turn(here, address, f"why {file}")
+        render.tell(f"(using {cli.ident(address)}, the most recent conversation here that read or wrote {file})")
+    target = operands.whole_turn(cli, address, f"why {file}")
     branch = target.branch
     others = [other for other in others if other != target.session]
-    whole = _graph(here, branch, target.turn)
-    path = why.resolve_file(whole, file, (here.cwd, branch.state.project))
-    story = why.file_history(whole, path, behind=full or here.json)
+    whole = _graph(cli, branch, target.turn)
+    path = why.resolve_file(whole, file, (cli.cwd, branch.state.project))
+    story = why.file_history(whole, path, behind=full or cli.json)
     steps = story.steps if limit is None else story.steps[max(0, len(story.steps) - limit) :]
-    known = _details(here, branch, [step.node for step in steps])
+    known = _details(cli, branch, [step.node for step in steps])
     return Answer(
         lambda: _why_json(branch, story, steps, known) | {"elsewhere": others},
-        _why_lines(here, branch, story, steps, known, full=full),
-        notes=chain(map("({})".format, whole.damage), _elsewhere(here, file, others)),
+        _why_lines(cli, branch, story, steps, known, full=full),
+        notes=chain(map("({})".format, whole.damage), _elsewhere(cli, file, others)),
     )
 
 
-def _sessions_with(here: Invocation, file: str) -> list[str]:
+def _sessions_with(cli: Invocation, file: str) -> list[str]:
     """Return the sessions of this project that read or wrote a file, also archived ones, the newest first."""
-    if not here.has_store:
+    if not cli.has_store:
         return []
     paths = [file] if file.startswith("/") else [file, f"*/{file}"]
-    found = operands.sessions_with_files(here, paths)
-    own = resolve.outlines_in_project(here.index.outlines(), here.cwd)
+    found = operands.sessions_with_files(cli, paths)
+    own = resolve.outlines_in_project(cli.index.outlines(), cli.cwd)
     return [outline.name for outline in own if outline.name in found]
 
 
-def _is_current(here: Invocation, sessions: Sequence[str]) -> bool:
+def _is_current(cli: Invocation, sessions: Sequence[str]) -> bool:
     """Return whether the current session is one of these."""
     try:
-        return layout.session_of(resolve.current_branch(here.index, here.where)[0]) in sessions
+        return layout.session_of(resolve.current_branch(cli.index, cli.where)[0]) in sessions
     except NotFoundError:
         return False
 
 
-def _elsewhere(here: Invocation, file: str, sessions: Sequence[str]) -> Iterator[str]:
+def _elsewhere(cli: Invocation, file: str, sessions: Sequence[str]) -> Iterator[str]:
     """Yield which other conversations to look at."""
     if sessions:
-        names = ", ".join(text.some([here.ident(name) for name in sessions], _OTHERS))
+        names = ", ".join(text.some([cli.ident(name) for name in sessions], _OTHERS))
         yield f"(Also in {names}; `sessgit blame {humanize.quote_for_shell(file)}` shows the turn of each line.)"
 
 
-def _graph(here: Invocation, branch: Branch, end: int | None = None) -> Graph:
-    with render.progress(here, "Reading", unit="turns") as progress:
-        return cell_graph.read_graph(here.context, branch, end, progress)
+def _graph(cli: Invocation, branch: Branch, end: int | None = None) -> Graph:
+    with render.progress(cli, "Reading", unit="turns") as progress:
+        return cell_graph.read_graph(cli.context, branch, end, progress)
 
 
-def _details(here: Invocation, branch: Branch, nodes: Sequence[Node]) -> dict[str, CellDetail]:
-    with render.progress(here, "Reading", unit="turns") as progress:
-        return listing.cell_details(here.store, branch, listing.turn_rows(here.index, branch, nodes), nodes, progress)
+def _details(cli: Invocation, branch: Branch, nodes: Sequence[Node]) -> dict[str, CellDetail]:
+    with render.progress(cli, "Reading", unit="turns") as progress:
+        return listing.cell_details(cli.store, branch, listing.turn_rows(cli.index, branch, nodes), nodes, progress)
 
 
 _STYLES = {"wrote": ("● ", "green"), "read": ("○ ", "dim"), "failed": ("✗ ", "red"), "named": ("? ", "yellow")}
@@ -187,36 +187,36 @@ _NARROW = 66
 
 
 def _why_lines(
-    here: Invocation, branch: Branch, history: FileHistory, steps: Sequence[FileStep],
+    cli: Invocation, branch: Branch, history: FileHistory, steps: Sequence[FileStep],
     details: Mapping[str, CellDetail], *, full: bool,
 ) -> Iterator[str]:  # fmt: skip
     """Yield what happened to the file, step by step."""
-    name = turn_pieces.path(here, branch.state.project, history.file, here.width - 28)
+    name = turn_pieces.path(cli, branch.state.project, history.file, cli.width - 28)
     counts = f"{text.counted(history.count('wrote'), 'write')}, {text.counted(history.readers, 'read')}"
-    yield f"{here.paint('bold', name)}  ·  {counts}"
-    yield from session_heading(here, branch)
+    yield f"{cli.paint('bold', name)}  ·  {counts}"
+    yield from session_heading(cli, branch)
     yield ""
     if len(steps) < len(history.steps):
         earlier = text.counted(len(history.steps) - len(steps), "earlier step")
-        yield here.paint("dim", f"({earlier} not shown: -n shows more)")
-    lines = cells_page.CellLines(here, branch.state.project, [step.node for step in steps], details)
+        yield cli.paint("dim", f"({earlier} not shown: -n shows more)")
+    lines = cells_page.CellLines(cli, branch.state.project, [step.node for step in steps], details)
     moments = [moment for detail in details.values() if (moment := canonical.seconds(detail.time)) is not None]
-    clock = text.clock(here.now, moments)
+    clock = text.clock(cli.now, moments)
     for step in steps:
         detail = details.get(step.node.address, NO_DETAIL)
         mark, style = _STYLES[step.what]
-        start = here.paint(style, mark) + lines.start(step.node)
-        moment = canonical.seconds(detail.time) if here.width >= _NARROW else None
+        start = cli.paint(style, mark) + lines.start(step.node)
+        moment = canonical.seconds(detail.time) if cli.width >= _NARROW else None
         end = "" if moment is None else time.strftime(clock, time.localtime(moment))
-        yield text.spread(start, _about(step, detail), here.paint("dim", end), here.width)
+        yield text.spread(start, _about(step, detail), cli.paint("dim", end), cli.width)
         if step.what == "wrote":
-            yield from _around(here, branch, step, lines.address + 4, full=full)
+            yield from _around(cli, branch, step, lines.address + 4, full=full)
     if not history.count("wrote"):
         yield "No tool wrote this file here."
     if history.count("named") or any(step.others for step in steps):
         yield ""
         untraced = "Shell commands, searches and subagents are not traced;"
-        yield from paragraph(here, f"{untraced} ? marks commands that mention the file.", "dim")
+        yield from paragraph(cli, f"{untraced} ? marks commands that mention the file.", "dim")
 
 
 def _about(step: FileStep, detail: CellDetail) -> str:
@@ -231,9 +231,9 @@ def _about(step: FileStep, detail: CellDetail) -> str:
     return "before any write" if step.what == "read" else text.clean(detail.about or step.node.use.command)
 
 
-def _around(here: Invocation, branch: Branch, step: FileStep, indent: int, *, full: bool) -> Iterator[str]:
+def _around(cli: Invocation, branch: Branch, step: FileStep, indent: int, *, full: bool) -> Iterator[str]:
     """Yield what led to a write, and who read the file then."""
-    columns = min(here.width - indent - _LABEL, _WIDEST)
+    columns = min(cli.width - indent - _LABEL, _WIDEST)
     operations = Counter(cells_page.short_operation(node) for node in step.others)
 
     def files(reads: Sequence[FileRead]) -> list[str]:
@@ -241,7 +241,7 @@ def _around(here: Invocation, branch: Branch, step: FileStep, indent: int, *, fu
         for read in reads:
             place = f" ({read.node.address}{', by ' if read.writer else ''}{read.writer})"
             last.pop(read.node.use.file, None)
-            file = turn_pieces.path(here, branch.state.project, read.node.use.file, columns - len(place))
+            file = turn_pieces.path(cli, branch.state.project, read.node.use.file, columns - len(place))
             last[read.node.use.file] = file + place
         return list(last.values())
 
@@ -254,7 +254,7 @@ def _around(here: Invocation, branch: Branch, step: FileStep, indent: int, *, fu
         earlier = 0 if full or label == "had run" else len(parts) - _FILES
         shown = [*parts[earlier:], f"and {earlier} earlier"] if earlier > 1 else parts
         yield from text.hanging_indent(
-            " " * indent + here.paint("dim", label.ljust(_LABEL)), text.fold(shown, columns, "  ")
+            " " * indent + cli.paint("dim", label.ljust(_LABEL)), text.fold(shown, columns, "  ")
         )
 
 

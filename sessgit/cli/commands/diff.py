@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @frame.command("diff", reads=True, requires={"--patch": "--code"})
 def run(
-    here: Invocation,
+    cli: Invocation,
     a: str = argument("A", "SESSION[@TURN] (default: the current session).", complete=completion.addresses),
     b: str = argument(
         "B", "SESSION[@TURN] (default: the conversation A was forked from).", complete=completion.addresses
@@ -37,28 +37,28 @@ def run(
     The turns that both share are one line; then come the turns, files and cost that only one of them has. --code also
     compares the commits and files of the project, as recorded after the last turn of A and of B.
     """
-    left = operands.target(here, a)
+    left = operands.target(cli, a)
     if b:
-        right = operands.target(here, b)
+        right = operands.target(cli, b)
     elif left.state.origin is not None:
-        left, right = operands.target(here, left.state.origin.session), left
+        left, right = operands.target(cli, left.state.origin.session), left
     else:
         hint = "Name two conversations: `sessgit diff A B`. `sessgit ls` lists them."
-        raise UsageError(f"{here.ident(left.branch.name)} is not a fork.", hint)
-    difference = diffs.diff_branches(here.context, (left.branch, left.turn), (right.branch, right.turn))
+        raise UsageError(f"{cli.ident(left.branch.name)} is not a fork.", hint)
+    difference = diffs.diff_branches(cli.context, (left.branch, left.turn), (right.branch, right.turn))
 
     def compared() -> CodeDiff:
         from sessgit.history.code.difference import compare_code
 
         ends = [(each.branch, each.state.turns if each.turn is None else each.turn) for each in (left, right)]
-        return compare_code(here.context, ends[0], ends[1], os.environ)
+        return compare_code(cli.context, ends[0], ends[1], os.environ)
 
     def document() -> dict[str, object]:
-        value = diffs.diff_json(here.store, difference, here.settings.prices)
+        value = diffs.diff_json(cli.store, difference, cli.settings.prices)
         return value | ({"code": _code_json(compared(), patch)} if code else {})
 
-    code_lines = _code_page(here, compared, patch) if code else ()
-    return Answer(document, chain(_diff_lines(here, difference), code_lines))
+    code_lines = _code_page(cli, compared, patch) if code else ()
+    return Answer(document, chain(_diff_lines(cli, difference), code_lines))
 
 
 def _code_json(diff: CodeDiff, patch: bool) -> dict[str, object]:
@@ -68,16 +68,16 @@ def _code_json(diff: CodeDiff, patch: bool) -> dict[str, object]:
     return document | {"patch": difference.code_patch(diff, os.environ)} if patch else document
 
 
-def _code_page(here: Invocation, compare: Callable[[], CodeDiff], patch: bool) -> Iterator[str]:
+def _code_page(cli: Invocation, compare: Callable[[], CodeDiff], patch: bool) -> Iterator[str]:
     from sessgit.cli.pages import code_diff
     from sessgit.history.code import difference
 
     diff = compare()
-    yield from code_diff.section(here, diff)
+    yield from code_diff.section(cli, diff)
     text = difference.code_patch(diff, os.environ) if patch else ""
     if text:
         yield ""
-        yield from code_diff.patch(here, text)
+        yield from code_diff.patch(cli, text)
 
 
 _SIDE_BY_SIDE = 72
@@ -86,11 +86,11 @@ _TURNS = 10
 _STYLES = {"−": "red", "+": "green", "both:": ""}
 
 
-def _diff_lines(here: Invocation, diff: ConversationDiff) -> Iterator[str]:
+def _diff_lines(cli: Invocation, diff: ConversationDiff) -> Iterator[str]:
     """Yield the whole page: shared turns as one line, the turns of each side, then files, cost and last answers."""
-    page = _Page(here, diff)
+    page = _Page(cli, diff)
     yield from page.heads()
-    yield blocks.band(here, page.shared())
+    yield blocks.band(cli, page.shared())
     if partial := diff.partial:
         mark, part, whole = ("−", partial.a, partial.b) if partial.a < partial.b else ("+", partial.b, partial.a)
         cells = text.counted(whole, "cell")
@@ -105,25 +105,25 @@ def _diff_lines(here: Invocation, diff: ConversationDiff) -> Iterator[str]:
     yield "Last answers"
     for mark, side in page.sides:
         answer = text.clean(" ".join(side.last_answer[:2000].split()))
-        words = f"“{text.cut(answer, here.width - 4)}”" if answer else "(no answer)"
+        words = f"“{text.cut(answer, cli.width - 4)}”" if answer else "(no answer)"
         if side.own_rows:
-            yield here.paint(_STYLES[mark], f"{mark} {words}")
+            yield cli.paint(_STYLES[mark], f"{mark} {words}")
 
 
 class _Page:
-    def __init__(self, here: Invocation, diff: ConversationDiff) -> None:
-        self.here, self.diff = here, diff
+    def __init__(self, cli: Invocation, diff: ConversationDiff) -> None:
+        self.cli, self.diff = cli, diff
         self.sides = (("−", diff.a), ("+", diff.b))
-        self.is_wide = here.width >= _SIDE_BY_SIDE
-        self.column = (here.width - 2) // 2 if self.is_wide else here.width
+        self.is_wide = cli.width >= _SIDE_BY_SIDE
+        self.column = (cli.width - 2) // 2 if self.is_wide else cli.width
 
     def heads(self) -> Iterator[str]:
-        titles = [f"{self.here.ident(side.branch.name)}  {blocks.title(side.branch.state)}" for _, side in self.sides]
+        titles = [f"{self.cli.ident(side.branch.name)}  {blocks.title(side.branch.state)}" for _, side in self.sides]
         if self.is_wide:
-            yield from self._side_by_side(*([self.here.paint("bold", text.cut(name, self.column))] for name in titles))
+            yield from self._side_by_side(*([self.cli.paint("bold", text.cut(name, self.column))] for name in titles))
             return
         for (mark, _), name in zip(self.sides, titles, strict=True):
-            yield self.here.paint(f"bold {_STYLES[mark]}", text.cut(f"{mark} {name}", self.column))
+            yield self.cli.paint(f"bold {_STYLES[mark]}", text.cut(f"{mark} {name}", self.column))
 
     def shared(self) -> str:
         """Return how many turns both have, and the last one before they differ."""
@@ -131,7 +131,7 @@ class _Page:
         if base is None:
             alike = sum(edit.same or edit.changed for edit in diff.edits)
             return f"no common ancestor, {text.counted(alike, 'prompt')} in both" if alike else "no shared turns"
-        last = text.cut(text.clean(self.here.index.title(base)), max(12, self.here.width - 40))
+        last = text.cut(text.clean(self.cli.index.title(base)), max(12, self.cli.width - 40))
         later = diff.shared - base.turn
         if later <= 0:
             return f"{text.counted(diff.shared, 'shared turn')} (up to “{last}”)"
@@ -146,7 +146,7 @@ class _Page:
             same = "same message id" if "prompt" in differs else "same prompt"
             parts = " and ".join(filter(None, [", ".join(differs[:-1]), differs[-1]]))
             line = f"{same}, different {parts}: {text.numbers('turn', numbers, _TURNS)}"
-            yield text.cut(line, self.here.width)
+            yield text.cut(line, self.cli.width)
 
     def turns(self) -> Iterator[str]:
         """Yield the turns of each side; two with the same prompt are in one row."""
@@ -174,7 +174,7 @@ class _Page:
     def cost(self) -> Iterator[str]:
         parts = {}
         for mark, side in self.sides:
-            dollars = text.money(prices.token_cost(side.tokens_by_model, self.here.settings.prices))
+            dollars = text.money(prices.token_cost(side.tokens_by_model, self.cli.settings.prices))
             tokens = text.tokens(text.new_tokens(side.tokens))
             turns = text.counted(len(side.own_rows), "turn")
             parts[mark] = "  ".join(filter(None, [turns, tokens, dollars])) if side.own_rows else turns
@@ -182,8 +182,8 @@ class _Page:
 
     def _turn(self, mark: str, row: Row, side: DiffSide) -> str:
         number = str(row.turn).ljust(len(str(side.own_rows[-1].turn)))
-        line = f"{mark} {number}  {text.clean(self.here.index.title(row))}"
-        return self.here.paint(_STYLES[mark], text.cut(line, self.column))
+        line = f"{mark} {number}  {text.clean(self.cli.index.title(row))}"
+        return self.cli.paint(_STYLES[mark], text.cut(line, self.column))
 
     def _side_by_side(self, left: Sequence[str], right: Sequence[str]) -> Iterator[str]:
         if self.is_wide:
@@ -195,19 +195,19 @@ class _Page:
     def _field(self, label: str, parts: dict[str, str]) -> Iterator[str]:
         """Yield the parts in one line, that of the second side under its turns, if there is room; else a line each."""
         line = head = f"  {label.ljust(6)}"
-        painted = [self.here.paint(_STYLES[mark], f"{mark} {part}") for mark, part in parts.items()]
+        painted = [self.cli.paint(_STYLES[mark], f"{mark} {part}") for mark, part in parts.items()]
         for mark, part in zip(parts, painted, strict=True):
             if mark == "+" and self.is_wide and text.width(line) <= self.column:
                 line = f"{text.fit(line, self.column)}  {part}"
             else:
                 line += f"{'' if line == head else '    '}{part}"
         yield from (
-            [line] if self.is_wide and text.width(line) <= self.here.width else text.hanging_indent(head, painted)
+            [line] if self.is_wide and text.width(line) <= self.cli.width else text.hanging_indent(head, painted)
         )
 
     def _names(self, paths: Sequence[str]) -> str:
         """Return the names of the files, as many as there is room for."""
-        room = self.here.width - 16
+        room = self.cli.width - 16
         shown = ""
         for number, path in enumerate(paths):
             joined = f"{shown} {text.clean(PurePath(path).name or path, 60)}".strip()

@@ -23,7 +23,7 @@ _CLIENTS = 4
 
 
 @frame.command("doctor")
-def run(here: Invocation, fix: bool = option("--fix", "Fix what can be fixed without losing anything.")) -> Answer:
+def run(cli: Invocation, fix: bool = option("--fix", "Fix what can be fixed without losing anything.")) -> Answer:
     """Check that recording works.
 
     Checks hooks and settings, waiting events, indexes, locks, leftovers of killed commands, permissions of the store,
@@ -33,44 +33,44 @@ def run(here: Invocation, fix: bool = option("--fix", "Fix what can be fixed wit
 
     index, problem = None, ""
     try:
-        index = here.index if here.has_store and here.store.repo else None
+        index = cli.index if cli.has_store and cli.store.repo else None
     except SessgitError as error:
         problem = str(error)
     try:
-        privacy = here.privacy
+        privacy = cli.privacy
     except SessgitError:  # the settings are wrong, which is a finding
-        privacy = Privacy(RecordConfig(), str(here.env.home), here.env.off)
+        privacy = Privacy(RecordConfig(), str(cli.env.home), cli.env.off)
     context = checks.DoctorContext(
-        here.env.store,
-        here.env.homes,
+        cli.env.store,
+        cli.env.homes,
         privacy,
         index,
         dict(os.environ),
         sys.executable,
-        here.now,
+        cli.now,
         problem,
     )
     report = checks.diagnose(context, fix=fix)
-    return Answer(lambda: _report_json(report), _problem_lines(here, report), exit_code=int(not report.is_sound))
+    return Answer(lambda: _report_json(report), _problem_lines(cli, report), exit_code=int(not report.is_sound))
 
 
-def _problem_lines(here: Invocation, diagnosis: Diagnosis) -> Iterator[str]:
+def _problem_lines(cli: Invocation, diagnosis: Diagnosis) -> Iterator[str]:
     """Yield the whole page."""
     for fixed in diagnosis.fixed:
-        outcome = here.paint("green", "fixed") if fixed.done else here.paint("yellow", "not fixed")
-        finding = _short(here, fixed.finding)
-        yield from findings.block(here, finding.where, outcome, finding.what, f"→ {fixed.done or fixed.error}")
-    yield from findings.lines(here, [_short(here, finding) for finding in diagnosis.findings])
+        outcome = cli.paint("green", "fixed") if fixed.done else cli.paint("yellow", "not fixed")
+        finding = _short(cli, fixed.finding)
+        yield from findings.block(cli, finding.where, outcome, finding.what, f"→ {fixed.done or fixed.error}")
+    yield from findings.lines(cli, [_short(cli, finding) for finding in diagnosis.findings])
     if diagnosis.fixed or diagnosis.findings:
         yield ""
-    yield from blocks.paragraph(here, _summary(diagnosis))
+    yield from blocks.paragraph(cli, _summary(diagnosis))
     versions = [f"sessgit {diagnosis.version}", f"Python {diagnosis.python}", f"git {diagnosis.git or 'missing'}"]
     clients, others = diagnosis.clients[:_CLIENTS], diagnosis.clients[_CLIENTS:]
     more = f" and {len(others):,} more" if others else ""
     yield from blocks.field(
-        here, "", [*versions, f"clients {', '.join(clients)}{more}" if clients else ""], between=" · "
+        cli, "", [*versions, f"clients {', '.join(clients)}{more}" if clients else ""], between=" · "
     )
-    yield from blocks.paragraph(here, "Run `sessgit verify` to check the store.")
+    yield from blocks.paragraph(cli, "Run `sessgit verify` to check the store.")
 
 
 def _report_json(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def _summary(diagnosis: Diagnosis) -> str:
     return f"{text.counted(len(wrong), 'problem')} found.{fix}"
 
 
-def _short(here: Invocation, finding: Finding) -> Finding:
+def _short(cli: Invocation, finding: Finding) -> Finding:
     """Return the finding with `~` for the home folder."""
-    what, hint = (sentence.replace(f"{here.env.home}/", "~/") for sentence in (finding.what, finding.next))
-    return replace(finding, where=here.short(finding.where), what=what, next=hint)
+    what, hint = (sentence.replace(f"{cli.env.home}/", "~/") for sentence in (finding.what, finding.next))
+    return replace(finding, where=cli.short(finding.where), what=what, next=hint)

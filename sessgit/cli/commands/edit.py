@@ -28,7 +28,7 @@ _NARROWEST = 16
 
 @frame.command("edit")
 def edit(
-    here: Invocation,
+    cli: Invocation,
     address: str = ADDRESS,
     name: str | None = option("--name NAME", "The new name."),
     description: str | None = option("--description TEXT", 'A description; "" removes it.'),
@@ -54,12 +54,12 @@ def edit(
         confidence=None if confidence is None else edits.parse_confidence(confidence),
     )
     is_change = changes != EditChanges()
-    target = operands.target(here, address, changes=is_change)
+    target = operands.target(cli, address, changes=is_change)
     session = edits.addressed_session(target)
-    head, commit, remarks = here.index.branch(session), "", list[str]()
+    head, commit, remarks = cli.index.branch(session), "", list[str]()
     state = head.state if head else target.state
     if is_change:
-        result = edits.edit_session(here.context, session, changes)
+        result = edits.edit_session(cli.context, session, changes)
         state, commit = result.after, result.commit
         remarks += _redacted(result.secrets)
         remarks += [f"It had no label {absent}." for absent in result.absent]
@@ -69,12 +69,12 @@ def edit(
         "labels": sorted(state.labels),
         "commit": commit or None,
     }
-    return Answer(document, _values(here, state), remarks)
+    return Answer(document, _values(cli, state), remarks)
 
 
-def _values(here: Invocation, state: Session) -> Iterator[str]:
-    ident = here.ident(state.id)
-    yield f"{here.paint('yellow', ident)}  {text.cut(blocks.title(state), here.width - text.width(ident) - 2)}"
+def _values(cli: Invocation, state: Session) -> Iterator[str]:
+    ident = cli.ident(state.id)
+    yield f"{cli.paint('yellow', ident)}  {text.cut(blocks.title(state), cli.width - text.width(ident) - 2)}"
     values = {
         "Description": [state.description],
         "Labels": map(text.label, sorted(state.labels)),
@@ -86,7 +86,7 @@ def _values(here: Invocation, state: Session) -> Iterator[str]:
     lines = [
         line
         for label, parts in values.items()
-        for line in blocks.field(here, label, parts, width=_LABEL_WIDTH, between=", ")
+        for line in blocks.field(cli, label, parts, width=_LABEL_WIDTH, between=", ")
     ]
     if not lines and not state.name:
         lines = ["Nothing is set yet: sessgit edit --help"]
@@ -99,7 +99,7 @@ def _redacted(secrets: int) -> list[str]:
 
 @frame.command("rename")
 def rename(
-    here: Invocation,
+    cli: Invocation,
     address: str | None = argument("ADDRESS", "The conversation (default: the current session)."),
     name: str | None = argument("NAME", "The new name, unique in its project."),
     clear: bool = option("--clear", "Remove the name."),
@@ -113,12 +113,12 @@ def rename(
     if not clear:
         if name is None:
             address, name = None, address
-            _check_is_name(here, name or "")
+            _check_is_name(cli, name or "")
         if not name or not name.strip():
             raise _nameless(address)
     changes = EditChanges(name=check_name(name) if name else "")
-    target = _renamed_target(here, address or "", name or "")
-    result = edits.edit_session(here.context, edits.addressed_session(target), changes)
+    target = _renamed_target(cli, address or "", name or "")
+    result = edits.edit_session(cli.context, edits.addressed_session(target), changes)
     note = f"was: {blocks.title(result.before, 100)}"
     if not result.commit:
         note = "already its name" if result.after.name else "it has no name"
@@ -128,10 +128,10 @@ def rename(
         "was": result.before.name,
         "commit": result.commit or None,
     }
-    ident = here.ident(target.session)
-    room = here.width - text.width(ident) - 2
+    ident = cli.ident(target.session)
+    room = cli.width - text.width(ident) - 2
     facts = [text.cut(text.clean(session_title(result.after)), room), f"({note})"]
-    lines = text.hanging_indent(here.paint("yellow", ident) + "  ", text.fold(facts, room, "  "))
+    lines = text.hanging_indent(cli.paint("yellow", ident) + "  ", text.fold(facts, room, "  "))
     return Answer(document, lines, _redacted(result.secrets))
 
 
@@ -143,25 +143,25 @@ def _nameless(address: str | None) -> UsageError:
     return UsageError("the new name is missing.", hint)
 
 
-def _check_is_name(here: Invocation, name: str) -> None:
+def _check_is_name(cli: Invocation, name: str) -> None:
     """Raise UsageError if the only word is the id of a conversation, or the beginning of one."""
     word = name.strip()
-    if not here.has_store or len(word) < resolve.SHORTEST_PREFIX:
+    if not cli.has_store or len(word) < resolve.SHORTEST_PREFIX:
         return
-    outlines = here.index.branch_outlines()
+    outlines = cli.index.branch_outlines()
     if any(resolve.abbreviates(one.name, word) or one.agent_id == word for one in outlines):
         hint = f"`sessgit rename {quote_for_shell(name)} NAME`"
         raise UsageError(f"“{name}” is a conversation, but its new name is missing.", hint)
 
 
-def _renamed_target(here: Invocation, address: str, name: str) -> ResolvedTarget:
+def _renamed_target(cli: Invocation, address: str, name: str) -> ResolvedTarget:
     """Return the conversation; the error for an unknown one says so if the name is that of a conversation."""
     try:
-        return operands.target(here, address, changes=True)
+        return operands.target(cli, address, changes=True)
     except AmbiguousError:
         raise
     except NotFoundError as error:
-        if not address or not here.has_store or not resolve.branches_by_name(here.index, name, here.where):
+        if not address or not cli.has_store or not resolve.branches_by_name(cli.index, name, cli.where):
             raise
         swapped = f"sessgit rename {quote_for_shell(name)} {quote_for_shell(address)}"
         raise NotFoundError(str(error), f"The conversation comes first: `{swapped}`") from None
@@ -169,7 +169,7 @@ def _renamed_target(here: Invocation, address: str, name: str) -> ResolvedTarget
 
 @frame.command("tag", reads=True, excludes={"--delete": "NAME --list", "--list": "NAME"})
 def tag(
-    here: Invocation,
+    cli: Invocation,
     name: str | None = argument("NAME", "The tag, a single word."),
     address: str = ADDRESS,
     delete: str = option("-d, --delete NAME", "Delete a tag.", complete=completion.tags),
@@ -182,59 +182,59 @@ def tag(
     ADDRESS; it stays at its turn when the conversation goes on.
     """
     if delete:
-        deleted = tags.delete_tag(here.context, delete)
-        return _changed(here, deleted, f"was: {tags.tag_address(deleted)}", is_deleted=True)
+        deleted = tags.delete_tag(cli.context, delete)
+        return _changed(cli, deleted, f"was: {tags.tag_address(deleted)}", is_deleted=True)
     if name is None:
-        known = resolve.list_tags(here.index)
-        return Answer(lambda: {"tags": [_tag_json(here, each) for each in known]}, _tag_table(here, known))
-    target = operands.whole_turn(here, address, f"tag {name}", changes=True)
-    result = tags.tag_turn(here.context, name, target, here.where, force=force)
+        known = resolve.list_tags(cli.index)
+        return Answer(lambda: {"tags": [_tag_json(cli, each) for each in known]}, _tag_table(cli, known))
+    target = operands.whole_turn(cli, address, f"tag {name}", changes=True)
+    result = tags.tag_turn(cli.context, name, target, cli.where, force=force)
     before = f"was: {tags.tag_address(result.before)}" if result.before else ""
-    return _changed(here, result.tag, before if result.changed else "already there")
+    return _changed(cli, result.tag, before if result.changed else "already there")
 
 
-def _changed(here: Invocation, changed: Tag, note: str, *, is_deleted: bool = False) -> Answer:
-    parts = [text.clean(changed.name), *([] if is_deleted else [_tagged(here, changed)]), f"({note})" if note else ""]
+def _changed(cli: Invocation, changed: Tag, note: str, *, is_deleted: bool = False) -> Answer:
+    parts = [text.clean(changed.name), *([] if is_deleted else [_tagged(cli, changed)]), f"({note})" if note else ""]
     parts = list(filter(None, parts))
-    room = here.width - text.width("  ".join(parts)) - 2
-    title, _ = _turn(here, changed)
+    room = cli.width - text.width("  ".join(parts)) - 2
+    title, _ = _turn(cli, changed)
     if title and not is_deleted and room >= _NARROWEST:
         parts.insert(2, text.cut(title, room))
-    document = _tag_json(here, changed) | {"deleted": is_deleted}
-    return Answer(document, text.fold(parts, here.width, "  ", "  "))
+    document = _tag_json(cli, changed) | {"deleted": is_deleted}
+    return Answer(document, text.fold(parts, cli.width, "  ", "  "))
 
 
-def _turn(here: Invocation, tagged: Tag) -> tuple[str, float]:
+def _turn(cli: Invocation, tagged: Tag) -> tuple[str, float]:
     """Return the title of the tagged turn, and its time."""
-    row = here.index.turn(tagged.branch, tagged.turn) if tagged.turn else None
-    return (text.clean(here.index.title(row)), row.time) if row else ("", 0.0)
+    row = cli.index.turn(tagged.branch, tagged.turn) if tagged.turn else None
+    return (text.clean(cli.index.title(row)), row.time) if row else ("", 0.0)
 
 
-def _tag_json(here: Invocation, tagged: Tag) -> dict[str, object]:
-    row = here.index.turn(tagged.branch, tagged.turn) if tagged.turn else None
+def _tag_json(cli: Invocation, tagged: Tag) -> dict[str, object]:
+    row = cli.index.turn(tagged.branch, tagged.turn) if tagged.turn else None
     return {
         **frame.attributes(tagged, "name", "commit"),
         "branch": tagged.branch or None,
         "turn": tagged.turn if tagged.branch else None,
-        "title": here.index.title(row) if row else None,
+        "title": cli.index.title(row) if row else None,
         "time": canonical.rfc3339(row.time) if row else None,
     }
 
 
-def _tagged(here: Invocation, tagged: Tag) -> str:
-    return f"{here.ident(tagged.branch)}@{tagged.turn}" if tagged.branch else tagged.commit[:12]
+def _tagged(cli: Invocation, tagged: Tag) -> str:
+    return f"{cli.ident(tagged.branch)}@{tagged.turn}" if tagged.branch else tagged.commit[:12]
 
 
-def _tag_table(here: Invocation, known: list[Tag]) -> Iterator[str]:
+def _tag_table(cli: Invocation, known: list[Tag]) -> Iterator[str]:
     if not known:
         yield "No tags yet: sessgit tag NAME [ADDRESS]"
         return
-    turns = [_turn(here, each) for each in known]
-    clock = text.clock(here.now, [time for _, time in turns])
+    turns = [_turn(cli, each) for each in known]
+    clock = text.clock(cli.now, [time for _, time in turns])
     rows = [
         (
             text.clean(each.name),
-            _tagged(here, each),
+            _tagged(cli, each),
             title or ("" if each.turn else "(the start)" if each.branch else "(no conversation here)"),
             text.at(clock, time),
         )
@@ -244,4 +244,4 @@ def _tag_table(here: Invocation, known: list[Tag]) -> Iterator[str]:
         Column(least=_NARROWEST), Column("yellow"), Column(least=_NARROWEST // 2, optional=True),
         Column("dim", optional=True),
     )  # fmt: skip
-    yield from blocks.table(here, columns, rows)
+    yield from blocks.table(cli, columns, rows)

@@ -29,7 +29,7 @@ _SHARE = "It contains what tools read and printed: check it before you share it.
 
 @frame.command("export", reads=True)
 def run(
-    here: Invocation,
+    cli: Invocation,
     format_: Format = argument("FORMAT", "The format.", required=True),
     addresses: list[str] = argument("ADDRESS...", "SESSION[@TURN] (default: the current session)."),
     output: str = option("-o, --output FILE", "Write to this file, or into this folder."),
@@ -48,21 +48,21 @@ def run(
     """
     addresses = addresses or [""]
     request = _Request(format_, output, len(addresses), bool(turns or no_tools), full, force)
-    if problem := _problem(here, request):
+    if problem := _problem(cli, request):
         raise UsageError(*problem)
-    targets = [operands.whole_turn(here, address, f"export {format_}") for address in addresses]
+    targets = [operands.whole_turn(cli, address, f"export {format_}") for address in addresses]
     if format_ not in _DOCUMENTS:
         for target in targets:
             if target.turn is not None:
-                hint = f"`sessgit export {format_} {here.ident(target.session)}` exports all of it."
+                hint = f"`sessgit export {format_} {cli.ident(target.session)}` exports all of it."
                 raise UsageError(f"{format_} exports only whole conversations.", hint)
-        return _export_folder(here, format_, [target.branch for target in targets], Path(output).absolute())
+        return _export_folder(cli, format_, [target.branch for target in targets], Path(output).absolute())
     choice = ExportChoice(targets[0].branch, targets[0].turn, turns, not no_tools)
-    task = _Task(format_, choice, export.chosen_rows(here.index, choice), full)
+    task = _Task(format_, choice, export.chosen_rows(cli.index, choice), full)
     if output in ("", "-"):
-        _print(here, task)
+        _print(cli, task)
         return None
-    return _export_file(here, task, output, replace=force)
+    return _export_file(cli, task, output, replace=force)
 
 
 @frozen
@@ -78,7 +78,7 @@ class _Request:
     force: bool
 
 
-def _problem(here: Invocation, request: _Request) -> tuple[str, str] | None:
+def _problem(cli: Invocation, request: _Request) -> tuple[str, str] | None:
     """Return what the format cannot do of what is asked for, with a hint; None if it can do all."""
     name, to_stdout = request.format, request.output in ("", "-")
     if name not in _DOCUMENTS:
@@ -94,9 +94,9 @@ def _problem(here: Invocation, request: _Request) -> tuple[str, str] | None:
         return f"{name} exports one conversation at a time.", hint
     if request.full and name not in _TO_READ:
         return f"{name} is never shortened.", "--full works with markdown and html."
-    if to_stdout and here.terminal.shows_output and name in ("html", "jsonl"):
+    if to_stdout and cli.terminal.shows_output and name in ("html", "jsonl"):
         return f"{name} cannot be shown on a terminal.", "Use `--output FILE`, or a pipe."
-    if to_stdout and here.json and name != "json":
+    if to_stdout and cli.json and name != "json":
         return "--json describes a written file, and needs --output.", "Name it with `--output FILE`."
     return None
 
@@ -111,22 +111,22 @@ class _Task:
     full: bool
 
 
-def _print(here: Invocation, task: _Task) -> None:
-    with render.progress(here, "Exporting", unit="turns") as progress:
-        data = _data(here, task, progress)
-        if not here.terminal.shows_output:
+def _print(cli: Invocation, task: _Task) -> None:
+    with render.progress(cli, "Exporting", unit="turns") as progress:
+        data = _data(cli, task, progress)
+        if not cli.terminal.shows_output:
             render.data(data)
             return
         page = b"".join(data).decode("utf-8", "replace")
-    render.lines(here, canonical.printable(page).removesuffix("\n").split("\n"))
+    render.lines(cli, canonical.printable(page).removesuffix("\n").split("\n"))
 
 
-def _export_file(here: Invocation, task: _Task, output: str, *, replace: bool) -> Answer:
+def _export_file(cli: Invocation, task: _Task, output: str, *, replace: bool) -> Answer:
     name = export.file_name(task.choice, task.rows, task.format)
     path = export.output_path(Path(output).absolute(), name, is_folder=output.endswith("/"))
-    with render.progress(here, "Exporting", unit="turns") as progress:
-        size = export.write_export(path, _data(here, task, progress), replacing=replace)
-    redacted = export.count_redacted(here.store, task.rows)
+    with render.progress(cli, "Exporting", unit="turns") as progress:
+        size = export.write_export(path, _data(cli, task, progress), replacing=replace)
+    redacted = export.count_redacted(cli.store, task.rows)
     document = {
         "format": task.format,
         "path": str(path),
@@ -136,19 +136,19 @@ def _export_file(here: Invocation, task: _Task, output: str, *, replace: bool) -
         "tools": task.choice.tools,
         "redacted": redacted,
     }
-    lines = [f"Written: {here.shown(path)}, {text.counted(len(task.rows), 'turn')}, {text.size(size)}"]
+    lines = [f"Written: {cli.shown(path)}, {text.counted(len(task.rows), 'turn')}, {text.size(size)}"]
     lines += [_SHARE] * task.choice.tools
     return Answer(document, lines + client_notes.redacted(redacted, "it"))
 
 
-def _data(here: Invocation, task: _Task, progress: Progress) -> Iterable[bytes]:
+def _data(cli: Invocation, task: _Task, progress: Progress) -> Iterable[bytes]:
     """Return the document, piece by piece."""
     if task.format == "jsonl":
-        lines = export.export_lines(here.store, task.choice, task.rows)
+        lines = export.export_lines(cli.store, task.choice, task.rows)
         for part in lines.left_out:
             render.tell(f"Left out: {part}.")
         return [lines.data]
-    source, prices = (here.context, task.choice, task.rows), here.settings.prices
+    source, prices = (cli.context, task.choice, task.rows), cli.settings.prices
     if task.format == "json":
         parts = export.render_json(*export.export_document(*source, prices, progress))
     else:
@@ -160,23 +160,23 @@ def _data(here: Invocation, task: _Task, progress: Progress) -> Iterable[bytes]:
     return (part.encode("utf-8", "replace") for part in parts)
 
 
-def _export_folder(here: Invocation, format_: str, branches: list[Branch], folder: Path) -> Answer:
+def _export_folder(cli: Invocation, format_: str, branches: list[Branch], folder: Path) -> Answer:
     """Export whole conversations as a folder of the client, or of another system."""
     if format_ == "claude":
         from sessgit.branch import client_folder
 
-        result = client_folder.export_folder(here.context, branches, folder)
+        result = client_folder.export_folder(cli.context, branches, folder)
         conversations, files = result.sessions, len(result.files)
     else:
         from sessgit import Session
         from sessgit.exchange import systems
         from sessgit.store.layout import session_of
 
-        store = here.library()
+        store = cli.library()
         sessions = [Session(store, name) for name in dict.fromkeys(session_of(branch.name) for branch in branches)]
         conversations = len(sessions)
-        with store, render.progress(here, "Exporting", unit="turns") as progress:
+        with store, render.progress(cli, "Exporting", unit="turns") as progress:
             files = systems.export_sessions(format_, sessions, folder, progress)
     document = {"format": format_, "path": str(folder), "conversations": conversations, "files": files}
     counts = f"{text.counted(conversations, 'conversation')}, {text.counted(files, 'file')}"
-    return Answer(document, [f"Written: {here.shown(folder)}, {counts}", _SHARE])
+    return Answer(document, [f"Written: {cli.shown(folder)}, {counts}", _SHARE])

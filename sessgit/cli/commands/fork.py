@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     requires={"--branch": "--worktree"},
 )
 def fork(
-    here: Invocation,
+    cli: Invocation,
     address: str = ADDRESS,
     at: str | None = option("--at N[.C]", "Keep turns up to N, or up to cell C of turn N."),
     name: str = option("--name NAME", "Name the fork."),
@@ -52,40 +52,40 @@ def fork(
     then are not restored.
     """
     if worktree and not address:
-        _check_is_path(here, worktree)
-    source = operands.target(here, address, at, changes=True)
+        _check_is_path(cli, worktree)
+    source = operands.target(cli, address, at, changes=True)
     folder = str(project.resolve()) if project else ""
     if name:
         from sessgit.branch.edit import check_name_free
 
         name = check_name(name)
-        check_name_free(here.index, name, "", folder or source.state.project or here.cwd)
-    point = fork_point.fork_point(here.context, source)
-    plan = forks.ForkPlan(str(uuid.uuid4()), name, here.now, None if no_restore else here.env.homes, folder)
+        check_name_free(cli.index, name, "", folder or source.state.project or cli.cwd)
+    point = fork_point.fork_point(cli.context, source)
+    plan = forks.ForkPlan(str(uuid.uuid4()), name, cli.now, None if no_restore else cli.env.homes, folder)
     tree: Worktree | None = None
     if worktree is None:
-        result = forks.fork_session(here.store, source.state, point, plan)
+        result = forks.fork_session(cli.store, source.state, point, plan)
     else:
         from sessgit.branch import worktree as worktrees
         from sessgit.history.code import git
 
-        head = git.head_at(here.context, source.branch, point.turn, point.cell)
+        head = git.head_at(cli.context, source.branch, point.turn, point.cell)
         path = Path(worktree).expanduser().resolve() if worktree else None
         tree = worktrees.plan_worktree(source.state.project, head, path, plan.id[:8], os.environ, branch)
-        result = worktrees.fork_into_worktree(here.store, source.state, point, plan, tree, os.environ)
-    state = client_files.localize_state(result.state, here.local_path)
-    command, next_step = client_notes.continuation(here, state)
-    can_continue = fork_point.chain_is_closed(here.store, result.commit, point.turn)
+        result = worktrees.fork_into_worktree(cli.store, source.state, point, plan, tree, os.environ)
+    state = client_files.localize_state(result.state, cli.local_path)
+    command, next_step = client_notes.continuation(cli, state)
+    can_continue = fork_point.chain_is_closed(cli.store, result.commit, point.turn)
     remarks = client_notes.redacted(result.missing, "the fork")
     if result.dropped_calls:
         remarks.append(f"Left out: {text.counted(result.dropped_calls, 'tool call')} without a result.")
     if result.transcript and not command:
-        remarks.append(f"The project's folder is gone: {here.short(state.project)}.")
+        remarks.append(f"The project's folder is gone: {cli.short(state.project)}.")
     if not can_continue:
         remarks.append(
             "The client would send none of these turns to the model: their lines are not linked to each other."
         )
-        command, next_step = "", f"The client cannot continue it. Repair it: sessgit repair {here.ident(state.id)}"
+        command, next_step = "", f"The client cannot continue it. Repair it: sessgit repair {cli.ident(state.id)}"
     document = {
         "id": result.state.id,
         "parent": point.session,
@@ -96,39 +96,39 @@ def fork(
         "files": client_notes.as_json(result.files),
         "worktree": tree.as_json() if tree else None,
     }
-    lines = _page(here, result, point, tree, next_step)
+    lines = _page(cli, result, point, tree, next_step)
     return Answer(
-        document, lines, remarks, then=lambda: run and can_continue and client_notes.start_client(state, here.cwd)
+        document, lines, remarks, then=lambda: run and can_continue and client_notes.start_client(state, cli.cwd)
     )
 
 
-def _check_is_path(here: Invocation, word: str) -> None:
+def _check_is_path(cli: Invocation, word: str) -> None:
     """Raise UsageError if the word after --worktree names a conversation: it would be taken for a path."""
     name = word.partition("@")[0]
-    if "/" not in word and (resolve.branches_by_name(here.index, name, here.where) or name in here.index.tags()):
+    if "/" not in word and (resolve.branches_by_name(cli.index, name, cli.where) or name in cli.index.tags()):
         hint = f"`sessgit fork {word} --worktree`, or `--worktree ./{word}` for a folder with that name."
         raise UsageError(f"--worktree expects a path, but “{word}” is a conversation.", hint)
 
 
 def _page(
-    here: Invocation, result: ForkResult, point: ForkPoint, tree: Worktree | None, next_step: str
+    cli: Invocation, result: ForkResult, point: ForkPoint, tree: Worktree | None, next_step: str
 ) -> Iterator[str]:
-    origin, ident = result.state.origin, here.ident(result.state.id)
+    origin, ident = result.state.origin, cli.ident(result.state.id)
     name = f"{result.state.name}  ·  " if result.state.name else ""
     at = origin.cell if origin and origin.cell else point.turn
-    line = f"{name}{text.counted(result.state.turns, 'turn')}, from {here.ident(point.session)}@{at}"
-    room = here.width - len(ident) - text.width(line) - 5
-    row = here.index.turn(point.session, point.turn)
+    line = f"{name}{text.counted(result.state.turns, 'turn')}, from {cli.ident(point.session)}@{at}"
+    room = cli.width - len(ident) - text.width(line) - 5
+    row = cli.index.turn(point.session, point.turn)
     if row is not None and room > 8:
-        line += f" “{text.cut(text.clean(here.index.title(row)), room)}”"
-    yield f"{here.paint('yellow', ident)}  {text.cut(line, here.width - len(ident) - 2)}"
+        line += f" “{text.cut(text.clean(cli.index.title(row)), room)}”"
+    yield f"{cli.paint('yellow', ident)}  {text.cut(line, cli.width - len(ident) - 2)}"
     yield from client_notes.written(result.files, count_secrets=False)
     if tree is not None:
-        yield from _worktree(here, tree)
+        yield from _worktree(cli, tree)
     yield next_step if result.transcript else f"Continue it:  sessgit resume {ident}"
 
 
-def _worktree(here: Invocation, tree: Worktree) -> Iterator[str]:
+def _worktree(cli: Invocation, tree: Worktree) -> Iterator[str]:
     commit = tree.head.commit[:8] + (f" ({text.clean(tree.head.branch)})" if tree.head.branch else "")
     branch = f"its new branch {text.clean(tree.branch)}" if tree.branch else "no branch"
     missing = [
@@ -138,9 +138,9 @@ def _worktree(here: Invocation, tree: Worktree) -> Iterator[str]:
         "anything outside the repository",
     ]
     for paragraph in (
-        f"Worktree: {here.shown(tree.path)} at {commit}, on {branch}.",
+        f"Worktree: {cli.shown(tree.path)} at {commit}, on {branch}.",
         f"Not included: {', '.join(filter(None, missing))}.",
-        f"Earlier turns name files in {here.shown(tree.source)}: tell the agent the new folder.",
+        f"Earlier turns name files in {cli.shown(tree.source)}: tell the agent the new folder.",
         *([] if tree.branch else ["To make a branch:  git switch -c NAME, in the worktree"]),
     ):
-        yield from blocks.paragraph(here, paragraph)
+        yield from blocks.paragraph(cli, paragraph)

@@ -18,7 +18,7 @@ _NAMED_SESSIONS = 8
 
 @frame.command("gc", needs="store")
 def run(
-    here: Invocation,
+    cli: Invocation,
     prune: bool = option("--prune", "Make deletions final, and remove unreachable objects."),
     yes: bool = YES,
 ) -> Answer:
@@ -30,10 +30,10 @@ def run(
     """
 
     if prune and not yes:
-        _confirm_prune(here, checks.doomed(here.store))
-    keep = span_seconds(here.settings.undo.keep)
-    with render.progress(here, "Packing", unit="objects") as progress:
-        result = checks.collect(here.context, keep=keep, prune=prune, progress=progress)
+        _confirm_prune(cli, checks.doomed(cli.store))
+    keep = span_seconds(cli.settings.undo.keep)
+    with render.progress(cli, "Packing", unit="objects") as progress:
+        result = checks.collect(cli.context, keep=keep, prune=prune, progress=progress)
     document = {
         "before": _count_json(result.before),
         "after": _count_json(result.after),
@@ -43,15 +43,15 @@ def run(
     return Answer(document, _packed(result))
 
 
-def _confirm_prune(here: Invocation, sessions: Sequence[str]) -> None:
+def _confirm_prune(cli: Invocation, sessions: Sequence[str]) -> None:
     if not sessions:
         return
     count = text.counted(len(sessions), "deleted conversation")
-    render.check_can_ask(here, f"Pass --yes: {count} would be deleted for good.")
-    names = ", ".join(text.some([here.ident(session) for session in sessions], _NAMED_SESSIONS))
+    render.check_can_ask(cli, f"Pass --yes: {count} would be deleted for good.")
+    names = ", ".join(text.some([cli.ident(session) for session in sessions], _NAMED_SESSIONS))
     them = "it" if len(sessions) == 1 else "them"
     question = f"{count} would be deleted for good: {names}. Until then, `sessgit undo` brings {them} back."
-    frame.confirm(text.wrap(question, here.width), "Prune?")
+    frame.confirm(text.wrap(question, cli.width), "Prune?")
 
 
 def _packed(result: Collected) -> Iterator[str]:

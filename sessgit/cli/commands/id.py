@@ -13,18 +13,18 @@ from sessgit.model import ids
 
 @frame.command("id", reads=True)
 def run(
-    here: Invocation,
+    cli: Invocation,
     address: str = ADDRESS,
 ) -> Answer:
     """Print the full id of a session."""
     if address:
-        session = operands.target(here, address).branch.name
-    elif here.env.session:
-        session = ids.session_id(here.env.session)
-    elif client := agents.client_above(here.env.homes, here.where.pid):
+        session = operands.target(cli, address).branch.name
+    elif cli.env.session:
+        session = ids.session_id(cli.env.session)
+    elif client := agents.client_above(cli.env.homes, cli.where.pid):
         session = ids.session_id(client.agent_id)
     else:
-        session, guess = resolve.current_branch(here.index, here.where)
+        session, guess = resolve.current_branch(cli.index, cli.where)
         if guess:
             render.tell(f"({guess})")
     return Answer({"id": session}, [session])

@@ -33,7 +33,7 @@ _SHORTEST_ID = 4
 
 @frame.command("import", excludes={"--id": "--from"})
 def run(
-    here: Invocation,
+    cli: Invocation,
     paths: list[Path] = argument("PATH...", "Transcripts or folders (default: all of the client's)."),
     source: str = option(
         "--from SYSTEM", "The files' origin: claude (a whole folder), rlm, dialectic, apex or io-log."
@@ -59,30 +59,30 @@ def run(
             f"“{ident}” is too short for an id.", "`sessgit import --id ID [PATH]` imports one conversation."
         )
     if source in systems.MODULES:
-        return _import_system(here, source, paths, dry_run=dry_run)
+        return _import_system(cli, source, paths, dry_run=dry_run)
     if source and source not in imports.SOURCES:
         known = sorted({*imports.SOURCES, *systems.MODULES})
         raise UsageError(f"cannot import from “{source}”", f"SYSTEM is one of {', '.join(known)}.")
     import_all = imports.SOURCES[source] if source else imports.run_import
-    if not here.has_store:
-        privacy.check_on(off=here.env.off)
-        if not paths and next(agents.transcripts(here.env.homes), None) is None:
-            folders = " or ".join(sorted(map(here.short, here.env.homes.folders.values())))
+    if not cli.has_store:
+        privacy.check_on(off=cli.env.off)
+        if not paths and next(agents.transcripts(cli.env.homes), None) is None:
+            folders = " or ".join(sorted(map(cli.short, cli.env.homes.folders.values())))
             raise NotFoundError(
                 f"there is nothing to import: no conversations in {folders}",
                 "`sessgit install` starts recording, `sessgit import PATH` imports other transcripts.",
             )
         if not dry_run:
-            here.create_store()
+            cli.create_store()
     with (
-        _scratch_context(here) if dry_run else _count_if_interrupted(here) as context,
-        render.progress(here, "Importing") as reading,
-        render.progress(here, "Packing", unit="objects") as packing,
+        _scratch_context(cli) if dry_run else _count_if_interrupted(cli) as context,
+        render.progress(cli, "Importing") as reading,
+        render.progress(cli, "Packing", unit="objects") as packing,
     ):
         progress = imports.ImportProgress(reading, packing)
         result = imports.import_one(context, ident, paths, progress) if ident else import_all(context, paths, progress)
     if result.turns and not dry_run:
-        _index_and_pack(here)
+        _index_and_pack(cli)
     if result.unpacked:
         render.tell(f"Cannot pack the store: {result.unpacked}")
     document = {
@@ -92,80 +92,80 @@ def run(
         "dry_run": dry_run,
         "errors": [frame.attributes(failure, "path", "reason") for failure in result.errors],
     }
-    report = _report_lines(here, result, has_paths=bool(paths), dry_run=dry_run)
-    lines = (part for line in report for part in text.wrap(line, here.width))
-    return Answer(document, lines, _failures(here, result), int(bool(result.errors)))
+    report = _report_lines(cli, result, has_paths=bool(paths), dry_run=dry_run)
+    lines = (part for line in report for part in text.wrap(line, cli.width))
+    return Answer(document, lines, _failures(cli, result), int(bool(result.errors)))
 
 
-def _import_system(here: Invocation, system: str, paths: list[Path], *, dry_run: bool) -> Answer:
+def _import_system(cli: Invocation, system: str, paths: list[Path], *, dry_run: bool) -> Answer:
     from sessgit.exchange import systems
     from sessgit.record import imports
 
     if len(paths) != 1:
         raise UsageError(f"--from {system} needs exactly one folder.", f"`sessgit import --from {system} DIR`")
-    privacy.check_on(off=here.env.off)
+    privacy.check_on(off=cli.env.off)
     if not dry_run:
-        here.create_store()
-    store = here.library()
-    with render.exit_on_signals(), render.progress(here, "Importing", unit="conversations") as progress:
+        cli.create_store()
+    store = cli.library()
+    with render.exit_on_signals(), render.progress(cli, "Importing", unit="conversations") as progress:
         result = systems.import_folder(store, system, paths[0], progress, dry_run=dry_run)
     if result.report.operation:
-        unpacked = imports.pack_import(here.store)
+        unpacked = imports.pack_import(cli.store)
         if unpacked:
             render.tell(f"Cannot pack the store: {unpacked}")
-        _index_and_pack(here)
-    remarks = (f"{path}: {reason}" for path, reason in (result.errors if here.json else result.refused))
-    lines = _full(here, result, dry_run=dry_run)
+        _index_and_pack(cli)
+    remarks = (f"{path}: {reason}" for path, reason in (result.errors if cli.json else result.refused))
+    lines = _full(cli, result, dry_run=dry_run)
     return Answer(lambda: _as_json(result, dry_run=dry_run), lines, remarks, int(bool(result.errors)))
 
 
-def _index_and_pack(here: Invocation) -> None:
+def _index_and_pack(cli: Invocation) -> None:
     """Make the new turns searchable and pack the store again: in the background if there is much of it."""
     from sessgit.store import maintenance
 
-    if maintenance.start_repack(here.env.store, os.environ):
+    if maintenance.start_repack(cli.env.store, os.environ):
         return
-    with render.progress(here, "Indexing", unit="conversations") as progress:
-        problem = search.update_fulltext(here.index, progress)
+    with render.progress(cli, "Indexing", unit="conversations") as progress:
+        problem = search.update_fulltext(cli.index, progress)
     if problem:
         render.tell(f"({problem})")
 
 
 @contextmanager
-def _scratch_context(here: Invocation) -> Iterator[Context]:
+def _scratch_context(cli: Invocation) -> Iterator[Context]:
     """Yield a context with a scratch store that has what the store has, if there is one."""
     from sessgit.record import scratch_store
     from sessgit.store.index import Index
 
-    other = here.env.store if here.has_store else None
+    other = cli.env.store if cli.has_store else None
     with scratch_store.scratch_store(other) as scratch, closing(Index(scratch.path, lambda: scratch)) as index:
-        yield Context(index, here.env.homes, here.privacy, os.environ, lambda: here.now, here.settings.prices)
+        yield Context(index, cli.env.homes, cli.privacy, os.environ, lambda: cli.now, cli.settings.prices)
 
 
 @contextmanager
-def _count_if_interrupted(here: Invocation) -> Iterator[Context]:
-    before = refs.read_all(here.env.store, layout.HEADS)
+def _count_if_interrupted(cli: Invocation) -> Iterator[Context]:
+    before = refs.read_all(cli.env.store, layout.HEADS)
     try:
-        yield here.context
+        yield cli.context
     except KeyboardInterrupt:
-        after = refs.read_all(here.env.store, layout.HEADS)
+        after = refs.read_all(cli.env.store, layout.HEADS)
         names = {layout.session_of(ref.removeprefix(layout.HEADS)) for ref in after if after[ref] != before.get(ref)}
         render.tell(f"Interrupted: {text.counted(len(names), 'conversation')} imported. Run import again to continue.")
         raise
 
 
-def _failures(here: Invocation, result: ImportResult) -> Iterator[str]:
+def _failures(cli: Invocation, result: ImportResult) -> Iterator[str]:
     """Say which files could not be imported; a path is never broken."""
     for failure in result.errors:
-        path, reason = here.short(failure.path), text.clean(failure.reason).replace(f" {failure.path}", "")
-        if text.width(path) + 2 + text.width(reason) <= here.width:
+        path, reason = cli.short(failure.path), text.clean(failure.reason).replace(f" {failure.path}", "")
+        if text.width(path) + 2 + text.width(reason) <= cli.width:
             yield f"{path}: {reason}"
         else:
             yield f"{path}:"
-            yield from (f"  {line}" for line in text.wrapped(reason, here.width - 2))
+            yield from (f"  {line}" for line in text.wrapped(reason, cli.width - 2))
 
 
-def _report_lines(here: Invocation, result: ImportResult, *, has_paths: bool, dry_run: bool) -> Iterator[str]:
+def _report_lines(cli: Invocation, result: ImportResult, *, has_paths: bool, dry_run: bool) -> Iterator[str]:
     imported = "would be imported" if dry_run else "imported"
     counts = [f"{text.counted(result.sessions, 'conversation')}, {text.counted(result.turns, 'turn')} {imported}"]
     if result.unchanged:
@@ -177,10 +177,10 @@ def _report_lines(here: Invocation, result: ImportResult, *, has_paths: bool, dr
         have = "conversation has" if result.archived == 1 else "conversations have"
         yield f"{result.archived:,} archived {have} new turns: sessgit unarchive"
     if result.deleted:
-        names = map(here.ident, result.deleted) if len(result.deleted) <= _NAMED_SESSIONS else ["ID"]
+        names = map(cli.ident, result.deleted) if len(result.deleted) <= _NAMED_SESSIONS else ["ID"]
         again = f"sessgit import --id {' or '.join(names)}"
         skipped = f"{text.counted(len(result.deleted), 'conversation')} skipped, deleted here before:"
-        yield from text.fold([skipped, again], here.width, " ", "  ")
+        yield from text.fold([skipped, again], cli.width, " ", "  ")
     if result.excluded:
         count = text.counted(result.excluded, "conversation")
         yield f"{count} of projects that are off {_were(result.excluded)} skipped"
@@ -192,10 +192,10 @@ def _report_lines(here: Invocation, result: ImportResult, *, has_paths: bool, dr
     if skips.subagents and has_paths:
         skipped = f"{text.counted(skips.subagents, 'subagent file')} skipped:"
         why = "the client keeps them in ID/subagents/ next to the transcript ID.jsonl"
-        yield from text.fold([skipped, why], here.width, " ", "  ")
+        yield from text.fold([skipped, why], cli.width, " ", "  ")
     if skips.plans:
         count = f"{text.counted(len(skips.plans), 'plan')} skipped, named in no conversation:"
-        yield from text.fold([count, *map(text.clean, text.some(skips.plans, _NAMED_PLANS))], here.width, " ", "  ")
+        yield from text.fold([count, *map(text.clean, text.some(skips.plans, _NAMED_PLANS))], cli.width, " ", "  ")
 
 
 def _were(count: int) -> str:
@@ -213,7 +213,7 @@ _FILES = {"imported": "imported", "empty": "empty", "left": "left out", "damaged
 _EXPECTED = ("", "kept as it is", "derived from the cells", "the transcript contains it")
 
 
-def _full(here: Invocation, report: FolderImport, *, dry_run: bool) -> Iterator[str]:
+def _full(cli: Invocation, report: FolderImport, *, dry_run: bool) -> Iterator[str]:
     """Yield the whole page."""
     turns = text.counted(sum(session.turns for session in report.changed), "turn")
     imported = f"{text.counted(len(report.changed), 'conversation')}, {turns}"
@@ -223,12 +223,12 @@ def _full(here: Invocation, report: FolderImport, *, dry_run: bool) -> Iterator[
     yield f"{imported} {'would be ' if dry_run else ''}imported from {report.system}{were}"
     rows = [_row(session) for session in report.changed[:_LIMIT]]
     columns = (Column(), Column("yellow"), Column(least=12), Column("dim", least=1))
-    yield from blocks.table(here, columns, rows)
+    yield from blocks.table(cli, columns, rows)
     yield from _more(report.changed)
     for outcome, phrase in _SKIPPED.items():
         if outcomes[outcome]:
             yield f"{text.counted(outcomes[outcome], 'conversation')} {phrase}"
-    yield from _files(here, report)
+    yield from _files(cli, report)
 
 
 def _as_json(report: FolderImport, *, dry_run: bool) -> dict[str, Any]:
@@ -270,17 +270,17 @@ def _row(session: ImportedSession) -> tuple[str, ...]:
     return outcome.ljust(_OUTCOME), session.id[:8], text.clean(session.title, 200), note
 
 
-def _files(here: Invocation, report: FolderImport) -> Iterator[str]:
+def _files(cli: Invocation, report: FolderImport) -> Iterator[str]:
     """Yield how many files had which outcome, and those that were not simply imported."""
     outcomes = Counter[str](file.outcome for file in report.files)
     counts = [f"{outcomes[key]:,} {phrase}" for key, phrase in _FILES.items() if outcomes[key]]
     if counts:
         counts[0] = f"{text.counted(len(report.files), 'file')}: {counts[0]}"
-        yield from text.fold(counts, here.width, ", ", "  ")
+        yield from text.fold(counts, cli.width, ", ", "  ")
     others = [file for file in report.files if file.outcome in ("left", "damaged") or file.why not in _EXPECTED]
     for file in others[:_LIMIT]:
-        room = here.width - _OUTCOME - 2
-        path = text.cut_start(here.shown(file.path), room)
+        room = cli.width - _OUTCOME - 2
+        path = text.cut_start(cli.shown(file.path), room)
         reason = f"{path}: {file.why}" if file.why else path
         lines = [reason] if text.width(reason) <= room else [path, *text.wrapped(file.why, room)]
         yield from text.hanging_indent(file.outcome.ljust(_OUTCOME + 2), lines)

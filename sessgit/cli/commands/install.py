@@ -28,7 +28,7 @@ from sessgit.store.settings import Setting
 
 @frame.command("install", excludes={"--plugin": "--granularity --agent --trust --statusline"})
 def install(
-    here: Invocation,
+    cli: Invocation,
     granularity: Literal["turn", "cell"] | None = option(
         "--granularity", "Commit after each turn, or also after each tool result."
     ),
@@ -54,58 +54,58 @@ def install(
     from sessgit.check import status
 
     if plugin:
-        return _prepared(here)
+        return _prepared(cli)
     if statusline:
-        client = agents.client(here.env.homes, agents.check_name(agent) or DEFAULT)
-        hooks.show_status_line(here.env.store, client, python=sys.executable)
-    clients = _clients(here, agent)
-    is_first = not here.has_store
+        client = agents.client(cli.env.homes, agents.check_name(agent) or DEFAULT)
+        hooks.show_status_line(cli.env.store, client, python=sys.executable)
+    clients = _clients(cli, agent)
+    is_first = not cli.has_store
     known = set[str]()
     if not is_first:
-        known.update(outline.session for outline in here.index.branch_outlines())
-        known |= refs.deleted_sessions(here.env.store)
-    unit = granularity or here.settings.record.granularity
+        known.update(outline.session for outline in cli.index.branch_outlines())
+        known |= refs.deleted_sessions(cli.env.store)
+    unit = granularity or cli.settings.record.granularity
     lines, running, results = list[str](), list[str](), list[InstallResult]()
     for client in clients:
         has_settings = client.agent.hooks.settings_file(client.folder).exists()
         result = hooks.install(
-            here.env.store, client, python=sys.executable, granularity=unit, known=known, privacy=here.privacy
+            cli.env.store, client, python=sys.executable, granularity=unit, known=known, privacy=cli.privacy
         )
-        if result.untrusted and (trust or _may_trust(here, result)):
-            result = replace(result, untrusted=(), refusal=hooks.trust(client, here.context.env))
+        if result.untrusted and (trust or _may_trust(cli, result)):
+            result = replace(result, untrusted=(), refusal=hooks.trust(client, cli.context.env))
         results.append(result)
-        lines += _installed(here, result, is_first=is_first)
+        lines += _installed(cli, result, is_first=is_first)
         running += _running_clients(result, has_settings=has_settings)
-    if unit != here.settings.record.granularity:
-        settings.change_setting(StorePaths(here.env.store), "record.granularity", unit)
+    if unit != cli.settings.record.granularity:
+        settings.change_setting(StorePaths(cli.env.store), "record.granularity", unit)
     older = sum(result.older_conversations for result in results)
     if statusline:
         lines.append("Claude Code shows a status line (undo: sessgit uninstall)")
     if older:
         lines.append(f"{text.counted(older, 'older conversation')} can be imported: sessgit import")
     if is_first or any(result.added and not result.already_there for result in results):  # an import may have made it
-        lines += _privacy(here)
+        lines += _privacy(cli)
     lines += running
-    if status.blocked_folders(here.env.store):
-        hooks_there = " and ".join(_hooks(here, result) for result in results)
-        lines = [f"Nothing can be recorded: {status.blocked_reason(here.env.store)}"]
+    if status.blocked_folders(cli.env.store):
+        hooks_there = " and ".join(_hooks(cli, result) for result in results)
+        lines = [f"Nothing can be recorded: {status.blocked_reason(cli.env.store)}"]
         lines.append(f"There are {hooks_there} (undo: sessgit uninstall)")
-    document = {"store": str(here.env.store), "older": older, "clients": list(map(_client_json, results))}
+    document = {"store": str(cli.env.store), "older": older, "clients": list(map(_client_json, results))}
     return Answer(document, lines)
 
 
-def _clients(here: Invocation, name: str) -> list[Client]:
+def _clients(cli: Invocation, name: str) -> list[Client]:
     """Return the client of the named agent, else every client with a folder here, or the default one if none has."""
     if agents.check_name(name):
-        return [agents.client(here.env.homes, name)]
-    present = [client for client in agents.hooked_clients(here.env.homes) if client.folder.is_dir()]
-    return present or [agents.client(here.env.homes)]
+        return [agents.client(cli.env.homes, name)]
+    present = [client for client in agents.hooked_clients(cli.env.homes) if client.folder.is_dir()]
+    return present or [agents.client(cli.env.homes)]
 
 
-def _may_trust(here: Invocation, result: InstallResult) -> bool:
+def _may_trust(cli: Invocation, result: InstallResult) -> bool:
     """Ask the user whether the client may run the hooks, if there is a terminal to ask at."""
     question = f"{result.agent.title} runs hooks only if you trust them. Trust the hook of sessgit?"
-    return render.can_ask(here) and render.ask(question)
+    return render.can_ask(cli) and render.ask(question)
 
 
 def _client_json(result: InstallResult) -> dict[str, object]:
@@ -113,13 +113,13 @@ def _client_json(result: InstallResult) -> dict[str, object]:
     return {"agent": result.agent.name, **changes}
 
 
-def _prepared(here: Invocation) -> Answer:
+def _prepared(cli: Invocation) -> Answer:
     """Make what the plugin needs, and say what else it needs."""
     from sessgit.check import status
 
-    hooks.prepare(here.env.store, sys.executable)
-    recording = status.recording(here.env.store, here.env.homes)
-    lines = [f"The store in {here.short(here.env.store)} is ready for the plugin."]
+    hooks.prepare(cli.env.store, sys.executable)
+    recording = status.recording(cli.env.store, cli.env.homes)
+    lines = [f"The store in {cli.short(cli.env.store)} is ready for the plugin."]
     if recording.on:
         by = f"the plugin {recording.plugin}" if recording.plugin else "the hooks in the settings"
         lines.append(f"Recording is on, by {by} (undo: sessgit uninstall)")
@@ -128,32 +128,32 @@ def _prepared(here: Invocation) -> Answer:
         lines += ["    claude plugin marketplace add REPOSITORY", "    claude plugin install sessgit@sessgit"]
     if shutil.which("sessgit") is None:
         lines.append("The plugin's commands need `sessgit` on the PATH, where it is not.")
-    return Answer({"store": str(here.env.store), "older": 0, "clients": []}, lines)
+    return Answer({"store": str(cli.env.store), "older": 0, "clients": []}, lines)
 
 
-def _hooks(here: Invocation, result: InstallResult) -> str:
+def _hooks(cli: Invocation, result: InstallResult) -> str:
     if result.plugin and not result.added and not result.already_there:
         return f"the hooks of the plugin {result.plugin}"
     count = text.counted(len(result.added) + len(result.already_there), "hook")
-    return f"{count} in {here.short(result.settings)}"
+    return f"{count} in {cli.short(result.settings)}"
 
 
-def _installed(here: Invocation, result: InstallResult, *, is_first: bool) -> Iterator[str]:
+def _installed(cli: Invocation, result: InstallResult, *, is_first: bool) -> Iterator[str]:
     if result.refusal:
-        yield f"{result.agent.title} is not recorded yet: {result.refusal} ({_hooks(here, result)})."
+        yield f"{result.agent.title} is not recorded yet: {result.refusal} ({_hooks(cli, result)})."
     else:
         was = " already" if not is_first and not result.added and not result.other_stubs else ""
-        yield f"Recording is on{was}: {_hooks(here, result)} (undo: sessgit uninstall)"
+        yield f"Recording is on{was}: {_hooks(cli, result)} (undo: sessgit uninstall)"
     if result.untrusted:
         yield f"To trust them: sessgit install --agent {result.agent.name} --trust"
     for stub in result.other_stubs:
-        yield f"The hooks no longer record into {here.short(stub.parent)}."
+        yield f"The hooks no longer record into {cli.short(stub.parent)}."
     if result.plugin and (result.added or result.already_there):
         yield f"The plugin {result.plugin} leaves recording to these hooks."
 
 
-def _privacy(here: Invocation) -> Iterator[str]:
-    yield f"Prompts, answers and tool output go to {here.short(here.env.store)}."
+def _privacy(cli: Invocation) -> Iterator[str]:
+    yield f"Prompts, answers and tool output go to {cli.short(cli.env.store)}."
     yield "Only you can read it. It is not encrypted; common secrets are redacted."
     yield "To exclude a project: sessgit off"
 
@@ -171,44 +171,44 @@ def _running_clients(result: InstallResult, *, has_settings: bool) -> Iterator[s
 
 
 @frame.command("uninstall")
-def uninstall(here: Invocation) -> Answer:
+def uninstall(cli: Invocation) -> Answer:
     """Stop recording.
 
     Removes the hooks from the clients' settings and disables the plugin; the store stays. A command that names a
     conversation still records its new turns, and so does `sessgit import`. To keep a project out of the store, use
     `sessgit off`.
     """
-    has_store = here.has_store
-    results = [hooks.uninstall(here.env.store, client) for client in _clients(here, "")]
+    has_store = cli.has_store
+    results = [hooks.uninstall(cli.env.store, client) for client in _clients(cli, "")]
     removed = []
     for result in results:
         if result.removed:
-            removed.append(f"{text.counted(len(result.removed), 'hook')} removed from {here.short(result.settings)}")
+            removed.append(f"{text.counted(len(result.removed), 'hook')} removed from {cli.short(result.settings)}")
         if result.plugin:
             removed.append(f"the plugin is disabled (undo: claude plugin enable {result.plugin})")
         if result.status_line:
             removed.append("the status line removed")
     lines = [f"Recording is off: {', '.join(removed) or 'there were no hooks'}"]
     if has_store:
-        lines.append(f"The store stays in {here.short(here.env.store)}; delete that folder to remove all recordings.")
+        lines.append(f"The store stays in {cli.short(cli.env.store)}; delete that folder to remove all recordings.")
     clients = [
         {"agent": result.agent.name, **frame.attributes(result, "settings", "removed"), "plugin": result.plugin or None}
         for result in results
     ]
-    return Answer({"store": str(here.env.store) if has_store else None, "clients": clients}, lines)
+    return Answer({"store": str(cli.env.store) if has_store else None, "clients": clients}, lines)
 
 
 @frame.command("on", needs="store")
-def on(here: Invocation, folder: str = FOLDER) -> Answer:
+def on(cli: Invocation, folder: str = FOLDER) -> Answer:
     """Record a project again after `sessgit off`.
 
     Turns from the meantime are recorded with the next turn of their conversation, or by `sessgit import`.
     """
     from sessgit.check import status
 
-    result = privacy.switch_on(StorePaths(here.env.store), here.folder(folder), str(here.env.home))
-    recording = status.recording(here.env.store, here.env.homes)
-    project = here.shown(result.project)
+    result = privacy.switch_on(StorePaths(cli.env.store), cli.folder(folder), str(cli.env.home))
+    recording = status.recording(cli.env.store, cli.env.homes)
+    project = cli.shown(result.project)
     lines = [f"{project} is already on."]
     if result.changed:
         lines = [f"On: {project} is recorded from now on."]
@@ -219,17 +219,17 @@ def on(here: Invocation, folder: str = FOLDER) -> Answer:
 
 
 @frame.command("off")
-def off(here: Invocation, folder: str = FOLDER) -> Answer:
+def off(cli: Invocation, folder: str = FOLDER) -> Answer:
     """Stop recording a project.
 
     The project is the git repository of DIR with all its worktrees, or else DIR itself, with all subfolders. What is
     already recorded stays. The setting record.exclude lists the projects that are off; it also takes globs.
     """
-    here.create_store()
-    result = privacy.switch_off(StorePaths(here.env.store), here.folder(folder), str(here.env.home))
-    kept = len(privacy.recorded_sessions(here.index, result.project))
-    project = here.shown(result.project)
-    lines = [f"{project} is already off (record.exclude has “{here.shown(result.glob)}”)."]
+    cli.create_store()
+    result = privacy.switch_off(StorePaths(cli.env.store), cli.folder(folder), str(cli.env.home))
+    kept = len(privacy.recorded_sessions(cli.index, result.project))
+    project = cli.shown(result.project)
+    lines = [f"{project} is already off (record.exclude has “{cli.shown(result.glob)}”)."]
     if result.changed:
         lines = [f"Off: {project} is no longer recorded (undo: sessgit on)."]
     if kept:
@@ -240,7 +240,7 @@ def off(here: Invocation, folder: str = FOLDER) -> Answer:
 
 @frame.command("config", excludes={"--unset": "KEY VALUE"})
 def config(
-    here: Invocation,
+    cli: Invocation,
     key: str = argument("KEY", "A setting, such as record.granularity."),
     value: str | None = argument("VALUE", "The new value."),
     unset: str = option("--unset KEY", "Restore the default."),
@@ -264,38 +264,38 @@ def config(
     prices are US dollars for a million tokens: prices.MODEL "{input = 5, output = 25, cache_read = 0.5, cache_write =
     6.25}".
     """
-    paths, has_store = StorePaths(here.env.store), here.has_store  # raises StoreError if the store is another user's
+    paths, has_store = StorePaths(cli.env.store), cli.has_store  # raises StoreError if the store is another user's
     if unset or value is not None:
         key = unset or key
         new = None if value is None else _parse_value(value)
         settings.check_change(paths, key, new)  # so that a mistake creates no store
-        here.create_store()
+        cli.create_store()
         settings.change_setting(paths, key, new)
-        listed = settings.list_settings(here.settings, settings.read_document(paths))
-        remarks = _remarks(here, key) if value is not None else ()
+        listed = settings.list_settings(cli.settings, settings.read_document(paths))
+        remarks = _remarks(cli, key) if value is not None else ()
         return Answer(_settings_json(each for each in listed if each.key == key), remarks=remarks)
-    listed = settings.list_settings(here.settings, settings.read_document(paths) if has_store else {})
+    listed = settings.list_settings(cli.settings, settings.read_document(paths) if has_store else {})
     if key:
         listed = [each for each in listed if each.key == key or each.key.startswith(f"{key}.")]
         if not listed and key not in settings.TABLES:
             raise UsageError(f"there is no setting “{key}”.", "`sessgit config` lists all settings.")
-    lines = _settings(here, listed)
+    lines = _settings(cli, listed)
     if len(listed) == 1 and listed[0].key == key:
         lines = iter([_value(listed[0].value)])
     return Answer(_settings_json(listed), lines)
 
 
-def _remarks(here: Invocation, key: str) -> Iterator[str]:
+def _remarks(cli: Invocation, key: str) -> Iterator[str]:
     if key == "record.granularity":
         yield "Run sessgit install again: a commit for each cell needs one more hook."
-    if key == "record.redact" and not here.settings.record.redact:
+    if key == "record.redact" and not cli.settings.record.redact:
         yield "From now on secrets are stored unredacted (undo: sessgit config --unset record.redact)."
 
 
-def _settings(here: Invocation, listed: list[Setting]) -> Iterator[str]:
+def _settings(cli: Invocation, listed: list[Setting]) -> Iterator[str]:
     width = max((len(each.key) for each in listed), default=0)
     for each in listed:
-        note = here.paint("dim", "  (default)") if each.is_default else ""
+        note = cli.paint("dim", "  (default)") if each.is_default else ""
         yield f"{canonical.printable(each.key.ljust(width))}  {_value(each.value)}{note}"
 
 

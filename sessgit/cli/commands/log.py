@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 @frame.command(
     "log",
     reads=True,
-    excludes={"--commit": "ADDRESS -n --limit --reverse --oneline --graph --rewound -p --said --since --tool --at-op"},
+    excludes={"--commit": "ADDRESS -n --limit --reverse --oneline --graph --rewound -p --text --since --tool --at-op"},
 )
 def run(
-    here: Invocation,
+    cli: Invocation,
     address: str = ADDRESS,
     limit: int | None = LIMIT,
     reverse: bool = option("--reverse", "Oldest first."),
     oneline: bool = option("--oneline", "Print one line per turn: its address and its prompt."),
     graph: bool = option("--graph", "Draw all conversations of this family."),
     rewound: bool = option("--rewound", "Also show turns left behind by rewinds and turns of other versions."),
-    said: bool = option("-p, --said", "Also print the text of each turn."),
+    texts: bool = option("-p, --text", "Also print the text of each turn."),
     since: str = SINCE,
     commit: str = option("--commit SHA", "The turns, of all conversations, that led to a commit of the project."),
     tool: str = option("--tool NAME", "Only turns that used this tool."),
@@ -65,36 +65,36 @@ def run(
     if commit:
         from sessgit.history import blame
 
-        with render.progress(here, "Reading", unit="turns") as progress:
-            oid, turns = blame.commit_turns(here.context, here.cwd, commit, os.environ, progress)
-        return Answer(lambda: _commit_json(here, oid, turns), _commit_lines(here, oid, turns))
+        with render.progress(cli, "Reading", unit="turns") as progress:
+            oid, turns = blame.commit_turns(cli.context, cli.cwd, commit, os.environ, progress)
+        return Answer(lambda: _commit_json(cli, oid, turns), _commit_lines(cli, oid, turns))
     if everything:
         hint = "`sessgit ls --all` lists all conversations, `sessgit tree --all` draws them."
         raise UsageError("log shows one conversation.", hint)
-    asof = at_operation.read(here, at_op)
-    target = at_operation.target(here, asof, address)
+    asof = at_operation.read(cli, at_op)
+    target = at_operation.target(cli, asof, address)
     commits = None
     if paths:
-        commits = operands.commits(here, paths)
-    selection = logs.TurnFilter(parse_time(since, here.now), tool, commits)
+        commits = operands.commits(cli, paths)
+    selection = logs.TurnFilter(parse_time(since, cli.now), tool, commits)
     if graph and (selection.narrows or reverse):
         raise UsageError("--graph draws all turns, newest first.", "To select or reverse turns, leave out --graph.")
-    operands.check_no_cell(here, target, "log")
-    log = logs.branch_log(here.index, target.branch, target.turn, limit, selection)
+    operands.check_no_cell(cli, target, "log")
+    log = logs.branch_log(cli.index, target.branch, target.turn, limit, selection)
 
     def document() -> dict[str, object]:
-        return _as_json(here, log, rewound=rewound) | {"at_op": at_operation.as_json(asof)}
+        return _as_json(cli, log, rewound=rewound) | {"at_op": at_operation.as_json(asof)}
 
-    headline = at_operation.headline(here, asof)
+    headline = at_operation.headline(cli, asof)
     if graph:
         lines = _graph_lines(
-            here, [branch for branch, _ in logs.session_family(here.index, target.branch)], limit, rewound=rewound
+            cli, [branch for branch, _ in logs.session_family(cli.index, target.branch)], limit, rewound=rewound
         )
     elif oneline:
-        remarks = () if here.json else headline  # standard output has addresses only
-        return Answer(document, _oneline_lines(here, log, reverse=reverse), remarks)
+        remarks = () if cli.json else headline  # standard output has addresses only
+        return Answer(document, _oneline_lines(cli, log, reverse=reverse), remarks)
     else:
-        lines = _log_lines(here, log, _LogOptions(reverse, rewound, said, limit))
+        lines = _log_lines(cli, log, _LogOptions(reverse, rewound, texts, limit))
     return Answer(document, chain(headline, lines))
 
 
@@ -110,20 +110,20 @@ class _LogOptions:
 
     reverse: bool = False
     rewound: bool = False
-    said: bool = False
+    texts: bool = False
     limit: int | None = None
 
 
-def _log_lines(here: Invocation, log: BranchLog, options: _LogOptions) -> Iterator[str]:
+def _log_lines(cli: Invocation, log: BranchLog, options: _LogOptions) -> Iterator[str]:
     """Yield the whole page; newest turn first, like git's log."""
-    yield from _header(here, log)
+    yield from _header(cli, log)
     if options.limit == 0:
         return
     yield ""
     if not log.rows:
         yield "No matching turns." if log.branch.state.turns else "No turns yet."
         return
-    page = _LogPage(here, log, options)
+    page = _LogPage(cli, log, options)
     blocks_of_turns = [page.block(row) for row in log.rows]
     if log.rows[0].turn == 1:
         blocks_of_turns.insert(0, page.side_lines(0))
@@ -131,35 +131,35 @@ def _log_lines(here: Invocation, log: BranchLog, options: _LogOptions) -> Iterat
         yield from block
 
 
-def _header(here: Invocation, log: BranchLog) -> Iterator[str]:
-    state, name = log.branch.state, here.ident(log.branch.name)
+def _header(cli: Invocation, log: BranchLog) -> Iterator[str]:
+    state, name = log.branch.state, cli.ident(log.branch.name)
     tokens = text.tokens(text.new_tokens(views.total_tokens(state)))
-    cost = text.money(views.session_cost(state, here.settings.prices))
+    cost = text.money(views.session_cost(state, cli.settings.prices))
     total = ", ".join(filter(None, (text.counted(state.turns, "turn"), f"{tokens} tokens", cost)))
     model = next((model for row in reversed(log.rows) if (model := row.trailer("Model"))), "")
-    project = text.clean(here.short(state.project))
-    yield from blocks.session_heading(here, log.branch, project, text.clean(model), total)
-    if state.origin is not None and (left := ancestry.fork_place(here.index, log.branch)):
-        yield here.paint("dim", f"{' ' * len(name)}  from {blocks.fork_place(here, left)}")
+    project = text.clean(cli.short(state.project))
+    yield from blocks.session_heading(cli, log.branch, project, text.clean(model), total)
+    if state.origin is not None and (left := ancestry.fork_place(cli.index, log.branch)):
+        yield cli.paint("dim", f"{' ' * len(name)}  from {blocks.fork_place(cli, left)}")
 
 
-def _oneline_lines(here: Invocation, log: BranchLog, *, reverse: bool) -> Iterator[str]:
+def _oneline_lines(cli: Invocation, log: BranchLog, *, reverse: bool) -> Iterator[str]:
     """Yield for each turn its address and its prompt; cut to the terminal, whole in a pipe."""
-    name = here.ident(log.branch.name)
+    name = cli.ident(log.branch.name)
     for row in log.rows if reverse else reversed(log.rows):
-        address, prompt = f"{name}@{row.turn}", text.clean(here.index.title(row))
-        room = here.width - len(address) - 1
-        yield f"{here.paint('yellow', address)} {text.cut(prompt, room) if here.terminal.shows_output else prompt}"
+        address, prompt = f"{name}@{row.turn}", text.clean(cli.index.title(row))
+        room = cli.width - len(address) - 1
+        yield f"{cli.paint('yellow', address)} {text.cut(prompt, room) if cli.terminal.shows_output else prompt}"
 
 
-def _as_json(here: Invocation, log: BranchLog, *, rewound: bool) -> dict[str, Any]:
+def _as_json(cli: Invocation, log: BranchLog, *, rewound: bool) -> dict[str, Any]:
     """Return what `log --json` prints."""
-    prices = here.settings.prices
+    prices = cli.settings.prices
     rows = [(log.branch.tip, row) for row in log.rows]
     if rewound:
         sides = (side for turn in sorted(log.left) for side in log.left[turn])
-        rows += [(side.branch.tip, row) for side in sides for row in _side_rows(here, side)]
-    turns = [views.turn_json(row, views.read_turn(here.store, tip, row), prices) for tip, row in rows]
+        rows += [(side.branch.tip, row) for side in sides for row in _side_rows(cli, side)]
+    turns = [views.turn_json(row, views.read_turn(cli.store, tip, row), prices) for tip, row in rows]
     return {"session": views.session_json(log.branch, prices), "turns": turns}
 
 
@@ -181,23 +181,23 @@ def _source_turns(row: Row) -> int:
     return max(1, int(last) - int(first) + 1) if is_range else 1
 
 
-def _side_rows(here: Invocation, side: SideBranch) -> list[Row]:
-    return here.index.turns(side.branch.name, side.turn + 1)
+def _side_rows(cli: Invocation, side: SideBranch) -> list[Row]:
+    return cli.index.turns(side.branch.name, side.turn + 1)
 
 
 class _LogPage:
     """Draws turns with what happened around them, in columns that fit all of them."""
 
-    def __init__(self, here: Invocation, log: BranchLog, options: _LogOptions) -> None:
-        self.here, self.log, self.options = here, log, options
-        self.paint, self.tags = here.paint, tags_by_commit(here.index)
+    def __init__(self, cli: Invocation, log: BranchLog, options: _LogOptions) -> None:
+        self.cli, self.log, self.options = cli, log, options
+        self.paint, self.tags = cli.paint, tags_by_commit(cli.index)
         self.number = max(len(str(row.turn)) for row in log.rows)
-        self.clock = text.clock(here.now, (row.time for row in log.rows))
-        self.clock_width = len(time.strftime(self.clock, time.localtime(here.now)))
-        room = here.width - self.number - self.clock_width - _TOKENS - 8
+        self.clock = text.clock(cli.now, (row.time for row in log.rows))
+        self.clock_width = len(time.strftime(self.clock, time.localtime(cli.now)))
+        room = cli.width - self.number - self.clock_width - _TOKENS - 8
         used = {row.trailer("Tools") for row in log.rows}
         widest = max(text.width(text.tools(parse_tools(tools), 32)) for tools in used)
-        self.tools = 0 if here.width < _NARROW else min(max(14, room // 4), 32, widest)
+        self.tools = 0 if cli.width < _NARROW else min(max(14, room // 4), 32, widest)
         self.prompt = room - (self.tools + 2 if self.tools else 0)
 
     @cached_property
@@ -208,12 +208,12 @@ class _LogPage:
     @cached_property
     def merges(self) -> set[tuple[str, int]]:
         """The branches that were merged, with the turn after each merge; turns that were picked are in none."""
-        return set(list_merges(self.here.store, self.log.branch))
+        return set(list_merges(self.cli.store, self.log.branch))
 
     def block(self, row: Row) -> list[str]:
         """Return a turn with its texts, and the lines before and after it, in the order of the page."""
         compacted = [self._note("┊", "the conversation was compacted")] if row.compacted else []
-        turn = [self._turn(row), *(self._texts(row) if self.options.said else ())]
+        turn = [self._turn(row), *(self._texts(row) if self.options.texts else ())]
         after = [*self.side_lines(row.turn), *self._merges_after(row)]
         return [*compacted, *turn, *after] if self.options.reverse else [*after, *turn, *compacted]
 
@@ -222,7 +222,7 @@ class _LogPage:
         lines: list[str] = []
         drawn = set[str]()
         for side in self.log.left.get(turn, ()):
-            lines.append(self._note("┊", f"{blocks.side_branch_phrase(side)}: {self.here.ident(side.branch.name)}"))
+            lines.append(self._note("┊", f"{blocks.side_branch_phrase(side)}: {self.cli.ident(side.branch.name)}"))
             if self.options.rewound:
                 lines += self._side_branch(side)
                 drawn.add(side.branch.name)
@@ -231,7 +231,7 @@ class _LogPage:
 
     def _side_branch(self, side: SideBranch) -> Iterator[str]:
         """Yield the turns of a side branch with their forks."""
-        rows = _side_rows(self.here, side)
+        rows = _side_rows(self.cli, side)
         forks = [fork for fork in self.log.forks.get(side.turn, ()) if fork.left.branch == side.branch.name]
         for row in rows if self.options.reverse else reversed(rows):
             turn = self._turn(row, "○")
@@ -250,7 +250,7 @@ class _LogPage:
             turn: Row | None = row
             while turn is not None and _source(turn) == source:
                 count += _source_turns(turn)  # also of turns before the page
-                turn = self.rows.get(turn.turn - 1) or self.here.index.turn(self.log.branch.name, turn.turn - 1)
+                turn = self.rows.get(turn.turn - 1) or self.cli.index.turn(self.log.branch.name, turn.turn - 1)
             is_pick = row.trailer("Event") == "graft" and (source, row.turn) not in self.merges
             yield self._merge("picked from" if is_pick else "merged", source, f" ({text.counted(count, 'turn')})")
         for theirs in self.log.merged.get(row.turn, ()):
@@ -258,8 +258,8 @@ class _LogPage:
                 yield self._merge("merged", theirs)
 
     def _merge(self, verb: str, theirs: str, turns: str = "") -> str:
-        branch = self.here.index.branch(theirs)
-        name = self.here.ident(theirs) if branch else text.clean(layout.short_name(theirs), 30)
+        branch = self.cli.index.branch(theirs)
+        name = self.cli.ident(theirs) if branch else text.clean(layout.short_name(theirs), 30)
         title = f"  {blocks.title(branch.state)}" if branch else ""
         return self._note("○─┐", f"{verb} {name}{title}{turns}")
 
@@ -267,16 +267,16 @@ class _LogPage:
         state = fork.branch.state
         moment = text.at(self.clock, canonical.seconds(state.created) or 0).ljust(self.clock_width)
         start = self.paint("dim", text.fit("├─", self.number + 4) + moment)
-        name = self.paint("yellow", self.here.ident(fork.branch.name))
+        name = self.paint("yellow", self.cli.ident(fork.branch.name))
         place = f"  (at {text.clean(fork.cell)})" if fork.cell else ""
         if fork.is_elsewhere:
-            place = f"  (from {blocks.fork_place(self.here, fork.left)})"
+            place = f"  (from {blocks.fork_place(self.cli, fork.left)})"
         return f"{start}  ↳ {name}  {blocks.title(state)}{place}"
 
     def _turn(self, row: Row, mark: str = "●") -> str:
         paint, new = self.paint, text.new_tokens(row.tokens)
         number, moment = str(row.turn).ljust(self.number), text.at(self.clock, row.time).ljust(self.clock_width)
-        prompt = text.clean(self.here.index.title(row))
+        prompt = text.clean(self.cli.index.title(row))
         if names := self.tags.get(row.commit):
             tags = text.cut("".join(f"  ({text.clean(name)})" for name in names), self.prompt // 2)
             prompt = text.cut(prompt, self.prompt - text.width(tags)) + tags
@@ -289,55 +289,55 @@ class _LogPage:
 
     def _note(self, rail: str, words: str) -> str:
         """Return a line between turns."""
-        return self.paint("dim", text.cut(text.fit(rail, self.number + 4) + words, self.here.width))
+        return self.paint("dim", text.cut(text.fit(rail, self.number + 4) + words, self.cli.width))
 
     def _texts(self, row: Row) -> list[str]:
         """Return the prompt and the last answer, whole."""
-        content = views.read_turn(self.here.store, self.log.branch.tip, row)
-        room = self.here.width - len(_RAIL)
+        content = views.read_turn(self.cli.store, self.log.branch.tip, row)
+        room = self.cli.width - len(_RAIL)
         prompt = [self.paint("bold", line) for line in text.wrapped(content.prompt, room)]
         answer = text.wrapped(content.answer or "(no answer)", room)
         return [*(self.paint("dim", _RAIL) + line for line in ["", *prompt, "", *answer]), ""]
 
 
-def _graph_lines(here: Invocation, family: list[Branch], limit: int | None, *, rewound: bool) -> Iterator[str]:
+def _graph_lines(cli: Invocation, family: list[Branch], limit: int | None, *, rewound: bool) -> Iterator[str]:
     """Yield all turns of a family, newest first, with a rail for each branch, as `git log --graph` draws."""
-    side_names = [name for branch in family if rewound for name in ancestry.side_branches(here.index, branch.name)]
+    side_names = [name for branch in family if rewound for name in ancestry.side_branches(cli.index, branch.name)]
     rows: dict[str, Row] = {}
     parents: dict[str, str] = {}
     times: dict[str, int] = {"": 0}
     tips: dict[str, list[str]] = {}
-    for branch in [*family, *here.index.branches_named(side_names)]:
+    for branch in [*family, *cli.index.branches_named(side_names)]:
         parent = ""
-        for row in here.index.turns(branch.name):
+        for row in cli.index.turns(branch.name):
             key = row.commits[0]
             rows.setdefault(key, row)
             parents.setdefault(key, parent)
             times.setdefault(key, max(row.time, times[parent]))  # a turn is above its parent, whatever the clock said
             parent = key
         title = "" if layout.is_side_branch(branch.name) else f" {blocks.title(branch.state, 40)}"
-        tips.setdefault(parent, []).append(f"  {here.ident(branch.name)}{title}")
+        tips.setdefault(parent, []).append(f"  {cli.ident(branch.name)}{title}")
     oldest_first = sorted(parents, key=times.__getitem__)
     shown = 0
     for rail, key in rails.draw_turns({key: parents[key] for key in reversed(oldest_first)}):
         if not key:
-            yield here.paint("dim", rail)
+            yield cli.paint("dim", rail)
             continue
         if shown == limit:
             return
         shown += 1
         row, names = rows[key], "".join(tips.get(key, ()))
-        room = here.width - text.width(rail) - 2
-        prompt = f"{row.turn}  {text.clean(here.index.title(row))}"
+        room = cli.width - text.width(rail) - 2
+        prompt = f"{row.turn}  {text.clean(cli.index.title(row))}"
         prompt = text.cut(prompt, max(20, room // 2) if names else room)
         names = text.cut(names, max(0, room - text.width(prompt)))
-        yield f"{here.paint('green', rail)}  {prompt}{here.paint('yellow', names)}"
+        yield f"{cli.paint('green', rail)}  {prompt}{cli.paint('yellow', names)}"
 
 
-def _commit_lines(here: Invocation, commit: str, turns: Sequence[CommitTurn]) -> Iterator[str]:
+def _commit_lines(cli: Invocation, commit: str, turns: Sequence[CommitTurn]) -> Iterator[str]:
     """Yield the turns that led to a commit of the project, oldest first."""
-    yield f"{here.paint('bold', commit[:8])}  ·  lines by {text.counted(len(turns), 'turn')}"
-    clock = text.clock(here.now, [turn.author.row.time for turn in turns])
+    yield f"{cli.paint('bold', commit[:8])}  ·  lines by {text.counted(len(turns), 'turn')}"
+    clock = text.clock(cli.now, [turn.author.row.time for turn in turns])
     rows = []
     for turn in turns:
         first, *others = turn.lines
@@ -345,17 +345,17 @@ def _commit_lines(here: Invocation, commit: str, turns: Sequence[CommitTurn]) ->
         where = f"{lines} in {text.clean(first)}" + (f", {len(others)} more" if others else "")
         row = turn.author.row
         rows.append(
-            (f"{here.ident(row.branch)}@{row.turn}", text.at(clock, row.time), text.clean(turn.author.prompt), where)
+            (f"{cli.ident(row.branch)}@{row.turn}", text.at(clock, row.time), text.clean(turn.author.prompt), where)
         )
     columns = (Column("yellow"), Column("dim"), Column(least=8), Column("dim", least=16))
-    yield from blocks.table(here, columns, rows)
+    yield from blocks.table(cli, columns, rows)
 
 
-def _commit_json(here: Invocation, commit: str, turns: Sequence[CommitTurn]) -> dict[str, Any]:
+def _commit_json(cli: Invocation, commit: str, turns: Sequence[CommitTurn]) -> dict[str, Any]:
     """Return what `log --commit --json` prints."""
-    prices = here.settings.prices
+    prices = cli.settings.prices
     turns_json = [
-        views.turn_json(one.author.row, views.read_turn(here.store, one.author.branch.tip, one.author.row), prices)
+        views.turn_json(one.author.row, views.read_turn(cli.store, one.author.branch.tip, one.author.row), prices)
         | {"project_lines": [{"path": path, "lines": lines} for path, lines in one.lines.items()]}
         for one in turns
     ]

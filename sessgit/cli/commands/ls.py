@@ -20,7 +20,7 @@ _LISTED = 200
 
 @frame.command("ls", needs="conversations", reads=True)
 def run(
-    here: Invocation,
+    cli: Invocation,
     paths: list[str] = PATHS,
     everything: bool = EVERYWHERE,
     project: Path | None = PROJECT,
@@ -55,49 +55,49 @@ def run(
     from sessgit.cli import operands
 
     query = ls.SessionFilter(
-        folder=None if everything else here.folder(project),
+        folder=None if everything else cli.folder(project),
         labels=tuple(label),
         agent=agents.check_name(agent),
         state=state,
         stage=stage or "",
-        since=parse_time(since, here.now),
-        among=tuple(_among(here, search, paths)),
-        forks_of=operands.target(here, forks_of).session if forks_of else "",
-        children_of=operands.target(here, children).session if children else "",
+        since=parse_time(since, cli.now),
+        among=tuple(_among(cli, search, paths)),
+        forks_of=operands.target(cli, forks_of).session if forks_of else "",
+        children_of=operands.target(cli, children).session if children else "",
         archived="only" if only_archived else "also" if archived else "",
         headless=headless or everything,
         empty=everything or bool(children),
-        live=agents.open_sessions(here.env.homes),
+        live=agents.open_sessions(cli.env.homes),
         order=order,
         reverse=reverse,
     )
-    most = limit if limit is not None or here.json else _LISTED
-    listing = ls.list_sessions(here.index, query, most, offset, here.settings.prices)
+    most = limit if limit is not None or cli.json else _LISTED
+    listing = ls.list_sessions(cli.index, query, most, offset, cli.settings.prices)
     return Answer(
-        lambda: {"sessions": page.as_json(here, listing)},
-        page.full(here, listing, folded=limit is None),
-        _damaged(here),
+        lambda: {"sessions": page.as_json(cli, listing)},
+        page.full(cli, listing, folded=limit is None),
+        _damaged(cli),
     )
 
 
-def _among(here: Invocation, query: str, paths: list[str]) -> Iterator[Collection[str]]:
+def _among(cli: Invocation, query: str, paths: list[str]) -> Iterator[Collection[str]]:
     """Yield the conversations that a search selects, and those whose turns touched a path."""
     if query:
         from sessgit.history.search import sessions_with
 
-        with render.progress(here, "Searching", unit="turns") as progress:
-            sessions, behind = sessions_with(here.index, query, progress)
+        with render.progress(cli, "Searching", unit="turns") as progress:
+            sessions, behind = sessions_with(cli.index, query, progress)
         if behind:
             render.tell(f"({behind})")
         yield set(sessions)
     if paths:
         from sessgit.cli import operands
 
-        yield operands.sessions_with_files(here, paths)
+        yield operands.sessions_with_files(cli, paths)
 
 
-def _damaged(here: Invocation) -> Iterator[str]:
-    damaged = here.index.damaged
+def _damaged(cli: Invocation) -> Iterator[str]:
+    damaged = cli.index.damaged
     for name, damage in list(damaged.items())[:1]:
         others = f", and {len(damaged) - 1} more" if len(damaged) > 1 else ""
-        yield f"{here.ident(name)} cannot be read: {damage}{others}. {damage.hint}".rstrip()
+        yield f"{cli.ident(name)} cannot be read: {damage}{others}. {damage.hint}".rstrip()

@@ -7,7 +7,7 @@ from sessgit.cli.invocation import Invocation
 
 
 @frame.command("mcp", has_json=False)
-def run(here: Invocation) -> None:
+def run(cli: Invocation) -> None:
     """Let a client's model search conversations.
 
     A server of the Model Context Protocol on standard input and output, which a client starts. It has the tools search,

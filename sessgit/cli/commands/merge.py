@@ -29,7 +29,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
 
 @frame.command("merge", reads=True, excludes={"--ours": "--theirs"})
 def merge(
-    here: Invocation,
+    cli: Invocation,
     theirs: str = argument(
         "THEIRS",
         "The conversation to merge: SESSION[@TURN], up to TURN.",
@@ -68,19 +68,19 @@ def merge(
         raise UsageError(wrong, "For example: `--mode pick --turns 4,6-8`.")
     if rewriter and mode != "summary":
         raise UsageError(f"--with rewrites a summary, but --mode {mode} makes none.", "Use one of the two.")
-    ours = operands.target(here, into, changes=not dry_run)
-    other = operands.target(here, theirs)
+    ours = operands.target(cli, into, changes=not dry_run)
+    other = operands.target(cli, theirs)
     merge_plan.check_sides(ours, other)
-    request = _request(here, other, mode, turns, choice, rewriter)
+    request = _request(cli, other, mode, turns, choice, rewriter)
     if dry_run:
-        plan = merges.plan_merge(here.context, ours, other, request)
-        return Answer({**plan.as_json(), "commit": None, "session_id": None}, _plan_lines(here, plan))
-    result = merges.merge_sessions(here.context, ours, other, request, _new_session(here, ours, new))
+        plan = merges.plan_merge(cli.context, ours, other, request)
+        return Answer({**plan.as_json(), "commit": None, "session_id": None}, _plan_lines(cli, plan))
+    result = merges.merge_sessions(cli.context, ours, other, request, _new_session(cli, ours, new))
     assert result.plan is not None
     document = {**result.plan.as_json(), "commit": result.commit or None, "session_id": result.state.id}
     if not result.commit:
-        return Answer(document, notes=[_nothing_to_do(here, result.plan)])
-    return _merged(here, result, document, [other])
+        return Answer(document, notes=[_nothing_to_do(cli, result.plan)])
+    return _merged(cli, result, document, [other])
 
 
 def _parse_value(pair: str) -> tuple[str, object]:
@@ -91,7 +91,7 @@ def _parse_value(pair: str) -> tuple[str, object]:
 
 
 def _request(
-    here: Invocation,
+    cli: Invocation,
     theirs: ResolvedTarget,
     mode: Literal["summary", "graft", "pick"] | None,
     turns: str,
@@ -103,14 +103,14 @@ def _request(
     from sessgit.history.export import parse_ranges
 
     def rewrite(written: str) -> str:
-        return merge.run_retell_command(rewriter, written, here.cwd, os.environ)
+        return merge.run_retell_command(rewriter, written, cli.cwd, os.environ)
 
-    last, name = theirs.turn or theirs.state.turns, here.ident(theirs.branch.name)
+    last, name = theirs.turn or theirs.state.turns, cli.ident(theirs.branch.name)
     numbers = tuple(parse_ranges(turns, last, name)) if turns else ()
     return MergeRequest(mode, numbers, choice, rewrite if rewriter else None)
 
 
-def _new_session(here: Invocation, ours: ResolvedTarget, name: str | None) -> NewSession | None:
+def _new_session(cli: Invocation, ours: ResolvedTarget, name: str | None) -> NewSession | None:
     """Return the new session that --new asks for; raise UsageError or ConflictError if it cannot have the name."""
     from sessgit.branch.merge import NewSession
 
@@ -118,23 +118,23 @@ def _new_session(here: Invocation, ours: ResolvedTarget, name: str | None) -> Ne
         return None
     if name:
         name = check_name(name)
-        edit.check_name_free(here.index, name, "", ours.state.project or here.cwd)
+        edit.check_name_free(cli.index, name, "", ours.state.project or cli.cwd)
     return NewSession(str(uuid.uuid4()), name)
 
 
 def _merged(
-    here: Invocation, result: MergeResult, document: dict[str, object], sources: Sequence[ResolvedTarget]
+    cli: Invocation, result: MergeResult, document: dict[str, object], sources: Sequence[ResolvedTarget]
 ) -> Answer:
 
-    _, next_step = client_notes.continuation(here, result.state)
+    _, next_step = client_notes.continuation(cli, result.state)
     names = list(dict.fromkeys(source.branch.name for source in sources))
     remarks = client_notes.redacted(result.secrets, "the merged turns")
-    return Answer(document, merged(here, result, names, next_step), remarks)
+    return Answer(document, merged(cli, result, names, next_step), remarks)
 
 
 @frame.command("pick", reads=True)
 def pick(
-    here: Invocation,
+    cli: Invocation,
     addresses: list[str] = argument("ADDRESS", "The turns to copy, in order: SESSION@TURN.", required=True),
     into: str = INTO,
     new: str | None = NEW,
@@ -148,11 +148,11 @@ def pick(
     from sessgit.branch import merge as merges
     from sessgit.branch import merge_plan
 
-    ours = operands.target(here, into, changes=not dry_run)
+    ours = operands.target(cli, into, changes=not dry_run)
     merge_plan.check_ours(ours)
-    sources = [operands.target(here, address) for address in addresses]
-    result = None if dry_run else merges.pick_turns(here.context, ours, sources, _new_session(here, ours, new))
-    plan = result.picked if result else merges.plan_pick(here.context, ours, sources)
+    sources = [operands.target(cli, address) for address in addresses]
+    result = None if dry_run else merges.pick_turns(cli.context, ours, sources, _new_session(cli, ours, new))
+    plan = result.picked if result else merges.plan_pick(cli.context, ours, sources)
     assert plan is not None
     document = {
         **plan.as_json(),
@@ -161,7 +161,7 @@ def pick(
         "session_id": result.state.id if result else None,
         "commit": result.commit if result else None,
     }
-    return _merged(here, result, document, sources) if result else Answer(document, picked(here, ours, plan))
+    return _merged(cli, result, document, sources) if result else Answer(document, picked(cli, ours, plan))
 
 
 _LABEL = 15
@@ -170,50 +170,50 @@ _VALUE = 40
 _SOURCES = {"ours": "ours", "theirs": "theirs", "set": "from --set"}
 
 
-def _plan_lines(here: Invocation, plan: MergePlan) -> Iterator[str]:
+def _plan_lines(cli: Invocation, plan: MergePlan) -> Iterator[str]:
     """Yield the sides, then a line for each kind of decision."""
     sides = plan.sides
     heads = [
-        f"base   {here.ident(_base_session(here, plan))}@{sides.shared}" if sides.shared else "base   none",
-        f"ours  {here.ident(sides.ours.name)} (+{text.counted(len(sides.own), 'turn')})",
-        f"theirs  {here.ident(sides.theirs.name)} (+{text.counted(len(sides.new), 'turn')})",
+        f"base   {cli.ident(_base_session(cli, plan))}@{sides.shared}" if sides.shared else "base   none",
+        f"ours  {cli.ident(sides.ours.name)} (+{text.counted(len(sides.own), 'turn')})",
+        f"theirs  {cli.ident(sides.theirs.name)} (+{text.counted(len(sides.new), 'turn')})",
     ]
-    yield from (here.paint("bold", line) for line in text.fold(heads, here.width, "   ", "       "))
+    yield from (cli.paint("bold", line) for line in text.fold(heads, cli.width, "   ", "       "))
     if not plan.is_open:
-        yield _nothing_to_do(here, plan)
+        yield _nothing_to_do(cli, plan)
         return
     if plan.rows or plan.standing == "unfinished":
-        yield from _line(here, "append", [appended(plan)])
-    yield from _line(here, "union", [_united(decision) for decision in plan.decisions if decision.action == "unite"])
+        yield from _line(cli, "append", [appended(plan)])
+    yield from _line(cli, "union", [_united(decision) for decision in plan.decisions if decision.action == "unite"])
     for decision in plan.decisions:
         if decision.action in _SOURCES:
             is_scalar = decision.path in SCALARS or decision.path in unified_state.SCALARS
             value = f" {_value(decision.value)}" if is_scalar else ""
             what = f"{text.clean(decision.path, _PATH)}{value} ({_SOURCES[decision.action]})"
-            yield from _line(here, "take", [what])
-    yield from _line(here, "add", [_added(decision) for decision in plan.decisions if decision.action == "add"])
+            yield from _line(cli, "take", [what])
+    yield from _line(cli, "add", [_added(decision) for decision in plan.decisions if decision.action == "add"])
     for decision in plan.conflicts:
         options = ["--ours", "--theirs", *([f"--set {decision.path}=…"] if decision.path in SCALARS else [])]
         values = [f"ours {_value(decision.ours)}", f"theirs {_value(decision.theirs)}"]
         parts = [text.clean(decision.path, _PATH), *(text.cut(value, _VALUE) for value in values), " | ".join(options)]
-        yield from _line(here, "conflict", parts, style="red", between="   ")
+        yield from _line(cli, "conflict", parts, style="red", between="   ")
 
 
-def picked(here: Invocation, ours: ResolvedTarget, plan: PickPlan) -> Iterator[str]:
+def picked(cli: Invocation, ours: ResolvedTarget, plan: PickPlan) -> Iterator[str]:
     """Ours, then a line for each turn, and one for the files."""
-    yield here.paint("bold", f"ours  {here.ident(ours.branch.name)} ({text.counted(ours.state.turns, 'turn')})")
+    yield cli.paint("bold", f"ours  {cli.ident(ours.branch.name)} ({text.counted(ours.state.turns, 'turn')})")
     label = "append"
     for row, number in zip(plan.rows, plan.numbers, strict=True):
-        head = f"  {label:<{_LABEL - 2}}turn {row.turn} of {here.ident(row.branch)}, as turn {number}: "
-        yield f"{head}“{text.cut(text.clean(here.index.title(row)), here.width - text.width(head) - 2)}”"
+        head = f"  {label:<{_LABEL - 2}}turn {row.turn} of {cli.ident(row.branch)}, as turn {number}: "
+        yield f"{head}“{text.cut(text.clean(cli.index.title(row)), cli.width - text.width(head) - 2)}”"
         label = ""
     for decision in plan.decisions[1:]:
-        yield from _line(here, "union", [_united(decision)])
+        yield from _line(cli, "union", [_united(decision)])
 
 
-def _nothing_to_do(here: Invocation, plan: MergePlan) -> str:
+def _nothing_to_do(cli: Invocation, plan: MergePlan) -> str:
     """Return why there is nothing to merge."""
-    ours, theirs = here.ident(plan.sides.ours.name), here.ident(plan.sides.theirs.name)
+    ours, theirs = cli.ident(plan.sides.ours.name), cli.ident(plan.sides.theirs.name)
     is_merged = plan.standing == "merged"
     return f"{theirs} is already merged into {ours}." if is_merged else f"{theirs} has no turns that {ours} lacks."
 
@@ -228,14 +228,14 @@ def appended(plan: MergePlan) -> str:
     return f"{turns}, as {where}{' (fast-forward)' if plan.mode == 'forward' else ''}"
 
 
-def merged(here: Invocation, result: MergeResult, theirs: Iterable[str], way_on: str) -> Iterator[str]:
+def merged(cli: Invocation, result: MergeResult, theirs: Iterable[str], way_on: str) -> Iterator[str]:
     """Yield what was merged into what, and how to continue."""
-    names = ", ".join(map(here.ident, theirs))
+    names = ", ".join(map(cli.ident, theirs))
     what = f"added {_turns(result.turns)} from {names}" if result.turns else f"merged {names}"
     if result.plan is not None and result.turns and result.plan.mode == "summary":
         what += f", a summary of {text.counted(len(result.plan.rows), 'turn')}"
-    ident = here.ident(result.state.id)
-    yield text.spread(f"{here.paint('yellow', ident)}  ", what, "", here.width)
+    ident = cli.ident(result.state.id)
+    yield text.spread(f"{cli.paint('yellow', ident)}  ", what, "", cli.width)
     yield f"Continue it:  sessgit resume {ident}" if result.turns and result.transcript is None else way_on
 
 
@@ -243,18 +243,16 @@ def _turns(numbers: Sequence[int]) -> str:
     return f"turn {numbers[0]}" if len(numbers) == 1 else f"turns {numbers[0]} to {numbers[-1]}"
 
 
-def _base_session(here: Invocation, plan: MergePlan) -> str:
+def _base_session(cli: Invocation, plan: MergePlan) -> str:
     """Return the session whose turn the base is, or ours if it is unknown."""
     base = plan.sides.base
-    turn = here.index.turn_of_commit(base) if base else None
-    session = turn[0] if turn else here.store.message(base).get("Session") if base else ""
-    return session if here.index.branch(session) else plan.sides.ours.name
+    turn = cli.index.turn_of_commit(base) if base else None
+    session = turn[0] if turn else cli.store.message(base).get("Session") if base else ""
+    return session if cli.index.branch(session) else plan.sides.ours.name
 
 
-def _line(
-    here: Invocation, label: str, parts: Iterable[str], *, style: str = "", between: str = " · "
-) -> Iterator[str]:
-    return blocks.field(here, f"  {label}", parts, width=_LABEL, style=style, between=between)
+def _line(cli: Invocation, label: str, parts: Iterable[str], *, style: str = "", between: str = " · ") -> Iterator[str]:
+    return blocks.field(cli, f"  {label}", parts, width=_LABEL, style=style, between=between)
 
 
 def _united(decision: Decision) -> str:

@@ -16,7 +16,7 @@ from sessgit.errors import UsageError
 
 @frame.command("new", requires={"--inherit": "--parent"})
 def run(
-    here: Invocation,
+    cli: Invocation,
     title: str = option("--title TEXT", "Its title."),
     parent: str = option("--parent ADDRESS", "Make it a child of this conversation."),
     role: str = option("--role ROLE", "Its role, such as manager."),
@@ -29,15 +29,15 @@ def run(
     parent, but `sessgit tree` and `sessgit ls` draw it there. A manager, which is a conversation with that role or with
     children, is never archived because of its age.
     """
-    above = operands.target(here, parent, changes=True) if parent else None
+    above = operands.target(cli, parent, changes=True) if parent else None
     if above is not None and above.turn is not None:
         raise UsageError("a child has a conversation as its parent, not a turn.", "Leave out @ and what follows.")
-    made = NewSession(str(uuid.uuid4()), here.folder(project), title, above.session if above else "", role, inherit)
-    state = new_session.create_session(here.context, made)
-    ident = here.ident(state.id)
-    child = f"  child of {here.ident(above.session)}" if above else ""
+    made = NewSession(str(uuid.uuid4()), cli.folder(project), title, above.session if above else "", role, inherit)
+    state = new_session.create_session(cli.context, made)
+    ident = cli.ident(state.id)
+    child = f"  child of {cli.ident(above.session)}" if above else ""
     lines = [
-        f"{here.paint('yellow', ident)}  {text.clean(state.title, 100) or '(no title)'}{child}",
+        f"{cli.paint('yellow', ident)}  {text.clean(state.title, 100) or '(no title)'}{child}",
         f"Add to its scratchpad: sessgit pad claim TEXT --into {ident}",
     ]
     document = {

@@ -27,7 +27,7 @@ _LONGEST_INPUT = 1 << 20
 
 @frame.command("pad", reads=True)
 def run(
-    here: Invocation,
+    cli: Invocation,
     words: list[str] = argument("ADDRESS | ACTION...", "A conversation, or an action.", complete=completion.addresses),
     into: str = option("--into ADDRESS", "The conversation (default: the current session)."),
     turn: int | None = option("--turn N", "The turn it comes from."),
@@ -63,15 +63,15 @@ def run(
     action, rest = (words[0], words[1:]) if words and words[0] in (*_KINDS, *_CHANGES, "brief") else ("", words)
     if action in _KINDS or (action in _CHANGES and action != "compact"):
         claims = tuple(part for value in between for part in value.split(",") if part)
-        return _change(here, into, _parse_change([action, *rest], EntryPlace(turn, source), claims))
+        return _change(cli, into, _parse_change([action, *rest], EntryPlace(turn, source), claims))
     if len(rest) > 1 or (rest and into):
         raise _not_understood(words)
     address = rest[0] if rest else into
     if action == "compact":
-        return _change(here, address, pad_changes.compact_pad())
-    state, pad = _stored(here, address)
+        return _change(cli, address, pad_changes.compact_pad())
+    state, pad = _stored(cli, address)
     if action != "brief":
-        return Answer(lambda: _pad_json(state, pad), _pad_lines(here, state, pad, named=bool(address)))
+        return Answer(lambda: _pad_json(state, pad), _pad_lines(cli, state, pad, named=bool(address)))
     brief = pads.pad_brief(pad, state.id, session_title(state), state.stage, state.confidence)
     notes = [] if brief else ["The scratchpad is empty."]
     return Answer({"id": state.id, "text": brief}, brief.split("\n") if brief else (), notes=notes)
@@ -119,9 +119,9 @@ def _text(words: list[str]) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _change(here: Invocation, address: str, change: MakeChange) -> Answer:
-    session = edit.addressed_session(operands.target(here, address, changes=True))
-    result = pad_changes.perform_change(here.context, session, change)
+def _change(cli: Invocation, address: str, change: MakeChange) -> Answer:
+    session = edit.addressed_session(operands.target(cli, address, changes=True))
+    result = pad_changes.perform_change(cli.context, session, change)
     compacted = result.change.compacted
     if compacted is not None:
         removed = {
@@ -129,19 +129,19 @@ def _change(here: Invocation, address: str, change: MakeChange) -> Answer:
             "passes": [entry.id for entry in compacted.passes],
         }
         document = {"id": session, **removed, "commit": result.commit or None}
-        return Answer(document, _compacted_lines(here, result, compacted))
+        return Answer(document, _compacted_lines(cli, result, compacted))
     remarks = [_secrets_note(result.change.secrets)] if result.change.secrets else []
     remarks += [] if result.commit else ["Nothing changed."]
     document = _pad_json(result.change.state, result.pad, result.commit)
-    return Answer(document, _changed_lines(here, result), remarks)
+    return Answer(document, _changed_lines(cli, result), remarks)
 
 
-def _stored(here: Invocation, address: str) -> tuple[Session, pads.Pad]:
+def _stored(cli: Invocation, address: str) -> tuple[Session, pads.Pad]:
     """Return the state and the pad of a conversation as of a turn."""
-    target = operands.whole_turn(here, address, "pad")
+    target = operands.whole_turn(cli, address, "pad")
     turn = target.state.turns if target.turn is None else target.turn
-    commit = fork_point.last_commit_before_next(here.context, target.branch, turn)
-    return here.store.state(commit), pad_lists.read_pad(here.store, commit)
+    commit = fork_point.last_commit_before_next(cli.context, target.branch, turn)
+    return cli.store.state(commit), pad_lists.read_pad(cli.store, commit)
 
 
 _LABEL = 13
@@ -153,33 +153,33 @@ _HEADINGS = {
 _CYCLES = 8
 
 
-def _pad_lines(here: Invocation, state: Session, pad: Pad, *, named: bool = False) -> Iterator[str]:
+def _pad_lines(cli: Invocation, state: Session, pad: Pad, *, named: bool = False) -> Iterator[str]:
     """Yield the whole scratchpad, the newest entry of each list last, and the next step.
 
     `named` says that commands have to name the session, since it need not be the current one.
     """
-    ident = here.ident(state.id)
-    yield from blocks.heading(here, ident, blocks.title(state))
+    ident = cli.ident(state.id)
+    yield from blocks.heading(cli, ident, blocks.title(state))
     if pad.entries or state.stage or state.confidence is not None:
-        yield from _facts(here, state, pad)
-        yield from _lists(here, state, pad)
+        yield from _facts(cli, state, pad)
+        yield from _lists(cli, state, pad)
         yield ""
-        yield from _gains(here, state, pad)
+        yield from _gains(cli, state, pad)
         step = pads.next_step(pad, state.id, state.stage, state.confidence)
         sentence = f"{step.what}:" if step.command else f"{step.what}."
-        next_step = _next(sentence, _command(step.command, ident if named else ""), here.width - _LABEL)
+        next_step = _next(sentence, _command(step.command, ident if named else ""), cli.width - _LABEL)
         yield from text.hanging_indent("Next".ljust(_LABEL), next_step)
     else:
         command = _command("sessgit pad add insight TEXT", ident if named else "")
-        yield from _next("Its scratchpad is empty. Begin with:", command, here.width)
+        yield from _next("Its scratchpad is empty. Begin with:", command, cli.width)
     if pad.passed:
         yield f"{text.counted(pad.passed, 'line')} of the scratchpad could not be read."
 
 
-def _changed_lines(here: Invocation, result: PadResult) -> Iterator[str]:
+def _changed_lines(cli: Invocation, result: PadResult) -> Iterator[str]:
     """Yield what a change did, in a line for each entry."""
     before, after, entries = result.before, result.change.state, result.change.entries
-    ident = here.ident(after.id)
+    ident = cli.ident(after.id)
     removed = {entry.id for entry in entries} - {entry.id for entry in result.pad.entries}
     ids = {entry.id: entry.id[:4] for entry in entries} | pads.shown_ids(result.pad)
     confidence = "" if before.confidence is None else f"{before.confidence:g}"
@@ -193,7 +193,7 @@ def _changed_lines(here: Invocation, result: PadResult) -> Iterator[str]:
         what = (
             f"{'no ' if entry.id in removed else ''}{entry.form or entry.kind}{' resolved' if entry.resolved else ''}"
         )
-        yield text.cut(f"{ids[entry.id]}  {what}  {text.clean(entry.text)}".rstrip(), here.width)
+        yield text.cut(f"{ids[entry.id]}  {what}  {text.clean(entry.text)}".rstrip(), cli.width)
     if not entries:
         is_stage = after.stage and (after.stage != before.stage or not result.commit)
         previous = before.stage if is_stage else confidence
@@ -201,9 +201,9 @@ def _changed_lines(here: Invocation, result: PadResult) -> Iterator[str]:
         yield f"{ident}  {f'stage {after.stage}' if is_stage else 'no confidence'}{was}"
 
 
-def _compacted_lines(here: Invocation, result: PadResult, removed: CompactedPad) -> Iterator[str]:
+def _compacted_lines(cli: Invocation, result: PadResult, removed: CompactedPad) -> Iterator[str]:
     """Yield the entries that were merged or removed, a line each."""
-    ident = here.ident(result.change.state.id)
+    ident = cli.ident(result.change.state.id)
     if not result.commit:
         yield f"{ident}  nothing to compact"
         return
@@ -213,7 +213,7 @@ def _compacted_lines(here: Invocation, result: PadResult, removed: CompactedPad)
     ]
     yield f"{ident}  {', '.join(filter(None, counts)) or 'duplicate lines removed'}"
     for entry in (*removed.doubles, *removed.passes):
-        yield text.cut(f"  {entry.id[:4]}  {entry.form or entry.kind}  {text.clean(entry.text)}", here.width)
+        yield text.cut(f"  {entry.id[:4]}  {entry.form or entry.kind}  {text.clean(entry.text)}", cli.width)
 
 
 def _secrets_note(number: int) -> str:
@@ -250,32 +250,32 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _facts(here: Invocation, state: Session, pad: Pad) -> Iterator[str]:
+def _facts(cli: Invocation, state: Session, pad: Pad) -> Iterator[str]:
     stage = [text.clean(state.stage, 40) or "none yet", f"cycle {pads.current_cycle(pad, state.id)}"]
-    yield from blocks.field(here, "Stage", stage, width=_LABEL)
+    yield from blocks.field(cli, "Stage", stage, width=_LABEL)
     values = [f"{value:g}" for value in pads.confidence_history(pad, state.id, state.confidence)[-_CYCLES:]]
     if values:
         current = "none" if state.confidence is None else values.pop()
         was = f"(was {', '.join(values)})" if values else ""
-        yield from blocks.field(here, "Confidence", [current, was], width=_LABEL, between="  ")
+        yield from blocks.field(cli, "Confidence", [current, was], width=_LABEL, between="  ")
 
 
-def _lists(here: Invocation, state: Session, pad: Pad) -> Iterator[str]:
+def _lists(cli: Invocation, state: Session, pad: Pad) -> Iterator[str]:
     """Yield each kind of entry under its heading; entries that are resolved are last."""
     ids = pads.shown_ids(pad)
     for kind, heading in _HEADINGS.items():
         entries = sorted(pad.of(kind), key=lambda entry: bool(entry.resolved))
         for number, entry in enumerate(entries):
-            details = _details(here, state, entry, ids)
+            details = _details(cli, state, entry, ids)
             if not heading or not number:
                 yield ""
-                yield here.paint("bold", heading or text.cut(f"Thesis{details}", here.width))
+                yield cli.paint("bold", heading or text.cut(f"Thesis{details}", cli.width))
             answer = f": {entry.answer}" if entry.answer else ""
             words = f"{entry.text}{details if heading else ''}" + (f"\nresolved{answer}" if entry.resolved else "")
-            yield from blocks.field(here, f"  {here.paint('yellow', ids[entry.id])}  ", [words])
+            yield from blocks.field(cli, f"  {cli.paint('yellow', ids[entry.id])}  ", [words])
 
 
-def _details(here: Invocation, state: Session, entry: Entry, ids: dict[str, str]) -> str:
+def _details(cli: Invocation, state: Session, entry: Entry, ids: dict[str, str]) -> str:
     """` (cycle 2, turn 4, lexer.py, from e90c55aa)`: what is known of an entry besides its text."""
     parts = [
         f"v{entry.version}" if entry.version > 1 else "",
@@ -284,19 +284,19 @@ def _details(here: Invocation, state: Session, entry: Entry, ids: dict[str, str]
         f"between {' and '.join(ids.get(ref, ref[:4]) for ref in entry.between)}" if entry.between else "",
         f"turn {entry.turn}" if entry.turn else "",
         text.clean(entry.source, 200),
-        "" if entry.session == state.id else f"from {here.ident(entry.session)}",
+        "" if entry.session == state.id else f"from {cli.ident(entry.session)}",
     ]
     details = ", ".join(filter(None, parts))
     return f" ({details})" if details else ""
 
 
-def _gains(here: Invocation, state: Session, pad: Pad) -> Iterator[str]:
+def _gains(cli: Invocation, state: Session, pad: Pad) -> Iterator[str]:
     """Yield how many new entries each cycle brought, if there was more than one."""
     gains = pads.gains_by_cycle(pad, state.id)
     if len(gains) > 1:
         trend = "few new entries" if pads.has_diminishing_returns(pad, state.id) else ""
         counts = f"{', '.join(map(str, gains[-_CYCLES:]))} in each cycle"
-        yield from blocks.field(here, "New", [counts, trend], width=_LABEL)
+        yield from blocks.field(cli, "New", [counts, trend], width=_LABEL)
 
 
 def _next(sentence: str, command: str, columns: int) -> Sequence[str]:

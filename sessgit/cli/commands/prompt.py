@@ -14,7 +14,7 @@ from sessgit.model import canonical, humanize, ids
 
 @frame.command("prompt", has_json=False)
 def run(
-    here: Invocation,
+    cli: Invocation,
     statusline: bool = option("--statusline", "Print a status line for the session in the JSON on standard input."),
 ) -> None:
     """Print the last turn here, for a shell prompt.
@@ -28,10 +28,10 @@ def run(
     if not statusline:
         prompt.main()
         return
-    render.write(f"{_status_line(here, sys.stdin.read())}\n")
+    render.write(f"{_status_line(cli, sys.stdin.read())}\n")
 
 
-def _status_line(here: Invocation, payload: str) -> str:
+def _status_line(cli: Invocation, payload: str) -> str:
     """Return the session, its last turn, whether it is recorded, its forks and its cost."""
     from sessgit.check import status
     from sessgit.record import privacy
@@ -41,15 +41,15 @@ def _status_line(here: Invocation, payload: str) -> str:
     except (ValueError, RecursionError):
         document = None
     said = document if isinstance(document, dict) else {}
-    session = ids.session_id(str(said.get("session_id") or here.env.session))
-    folder = str(said.get("cwd") or here.cwd)
-    records = status.recording(here.env.store, here.env.homes).on and privacy.verdict(here.privacy, folder).recorded
-    branch = here.index.branch(session) if here.has_store else None
+    session = ids.session_id(str(said.get("session_id") or cli.env.session))
+    folder = str(said.get("cwd") or cli.cwd)
+    records = status.recording(cli.env.store, cli.env.homes).on and privacy.verdict(cli.privacy, folder).recorded
+    branch = cli.index.branch(session) if cli.has_store else None
     parts = [session[:8], "recorded" if records else "not recorded"]
     if branch is not None:
-        cost = views.session_cost(branch.state, here.settings.prices)
-        forks = len(here.index.forks_of(session))
-        parts[0] = " ".join(filter(None, (f"{here.ident(session)}@{branch.state.turns}", branch.state.name)))
+        cost = views.session_cost(branch.state, cli.settings.prices)
+        forks = len(cli.index.forks_of(session))
+        parts[0] = " ".join(filter(None, (f"{cli.ident(session)}@{branch.state.turns}", branch.state.name)))
         parts += [text.counted(forks, "fork")] if forks else []
         parts += [humanize.format_money(cost)] if cost else []
     return canonical.printable(" · ".join(filter(None, parts)))

@@ -38,7 +38,7 @@ _STDOUT = Path("-")
     },
 )
 def restore(
-    here: Invocation,
+    cli: Invocation,
     address: str = ADDRESS,
     output: Path | None = option("-o, --output FILE", "Write only the transcript, to FILE; - is standard output."),
     verify: bool = option("--verify", "Check what is stored, write nothing."),
@@ -58,86 +58,86 @@ def restore(
     machine, the conversation keeps it, and the setting project.map maps it to DIR on this machine.
     """
     if all_lost:
-        return _restore_all(here)
-    target = operands.target(here, address)
-    _check_whole(here, target, "restored")
+        return _restore_all(cli)
+    target = operands.target(cli, address)
+    _check_whole(cli, target, "restored")
     session = target.session
     if verify:
-        checked = restores.verify_file(here.store, session, here.env.homes, local_path=here.local_path)
+        checked = restores.verify_file(cli.store, session, cli.env.homes, local_path=cli.local_path)
         outcome = {"turns": checked.turns, "file": str(checked.file) if checked.file else None, "same": checked.same}
         document = _json(session, None, checked.restored) | outcome
-        end = _unrecorded_end(here, target, checked.restored)
-        return Answer(document, _proof(here, session, checked), notes=end)
+        end = _unrecorded_end(cli, target, checked.restored)
+        return Answer(document, _proof(cli, session, checked), notes=end)
     if output == _STDOUT:
-        _print_transcript(here, target)
+        _print_transcript(cli, target)
         return None
     if output:
-        result = restores.restore_transcript_to(here.store, session, output.absolute())
+        result = restores.restore_transcript_to(cli.store, session, output.absolute())
     else:
-        into = restores.RestoreTarget(str(project.resolve()), here.index, here.now) if project else None
-        result = restores.restore_session(here.store, session, here.env.homes, into, local_path=here.local_path)
+        into = restores.RestoreTarget(str(project.resolve()), cli.index, cli.now) if project else None
+        result = restores.restore_session(cli.store, session, cli.env.homes, into, local_path=cli.local_path)
         file = Transcript(result.path, target.state.agent_id, target.state.agent)
         # What was added is recorded at once: no client has the file open, and its next event may never come.
         if result.named and not result.already:
-            catch_up.record_file(here.context, file, project=result.project, final=True)
+            catch_up.record_file(cli.context, file, project=result.project, final=True)
         if result.appended:
-            catch_up.record_file(here.context, file, project=result.project)
+            catch_up.record_file(cli.context, file, project=result.project)
             render.tell(client_notes.appended(result.appended))
-    notes = [] if result.already else list(_unrecorded_end(here, target, result.restored))
-    notes += _folder_notes(here, target, result)
-    lines = [*_written(here, result), *client_notes.written(result.files)]
+    notes = [] if result.already else list(_unrecorded_end(cli, target, result.restored))
+    notes += _folder_notes(cli, target, result)
+    lines = [*_written(cli, result), *client_notes.written(result.files)]
     return Answer(_result_json(session, result), lines, notes=notes)
 
 
-def _unrecorded_end(here: Invocation, target: ResolvedTarget, rebuilt: RebuiltFile) -> Iterator[str]:
+def _unrecorded_end(cli: Invocation, target: ResolvedTarget, rebuilt: RebuiltFile) -> Iterator[str]:
     """Say that lines after an open turn are not recorded, because no event says that the client ended."""
-    cursor = recorder_state.load_cursor(here.store.paths, target.session)
+    cursor = recorder_state.load_cursor(cli.store.paths, target.session)
     is_open_turn = cursor is not None and cursor.pending and not cursor.final
-    if not rebuilt.missing or not is_open_turn or agents.is_open(here.env.homes, target.state.agent_id):
+    if not rebuilt.missing or not is_open_turn or agents.is_open(cli.env.homes, target.state.agent_id):
         return
-    if client_files.transcript_file(here.env.homes, target.state, here.store.paths):
+    if client_files.transcript_file(cli.env.homes, target.state, cli.store.paths):
         yield "Lines after the last turn are missing: its client was killed. To record them: sessgit recover"
 
 
-def _folder_notes(here: Invocation, target: ResolvedTarget, result: RestoreResult) -> Iterator[str]:
+def _folder_notes(cli: Invocation, target: ResolvedTarget, result: RestoreResult) -> Iterator[str]:
     """Say which folder the project's folder is mapped to, which other files it needed, and that the folder is gone."""
     if result.stands_for:
         unset = shlex.quote(f"project.map.{result.stands_for}")
-        folder = here.short(result.project)
+        folder = cli.short(result.project)
         yield f"{result.stands_for} is mapped to {folder} on this machine (undo: sessgit config --unset {unset})."
     for base in result.bases:
-        yield f"The conversation that it goes on from was restored, too: {here.short(base)}"
+        yield f"The conversation that it goes on from was restored, too: {cli.short(base)}"
     if client_files.is_folder_gone(result.project):
-        map_it = "" if _was_recorded_here(here, target) else f"; {_map_hint(here, target)}"
-        fork = f"sessgit fork {here.ident(target.session)} --project DIR"
-        yield f"The project's folder is gone: {here.short(result.project)}. To continue it elsewhere: {fork}{map_it}"
+        map_it = "" if _was_recorded_here(cli, target) else f"; {_map_hint(cli, target)}"
+        fork = f"sessgit fork {cli.ident(target.session)} --project DIR"
+        yield f"The project's folder is gone: {cli.short(result.project)}. To continue it elsewhere: {fork}{map_it}"
 
 
-def _was_recorded_here(here: Invocation, target: ResolvedTarget) -> bool:
-    return client_files.was_recorded_here(target.state, here.store.paths)
+def _was_recorded_here(cli: Invocation, target: ResolvedTarget) -> bool:
+    return client_files.was_recorded_here(target.state, cli.store.paths)
 
 
-def _map_hint(here: Invocation, target: ResolvedTarget) -> str:
-    key = shlex.quote(f"project.map.{here.store.state(target.branch.tip).project}")
+def _map_hint(cli: Invocation, target: ResolvedTarget) -> str:
+    key = shlex.quote(f"project.map.{cli.store.state(target.branch.tip).project}")
     return f"map its folder to one here with `sessgit config {key} DIR`."
 
 
-def _print_transcript(here: Invocation, target: ResolvedTarget) -> None:
-    if here.json:
+def _print_transcript(cli: Invocation, target: ResolvedTarget) -> None:
+    if cli.json:
         raise UsageError("--json describes a written file, and needs --output FILE.", "Name it with `--output FILE`.")
-    if here.terminal.shows_output:
+    if cli.terminal.shows_output:
         raise UsageError("a transcript cannot be shown on a terminal.", "Use `--output FILE`, or a pipe.")
-    rebuilt = restores.rebuild_file(here.store, target.session)
+    rebuilt = restores.rebuild_file(cli.store, target.session)
     render.data(rebuilt.file.pieces())
     if not rebuilt.exact:
         render.tell(" ".join(_quality(rebuilt)))
-    for note in _unrecorded_end(here, target, rebuilt):
+    for note in _unrecorded_end(cli, target, rebuilt):
         render.tell(note)
 
 
-def _check_whole(here: Invocation, target: ResolvedTarget, verb: str, option: str = "") -> None:
+def _check_whole(cli: Invocation, target: ResolvedTarget, verb: str, option: str = "") -> None:
     """Raise UsageError for what is no whole conversation here; `option` is for the fork that the hint names."""
-    name = here.ident(target.branch.name)
+    name = cli.ident(target.branch.name)
     if layout.is_other_version(target.branch.name):
         hint = f"`sessgit fork {name}{option}` makes it a conversation of its own."
         raise UsageError(f"{name} is another version of the conversation, without a file here.", hint)
@@ -147,17 +147,17 @@ def _check_whole(here: Invocation, target: ResolvedTarget, verb: str, option: st
         raise UsageError(f"only a whole conversation can be {verb}.", hint)
 
 
-def _restore_all(here: Invocation) -> Answer:
-    sessions = client_files.lost_sessions(here.index, here.env.homes)
-    with render.progress(here, "Restoring", unit="conversations") as progress:
-        result = restores.restore_all(here.store, sessions, here.env.homes, progress, here.local_path)
+def _restore_all(cli: Invocation) -> Answer:
+    sessions = client_files.lost_sessions(cli.index, cli.env.homes)
+    with render.progress(cli, "Restoring", unit="conversations") as progress:
+        result = restores.restore_all(cli.store, sessions, cli.env.homes, progress, cli.local_path)
     document = {
         "restored": [_result_json(session, each) for session, each in result.back],
         "errors": [
             {"id": each.session, "reason": str(each.error), "hint": each.error.hint or None} for each in result.errors
         ],
     }
-    notes = (f"{here.ident(each.session)}: {each.error}" for each in result.errors)
+    notes = (f"{cli.ident(each.session)}: {each.error}" for each in result.errors)
     return Answer(document, _all_written(result), exit_code=int(bool(result.errors)), notes=notes)
 
 
@@ -173,15 +173,15 @@ def _all_written(result: RestoreAllResult) -> Iterator[str]:
     yield from client_notes.redacted(sum(each.restored.redacted for _, each in result.back), "them")
 
 
-def _written(here: Invocation, result: RestoreResult) -> list[str]:
+def _written(cli: Invocation, result: RestoreResult) -> list[str]:
     existing = "was completed" if result.appended else "already exists"
     what = "was moved" if result.moved else existing if result.already else "was restored"
     # The path is never cut: it is there to be copied.
-    head, quality = f"{here.short(result.path)} {what}:", _quality(result.restored, result.named)
+    head, quality = f"{cli.short(result.path)} {what}:", _quality(result.restored, result.named)
     if not result.same:
         quality = ["all turns, but not the same bytes."]
     line = f"{head} {' '.join(quality)}"
-    return [line] if text.width(line) <= here.width else [head, *text.fold(quality, here.width, " ")]
+    return [line] if text.width(line) <= cli.width else [head, *text.fold(quality, cli.width, " ")]
 
 
 def _quality(rebuilt: RebuiltFile, named: bool = False) -> list[str]:
@@ -223,29 +223,29 @@ def _result_json(session: str, result: RestoreResult) -> dict[str, object]:
     return _json(session, result.path, result.restored) | outcome | {"files": client_notes.as_json(result.files)}
 
 
-def _proof(here: Invocation, session: str, checked: VerifiedFile) -> Iterator[str]:
+def _proof(cli: Invocation, session: str, checked: VerifiedFile) -> Iterator[str]:
     rebuilt = checked.restored
-    yield from blocks.paragraph(here, f"{session}: {text.counted(checked.turns, 'turn')}, no damage.")
+    yield from blocks.paragraph(cli, f"{session}: {text.counted(checked.turns, 'turn')}, no damage.")
     hashes = text.counted(rebuilt.checked, "hash", "hashes")
     words = f"{hashes} of lines match (Lines-SHA256, taken when they were recorded)"
-    yield from _labelled(here, "Hashes", words.split(" "))
-    yield from _labelled(here, "File", " ".join(_quality(rebuilt)).split(" "))
+    yield from _labelled(cli, "Hashes", words.split(" "))
+    yield from _labelled(cli, "File", " ".join(_quality(rebuilt)).split(" "))
     if checked.file is None:
-        yield from blocks.paragraph(here, "The client has deleted its file: only this store has it.")
+        yield from blocks.paragraph(cli, "The client has deleted its file: only this store has it.")
         return
-    path = here.short(checked.file)
+    path = cli.short(checked.file)
     difference = "differs: it changed since it was recorded"
     if rebuilt.redacted:
         difference = "differs, as expected: the client's file holds the redacted values"
     parts = ["equal to", path] if checked.same else [path, *difference.split(" ")]
-    yield from _labelled(here, "Compared", parts)
+    yield from _labelled(cli, "Compared", parts)
 
 
-def _labelled(here: Invocation, label: str, parts: Sequence[str]) -> Iterator[str]:
+def _labelled(cli: Invocation, label: str, parts: Sequence[str]) -> Iterator[str]:
     """Put the parts behind a label, in as many lines as they need; no part is cut, so that a path can be copied."""
     line = label.ljust(_LABEL_WIDTH)
     for part in parts:
-        if text.width(f"{line} {part}") > here.width > _LABEL_WIDTH + text.width(part):
+        if text.width(f"{line} {part}") > cli.width > _LABEL_WIDTH + text.width(part):
             yield line.rstrip()
             line = " " * _LABEL_WIDTH
         line = f"{line} {part}"
@@ -254,7 +254,7 @@ def _labelled(here: Invocation, label: str, parts: Sequence[str]) -> Iterator[st
 
 @frame.command("resume", reads=True, has_json=False)
 def resume(
-    here: Invocation,
+    cli: Invocation,
     address: str = ADDRESS,
     show: bool = option("--print", "Only print the command."),
     brief: bool = option("--brief", "Start with its scratchpad as the prompt."),
@@ -264,44 +264,44 @@ def resume(
     If the client has deleted its transcript and sidecar files, they are written again. If the conversation was
     continued on another machine, the missing turns are appended.
     """
-    target = operands.target(here, address)
-    _check_whole(here, target, "continued", " --run")
+    target = operands.target(cli, address)
+    _check_whole(cli, target, "continued", " --run")
     if not target.state.turns:
         hint = "`sessgit ls` lists others."
-        raise NotFoundError(f"{here.ident(target.branch.name)} has no turns to continue from.", hint)
-    place = client_files.transcript_place(here.env.homes, target.state, layout.StorePaths(here.env.store))
+        raise NotFoundError(f"{cli.ident(target.branch.name)} has no turns to continue from.", hint)
+    place = client_files.transcript_place(cli.env.homes, target.state, layout.StorePaths(cli.env.store))
     exists = place is not None and path_exists(place)
     if client_files.is_folder_gone(target.state.project):  # the client finds a conversation only from there
         verb = "fork" if exists else "restore"
-        hint = f"`sessgit {verb} {here.ident(target.session)} --project DIR` makes a copy that continues in DIR."
-        hint = hint if _was_recorded_here(here, target) else _map_hint(here, target)
-        raise NotFoundError(f"the project's folder is gone: {here.short(target.state.project)}", hint)
+        hint = f"`sessgit {verb} {cli.ident(target.session)} --project DIR` makes a copy that continues in DIR."
+        hint = hint if _was_recorded_here(cli, target) else _map_hint(cli, target)
+        raise NotFoundError(f"the project's folder is gone: {cli.short(target.state.project)}", hint)
     if place is not None and exists:
-        _append_missing_turns(here, target, place)
+        _append_missing_turns(cli, target, place)
     else:
-        place = _write_files(here, target)
+        place = _write_files(cli, target)
     state = replace(target.state, transcript=str(place))
-    prompt = _brief(here, target.branch.tip) if brief else ""
+    prompt = _brief(cli, target.branch.tip) if brief else ""
     if show:
-        render.write(forks.resume_command(state, here.cwd) + (f" {shlex.quote(prompt)}" if prompt else "") + "\n")
+        render.write(forks.resume_command(state, cli.cwd) + (f" {shlex.quote(prompt)}" if prompt else "") + "\n")
     else:
-        client_notes.start_client(state, here.cwd, prompt)
+        client_notes.start_client(state, cli.cwd, prompt)
 
 
-def _append_missing_turns(here: Invocation, target: ResolvedTarget, place: Path) -> None:
-    if restores.is_up_to_date(layout.StorePaths(here.env.store), target.branch, place):
+def _append_missing_turns(cli: Invocation, target: ResolvedTarget, place: Path) -> None:
+    if restores.is_up_to_date(layout.StorePaths(cli.env.store), target.branch, place):
         return
-    turns = restores.append_missing_turns(here.store, target.session, here.env.homes, place)
+    turns = restores.append_missing_turns(cli.store, target.session, cli.env.homes, place)
     if turns:
         file = Transcript(place, target.state.agent_id, target.state.agent)
-        catch_up.record_file(here.context, file, project=target.state.project)
+        catch_up.record_file(cli.context, file, project=target.state.project)
         render.tell(client_notes.appended(turns))
 
 
-def _write_files(here: Invocation, target: ResolvedTarget) -> Path:
-    was_here = _was_recorded_here(here, target)
-    result = restores.restore_session(here.store, target.session, here.env.homes, local_path=here.local_path)
-    path = here.short(result.path)
+def _write_files(cli: Invocation, target: ResolvedTarget) -> Path:
+    was_here = _was_recorded_here(cli, target)
+    result = restores.restore_session(cli.store, target.session, cli.env.homes, local_path=cli.local_path)
+    path = cli.short(result.path)
     was = f"The client had deleted it: {path} was restored." if was_here else f"It is from another machine: {path}"
     render.tell(was if was_here else f"{was} was written.")
     for line in client_notes.written(result.files):
@@ -309,8 +309,8 @@ def _write_files(here: Invocation, target: ResolvedTarget) -> Path:
     return result.path
 
 
-def _brief(here: Invocation, commit: str) -> str:
-    state, pad = here.store.state(commit), pad_lists.read_pad(here.store, commit)
+def _brief(cli: Invocation, commit: str) -> str:
+    state, pad = cli.store.state(commit), pad_lists.read_pad(cli.store, commit)
     prompt = pads.pad_brief(pad, state.id, session_title(state), state.stage, state.confidence)
     if not prompt:
         render.tell("Its scratchpad is empty: starting without a brief.")

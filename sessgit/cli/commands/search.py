@@ -26,7 +26,7 @@ _SNIPPET_LENGTH = 160
 
 @frame.command("search", needs="conversations", reads=True, excludes={"--all": "--project --session"})
 def run(
-    here: Invocation,
+    cli: Invocation,
     words: list[str] = argument("QUERY", "What to look for."),
     everything: bool = option("--all", "Search all projects (the default)."),
     project: Path | None = PROJECT,
@@ -59,28 +59,28 @@ def run(
     if file or session or without:
         from sessgit.cli import operands  # what catches up with a transcript is not needed else
 
-        commits = operands.commits(here, [file]) if file else None
-        branch = operands.target(here, session).branch.name if session else ""
-        left_out = operands.target(here, without).session if without else ""
+        commits = operands.commits(cli, [file]) if file else None
+        branch = operands.target(cli, session).branch.name if session else ""
+        left_out = operands.target(cli, without).session if without else ""
     scope = search.SearchScope(
         session=branch,
         without=left_out,
-        folder=here.folder(project) if project else "",
+        folder=cli.folder(project) if project else "",
         label=label,
         agent=agents.check_name(agent),
         place=place or "",
         tool=tool,
-        since=parse_time(since, here.now),
+        since=parse_time(since, cli.now),
         commits=commits,
     )
     query = " ".join(words)
-    length = _SNIPPET_LENGTH if here.json else _snippet_length(here)
+    length = _SNIPPET_LENGTH if cli.json else _snippet_length(cli)
     most = _MOST if limit is None else limit
-    with render.progress(here, "Indexing", unit="conversations") as progress:
+    with render.progress(cli, "Indexing", unit="conversations") as progress:
         if query:
-            results = search.search(here.index, query, scope, most, length, progress)
+            results = search.search(cli.index, query, scope, most, length, progress)
         else:
-            results = search.turns_at(here.index, scope, most, length)
+            results = search.turns_at(cli.index, scope, most, length)
     if results.is_empty:
         notes = ["Nothing found."]
     else:
@@ -89,7 +89,7 @@ def run(
         )
     return Answer(
         lambda: search.results_json(query, results),
-        () if results.is_empty else _result_lines(here, results),
+        () if results.is_empty else _result_lines(cli, results),
         [f"({results.behind})"] if results.behind else [],
         int(results.is_empty),
         notes,
@@ -102,43 +102,43 @@ _TITLE = 12
 _COLUMNS = (Column("yellow"), Column(least=_TITLE), Column(), Column("dim", right=True))
 
 
-def _snippet_length(here: Invocation) -> int:
+def _snippet_length(cli: Invocation) -> int:
     """Return how many characters of a snippet are shown."""
-    return _LINES * (here.width - _INDENT) - 12
+    return _LINES * (cli.width - _INDENT) - 12
 
 
-def _result_lines(here: Invocation, results: SearchResults) -> Iterator[str]:
+def _result_lines(cli: Invocation, results: SearchResults) -> Iterator[str]:
     """Yield the whole page, with how many matches there are at its end."""
     hits: list[MetadataHit | SearchHit] = [*results.conversations, *results.turns]
-    rows = [_row(here, hit) for hit in hits]
-    for hit, line in zip(hits, blocks.table(here, _COLUMNS, rows), strict=True):
+    rows = [_row(cli, hit) for hit in hits]
+    for hit, line in zip(hits, blocks.table(cli, _COLUMNS, rows), strict=True):
         yield line
         if not isinstance(hit, MetadataHit) or f"  {hit.snippet.text} " not in text.without_colours(line):
-            yield from _snippet(here, hit.snippet)
-    yield here.paint("dim", _footer(results))
+            yield from _snippet(cli, hit.snippet)
+    yield cli.paint("dim", _footer(results))
 
 
-def _row(here: Invocation, hit: MetadataHit | SearchHit) -> tuple[str, ...]:
-    name, state = here.ident(hit.branch.name), hit.branch.state
+def _row(cli: Invocation, hit: MetadataHit | SearchHit) -> tuple[str, ...]:
+    name, state = cli.ident(hit.branch.name), hit.branch.state
     if isinstance(hit, MetadataHit):
-        return name, blocks.title(state).ljust(_TITLE), ", ".join(hit.matched), blocks.ago(here, state.updated)
+        return name, blocks.title(state).ljust(_TITLE), ", ".join(hit.matched), blocks.ago(cli, state.updated)
     kind = text.clean(hit.tool.rpartition("__")[2] or hit.tool, 16) if hit.kind == "tool" else hit.kind
     if hit.left_behind:
         kind += ", left behind"
     elif layout.is_other_version(hit.branch.name):
         kind += ", another version"
-    return f"{name}@{hit.place}", blocks.title(state).ljust(_TITLE), kind, text.ago(hit.row.time, here.now)
+    return f"{name}@{hit.place}", blocks.title(state).ljust(_TITLE), kind, text.ago(hit.row.time, cli.now)
 
 
-def _snippet(here: Invocation, snippet: Snippet) -> Iterator[str]:
+def _snippet(cli: Invocation, snippet: Snippet) -> Iterator[str]:
     """Yield the snippet in two lines at most, with the matches in bold."""
-    lines = list(_folded(snippet.text, here.width - _INDENT))
+    lines = list(_folded(snippet.text, cli.width - _INDENT))
     for number, (start, end) in enumerate(lines[:_LINES], start=1):
         out, at = " " * _INDENT, start
         for match_start, match_end in snippet.matches:
             if match_start < end and match_end > at:
                 first, last = max(match_start, at), min(match_end, end)
-                out += snippet.text[at:first] + here.paint("bold", snippet.text[first:last])
+                out += snippet.text[at:first] + cli.paint("bold", snippet.text[first:last])
                 at = last
         yield out + snippet.text[at:end] + ("…" if number == _LINES < len(lines) else "")
 

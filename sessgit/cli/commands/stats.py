@@ -23,7 +23,7 @@ from sessgit.store import project as projects
 
 @frame.command("stats", needs="conversations", reads=True, excludes={"--all": "ADDRESS --project"})
 def run(
-    here: Invocation,
+    cli: Invocation,
     address: str = argument("ADDRESS", "SESSION[@TURN] (default: all conversations)."),
     by: Literal["day", "project", "agent", "model", "session", "tool"] | None = option(
         "--by", "Print one line for each."
@@ -45,13 +45,13 @@ def run(
     if address:
         from sessgit.cli import operands  # what catches up with a transcript is not needed else
 
-        target = operands.target(here, address)
-    with render.progress(here, "Counting", unit="turns") as progress:
-        shares = stats.all_shares(here.index, progress)
-    root = projects.project_root(here.folder(project)) if project else None
-    options = StatsOptions(by, parse_time(since, here.now), root, target, limit, agents.check_name(agent))
-    chosen = _selected_shares(here, shares, options)
-    return Answer(lambda: _as_json(here, chosen, options), _stats_lines(here, chosen, options))
+        target = operands.target(cli, address)
+    with render.progress(cli, "Counting", unit="turns") as progress:
+        shares = stats.all_shares(cli.index, progress)
+    root = projects.project_root(cli.folder(project)) if project else None
+    options = StatsOptions(by, parse_time(since, cli.now), root, target, limit, agents.check_name(agent))
+    chosen = _selected_shares(cli, shares, options)
+    return Answer(lambda: _as_json(cli, chosen, options), _stats_lines(cli, chosen, options))
 
 
 _SESSIONS = 20
@@ -78,10 +78,10 @@ class StatsOptions:
     agent: str = ""
 
 
-def _selected_shares(here: Invocation, shares: list[TurnShare], options: StatsOptions) -> list[TurnShare]:
+def _selected_shares(cli: Invocation, shares: list[TurnShare], options: StatsOptions) -> list[TurnShare]:
     """Return the shares that the options select."""
     if options.target is not None:
-        shares = stats.branch_shares(shares, here.index, options.target.branch, options.target.turn)
+        shares = stats.branch_shares(shares, cli.index, options.target.branch, options.target.turn)
     return [
         share
         for share in shares
@@ -91,12 +91,12 @@ def _selected_shares(here: Invocation, shares: list[TurnShare], options: StatsOp
     ]
 
 
-def _stats_lines(here: Invocation, shares: list[TurnShare], options: StatsOptions) -> Iterator[str]:
+def _stats_lines(cli: Invocation, shares: list[TurnShare], options: StatsOptions) -> Iterator[str]:
     """Yield the whole page."""
-    yield from _target(here, shares, options)
-    page = _Page(here, shares)
+    yield from _target(cli, shares, options)
+    page = _Page(cli, shares)
     if not shares:
-        project = "" if options.project is None else f" in {text.clean(here.short(options.project))}"
+        project = "" if options.project is None else f" in {text.clean(cli.short(options.project))}"
         if options.since is None:
             yield f"Nothing{project} yet."
         else:
@@ -106,20 +106,20 @@ def _stats_lines(here: Invocation, shares: list[TurnShare], options: StatsOption
         yield from page.summary(options)
     else:
         yield from page.table(options.by, options.limit)
-    if (imported := _imported(here, shares))["sessions"]:
+    if (imported := _imported(cli, shares))["sessions"]:
         count = text.counted(imported["sessions"], "imported conversation")
         used = f"{text.tokens(imported['tokens'])} tokens, {text.money(imported['cost_usd']) or '$0'}"
-        yield here.paint("dim", text.cut(f"According to their systems, {count} used {used}.", here.width))
+        yield cli.paint("dim", text.cut(f"According to their systems, {count} used {used}.", cli.width))
 
 
-def _as_json(here: Invocation, shares: list[TurnShare], options: StatsOptions) -> dict[str, Any]:
+def _as_json(cli: Invocation, shares: list[TurnShare], options: StatsOptions) -> dict[str, Any]:
     """Return what `stats --json` prints; without `by` the rows are the last seven days and today."""
-    tallies = _group(here, shares, options.by) if options.by else _periods(here, shares, options.since)
+    tallies = _group(cli, shares, options.by) if options.by else _periods(cli, shares, options.since)
     rows = [
         {
             "key": key,
-            **_session_json(here, key if options.by == "session" else ""),
-            **_tally_json(here, options.by, tally),
+            **_session_json(cli, key if options.by == "session" else ""),
+            **_tally_json(cli, options.by, tally),
         }
         for key, tally in list(tallies.items())[: options.limit]
     ]
@@ -127,14 +127,14 @@ def _as_json(here: Invocation, shares: list[TurnShare], options: StatsOptions) -
         "since": None if options.since is None else canonical.rfc3339(options.since),
         "by": options.by,
         "rows": rows,
-        "total": _tally_json(here, None, stats.tally_shares(shares)),
-        "imported": _imported(here, shares),
+        "total": _tally_json(cli, None, stats.tally_shares(shares)),
+        "imported": _imported(cli, shares),
     }
 
 
-def _imported(here: Invocation, shares: list[TurnShare]) -> dict[str, Any]:
+def _imported(cli: Invocation, shares: list[TurnShare]) -> dict[str, Any]:
     """Return what other systems say that their sessions used, which no line says."""
-    facts, own = here.index.imported_facts(), {share.session for share in shares}
+    facts, own = cli.index.imported_facts(), {share.session for share in shares}
     known = [each for name, each in facts.items() if name in own and each.keys() & {"tokens", "cost_usd"}]
     cost = sum(float(each.get("cost_usd", 0)) for each in known)
     return {
@@ -144,26 +144,26 @@ def _imported(here: Invocation, shares: list[TurnShare]) -> dict[str, Any]:
     }
 
 
-def _session_json(here: Invocation, name: str) -> dict[str, Any]:
+def _session_json(cli: Invocation, name: str) -> dict[str, Any]:
     """Return the title and the project of a session; null for rows of something else."""
-    branch = here.index.branch(name) if name else None
+    branch = cli.index.branch(name) if name else None
     return {
         "title": session_title(branch.state) if branch else None,
         "project": branch.state.project if branch else None,
     }
 
 
-def _tally_json(here: Invocation, by: GroupBy | None, tally: UsageTally) -> dict[str, Any]:
+def _tally_json(cli: Invocation, by: GroupBy | None, tally: UsageTally) -> dict[str, Any]:
     return {
-        **_part_json(here, by, tally.whole),
-        "left_behind": _part_json(here, by, tally.left),
-        "subagents": _part_json(here, by, tally.subagents),
+        **_part_json(cli, by, tally.whole),
+        "left_behind": _part_json(cli, by, tally.left),
+        "subagents": _part_json(cli, by, tally.subagents),
     }
 
 
-def _part_json(here: Invocation, by: GroupBy | None, part: UsagePart) -> dict[str, Any]:
+def _part_json(cli: Invocation, by: GroupBy | None, part: UsagePart) -> dict[str, Any]:
     """Return the numbers of a part; null where a tool or a model has none of its own."""
-    cost, is_tool = stats.part_cost(part, here.settings.prices), by == "tool"
+    cost, is_tool = stats.part_cost(part, cli.settings.prices), by == "tool"
     return {
         "turns": part.turns,
         "tokens": None if is_tool else part.total.as_json(),
@@ -175,14 +175,14 @@ def _part_json(here: Invocation, by: GroupBy | None, part: UsagePart) -> dict[st
     }
 
 
-def _group(here: Invocation, shares: list[TurnShare], by: GroupBy) -> dict[str, UsageTally]:
+def _group(cli: Invocation, shares: list[TurnShare], by: GroupBy) -> dict[str, UsageTally]:
     tallies = stats.tally_by(shares, by)
-    return tallies if by in ("day", "tool") else stats.rank_by_cost(tallies, here.settings.prices)
+    return tallies if by in ("day", "tool") else stats.rank_by_cost(tallies, cli.settings.prices)
 
 
-def _periods(here: Invocation, shares: list[TurnShare], since: float | None) -> dict[str, UsageTally]:
+def _periods(cli: Invocation, shares: list[TurnShare], since: float | None) -> dict[str, UsageTally]:
     """Return the last seven days and today, if they begin after `since`, without turns dated in the future."""
-    year, month, day = time.localtime(here.now)[:3]
+    year, month, day = time.localtime(cli.now)[:3]
     end = time.mktime((year, month, day + 1, 0, 0, 0, 0, 0, -1))
     starts = {
         name: time.mktime((year, month, day - days, 0, 0, 0, 0, 0, -1))
@@ -195,31 +195,31 @@ def _periods(here: Invocation, shares: list[TurnShare], since: float | None) -> 
     }
 
 
-def _target(here: Invocation, shares: list[TurnShare], options: StatsOptions) -> Iterator[str]:
+def _target(cli: Invocation, shares: list[TurnShare], options: StatsOptions) -> Iterator[str]:
     """Yield the conversation that was asked for, and how many of its turns count in another one."""
     target = options.target
     if target is None:
         return
     branch = target.branch
-    address = here.ident(branch.name) + ("" if target.turn is None else f"@{target.turn}")
-    yield from blocks.heading(here, address, blocks.title(target.state))
-    prompts = {row.prompt for row in here.index.turns(branch.name, 1, target.turn)}
-    own = stats.branch_shares(shares, here.index, branch, target.turn)
+    address = cli.ident(branch.name) + ("" if target.turn is None else f"@{target.turn}")
+    yield from blocks.heading(cli, address, blocks.title(target.state))
+    prompts = {row.prompt for row in cli.index.turns(branch.name, 1, target.turn)}
+    own = stats.branch_shares(shares, cli.index, branch, target.turn)
     elsewhere = len(prompts - {share.row.prompt for share in own})
     if elsewhere and options.since is None:
         turns = text.counted(elsewhere, "turn")
-        yield here.paint("dim", f"Not counted: {turns} from the conversation it was forked from.")
+        yield cli.paint("dim", f"Not counted: {turns} from the conversation it was forked from.")
 
 
 class _Page:
-    def __init__(self, here: Invocation, shares: list[TurnShare]) -> None:
-        self.here, self.shares, self.prices = here, shares, here.settings.prices
+    def __init__(self, cli: Invocation, shares: list[TurnShare]) -> None:
+        self.cli, self.shares, self.prices = cli, shares, cli.settings.prices
         self.total = stats.tally_shares(shares)
         self.is_priced = not stats.part_cost(self.total.whole, self.prices).unpriced
 
     def summary(self, options: StatsOptions) -> Iterator[str]:
         """Total, recent days, models, projects and tools."""
-        periods = _periods(self.here, self.shares, options.since) if options.target is None else {}
+        periods = _periods(self.cli, self.shares, options.since) if options.target is None else {}
         sections = {"": [self._line(name, tally) for name, tally in {"total": self.total, **periods}.items()]}
         groups: tuple[tuple[GroupBy, int], ...] = (("model", _MODELS), ("project", _PROJECTS))
         for by, limit in groups:
@@ -228,7 +228,7 @@ class _Page:
                 sections[_heading(by, len(lines) - limit)] = lines[:limit]
         heads, *rows = self._draw("", [line for lines in sections.values() for line in lines])
         for heading, lines in sections.items():
-            yield self.here.paint("dim", heading) if heading else heads
+            yield self.cli.paint("dim", heading) if heading else heads
             yield from rows[: len(lines)]
             del rows[: len(lines)]
             if not heading:
@@ -238,8 +238,8 @@ class _Page:
         if tools:
             names = {text.clean(name.rpartition("__")[2] or name, 40): number for name, number in tools.items()}
             counts = [f"{name} {number:,}" for name, number in names.items()][:_TOOLS]
-            yield self.here.paint("dim", _heading("tool", len(tools) - _TOOLS))
-            yield from blocks.field(self.here, "  ", counts, between="  ")
+            yield self.cli.paint("dim", _heading("tool", len(tools) - _TOOLS))
+            yield from blocks.field(self.cli, "  ", counts, between="  ")
 
     def table(self, by: GroupBy, limit: int | None) -> Iterator[str]:
         lines = self._lines(by)
@@ -248,10 +248,10 @@ class _Page:
         yield from self._draw(by, [*shown, *total])
         yield from self._notes()
         if len(shown) < len(lines):
-            yield self.here.paint("dim", f"{len(shown)} of {text.counted(len(lines), by)}; all: -n {len(lines)}")
+            yield self.cli.paint("dim", f"{len(shown)} of {text.counted(len(lines), by)}; all: -n {len(lines)}")
 
     def _lines(self, by: GroupBy) -> list[Row]:
-        tallies = _group(self.here, self.shares, by)
+        tallies = _group(self.cli, self.shares, by)
         sizes = [self._size(by, tally.whole) for tally in tallies.values()]
         largest = max(sizes) if len(sizes) > 1 else 0.0
         return [
@@ -267,9 +267,9 @@ class _Page:
 
     def _name(self, by: GroupBy, key: str) -> str:
         if by == "session":
-            branch = self.here.index.branch(key)
-            return f"{self.here.ident(key)}  {blocks.title(branch.state) if branch else ''}".rstrip()
-        return text.clean(self.here.short(key) if by == "project" else key, 200) or f"(unknown {by})"
+            branch = self.cli.index.branch(key)
+            return f"{self.cli.ident(key)}  {blocks.title(branch.state) if branch else ''}".rstrip()
+        return text.clean(self.cli.short(key) if by == "project" else key, 200) or f"(unknown {by})"
 
     def _line(self, name: str, tally: UsageTally, by: GroupBy | None = None) -> Row:
         """Return the name and what the columns with heads have."""
@@ -291,8 +291,8 @@ class _Page:
         texts = zip([*[*_COLUMNS][:-1], bars], [*zip(*rows, strict=True)][1:], strict=True)
         heads = [head if any(column) else "" for head, column in texts]
         columns = [Column(is_path=by != "session", least=20), *_COLUMNS.values()]
-        head, *drawn = blocks.table(self.here, columns, [(by, *heads), *rows], indent=2)
-        yield self.here.paint("dim", text.without_colours(head))
+        head, *drawn = blocks.table(self.cli, columns, [(by, *heads), *rows], indent=2)
+        yield self.cli.paint("dim", text.without_colours(head))
         yield from drawn
 
     def _cost(self, part: UsagePart) -> str:
@@ -308,7 +308,7 @@ class _Page:
             if part.turns:
                 tokens = f"{text.tokens(text.new_tokens(part.total))} tokens"
                 parts = [f"  of which {what}: {text.counted(part.turns, 'turn')}", tokens, self._cost(part)]
-                yield from (self.here.paint("dim", line) for line in text.fold(parts, self.here.width, ", ", " " * 4))
+                yield from (self.cli.paint("dim", line) for line in text.fold(parts, self.cli.width, ", ", " " * 4))
 
 
 def _bar(share: float) -> str:

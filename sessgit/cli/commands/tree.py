@@ -26,7 +26,7 @@ _DRAWN = 40
 
 @frame.command("tree", reads=True, excludes={"ADDRESS": "--all --project"})
 def run(
-    here: Invocation,
+    cli: Invocation,
     address: str = argument("ADDRESS", "Draw this family (default: those of this project)."),
     everything: bool = EVERYWHERE,
     project: Path | None = PROJECT,
@@ -42,24 +42,24 @@ def run(
 
     With --at-op, draws the state after that operation, and marks nothing as live.
     """
-    asof = at_operation.read(here, at_op)
-    if not here.json and asof is None:
-        here.check_recorded()
-    session = at_operation.target(here, asof, address).session if address else ""
-    live = agents.open_sessions(here.env.homes) if asof is None else frozenset[str]()
+    asof = at_operation.read(cli, at_op)
+    if not cli.json and asof is None:
+        cli.check_recorded()
+    session = at_operation.target(cli, asof, address).session if address else ""
+    live = agents.open_sessions(cli.env.homes) if asof is None else frozenset[str]()
     query = tree.TreeFilter(
         session=session,
-        folder=None if everything else here.folder(project),
+        folder=None if everything else cli.folder(project),
         everything=everything,
-        limit=limit if limit is not None or here.json else _DRAWN,
+        limit=limit if limit is not None or cli.json else _DRAWN,
         live=live,
-        fold=not here.json,
+        fold=not cli.json,
     )
-    forest = tree.build_forest(here.index, query, here.settings.prices)
+    forest = tree.build_forest(cli.index, query, cli.settings.prices)
     options = TreeOptions(bool(address), everything, str(project or ""), limit is not None, live)
     return Answer(
-        lambda: tree.forest_json(forest, live, here.settings.prices) | {"at_op": at_operation.as_json(asof)},
-        chain(at_operation.headline(here, asof), full(here, forest, options)),
+        lambda: tree.forest_json(forest, live, cli.settings.prices) | {"at_op": at_operation.as_json(asof)},
+        chain(at_operation.headline(cli, asof), full(cli, forest, options)),
     )
 
 
@@ -117,27 +117,27 @@ class _Line:
 _Row = _Line | tuple[str, FoldedForks]
 
 
-def full(here: Invocation, forest: Forest, options: TreeOptions) -> Iterator[str]:
+def full(cli: Invocation, forest: Forest, options: TreeOptions) -> Iterator[str]:
     """Yield the whole page, under a line for each project if all are shown."""
-    families = [(family, list(_rows(here, family, options))) for family in forest.families]
-    widths = _widths(here, [row for _, rows in families for row in rows if isinstance(row, _Line)])
+    families = [(family, list(_rows(cli, family, options))) for family in forest.families]
+    widths = _widths(cli, [row for _, rows in families for row in rows if isinstance(row, _Line)])
     projects: dict[str, list[list[str]]] = {}
     for family, rows in families:
         project = family.root.branch.state.project if options.everything else ""
-        projects.setdefault(project, []).append([line for row in rows for line in _draw(here, widths, row)])
+        projects.setdefault(project, []).append([line for row in rows for line in _draw(cli, widths, row)])
     for project, drawings in projects.items():
         if options.everything:
-            yield ls.project_heading(here, project)
+            yield ls.project_heading(cli, project)
         for before, drawing in zip([[], *drawings], drawings, strict=False):
             if before and max(len(before), len(drawing)) > 1:
                 yield ""
             yield from drawing
     if not options.address:
-        for line in _footer(here, forest, options):
-            yield from blocks.paragraph(here, line, "dim")
+        for line in _footer(cli, forest, options):
+            yield from blocks.paragraph(cli, line, "dim")
 
 
-def _rows(here: Invocation, family: TreeFamily, options: TreeOptions) -> Iterator[_Row]:
+def _rows(cli: Invocation, family: TreeFamily, options: TreeOptions) -> Iterator[_Row]:
     """Yield the nodes of a family from top to bottom, and the forks that are only counted, each with its rail."""
     below: dict[str, list[TreeNode | FoldedForks]] = {}
     for node in family.nodes[1:]:
@@ -147,7 +147,7 @@ def _rows(here: Invocation, family: TreeFamily, options: TreeOptions) -> Iterato
     waiting: list[tuple[TreeNode | FoldedForks, str, bool]] = [(family.root, "", True)]
     while waiting:
         member, before, is_last = waiting.pop()
-        rail = _shortened(here, before) + ("└" if is_last else "├")
+        rail = _shortened(cli, before) + ("└" if is_last else "├")
         if isinstance(member, FoldedForks):
             yield f"{rail}─ ", member
             continue
@@ -156,17 +156,17 @@ def _rows(here: Invocation, family: TreeFamily, options: TreeOptions) -> Iterato
         if node is family.root:
             rail, under = "● ", ""
         members = below.get(node.branch.name, [])
-        yield _line(here, node, options.live, (rail, _shortened(here, under) + ("│ " if members else "  ")))
+        yield _line(cli, node, options.live, (rail, _shortened(cli, under) + ("│ " if members else "  ")))
         waiting += [(member, under, member is members[-1]) for member in reversed(members)]
 
 
-def _shortened(here: Invocation, rail: str) -> str:
+def _shortened(cli: Invocation, rail: str) -> str:
     """Return the rail, cut at its start if it would leave no room."""
-    limit = here.width // 4
+    limit = cli.width // 4
     return rail if len(rail) <= limit else f"… {rail[len(rail) - limit + 2 :]}"
 
 
-def _line(here: Invocation, node: TreeNode, live: frozenset[str], rails: tuple[str, str]) -> _Line:
+def _line(cli: Invocation, node: TreeNode, live: frozenset[str], rails: tuple[str, str]) -> _Line:
     state = node.branch.state
     at = f"  @{text.clean(node.cell, 20) or node.turn}" if node.parent and not node.is_child else ""
     role = state.unified.metadata.role
@@ -183,61 +183,61 @@ def _line(here: Invocation, node: TreeNode, live: frozenset[str], rails: tuple[s
         title = f"{kind}: {text.counted(node.own_turns, 'turn')}"
     cost = text.money(node.own_cost) if node.own_turns else ""
     first_words = f"“{text.clean(node.first_words, 200)}”" if node.first_words else ""
-    cells = (turns, blocks.ago(here, state.updated), cost, note)
-    address = here.ident(node.branch.name) + at
-    return _Line(node, *rails, address, title, first_words, cells, tuple(_notes(here, node)))
+    cells = (turns, blocks.ago(cli, state.updated), cost, note)
+    address = cli.ident(node.branch.name) + at
+    return _Line(node, *rails, address, title, first_words, cells, tuple(_notes(cli, node)))
 
 
-def _notes(here: Invocation, node: TreeNode) -> Iterator[str]:
-    place = ancestry.fork_place(here.index, node.branch) if node.branch.state.origin and not node.parent else None
+def _notes(cli: Invocation, node: TreeNode) -> Iterator[str]:
+    place = ancestry.fork_place(cli.index, node.branch) if node.branch.state.origin and not node.parent else None
     if place:
-        yield f"from {blocks.fork_place(here, place)}"
+        yield f"from {blocks.fork_place(cli, place)}"
     for session, turn in node.merged:
-        yield f"merged into {here.ident(session)} at turn {turn}"
+        yield f"merged into {cli.ident(session)} at turn {turn}"
 
 
-def _widths(here: Invocation, lines: Sequence[_Line]) -> list[int]:
+def _widths(cli: Invocation, lines: Sequence[_Line]) -> list[int]:
     """Return the widths of the drawing and of the columns behind it."""
     columns = [max((text.width(line.cells[place]) for line in lines), default=0) for place in range(len(_COLUMNS))]
-    most, least = (max((line.needed(limit, columns[0]) for line in lines), default=0) for limit in (here.width, _TITLE))
-    return blocks.fit_widths((Column(least=least), *_COLUMNS), [most, *columns], here.width)
+    most, least = (max((line.needed(limit, columns[0]) for line in lines), default=0) for limit in (cli.width, _TITLE))
+    return blocks.fit_widths((Column(least=least), *_COLUMNS), [most, *columns], cli.width)
 
 
-def _draw(here: Invocation, widths: Sequence[int], row: _Row) -> Iterator[str]:
+def _draw(cli: Invocation, widths: Sequence[int], row: _Row) -> Iterator[str]:
     """Yield the lines of a row."""
     if not isinstance(row, _Line):
         rail, fold = row
         first, last = text.clean(fold.first, 20), text.clean(fold.last, 20)
         turns = f"turn {first}" if first == last else f"turns {first} to {last}"
-        parts = [f"… {fold.count:,} more forks at {turns}", f"sessgit ls --forks-of {here.ident(fold.parent)}"]
-        lines = text.fold(parts, here.width - len(rail), ": ", "  ")
-        yield from (here.paint("dim", line) for line in text.hanging_indent(rail, lines))
+        parts = [f"… {fold.count:,} more forks at {turns}", f"sessgit ls --forks-of {cli.ident(fold.parent)}"]
+        lines = text.fold(parts, cli.width - len(rail), ": ", "  ")
+        yield from (cli.paint("dim", line) for line in text.hanging_indent(rail, lines))
         return
     dim = "dim" if row.node.branch.archived else ""
     ident, at, turn = row.address.partition("@")
-    out = here.paint(dim or ("dim" if row.node.parent else "green"), row.rail)
-    out += here.paint(dim or "yellow", ident) + here.paint("dim", at + turn) + "  "
+    out = cli.paint(dim or ("dim" if row.node.parent else "green"), row.rail)
+    out += cli.paint(dim or "yellow", ident) + cli.paint("dim", at + turn) + "  "
     columns = list(zip(_COLUMNS, row.cells, widths[1:], strict=True))
     room = widths[0] - row.start
     if not row.cells[0] and widths[1]:
         room += widths[1] + 2
         del columns[0]
     title = text.cut(row.title, room)
-    out += here.paint(dim, title)
+    out += cli.paint(dim, title)
     rest = room - text.width(title) - (2 if title else 0)
     if row.first_words and (rest >= _FIRST_WORDS or not title):
         words = f"“{text.cut(row.first_words[1:-1], max(1, rest - 2))}”"
-        out += f"  {here.paint('dim', words)}" if title else here.paint(dim, words)
+        out += f"  {cli.paint('dim', words)}" if title else cli.paint(dim, words)
     out = text.fit(out, row.start + room)
     for column, words, width in columns:
         if width:
-            out += "  " + Column(dim or column.style, column.right).cell(here, words, width)
+            out += "  " + Column(dim or column.style, column.right).cell(cli, words, width)
     yield out
     for note in row.notes:
-        yield here.paint("dim", text.cut(row.rail_below + note, here.width))
+        yield cli.paint("dim", text.cut(row.rail_below + note, cli.width))
 
 
-def _footer(here: Invocation, forest: Forest, options: TreeOptions) -> Iterator[str]:
+def _footer(cli: Invocation, forest: Forest, options: TreeOptions) -> Iterator[str]:
     if forest.quiet:
         project = f" --project {shlex.quote(options.project)}" if options.project else ""
         where = " --all" if options.everything else project
@@ -252,6 +252,6 @@ def _footer(here: Invocation, forest: Forest, options: TreeOptions) -> Iterator[
         there = " All projects: sessgit tree --all" if forest.others and not options.everything else ""
         yield f"{counted}{families if forest.sessions > 1 else ''}.{there}"
     elif forest.others and not options.everything:
-        yield ls.nothing_here(here, count_hidden(here.index, options.project or here.cwd), "tree")
+        yield ls.nothing_here(cli, count_hidden(cli.index, options.project or cli.cwd), "tree")
     else:
         yield "No conversations."

@@ -22,7 +22,7 @@ _NAMED_FILES = 5
 
 @frame.command("undo", needs="store")
 def undo(
-    here: Invocation,
+    cli: Invocation,
     operation: str = argument("OP", "An id from `sessgit ops` (default: the last one)."),
     dry_run: bool = DRY_RUN,
 ) -> Answer:
@@ -33,38 +33,38 @@ def undo(
     file open. An undo can be undone: name its id. Commits that the undo removes from all
     branches stay under refs/keep/ in the store.
     """
-    result = undoing.undo_operation(here.store, operation, here.env.homes, here.now, dry_run=dry_run)
+    result = undoing.undo_operation(cli.store, operation, cli.env.homes, cli.now, dry_run=dry_run)
     document = {
         "undone": result.operation.id,
         "operation_id": result.undo.id if result.undo else None,
         "refs": _refs(result.moves),
         **frame.attributes(result, "removed", "left", "cut", "appended"),
     }
-    return Answer(document, _undone(here, result))
+    return Answer(document, _undone(cli, result))
 
 
-def _undone(here: Invocation, result: UndoResult) -> Iterator[str]:
+def _undone(cli: Invocation, result: UndoResult) -> Iterator[str]:
     from sessgit.branch import worktree
 
     verb = "{}" if result.undo else "Would be {}"
     yield f"{verb.format('redone' if result.redone else 'undone').capitalize()}: {_name(result.original)}"
     for path in result.removed[:_NAMED_FILES]:
-        yield f"{verb.format('deleted').capitalize()}: {here.shown(path)}"
+        yield f"{verb.format('deleted').capitalize()}: {cli.shown(path)}"
     if len(result.removed) > _NAMED_FILES:
         yield f"and {text.counted(len(result.removed) - _NAMED_FILES, 'more file')}: --json lists all"
     for path in result.cut:
-        yield f"{verb.format('restored').capitalize()}: {here.shown(path)}"
+        yield f"{verb.format('restored').capitalize()}: {cli.shown(path)}"
     for path in result.appended:
-        yield f"{'Turns appended to' if result.undo else 'Would append turns to'}: {here.shown(path)}"
+        yield f"{'Turns appended to' if result.undo else 'Would append turns to'}: {cli.shown(path)}"
     for path in result.left:
-        yield f"Kept, because it was changed since: {here.shown(path)}"
+        yield f"Kept, because it was changed since: {cli.shown(path)}"
     if result.operation.undoes:
         for move in result.moves:
             session = move.ref.removeprefix(layout.HEADS)
             if move.old is None and session != move.ref and not layout.is_side_branch(session):
                 yield f"Restore its file: sessgit restore {layout.short_name(session)}"
-    for folder, repository in worktree.worktrees_of_fork(here.store, result, here.local_path):
-        yield f"Kept: the worktree {here.shown(folder)}"
+    for folder, repository in worktree.worktrees_of_fork(cli.store, result, cli.local_path):
+        yield f"Kept: the worktree {cli.shown(folder)}"
         yield f"Remove it:  git -C {shlex.quote(repository)} worktree remove {shlex.quote(folder)}"
     if result.undo:
         yield f"{'Undo' if result.redone else 'Redo'}: sessgit undo {result.undo.id}"
@@ -77,27 +77,27 @@ def _name(operation: Operation) -> str:
 
 
 @frame.command("ops", reads=True)
-def ops(here: Invocation, limit: int | None = LIMIT) -> Answer:
+def ops(cli: Invocation, limit: int | None = LIMIT) -> Answer:
     """List what commands did, newest first.
 
     Forks, edits, tags, archives, merges, picks and others, each with the id for `sessgit undo`. Recorded turns are not
     listed. `log` and `tree` show the state after an operation with --at-op.
     """
-    listed = operations.list_operations(here.store)[:limit]
+    listed = operations.list_operations(cli.store)[:limit]
     if not listed:
-        here.check_recorded()
+        cli.check_recorded()
     columns = (Column("yellow"), Column("dim", right=True), Column(), Column(least=12), Column("dim"))
     rows = [
         (
             text.clean(each.operation.id, 8),
-            blocks.ago(here, each.operation.time),
+            blocks.ago(cli, each.operation.time),
             text.clean(each.operation.command, 20),
             text.clean(each.operation.summary),
             "" if each.standing == "done" else f"({each.standing})",
         )
         for each in listed
     ]
-    return Answer({"operations": [_json(each) for each in listed]}, blocks.table(here, columns, rows))
+    return Answer({"operations": [_json(each) for each in listed]}, blocks.table(cli, columns, rows))
 
 
 def _json(listed: ListedOperation) -> dict[str, object]:

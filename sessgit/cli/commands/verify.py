@@ -18,7 +18,7 @@ from sessgit.store import layout
 
 @frame.command("verify", needs="store")
 def run(
-    here: Invocation,
+    cli: Invocation,
     address: str = argument("ADDRESS", "SESSION (default: the whole store)."),
     deep: bool = option("--deep", "Also hash every object and cut every file again."),
 ) -> Answer:
@@ -34,25 +34,25 @@ def run(
     and the proofs of redacted lines in the client's own files with the store.
     """
 
-    session = layout.session_of(operands.branch(here, address)) if address else ""
+    session = layout.session_of(operands.branch(cli, address)) if address else ""
     if session:
-        report = checks.verify_session(here.store, session, deep=deep)
+        report = checks.verify_session(cli.store, session, deep=deep)
     else:
-        with render.progress(here, "Checking", unit="turns") as progress:
-            report = checks.verify_store(here.store, here.index, progress, deep=deep)
+        with render.progress(cli, "Checking", unit="turns") as progress:
+            report = checks.verify_store(cli.store, cli.index, progress, deep=deep)
     if deep:
-        with render.progress(here, "Hashing", unit="objects") as progress:
-            report = checks.verify_objects(here.store, report, progress)
+        with render.progress(cli, "Hashing", unit="objects") as progress:
+            report = checks.verify_objects(cli.store, report, progress)
     return Answer(
         lambda: _report_json(report, address=session, deep=deep),
-        _report_lines(here, report, deep=deep),
+        _report_lines(cli, report, deep=deep),
         exit_code=0 if report.is_sound else DamageError.exit_code,
     )
 
 
-def _report_lines(here: Invocation, result: Verified, *, deep: bool) -> Iterator[str]:
+def _report_lines(cli: Invocation, result: Verified, *, deep: bool) -> Iterator[str]:
     """Yield the whole page."""
-    yield from findings.lines(here, result.findings)
+    yield from findings.lines(cli, result.findings)
     if result.findings:
         yield ""
     sessions = text.counted(result.sessions, "conversation")
@@ -64,14 +64,14 @@ def _report_lines(here: Invocation, result: Verified, *, deep: bool) -> Iterator
     else:
         outcome = "they are intact, but other parts of the store are not"
     style = "green" if result.is_sound else ""
-    yield from blocks.paragraph(here, f"{sessions}, {text.counted(result.turns, 'turn')}: {outcome}.", style)
+    yield from blocks.paragraph(cli, f"{sessions}, {text.counted(result.turns, 'turn')}: {outcome}.", style)
     hashes = f"{text.counted(result.proved, 'hash', 'hashes')} of lines, taken when they were recorded"
     checks = {"Checked": hashes, "Recomputed": "cells and texts, from the lines"}
     if deep:
         checks["Cut"] = f"{text.counted(result.cut or 0, 'file')} rebuilt and cut into turns again"
         checks["Hashed"] = "every object, by git fsck --strict"
     for label, check in checks.items():
-        yield from blocks.field(here, label, [check], width=11)
+        yield from blocks.field(cli, label, [check], width=11)
 
 
 def _report_json(result: Verified, *, address: str, deep: bool) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from sessgit.store.store import Store
 
 @frame.command("watch", needs="store", reads=True, excludes={"--all": "ADDRESS"})
 def run(
-    here: Invocation,
+    cli: Invocation,
     addresses: list[str] = argument("ADDRESS...", "Only these conversations and their new forks."),
     everything: bool = option("--all", "Watch all projects."),
 ) -> None:
@@ -31,23 +31,23 @@ def run(
     records and changes nothing.
     """
     if addresses:
-        here.check_recorded()
-    parsed = [resolve.resolve_address(here.index, address) for address in addresses]
-    named = [resolve.resolve_target(here.index, address, here.where).session for address in parsed]
+        cli.check_recorded()
+    parsed = [resolve.resolve_address(cli.index, address) for address in addresses]
+    named = [resolve.resolve_target(cli.index, address, cli.where).session for address in parsed]
     query = watch.WatchFilter(
         sessions=frozenset(named) if addresses else None,
-        folder=None if addresses or everything else here.cwd,
+        folder=None if addresses or everything else cli.cwd,
     )
-    place = "all projects" if everything else ", ".join(map(here.ident, named)) or here.short(here.cwd)
-    here.index.close()
-    for event in watch.follow_store(here.env.store, lambda: Store(here.env.store), _waiting(), here.local_path):
+    place = "all projects" if everything else ", ".join(map(cli.ident, named)) or cli.short(cli.cwd)
+    cli.index.close()
+    for event in watch.follow_store(cli.env.store, lambda: Store(cli.env.store), _waiting(), cli.local_path):
         if event is None:
             render.tell(f"(watching {place}; Ctrl-C ends)")
         elif isinstance(event, watch.WatchProblem):
             render.tell(f"{event.branch[:8]}: {event.error}" if event.branch else str(event.error))
         else:
             changes = [change for change in event if query.holds(change)]
-            for line in map(_as_json, changes) if here.json else full(here, changes, time.time()):
+            for line in map(_as_json, changes) if cli.json else full(cli, changes, time.time()):
                 render.write(f"{line}\n")
 
 
@@ -85,7 +85,7 @@ _PHRASES = {
 }
 
 
-def full(here: Invocation, events: Sequence[WatchEvent], now: float) -> Iterator[str]:
+def full(cli: Invocation, events: Sequence[WatchEvent], now: float) -> Iterator[str]:
     """Yield the lines, each as wide as the terminal at most."""
     for event in events:
         recorded = canonical.seconds(event.time)
@@ -93,20 +93,20 @@ def full(here: Invocation, events: Sequence[WatchEvent], now: float) -> Iterator
         stamp = time.strftime(text.clock(now, [moment]), time.localtime(moment))
         turn = f"@{event.turn}" if event.turn is not None and event.event in _WITH_TURN else ""
         address = canonical.printable(layout.short_name(event.session) + turn).ljust(_ADDRESS)
-        start = f"{here.paint('dim', stamp)}  {here.paint('yellow', address)}  "
+        start = f"{cli.paint('dim', stamp)}  {cli.paint('yellow', address)}  "
         branch = canonical.printable(event.branch[len(event.session) :])
         words = f"{branch}: " if branch and event.event != "rewind" else ""
         if event.event != "turn":
             title = text.clean(event.title, 200)
             words += _phrase(event, branch) + (f"  ·  {title}" if title else "")
-            yield text.spread(start, words, "", here.width).rstrip()
+            yield text.spread(start, words, "", cli.width).rstrip()
             continue
         new = text.new_tokens(event.tokens) if event.tokens else 0
         end = (text.tokens(new) if new else "").rjust(_TOKENS)
-        if here.width >= _ROOMY:
-            end = f"{here.paint('cyan', text.fit(text.tools(event.tools, _TOOLS), _TOOLS))}  {end}"
+        if cli.width >= _ROOMY:
+            end = f"{cli.paint('cyan', text.fit(text.tools(event.tools, _TOOLS), _TOOLS))}  {end}"
         words += f"{'… ' if event.grown else ''}{text.clean(event.text)}"
-        yield text.spread(start, words, end, here.width).rstrip()
+        yield text.spread(start, words, end, cli.width).rstrip()
 
 
 def _as_json(event: WatchEvent) -> str:

@@ -13,7 +13,7 @@ from sessgit.cli.options import EVERYWHERE, PROJECT, at_least_0, option
 
 @frame.command("web", needs="conversations", reads=True, has_json=False)
 def run(
-    here: Invocation,
+    cli: Invocation,
     project: Path | None = PROJECT,
     everything: bool = EVERYWHERE,
     port: int = option("--port N", "The port (default: any free one).", callback=at_least_0),
@@ -32,13 +32,13 @@ def run(
     from sessgit.web.reads import Place
 
     options = server.Options(read_only, keep)
-    link = server.running_link(here.env.store, options)
+    link = server.running_link(cli.env.store, options)
     if link:
         _open(link, no_open=no_open)
         return
     listening = server.listen(port)
     access = Access(listening.getsockname()[1])
-    place = Place(here.env, os.environ, here.cwd, "" if everything else here.folder(project))
+    place = Place(cli.env, os.environ, cli.cwd, "" if everything else cli.folder(project))
     _open(access.link(), no_open=no_open)
     if not no_open:
         render.tell(f"Serving {access.address} until the last tab is closed; Ctrl-C ends.")

@@ -17,22 +17,22 @@ _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LIMIT = 200
 
 
-def lines(here: Invocation, findings: Iterable[Finding]) -> Iterator[str]:
+def lines(cli: Invocation, findings: Iterable[Finding]) -> Iterator[str]:
     """Yield the first findings; JSON has all of them."""
     every = list(findings)
     for finding in every[:_LIMIT]:
         style, word = _SEVERITIES[finding.severity]
-        yield from block(here, _short(here, finding.where), here.paint(style, word), finding.what, finding.next)
+        yield from block(cli, _short(cli, finding.where), cli.paint(style, word), finding.what, finding.next)
     if len(every) > _LIMIT:
         yield f"and {len(every) - _LIMIT:,} more: --json lists all"
 
 
-def block(here: Invocation, where: str, outcome: str, *sentences: str) -> Iterator[str]:
+def block(cli: Invocation, where: str, outcome: str, *sentences: str) -> Iterator[str]:
     """Yield a place with a word about it, and sentences below."""
-    place = text.cut(canonical.printable(where), here.width - 2 - text.width(outcome))
-    yield f"{here.paint('bold', place)}  {outcome}"
+    place = text.cut(canonical.printable(where), cli.width - 2 - text.width(outcome))
+    yield f"{cli.paint('bold', place)}  {outcome}"
     for sentence in filter(None, sentences):
-        yield from blocks.paragraph(here, sentence, indent=4)
+        yield from blocks.paragraph(cli, sentence, indent=4)
 
 
 def as_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
@@ -48,8 +48,8 @@ def finding_json(finding: Finding) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _short(here: Invocation, where: str) -> str:
+def _short(cli: Invocation, where: str) -> str:
     """Return the address with a short id, if it is one."""
     name, at, turn = where.partition("@")
     is_address = ids.is_branch(name) and _UUID.fullmatch(session_of(name))
-    return here.ident(name) + at + turn if is_address else where
+    return cli.ident(name) + at + turn if is_address else where

@@ -32,10 +32,10 @@ class ShowOptions:
     full: bool = False
 
 
-def prose(here: Invocation, words: str, columns: int) -> list[str]:
+def prose(cli: Invocation, words: str, columns: int) -> list[str]:
     """Return the model's words: Markdown drawn with colours, else its source; code in it is not wrapped."""
     lines = text.plain(words)
-    if here.terminal.colour:
+    if cli.terminal.colour:
         return render.markdown("\n".join(lines), columns)
     out, is_code = list[str](), False
     for line in lines:
@@ -69,26 +69,26 @@ def output(call: Call) -> list[str]:
     return [*(text.plain(call.output) if call.output.strip() else []), *_images(len(call.images))]
 
 
-def path(here: Invocation, project: str, name: str, columns: int) -> str:
+def path(cli: Invocation, project: str, name: str, columns: int) -> str:
     """Return a file's path below the project, or with `~` for the home; a long one is cut at its start."""
     below = name.removeprefix(f"{project.rstrip('/')}/") if project.rstrip("/") else name
-    return text.cut_start(text.clean(here.short(below), _LONGEST), columns)
+    return text.cut_start(text.clean(cli.short(below), _LONGEST), columns)
 
 
-def subject(here: Invocation, project: str, about: str, file: str, columns: int) -> str:
+def subject(cli: Invocation, project: str, about: str, file: str, columns: int) -> str:
     """Return what a call is about: the path of its file, or its most telling argument."""
     about = about[:_LONGEST]
-    return path(here, project, file, columns) if file and about == file else text.cut(text.clean(about), columns)
+    return path(cli, project, file, columns) if file and about == file else text.cut(text.clean(about), columns)
 
 
 class TurnPieces:
     """Draws the pieces of a turn, each with the address of its cell in the margin."""
 
-    def __init__(self, here: Invocation, shown: ShownTurn, options: ShowOptions) -> None:
-        self.here, self.options, self.paint = here, options, here.paint
+    def __init__(self, cli: Invocation, shown: ShownTurn, options: ShowOptions) -> None:
+        self.cli, self.options, self.paint = cli, options, cli.paint
         self.turn, self.project = shown.row.turn, shown.branch.state.project
         self.margin = len(f"{self.turn}.{len(shown.content.cells)}") + 2
-        self.columns = here.width - self.margin
+        self.columns = cli.width - self.margin
 
     def draw(self, pieces: Sequence[Piece]) -> Iterator[str]:
         """Yield the pieces, with empty lines around those that have several lines."""
@@ -104,7 +104,7 @@ class TurnPieces:
     def _words(self, words: Words) -> Iterator[str]:
         mark, style = f"{self.turn}.{words.ordinal}" if words.ordinal else "", "yellow"
         if words.by == "model" and not words.thinking:
-            lines = prose(self.here, words.text.strip("\r\n"), self.columns)
+            lines = prose(self.cli, words.text.strip("\r\n"), self.columns)
         elif words.by == "model":
             lines = self._wrapped(words)
             if not self.options.thinking and not self.options.full:
@@ -126,10 +126,10 @@ class TurnPieces:
         least = _ABOUT if call.about else 0
         tool = text.clean(call.tool.rpartition("__")[2] or call.tool, 40)
         tool = text.cut(tool, max(_ABOUT, room - least))
-        about = subject(self.here, self.project, call.about, call.file, max(least, room - text.width(tool)))
+        about = subject(self.cli, self.project, call.about, call.file, max(least, room - text.width(tool)))
         address = self.paint("yellow", f"{self.turn}.{call.ordinal}".ljust(self.margin))
         end = self.paint("dim" if call.cell.ok and not call.exit_code else "red", end)
-        yield text.spread(f"{address}{self.paint('cyan', tool)}  ", about, end, self.here.width)
+        yield text.spread(f"{address}{self.paint('cyan', tool)}  ", about, end, self.cli.width)
         if call.changes and call.cell.ok:
             lines = self._folded([line for change in call.changes for line in diff(self.paint, change)], _DIFF)
         else:
@@ -148,23 +148,23 @@ class TurnPieces:
         return [*lines[:limit], self.paint("dim", f"… {text.counted(len(lines) - limit, 'more line')}")]
 
 
-def call_input(here: Invocation, call: Call) -> Iterator[str]:
+def call_input(cli: Invocation, call: Call) -> Iterator[str]:
     """Yield the arguments of a call: JSON, or of a command the command and then the other arguments."""
     command = call.input.get("command")
     if not isinstance(command, str):
         document = json.dumps(canonical.bounded(dict(call.input)), ensure_ascii=False, indent=2)
-        yield from _code(here, document, "json")
+        yield from _code(cli, document, "json")
         return
-    yield from _code(here, command, "bash")
+    yield from _code(cli, command, "bash")
     for key, value in call.input.items():
         if key != "command":
             words = value if isinstance(value, str) else json.dumps(canonical.bounded(value), ensure_ascii=False)
-            yield from blocks.paragraph(here, " ".join(text.plain(f"{key}: {words}")))
+            yield from blocks.paragraph(cli, " ".join(text.plain(f"{key}: {words}")))
 
 
-def _code(here: Invocation, source: str, language: str) -> list[str]:
+def _code(cli: Invocation, source: str, language: str) -> list[str]:
     lines = text.plain(source)
-    return render.code("\n".join(lines), language) if here.terminal.colour else lines
+    return render.code("\n".join(lines), language) if cli.terminal.colour else lines
 
 
 def _images(number: int) -> list[str]:
