@@ -353,6 +353,7 @@ def go_on(world: Printer, folder: Path) -> None:
     world("export", "json", SESSION)
     world("export", "json", SESSION, "--turns", "1-2", "--no-tools")
     world("export", "markdown", OTHER, "--output", str(folder / "page.md"))
+    world("export", "html", "--project", "--output", str(folder / "pages"))
     world("export", "claude", OTHER, "--output", str(folder / "along"))
     come_and_go(world, folder)
     world("restore", SESSION)

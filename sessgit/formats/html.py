@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from markupsafe import Markup
@@ -18,19 +18,34 @@ from sessgit import __version__
 from sessgit.formats import code, images, phrases, prose, template
 from sessgit.formats.texts import Bound, cut_text, one_line, text_bounds
 from sessgit.model.conversation.content import Call, Piece
-from sessgit.model.conversation.story import Story, StoryTurn
+from sessgit.model.conversation.story import IndexEntry, Story, StoryTurn
 
+PAGES = "conversations/"
+"""The folder, next to the index of a project, that has the page NAME.html of each branch."""
 _LONGEST_ABOUT = 200
 
 
-def render(story: Story, turns: Iterable[StoryTurn], *, full: bool = False) -> Iterator[str]:
-    """Yield the page piece by piece; without `full` long texts are cut in the middle, and say so."""
+def render(
+    story: Story, turns: Iterable[StoryTurn], *, full: bool = False, pages: Collection[str] = ()
+) -> Iterator[str]:
+    """Yield the page piece by piece; without `full` long texts are cut in the middle, and say so. `pages` are the
+    branches that have a page in the same folder, to be linked; if there are any, the index above it is linked too."""
+    values = phrases.page_values(story, turns)
+    return _document("page.html.j2", _turn_filters(story.state.project, full=full), **values, pages=pages)
+
+
+def render_index(project: str, families: Sequence[Sequence[IndexEntry]], pages: Collection[str]) -> Iterator[str]:
+    """Yield the index of a project's conversations, which links those that have pages in the folder `PAGES`."""
+    title = f"Conversations in {one_line(project, 200)}"
+    values = {"title": title, "families": families, "pages": pages, "folder": PAGES}
+    return _document("index.html.j2", phrases.FILTERS, **values)
+
+
+def _document(name: str, filters: Mapping[str, Callable[..., object]], **values: object) -> Iterator[str]:
     style = template.read_template_file("turn.css") + template.read_template_file("page.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    values = phrases.page_values(story, turns)
-    filters = _turn_filters(story.state.project, full=full)
-    return template.render("page.html.j2", filters, **values, style=Markup(style), policy=policy, version=__version__)
+    return template.render(name, filters, **values, style=Markup(style), policy=policy, version=__version__)
 
 
 def render_turn(turn: StoryTurn, project: str, image_address: Callable[[int], str]) -> str:

@@ -9,7 +9,7 @@ from sessgit.formats import code
 from sessgit.formats.texts import one_line
 from sessgit.model import canonical
 from sessgit.model.conversation.content import Call, failure
-from sessgit.model.conversation.story import Heading, Relative, Story, StoryTurn
+from sessgit.model.conversation.story import Heading, IndexEntry, Relative, Story, StoryTurn
 from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count, format_money, format_ranges, format_tokens, new_tokens
 
@@ -155,6 +155,19 @@ def relative_phrase(member: Relative) -> str:
     return f"{format_count(member.turns, 'turn')}{where}"
 
 
+def entry_facts(entry: IndexEntry) -> str:
+    """`6 turns, forked at turn 4 · 2026-03-01 10:00 · $0.22 · archived · “write the lexer”`."""
+    words = one_line(entry.first_words, _LONGEST_PROMPT)
+    parts = (
+        relative_phrase(entry),
+        format_moment(entry.updated),
+        format_money(entry.cost) if entry.own_turns else "",
+        *entry.notes,
+        f"“{words}”" if words and entry.first_words != entry.title else "",
+    )
+    return " · ".join(filter(None, parts))
+
+
 def format_moment(text: str) -> str:
     """Return an RFC 3339 time as `2026-03-01 10:00`, in UTC."""
     return text[:16].replace("T", " ")
@@ -187,6 +200,7 @@ def _tokens_phrase(story: Story) -> str:
 FILTERS: Mapping[str, Callable[..., object]] = {
     "short": lambda name: str(name)[:_SHORT_ID],
     "relative": relative_phrase,
+    "entry": entry_facts,
     "moment": format_moment,
     "about_turn": turn_facts,
     "counted": format_count,

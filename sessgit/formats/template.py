@@ -5,7 +5,7 @@ Whatever a template writes has been made harmless, and in an HTML template also 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import CodeType
@@ -22,7 +22,7 @@ _PIECES_PER_CHUNK = 200
 """Pieces of a template that are written at once, because they are very short."""
 
 
-def render(name: str, filters: dict[str, Callable[..., object]], **values: Any) -> Iterator[str]:
+def render(name: str, filters: Mapping[str, Callable[..., object]], **values: Any) -> Iterator[str]:
     """Yield the text of a template, piece by piece, so that a long one is never whole in memory."""
     environment = _template_environment().overlay()
     environment.filters = {**environment.filters, **filters}

@@ -18,11 +18,12 @@ from sessgit.history import log as logs
 from sessgit.history import show
 from sessgit.history.reassemble import turn_lines
 from sessgit.history.resolve import row_of, session_title
+from sessgit.history.tree import TreeFamily
 from sessgit.history.views import Prices, read_pieces, sum_tokens, turn_gists
 from sessgit.model import canonical, humanize, ids, prices
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.session import Session
-from sessgit.model.conversation.story import Heading, Relative, Story, StoryTurn
+from sessgit.model.conversation.story import Heading, IndexEntry, Relative, Story, StoryTurn
 from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress
 from sessgit.store import ancestry, layout
@@ -192,6 +193,27 @@ def _session_title(state: Session, rows: Sequence[Row]) -> str:
     return session_title(state) if state.name or state.title or rows[0].turn == 1 else state.id[:_SHORT_ID]
 
 
+def index_entries(family: TreeFamily) -> Iterator[IndexEntry]:
+    """Yield the members of a family for the index of their project, each before those below it."""
+    depths = {"": -1}
+    for node in family.nodes:
+        state = node.branch.state
+        depths[node.branch.name] = depths[node.parent] + 1
+        notes = ((state.unified.metadata.role or "child") * node.is_child, "archived" * node.branch.archived)
+        yield IndexEntry(
+            node.branch.name,
+            node.title or node.first_words or session_title(state),
+            state.turns,
+            depth=depths[node.branch.name],
+            left=node.turn if node.parent and not node.is_child else None,
+            own_turns=node.own_turns,
+            updated=state.updated,
+            cost=node.own_cost,
+            first_words=node.first_words,
+            notes=notes,
+        )
+
+
 # The JSON
 
 
@@ -279,6 +301,17 @@ def file_name(choice: ExportChoice, rows: Sequence[Row], format_: str) -> str:
     slug = re.sub(r"[\W_]+", "-", called)[:_LONGEST_SLUG].strip("-")
     parts = dict.fromkeys((branch.name[:_SHORT_ID], *([slug] if slug else [])))
     return f"{'-'.join(parts)}{_FILE_SUFFIXES[format_]}"
+
+
+def create_folder(folder: Path, *, replacing: bool = False) -> None:
+    """Create a folder for files of an export; raises ConflictError if it has files and they may not be replaced."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        is_empty = not any(folder.iterdir())
+    except OSError as error:
+        raise SessgitError(f"cannot write {folder}: {error.strerror or error}", ROOM) from error
+    if not is_empty and not replacing:
+        raise ConflictError(f"{folder} is not empty", "It was not changed. Write into it with `--force`.")
 
 
 def output_path(output: Path, name: str, *, is_folder: bool) -> Path:

@@ -15,6 +15,7 @@ from sessgit.history.resolve import outlines_in_project
 from sessgit.history.views import Prices
 from sessgit.model import prices as price_list
 from sessgit.model.frozen import frozen
+from sessgit.model.humanize import format_count
 from sessgit.store import ancestry, layout
 from sessgit.store.ancestry import ForkPlace
 from sessgit.store.index import Branch, Index, Outline, Row
@@ -32,13 +33,15 @@ _NEWEST_SINGLE = 8
 class TreeFilter:
     """Which families to draw: that of `session`, else those with a session of the project at `folder`, else all.
 
-    Families of headless or empty sessions only are drawn with `everything`. `limit` is the number of families, `live`
-    the agent's ids of the sessions that are open in a client. With `fold` quiet sessions are only counted.
+    Families of headless or empty sessions only are drawn with `everything`, those of archived ones only with
+    `archived`. `limit` is the number of families, `live` the agent's ids of the sessions that are open in a client.
+    With `fold` quiet sessions are only counted.
     """
 
     session: str = ""
     folder: str | None = None
     everything: bool = False
+    archived: bool = False
     limit: int | None = None
     live: frozenset[str] = frozenset()
     fold: bool = True
@@ -63,6 +66,14 @@ class TreeNode:
     first_words: str = ""
     merged: tuple[tuple[str, int], ...] = ()
     """The sessions that it was merged into, each with the turn after which it was."""
+
+    @property
+    def title(self) -> str:
+        """The session's name, else the client's title, which may be ``""``; of a side branch, what it is."""
+        if self.kind == "session":
+            return self.branch.state.name or self.branch.state.title
+        kind = "left behind" if self.kind == "rewound" else "another version"
+        return f"{kind}: {format_count(self.own_turns, 'turn')}"
 
     @property
     def is_child(self) -> bool:
@@ -184,7 +195,8 @@ def _matching_families(outlines: Sequence[Outline], choice: TreeFilter) -> Itera
 
 
 def _is_listed(outline: Outline, choice: TreeFilter) -> bool:
-    return not outline.archived and (choice.everything or (not outline.headless and is_begun(outline)))
+    shown = choice.archived or not outline.archived
+    return shown and (choice.everything or (not outline.headless and is_begun(outline)))
 
 
 def _is_plain(outline: Outline, choice: TreeFilter) -> bool:

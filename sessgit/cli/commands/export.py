@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,12 +11,13 @@ from sessgit.cli import client_notes, frame, operands, render, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
-from sessgit.errors import UsageError
-from sessgit.history import export
+from sessgit.errors import NotFoundError, UsageError
+from sessgit.history import export, tree
 from sessgit.history.export import ExportChoice
+from sessgit.history.tree import TreeFilter
 from sessgit.model import canonical
 from sessgit.model.frozen import frozen
-from sessgit.model.progress import Progress
+from sessgit.model.progress import Progress, no_progress
 from sessgit.store.index import Branch, Row
 
 Format = Literal["markdown", "html", "json", "jsonl", "claude", "rlm", "dialectic", "apex", "io-log"]
@@ -27,16 +28,17 @@ _TO_READ = ("markdown", "html")
 _SHARE = "It contains what tools read and printed: check it before you share it."
 
 
-@frame.command("export", reads=True)
+@frame.command("export", reads=True, excludes={"--project": "ADDRESS --turns"})
 def run(
     cli: Invocation,
     format_: Format = argument("FORMAT", "The format.", required=True),
     addresses: list[str] = argument("ADDRESS...", "SESSION[@TURN] (default: the current session)."),
     output: str = option("-o, --output FILE", "Write to this file, or into this folder."),
+    project: str | None = option("--project [DIR]", "All in the project at DIR (default: this folder)."),
     turns: str = option("--turns TURNS", "Only these turns: 3-9, 3-, -9, 2,4-6."),
     no_tools: bool = option("--no-tools", "Leave out tool calls."),
     full: bool = option("--full", "Do not shorten long texts (markdown, html)."),
-    force: bool = option("--force", "Overwrite an existing file."),
+    force: bool = option("--force", "Overwrite existing files."),
 ) -> Answer | None:
     """Export a conversation as a document.
 
@@ -45,7 +47,12 @@ def run(
     without the client's bookkeeping (queued prompts, costs, API requests). claude writes a folder like the client's,
     with one or more conversations. rlm, dialectic, apex and io-log write the formats of these systems. ADDRESS@N
     exports turns up to N.
+
+    `export html --project` writes index.html, with the families as `sessgit tree` draws them, archived ones too, and a
+    page of each conversation.
     """
+    if project is not None:
+        return _export_project(cli, format_, project, output, _Style(full, not no_tools), replace=force)
     addresses = addresses or [""]
     request = _Request(format_, output, len(addresses), bool(turns or no_tools), full, force)
     if problem := _problem(cli, request):
@@ -63,6 +70,14 @@ def run(
         _print(cli, task)
         return None
     return _export_file(cli, task, output, replace=force)
+
+
+@frozen
+class _Style:
+    """How to write conversations: in full, and with tool calls."""
+
+    full: bool
+    tools: bool
 
 
 @frozen
@@ -109,6 +124,8 @@ class _Task:
     choice: ExportChoice
     rows: list[Row]
     full: bool
+    pages: Collection[str] = ()
+    """The branches whose pages an HTML page links."""
 
 
 def _print(cli: Invocation, task: _Task) -> None:
@@ -154,13 +171,53 @@ def _data(cli: Invocation, task: _Task, progress: Progress) -> Iterable[bytes]:
     else:
         from sessgit.formats import html, markdown
 
-        write = html.render if task.format == "html" else markdown.render
-        turns = export.read_story_turns(*source, prices, progress)
-        parts = write(export.export_story(*source, prices), turns, full=task.full)
+        story, turns = export.export_story(*source, prices), export.read_story_turns(*source, prices, progress)
+        if task.format == "html":
+            parts = html.render(story, turns, full=task.full, pages=task.pages)
+        else:
+            parts = markdown.render(story, turns, full=task.full)
+    return _encoded(parts)
+
+
+def _encoded(parts: Iterable[str]) -> Iterable[bytes]:
     return (part.encode("utf-8", "replace") for part in parts)
 
 
-def _export_folder(cli: Invocation, format_: str, branches: list[Branch], folder: Path) -> Answer:
+def _export_project(
+    cli: Invocation, format_: Format, project: str, output: str, style: _Style, *, replace: bool
+) -> Answer:
+    """Write a page for each branch of a project, and the index last, so that what it links is there."""
+    if format_ != "html":
+        raise UsageError(f"{format_} exports no project.", "`sessgit export html --project --output DIR` does.")
+    if output in ("", "-"):
+        raise UsageError("--project writes a folder, and needs --output.", "Name it with `--output DIR`.")
+    from sessgit.formats import html
+
+    cli.check_recorded()
+    project, folder = cli.folder(project), Path(output).absolute()
+    choice = TreeFilter(folder=project, archived=True, fold=False)
+    forest = tree.build_forest(cli.index, choice, cli.settings.prices)
+    branches = [node.branch for family in forest.families for node in family.nodes if node.branch.state.turns]
+    if not branches:
+        raise NotFoundError(f"no conversations in {project}", "`sessgit ls --all` lists those of all projects.")
+    pages = {branch.name for branch in branches}
+    export.create_folder(folder, replacing=replace)
+    export.create_folder(folder / html.PAGES, replacing=replace)
+    with render.progress(cli, "Exporting", unit="conversations") as progress:
+        for done, branch in enumerate(branches):
+            progress(done, len(branches))
+            part = ExportChoice(branch, tools=style.tools)
+            task = _Task(format_, part, export.chosen_rows(cli.index, part), style.full, pages)
+            path = folder / html.PAGES / f"{branch.name}.html"
+            export.write_export(path, _data(cli, task, no_progress), replacing=replace)
+        progress(len(branches), len(branches))
+    families = [list(export.index_entries(family)) for family in forest.families]
+    index = _encoded(html.render_index(project, families, pages))
+    export.write_export(folder / "index.html", index, replacing=replace)
+    return _folder_answer(cli, format_, folder, forest.sessions, len(branches) + 1, share=style.tools)
+
+
+def _export_folder(cli: Invocation, format_: Format, branches: list[Branch], folder: Path) -> Answer:
     """Export whole conversations as a folder of the client, or of another system."""
     if format_ == "claude":
         from sessgit.branch import client_folder
@@ -177,6 +234,12 @@ def _export_folder(cli: Invocation, format_: str, branches: list[Branch], folder
         conversations = len(sessions)
         with store, render.progress(cli, "Exporting", unit="turns") as progress:
             files = systems.export_sessions(format_, sessions, folder, progress)
+    return _folder_answer(cli, format_, folder, conversations, files)
+
+
+def _folder_answer(
+    cli: Invocation, format_: Format, folder: Path, conversations: int, files: int, *, share: bool = True
+) -> Answer:
     document = {"format": format_, "path": str(folder), "conversations": conversations, "files": files}
     counts = f"{text.counted(conversations, 'conversation')}, {text.counted(files, 'file')}"
-    return Answer(document, [f"Written: {cli.shown(folder)}, {counts}", _SHARE])
+    return Answer(document, [f"Written: {cli.shown(folder)}, {counts}", *[_SHARE] * share])

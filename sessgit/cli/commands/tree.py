@@ -170,7 +170,7 @@ def _line(cli: Invocation, node: TreeNode, live: frozenset[str], rails: tuple[st
     state = node.branch.state
     at = f"  @{text.clean(node.cell, 20) or node.turn}" if node.parent and not node.is_child else ""
     role = state.unified.metadata.role
-    title, turns, note = text.clean(state.name or state.title, 200), "", ""
+    title, turns, note = text.clean(node.title, 200), "", ""
     if node.kind == "session":
         turns = text.counted(state.turns, "turn")
         turns = f"{node.own_turns} of {turns}" if node.turn or node.cell else turns
@@ -178,9 +178,6 @@ def _line(cli: Invocation, node: TreeNode, live: frozenset[str], rails: tuple[st
         note = note or text.clean(role or "") or ("child" if node.is_child else "")
         if not title and not node.first_words:
             title = "nothing new yet" if node.parent else blocks.title(state)
-    else:
-        kind = "left behind" if node.kind == "rewound" else "another version"
-        title = f"{kind}: {text.counted(node.own_turns, 'turn')}"
     cost = text.money(node.own_cost) if node.own_turns else ""
     first_words = f"“{text.clean(node.first_words, 200)}”" if node.first_words else ""
     cells = (turns, blocks.ago(cli, state.updated), cost, note)

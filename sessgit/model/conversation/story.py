@@ -32,6 +32,21 @@ class Relative:
 
 
 @frozen
+class IndexEntry(Relative):
+    """A session, or the turns that left one, in the index of a project's conversations.
+
+    `own_turns` and `cost`, in US dollars or None, leave out the turns that it shares with its parent; `first_words` is
+    the first line of its first own prompt.
+    """
+
+    own_turns: int = 0
+    updated: str = ""
+    cost: float | None = None
+    first_words: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@frozen
 class Heading:
     """A turn's number and the first line of its prompt."""
 
