@@ -91,7 +91,7 @@ class World:
         talk.file.seconds = int(self.now - BIRTH.timestamp())
         path = talk.turns(f"at {talk.file.seconds}").save(self.config / "projects" / "-home-ada-shop")
         done = None
-        if session in delete.deleted_sessions(self.store.path):
+        if session in refs.deleted_sessions(self.store.path):
             operations.drop_tombstone(self.store, session, self.now + 30)
             done = operations.list_operations(self.store)[0].operation
         elif refs.branches(self.store.path, session).get(session, ("", False))[1]:
@@ -114,7 +114,7 @@ class World:
 
     def again(self, session: str, turn: int) -> Operation | None:
         """A conversation that was deleted is gone on with."""
-        gone = sorted(delete.deleted_sessions(self.store.path))
+        gone = sorted(refs.deleted_sessions(self.store.path))
         return self.say(gone[turn % len(gone)], -1) if gone else None
 
     def rename(self, session: str, turn: int) -> Operation | None:

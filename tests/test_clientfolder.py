@@ -276,7 +276,7 @@ def test_an_id_that_leads_elsewhere(sessgit: Shell, tmp_path: Path) -> None:
         (
             ("--from", "emacs", "x"),
             2,
-            "Error: cannot import from “emacs”.\nHint: SYSTEM is one of apex, claude, dialectic, io-log, rlm.\n",
+            "Error: cannot import from “emacs”.\nHint: SYSTEM is one of apex, claude, codex, dialectic, io-log, rlm.\n",
         ),
         (
             ("--from", "claude"),
@@ -286,7 +286,8 @@ def test_an_id_that_leads_elsewhere(sessgit: Shell, tmp_path: Path) -> None:
         (
             ("--from", "claude", "/nowhere"),
             4,
-            "Error: /nowhere has no subfolder “projects”.\nHint: A folder of the client, such as ~/.claude, has one.\n",
+            "Error: /nowhere is not a folder of Claude Code.\n"
+            "Hint: Name a copy of the folder in which it keeps its conversations.\n",
         ),
     ],
 )

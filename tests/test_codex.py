@@ -461,6 +461,15 @@ def test_the_name_of_a_thread(sessgit: Shell) -> None:
     sound(sessgit)
 
 
+def test_a_copy_of_the_folder(sessgit: Shell, tmp_path: Path) -> None:
+    rollout(sessgit).turns("one").save(tmp_path / "copy")
+    (tmp_path / "copy" / "session_index.jsonl").write_text(json.dumps({"id": THREAD, "thread_name": "parser"}) + "\n")
+    assert sessgit("import", "--from", "codex", str(tmp_path)).code == 4
+    assert sessgit("import", "--from", "codex", str(tmp_path / "copy")).code == 0
+    (row,) = sessgit.json("ls", "--all")["sessions"]
+    assert (row["id"], row["agent"], row["title"]) == (THREAD, "codex", "parser")
+
+
 @pytest.mark.parametrize("parent_first", [True, False])
 def test_a_subagent_is_a_child(sessgit: Shell, *, parent_first: bool) -> None:
     spawned = {"subagent": {"thread_spawn": {"parent_thread_id": THREAD, "depth": 1, "agent_nickname": "Erdos"}}}

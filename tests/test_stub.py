@@ -428,5 +428,6 @@ def test_an_interpreter_needs_an_absolute_path(tmp_path: Path) -> None:
 
 def test_removing_the_stub(tmp_path: Path) -> None:
     write_stub(tmp_path, "/usr/bin/python3")
-    assert remove_stub(tmp_path)
-    assert not remove_stub(tmp_path)
+    remove_stub(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    remove_stub(tmp_path)  # as a second `uninstall` does

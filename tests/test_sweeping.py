@@ -87,6 +87,6 @@ def test_who_is_alone_sweeps_at_once(sessgit: Shell) -> None:
     locks.release(held)
     with locks.prune_lock(paths) as alone:
         assert alone
-        assert maintenance.delete_unfinished(sessgit.store, alone=True) == 1
+        assert maintenance.delete_unfinished(sessgit.store, exclusive=True) == 1
     left.write_bytes(b"PACK")
     assert maintenance.delete_unfinished(sessgit.store) == 1

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from sessgit import agents
@@ -122,22 +123,23 @@ def import_one(
     return _record_files(context, _ImportPlan(files), watch)
 
 
-def import_claude_folders(context: Context, paths: Sequence[Path], watch: ImportProgress) -> ImportResult:
-    """Import copies of the client's folder from anywhere, with plan, todos and tasks as of the last turn of each.
+def import_client_folders(name: str, context: Context, paths: Sequence[Path], watch: ImportProgress) -> ImportResult:
+    """Import copies of an agent's folder from anywhere, with plan, todos and tasks as of the last turn of each.
 
     Nothing outside of a folder is read, and no link in it is followed. Only the folder of the client that works here
     counts as the place of a transcript. Raises UsageError as `run_import` does.
     """
-    agent = agents.named("claude")
+    agent = agents.named(name)
     own = context.homes.folders[agent.name]
     private.check_on(off=context.privacy.off)
     if not paths:
-        raise UsageError("--from claude needs the folder to import", "`sessgit import --from claude DIR`")
+        raise UsageError(f"--from {name} needs the folder to import", f"`sessgit import --from {name} DIR`")
     seen = _ImportPlan()
     for path in paths:
         if not agent.home.is_home(path):
             raise NotFoundError(
-                f"{path} has no subfolder “projects”", "A folder of the client, such as ~/.claude, has one."
+                f"{path} is not a folder of {agent.title}",
+                "Name a copy of the folder in which it keeps its conversations.",
             )
         folder = own if path.resolve() == own.resolve() else path.absolute()
         seen.folders.extend(agent.home.transcript_folders(folder))
@@ -153,7 +155,7 @@ def import_claude_folders(context: Context, paths: Sequence[Path], watch: Import
 
 Importer = Callable[[Context, Sequence[Path], ImportProgress], ImportResult]
 
-SOURCES: dict[str, Importer] = {"claude": import_claude_folders}
+SOURCES: dict[str, Importer] = {name: partial(import_client_folders, name) for name in agents.PACKAGES}
 """By the name of a system what imports its files."""
 
 

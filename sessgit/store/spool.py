@@ -15,10 +15,10 @@ import json
 import os
 import stat
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit.errors import StoreError
-from sessgit.model.frozen import frozen
 from sessgit.store import locks, private_files
 from sessgit.store.layout import StorePaths
 
@@ -31,7 +31,7 @@ _TEXTS = ("hook_event_name", "session_id", "transcript_path", "cwd")
 _OPTIONAL_TEXTS = ("source", "reason", "agent_transcript_path")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Event:
     """An event as the client passed it to a hook; texts that an event does not carry are empty."""
 
@@ -48,7 +48,7 @@ class Event:
     agent_transcript_path: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UnreadableEvent:
     """A file in the spool that is no event of a client; `why` quotes nothing of it."""
 

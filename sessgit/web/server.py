@@ -8,7 +8,9 @@ import json
 import os
 import socket
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -75,9 +77,7 @@ def redirecting_file(link: str) -> Path:
 def serve(place: Place, listening: socket.socket, access: Access, options: Options) -> None:
     """Serve the page until the last tab has been closed for a minute, or until Ctrl-C."""
     file = StorePaths(place.env.store).web
-    state = {"port": access.port, "key": access.key, "pid": os.getpid(), "read_only": options.read_only}
     private_files.make_folder(file.parent)
-    private_files.write_private(file, json.dumps(state).encode())
     try:
         asyncio.run(_serve(place, listening, access, options))
     finally:
@@ -98,12 +98,18 @@ async def _serve(place: Place, listening: socket.socket, access: Access, options
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
-    watching = asyncio.create_task(_exit_when_idle(server, site, keep=options.keep))
+    state = {"port": access.port, "key": access.key, "pid": os.getpid(), "read_only": options.read_only}
+    note = partial(private_files.write_private, StorePaths(place.env.store).web, json.dumps(state).encode())
+    watching = asyncio.create_task(_watch(server, site, note, keep=options.keep))
     await server.serve(sockets=[listening])
     watching.cancel()
 
 
-async def _exit_when_idle(server: uvicorn.Server, site: Site, *, keep: bool) -> None:
+async def _watch(server: uvicorn.Server, site: Site, note: Callable[[], object], *, keep: bool) -> None:
+    """Note where the server is once it answers, and ends at Ctrl-C without a trace; end it when it is idle."""
+    while not server.started:
+        await asyncio.sleep(0.01)
+    note()
     while not server.should_exit:
         await asyncio.sleep(1)
         server.should_exit = server.should_exit or (site.live.is_idle and not keep)

@@ -72,6 +72,7 @@ COMMANDS = {
     "sync": [("sync", "hub")],
     "config": [("config", "record.granularity", "cell")],
     "id": [("id",)],
+    "prompt": [("prompt",)],
 }
 """Each command in the forms that write most."""
 _NAMES = [name for name in COMMANDS if name in app.COMMANDS]

@@ -36,7 +36,7 @@ def run(
     cli: Invocation,
     paths: list[Path] = argument("PATH...", "Transcripts or folders (default: all of the client's)."),
     source: str = option(
-        "--from SYSTEM", "The files' origin: claude (a whole folder), rlm, dialectic, apex or io-log."
+        "--from SYSTEM", "The files' origin: claude or codex (a whole folder), rlm, dialectic, apex or io-log."
     ),
     ident: str = option("--id ID", "Only this conversation, even if it was deleted here."),
     dry_run: bool = option("--dry-run", "Show what would be imported, change nothing."),
@@ -44,9 +44,9 @@ def run(
     """Import older conversations.
 
     Conversations that are already in the store do not change, so you can import again at any time. --from claude DIR
-    imports a folder like ~/.claude from anywhere, with plans, todos and tasks. Archived conversations stay archived,
-    and deleted ones stay deleted unless --id names them. If the lines of a file name no session, the file name is its
-    id; of two such files with the same name, the second is skipped.
+    imports a folder like ~/.claude from anywhere, with plans, todos and tasks, --from codex one like ~/.codex. Archived
+    conversations stay archived, and deleted ones stay deleted unless --id names them. If the lines of a file name no
+    session, the file name is its id; of two such files with the same name, the second is skipped.
 
     --from rlm, dialectic, apex or io-log DIR imports the sessions of another system, reports what became of each of its
     files, and changes none of them. `sessgit undo` reverts the whole import.

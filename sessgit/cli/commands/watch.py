@@ -39,7 +39,6 @@ def run(
         folder=None if addresses or everything else cli.cwd,
     )
     place = "all projects" if everything else ", ".join(map(cli.ident, named)) or cli.short(cli.cwd)
-    cli.index.close()
     for event in watch.follow_store(cli.env.store, lambda: Store(cli.env.store), _waiting(), cli.local_path):
         if event is None:
             render.tell(f"(watching {place}; Ctrl-C ends)")
