@@ -186,6 +186,13 @@ def test_secrets_that_were_replaced_are_told(sessgit: Shell) -> None:
     }  # fmt: skip
 
 
+def test_a_fork_at_a_cell_names_it(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one").prompt("run it").tool("Bash", {"command": "x"}, "ok").answer("Done."))
+    fork = sessgit.json("fork", f"{SESSION}@2.2", "--name", "stopped")["id"]
+    out = sessgit.out("export", "markdown", fork)
+    assert f"- `{fork[:8]}` **stopped**, 2 turns, forked at 2.2 (this one)\n" in out
+
+
 def test_the_family_and_what_left(sessgit: Shell) -> None:
     talk = sessgit.talk().turns("one", "two")
     fork = talk.fork_session(OTHER).turns("a fork's own")

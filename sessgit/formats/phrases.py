@@ -150,8 +150,9 @@ def short_place(text: str, project: str) -> str:
 
 
 def relative_phrase(member: Relative) -> str:
-    """`4 turns`, `6 turns, left at turn 4`."""
-    where = "" if member.left is None else f", forked at {f'turn {member.left}' if member.left else 'the start'}"
+    """`4 turns`, `6 turns, forked at turn 4`, `6 turns, forked at 7.3`."""
+    place = member.cell or (f"turn {member.left}" if member.left else "the start")
+    where = "" if member.left is None else f", forked at {place}"
     return f"{format_count(member.turns, 'turn')}{where}"
 
 

@@ -180,7 +180,7 @@ def _family_relatives(index: Index, branch: Branch, rows: Sequence[Row]) -> list
         at = ancestry.fork_place(index, member) if depth else None
         left = logs.last_shared_turn(index, layout.session_of(at.branch), at) if at else None
         own = member.name == layout.session_of(branch.name)
-        relatives.append(replace(_make_relative(member, rows, left), depth=depth, own=own))
+        relatives.append(replace(_make_relative(member, rows, left), depth=depth, cell=at.cell if at else "", own=own))
     return relatives
 
 
@@ -206,6 +206,7 @@ def index_entries(family: TreeFamily) -> Iterator[IndexEntry]:
             state.turns,
             depth=depths[node.branch.name],
             left=node.turn if node.parent and not node.is_child else None,
+            cell=node.cell,
             own_turns=node.own_turns,
             updated=state.updated,
             cost=node.own_cost,

@@ -19,7 +19,8 @@ from sessgit.model.frozen import frozen
 class Relative:
     """A session of the family: all that come from the same first one.
 
-    `left` is the turn of its parent after which it left, None for the first; `depth` says how many came before it.
+    `left` is the turn of its parent after which it left, None for the first, and `cell` the cell of the next turn at
+    which it did, or ``""``; `depth` says how many came before it.
     """
 
     id: str
@@ -29,6 +30,7 @@ class Relative:
     left: int | None = None
     own: bool = False
     """Whether it is the session of the story."""
+    cell: str = ""
 
 
 @frozen
