@@ -94,7 +94,12 @@ class Reader:
         state = self.context.index.tips(), live
         if self._forest is None or self._forest[0] != state:  # all open tabs ask for it after a change
             self._forest = state, self._read_forest(live)
-        return {**self._forest[1], "current": self._current(), "project": self.place.project}
+        return {
+            **self._forest[1],
+            "current": self._current(),
+            "project": self.place.project,
+            "home": str(self.place.env.home),
+        }
 
     def _read_forest(self, live: frozenset[str]) -> Json:
         overrides = self.context.prices

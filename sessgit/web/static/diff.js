@@ -27,7 +27,7 @@ function Side({ side, value }) {
       <span class="what"><bdi class="title">${firstLine(turn.prompt) || "(no text)"}</bdi><bdi class="words">${firstLine(turn.answer)}</bdi></span>
       <time class="ago" datetime=${turn.time}>${moment(turn.time)}</time></a></li>`)}</ol>
     ${files.length > 0 && html`<details><summary>${plural(files.length, "file")}</summary><ul class="files">${files.map((file) => html`<li><code>${file}</code>${other.has(file) && html` <span class="quiet">both</span>`}</li>`)}</ul></details>`}
-    ${turns.length > 0 && html`<h3>Last words</h3><p class="last" dir="auto">${clean(turns.at(-1).answer) || "(no answer)"}</p>`}
+    ${turns.length > 0 && html`<h3>Last answer</h3><p class="last" dir="auto">${clean(turns.at(-1).answer) || "(no answer)"}</p>`}
   </section>`;
 }
 

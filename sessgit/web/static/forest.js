@@ -1,5 +1,5 @@
 // The forest: a lane for each conversation, along which its turns go; forks and rewinds leave it, merges come back.
-import { Problem, ago, base, get, go, html, money, plural, useEffect, useLive, useLoaded, useMemo, useRef, useState } from "/static/util.js";
+import { Problem, ago, base, get, go, html, money, plural, short, useEffect, useLive, useLoaded, useMemo, useRef, useState } from "/static/util.js";
 
 const ROW = 40, DAY = 864e5, FAMILIES = 150;
 const TIMES = { "": "Any time", 1: "Today", 7: "7 days", 30: "30 days", 90: "90 days" };
@@ -68,7 +68,7 @@ export function Forest() {
     </form>
     ${!families.length && html`<p class="quiet">${value.sessions.length ? "No conversation fits." : "Nothing is recorded yet."}</p>`}
     ${[...groups].map(([project, list]) => html`<section key=${project} aria-label=${project || "no project"}>
-      ${!filter.project && html`<h2 class="project"><bdi title=${project}>${project || "no project"}</bdi></h2>`}
+      ${!filter.project && html`<h2 class="project"><bdi title=${project}>${short(project, value.home) || "no project"}</bdi></h2>`}
       ${list.map((family) => html`<${Family} key=${family.root} family=${family} sessions=${sessions} current=${value.current} />`)}
     </section>`)}
     ${families.length > most && html`<${More} left=${families.length - most} more=${() => setMost(most + 2 * FAMILIES)} />`}`;

@@ -82,6 +82,7 @@ export const clean = (text) => (text || "")
   .replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)/g, "")
   .replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "");
 export const firstLine = (text) => clean(text).trim().split("\n", 1)[0].replace(/\*\*|^#+ /g, "");
+export const short = (path, home) => (`${path}/`.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path);
 export const base = (path) => path.replace(/\/+$/, "").split("/").pop() || path || "no project";
 
 /** Go to an address of this page. */
