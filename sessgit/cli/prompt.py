@@ -21,13 +21,13 @@ def address(folder: str) -> str:
     """
     config = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude")  # noqa: PTH111
     store = os.environ.get("SESSGIT_STORE") or os.path.join(config, "session-store")  # noqa: PTH118
-    cli, keys = project_key(folder), dict[str, str]()
+    own, keys = project_key(folder), dict[str, str]()
     try:
         with closing(sqlite3.connect(f"file:{quote(store)}/index.sqlite3?mode=ro", uri=True, timeout=0)) as index:
             for name, project, turns in index.execute(_NEWEST_FIRST):
                 if project not in keys:
                     keys[project] = project_key(project)
-                if keys[project] == cli:
+                if keys[project] == own:
                     return f"{name[:8]}@{turns}"
     except (sqlite3.Error, UnicodeError):
         pass
