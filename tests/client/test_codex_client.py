@@ -52,14 +52,18 @@ def recorded(world: CodexWorld, turns: int) -> str:
     raise AssertionError(world.sessgit("status"))
 
 
-def talked(world: CodexWorld) -> str:
-    """Four turns, two of them with tool calls, all recorded by the hooks."""
-    world.run("run: echo hi")
-    session = recorded(world, 1)
-    for number, prompt in enumerate(("patch: page.md", "third", "fourth"), start=2):
+def asked(world: CodexWorld, *prompts: str) -> str:
+    """A turn for each prompt, recorded by the hooks before the next one; the session."""
+    session = ""
+    for number, prompt in enumerate(prompts, start=1):
         world.run(prompt, resume=session)
-        assert recorded(world, number) == session
+        session = recorded(world, number)
     return session
+
+
+def talked(world: CodexWorld) -> str:
+    """Four turns, two of them with tool calls."""
+    return asked(world, "run: echo hi", "patch: page.md", "third", "fourth")
 
 
 def test_four_turns_are_recorded_and_a_fork_continues_with_two(world: CodexWorld) -> None:
@@ -174,11 +178,7 @@ def turn_ids(path: Path) -> list[str]:
 
 def test_a_fork_that_the_client_makes(world: CodexWorld) -> None:
     """And what it sends after both files were deleted and the fork was restored."""
-    world.run("first")
-    session = recorded(world, 1)
-    for number, prompt in enumerate(("second", "third"), start=2):
-        world.run(prompt, resume=session)
-        recorded(world, number)
+    session = asked(world, "first", "second", "third")
     last = {"lastTurnId": turn_ids(world.rollouts()[-1])[1]} if world.is_paginated else {}
     at = 2 if world.is_paginated else 3
     _, forked = world.server(("thread/resume", {"threadId": session}), ("thread/fork", {"threadId": session} | last))
@@ -220,11 +220,7 @@ def test_a_fork_whose_parent_had_a_secret(world: CodexWorld) -> None:
 
 
 def test_a_rewind(world: CodexWorld) -> None:
-    world.run("first")
-    session = recorded(world, 1)
-    for number, prompt in enumerate(("second", "third"), start=2):
-        world.run(prompt, resume=session)
-        recorded(world, number)
+    session = asked(world, "first", "second", "third")
     resumed = ("thread/resume", {"threadId": session})
     if world.is_paginated:
         before = turn_ids(world.rollouts()[-1])[1]
