@@ -105,18 +105,26 @@ class Rollout:
 
     def patch(self, path: str, *added: str) -> Rollout:
         """A patch that adds a file."""
-        return self.apply(f"*** Add File: {path}\n" + "".join(f"+{line}\n" for line in added), path)
+        return self.apply(f"*** Add File: {path}\n" + "".join(f"+{line}\n" for line in added))
 
-    def apply(self, changes: str, path: str) -> Rollout:
-        """A patch with changes of any kind."""
+    def apply(self, changes: str, failed: str = "", *, folder: str = "") -> Rollout:
+        """A patch with changes of any kind, by the tool for it, and in the form with ordinals by a shell command, which
+        may change the folder first; with `failed`, the client declines it for that reason."""
         name = f"call_{len(self.lines)}"
         patch = f"*** Begin Patch\n{changes}*** End Patch\n"
-        self.put("response_item", {"type": "custom_tool_call", "name": "apply_patch", "input": patch, "call_id": name})
+        kind, given = "custom_tool_call", {"name": "apply_patch", "input": patch}
+        output = "Success. Updated the following files:\nM a file\n"
+        if self.paginated:
+            command = f"cd {folder} && apply_patch" if folder else "apply_patch"
+            arguments = json.dumps({"cmd": f"{command} <<'END'\n{patch}END"})
+            kind, given = "function_call", {"name": "exec_command", "arguments": arguments}
+            output = f"Wall time: 0.0000 seconds\nOutput:\nExit code: 0\nWall time: 0 seconds\nOutput:\n{output}"
+        else:
+            output = json.dumps({"output": output, "metadata": {"exit_code": 0, "duration_seconds": 0.0}})
+        self.put("response_item", {"type": kind, **given, "call_id": name})
         self._used()
-        output = json.dumps(
-            {"output": f"Success. Updated the following files:\nA {path}\n", "metadata": {"exit_code": 0}}
-        )
-        return self.put("response_item", {"type": "custom_tool_call_output", "call_id": name, "output": output})
+        said = f"apply_patch verification failed: {failed}" if failed else output
+        return self.put("response_item", {"type": f"{kind}_output", "call_id": name, "output": said})
 
     def think(self, text: str) -> Rollout:
         """A summary of what the model thought, with what only the service can read."""

@@ -18,8 +18,9 @@ from sessgit.model import dependency_graph as graphs
 from sessgit.model.conversation.turn import Cell
 
 FILES = ("/a", "/b")
-USES = {"read": Use("/a", reads=True), "write": Use("/a", writes=True), "edit": Use("/b", reads=True, writes=True),
-        "read b": Use("/b", reads=True), "run": Use(command="ls"), "think": Use()}  # fmt: skip
+USES = {"read": Use({"/a": "r"}), "write": Use({"/a": "w"}), "edit": Use({"/b": "rw"}), "read b": Use({"/b": "r"}),
+        "move": Use({"/a": "rw", "/b": "w"}), "edit both": Use({"/b": "rw", "/a": "rw"}),
+        "run": Use(command="ls"), "think": Use()}  # fmt: skip
 
 
 @dataclass
@@ -73,11 +74,11 @@ def plain(program: Program) -> dict[str, dict[str, list[str]]]:
             edges["causal"][address] = causal
         elif follows := [a for a, _ in before if a not in needed]:
             edges["follows"][address] = follows
-        use = USES[cell.operation]
-        wrote = [a for a, other in before if USES[other.operation].writes and other.ok and
-                 USES[other.operation].file == use.file]  # fmt: skip
-        if use.reads and cell.ok and wrote:
-            edges["data"][address] = wrote[-1:]
+        wrote = list[str]()
+        for file in USES[cell.operation].reads if cell.ok else ():
+            wrote += [a for a, other in before if file in USES[other.operation].writes and other.ok][-1:]
+        if wrote:
+            edges["data"][address] = list(dict.fromkeys(wrote))
     return edges
 
 

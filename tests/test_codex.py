@@ -88,7 +88,7 @@ def test_a_conversation_is_read(sessgit: Shell, *, paginated: bool) -> None:
     turns = sessgit.json("log", THREAD)["turns"]
     assert [turn["prompt"] for turn in turns] == ["write the parser", "run it", "add a page", "thanks"]
     assert [turn["model"] for turn in turns] == ["gpt-5.1-codex"] * 4
-    assert turns[2]["files"] == ["page.md"]
+    assert turns[2]["files"] == [str(sessgit.project / "page.md")]
     shown = sessgit.out("show", f"{THREAD}@2")
     assert "thinking: I run it." in shown
     assert "exec_command  python parser.py" in shown

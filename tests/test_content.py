@@ -284,12 +284,12 @@ def test_the_content_of_a_file(
     tool: str, arguments: dict[str, Any], result: object, before: str | None, after: str | None
 ) -> None:
     call = noted(tool, {"file_path": "/p/a", **arguments}, result)
-    assert content.content_after(call, before) == after
+    assert content.content_after(call, call.file, before) == after
 
 
 def test_a_failed_call_leaves_the_file() -> None:
     call = noted("Write", {"file_path": "/p/a", "content": "new"}, None, "no", is_error=True)
-    assert content.content_after(call, "old") == "old"
+    assert content.content_after(call, call.file, "old") == "old"
 
 
 def test_tokens_are_those_of_a_message() -> None:
@@ -377,7 +377,7 @@ def test_hostile_lines_are_read(made: list[dict[str, Any]]) -> None:
     for piece in content.parse_turn(lines)[1]:
         if isinstance(piece, Call):
             assert isinstance(piece.about, str)
-            text = content.content_after(piece, text)
+            text = content.content_after(piece, piece.file, text)
             assert text is None or text.encode().decode() == text
         else:
             assert isinstance(piece.text, str)

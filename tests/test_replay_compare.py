@@ -93,15 +93,19 @@ def test_lines_of_files_in_either_form_of_the_client() -> None:
 
 
 def test_files_that_were_written() -> None:
-    known = call("ok", "Edit", result={"originalFile": "a\nb\n"}, file="/p/x")
-    edit = Call(known.cell, 1, {"old_string": "b", "new_string": "c"}, "ok", {"originalFile": "a\nb\n"}, "/p/x")
-    assert compare.compare_written(agents.of_programs(), edit, "a\nb\n", "a\nc\n").equal
-    assert not compare.compare_written(agents.of_programs(), edit, "x\nb\n", "x\nc\n").equal
+    known = call("ok", "Edit", result={"originalFile": "a\nb\n"}, files=("/p/x",))
+    edit = Call(known.cell, 1, {"old_string": "b", "new_string": "c"}, "ok", {"originalFile": "a\nb\n"}, ("/p/x",))
+    assert is_same(edit, "a\nb\n", "a\nc\n")
+    assert not is_same(edit, "x\nb\n", "x\nc\n")
     patch = {"structuredPatch": [{"lines": ["-b", "+c"]}]}
     noted = call("ok", "Edit", result=patch, changes=(Change("/p/x", ("@@ -2 +2 @@", " a", "-b", "+c")),))
-    assert compare.compare_written(agents.of_programs(), noted, "x\nb\n", "x\nc\n").equal
-    assert not compare.compare_written(agents.of_programs(), noted, "x\nb\n", "x\nd\n").equal
-    assert compare.compare_written(agents.of_programs(), call("ok", "Edit"), "x", "y").equal
+    assert is_same(noted, "x\nb\n", "x\nc\n")
+    assert not is_same(noted, "x\nb\n", "x\nd\n")
+    assert is_same(call("ok", "Edit"), "x", "y")
+
+
+def is_same(call: Call, before: str, after: str) -> bool:
+    return compare.compare_written(agents.of_programs(), call, {"/p/x": before}, {"/p/x": after}).equal
 
 
 def test_errors_are_equal_by_their_last_line() -> None:

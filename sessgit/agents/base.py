@@ -281,13 +281,13 @@ class Content(Protocol):
     def parse_turn(self, body: Sequence[Line]) -> tuple[Turn, list[Piece]]:
         """Return the turn that a body says, and its pieces in order; a body has one line at least."""
 
-    def content_after(self, call: Call, before: str | None) -> str | None:
-        """Return the whole text of the call's file after the call, where the lines tell it; `before` is what it was
-        before."""
+    def content_after(self, call: Call, file: str, before: str | None) -> str | None:
+        """Return the whole text of one of the call's files after the call, where the lines tell it; `before` is what it
+        was before."""
 
-    def left_by(self, call: Call) -> tuple[str | None, list[str]]:
-        """Return the whole text of the call's file after the call, where its own lines tell it, and the lines that
-        went out and came in as the client noted them."""
+    def left_by(self, call: Call, file: str) -> tuple[str | None, list[str]]:
+        """Return the whole text of one of the call's files after the call, where its own lines tell it, and the lines
+        that went out and came in as the client noted them."""
 
     def relation(self, a: Sequence[Line], b: Sequence[Line]) -> Relation:
         """Return how the bodies of two turns with the same prompt are related."""
@@ -327,9 +327,10 @@ class Tools(Protocol):
     def sources(self, tool: str, text: str) -> list[str] | None:
         """Return the cells of a file, where the tool reads these and not its lines."""
 
-    def written(self, tool: str, arguments: Mapping[str, Any], before: str | None) -> str:
-        """Return what a tool for writing makes of a file's text, None if there is none. Raises DeclinedError where
-        it does not, FileNotFoundError where the file must be there."""
+    def written(self, call: Call, before: Mapping[str, str | None]) -> dict[str, str | None]:
+        """Return the text of each file that a tool for writing writes, None of one that it deletes; `before` has those
+        of the call's files, None where there is none. Raises DeclinedError where the tool does not, FileNotFoundError
+        where a file must be there."""
 
 
 class Subagents(Protocol):

@@ -69,12 +69,21 @@ class History(Protocol):
 
 @frozen
 class Use:
-    """What a call is about: a file, as an absolute path, and what the tool does to it, or a command."""
+    """What a call is about: a command, or files by absolute path, with what the tool does to each: `r` if it reads it,
+    `w` if it writes, moves or deletes it, or `rw`, and "" if the call failed."""
 
-    file: str = ""
-    reads: bool = False
-    writes: bool = False
+    files: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
+
+    @property
+    def reads(self) -> list[str]:
+        """Return the files that it reads."""
+        return [file for file, access in self.files.items() if "r" in access]
+
+    @property
+    def writes(self) -> list[str]:
+        """Return the files that it writes."""
+        return [file for file, access in self.files.items() if "w" in access]
 
 
 @frozen

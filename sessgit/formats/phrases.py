@@ -131,7 +131,7 @@ def call_blocks(call: Call, about: str) -> Iterator[CallBlock]:
         language = "" if isinstance(value, str) else "json"
         yield CallBlock(one_line(key, 40), text, code.language_of(call.file) if key == "content" else language, short)
     for change in call.changes:
-        yield CallBlock("", "\n".join(change.diff), "diff")
+        yield CallBlock(change.path if len(call.changes) > 1 else "", "\n".join(change.diff), "diff")
     if call.output.strip() and not (call.changes and call.cell.ok):
         yield CallBlock("result", call.output, _guess_language(call.output))
 

@@ -94,10 +94,9 @@ def build_graph(turns: Sequence[TurnCells]) -> Graph:
             unneeded[address] = None
             ids[cell_id] = address
             use = node.use
-            if use.reads and use.file in writers:
-                edges["data"][address] = (writers[use.file],)
-            if use.writes and use.file:
-                writers[use.file] = address
+            if read := dict.fromkeys(writers[file] for file in use.reads if file in writers):
+                edges["data"][address] = tuple(read)
+            writers.update(dict.fromkeys(use.writes, address))
         if is_damaged:
             damage += _find_damage(turn, ids)
     return Graph(nodes, edges, damage)

@@ -1,8 +1,8 @@
 """The cells of a branch: read from the index, or from the turns' folders and then saved there; found and listed.
 
 The index has a text for each turn: a JSON array with a record for each cell, `[id, type, operation, lines, depends,
-ok]`, then `true` or `false` if a program made it or it is about something, then what it is about: `[file, access,
-command]`, where access is `r`, `w`, `rw`, or nothing if the call failed, or null if that is not known. A path that is
+ok]`, then `true` or `false` if a program made it or it is about something, then what it is about: `[files, command]`,
+where `files` has by path `r`, `w`, `rw`, or nothing if the call failed, or null if that is not known. A path that is
 not absolute is relative to the project.
 """
 
@@ -83,17 +83,21 @@ class Node(NamedTuple):
 
     @property
     def traced_use(self) -> Use | None:
-        """What a call is about, a file by its absolute path; None if that is not known."""
+        """What a call is about, files by absolute path; None if that is not known."""
         if self.record[USE_FIELD] is None:
             return None
-        file, access, command = self.record[USE_FIELD]
-        path = file if not file or file.startswith("/") else os.path.normpath(os.path.join(self.folder, file))  # noqa: PTH118 - as the agent has it
-        return Use(path, "r" in access, "w" in access, command)
+        files, command = self.record[USE_FIELD]
+        return Use({absolute_path(file, self.folder): access for file, access in files.items()}, command)
 
     @property
     def use(self) -> Use:
-        """What it is about, if that is known; only the file if the call failed, or has no result."""
+        """What it is about, if that is known; only the files if the call failed, or has no result."""
         return (self.traced_use if self.is_call else None) or NO_USE
+
+
+def absolute_path(file: str, folder: str) -> str:
+    """Return a file's path as the agent has it; one that is not absolute is relative to the folder."""
+    return file if file.startswith("/") else os.path.normpath(os.path.join(folder, file))  # noqa: PTH118
 
 
 # Reading
@@ -138,11 +142,11 @@ def cell_records(agent: Agent, cells: Sequence[Cell], uses: Mapping[int, Use]) -
     """Return the records of a turn's cells; `uses` says by ordinal what they are about."""
     records = []
     for ordinal, cell in enumerate(cells, start=1):
-        record = [cell.id, cell.type, cell.operation, list(cell.lines), list(cell.depends), cell.ok]
+        record: list[Any] = [cell.id, cell.type, cell.operation, list(cell.lines), list(cell.depends), cell.ok]
         use = uses.get(ordinal)
         if use is not None:
-            access = ("r" * use.reads + "w" * use.writes) if cell.ok else ""
-            record += [cell.program, [use.file, access, use.command]]
+            files = {file: access if cell.ok else "" for file, access in use.files.items()}
+            record += [cell.program, [files, use.command]]
         elif cell.type != "llm_call" and agent.cells.kind(cell.operation) not in FILE_KINDS:
             record += [cell.program, None]
         elif cell.program:

@@ -58,7 +58,7 @@ class SessionTotals:
         self.events += len(pieces)
         for call in (one for one in pieces if isinstance(one, Call)):
             self.recursive += self.agent.cells.kind(call.tool) == "subagent"
-            if call.file and self.agent.cells.kind(call.tool) in FILE_KINDS:
+            if self.agent.cells.kind(call.tool) in FILE_KINDS:
                 self._touch(call, row)
             if call.result_line:
                 self.outputs.append(_tool_output_json(call, row))
@@ -66,9 +66,10 @@ class SessionTotals:
 
     def _touch(self, call: Call, row: Row) -> None:
         at = piece_time(call.ended or call.time, row)
-        file = self.files.setdefault(call.file, FileState(piece_time(call.time, row), at))
-        file.last = max(file.last, at)
-        file.text = self.agent.content.content_after(call, file.text)
+        for path in call.files:
+            file = self.files.setdefault(path, FileState(piece_time(call.time, row), at))
+            file.last = max(file.last, at)
+            file.text = self.agent.content.content_after(call, path, file.text)
 
 
 @dataclass

@@ -11,8 +11,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import field
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from sessgit.agents.values import Use
 from sessgit.errors import AmbiguousError, NotFoundError
 from sessgit.history.cell_graph import Graph
 from sessgit.history.cells import Node
@@ -33,6 +34,7 @@ class FileRead:
     had."""
 
     node: Node
+    file: str
     writer: str
 
 
@@ -77,58 +79,65 @@ def file_history(graph: Graph, file: str, *, behind: bool = True) -> FileHistory
     return FileHistory(file, list(_HistoryBuilder(graph, file, behind).steps()), graph)
 
 
+class _Use(NamedTuple):
+    """What a call does to one file, or the command that it runs; None of a call of which nothing is known."""
+
+    call: Node
+    file: str = ""
+    access: str | None = None
+    command: str = ""
+
+
 class _HistoryBuilder:
-    """Calls are numbers here, in the order in which they happened."""
+    """Uses are numbers here, in the order in which they happened: a call has one for each of its files."""
 
     def __init__(self, graph: Graph, file: str, behind: bool) -> None:
         self.file, self.behind = file, behind
-        self.calls = [graph.nodes[address] for address in graph.uses]
-        self.uses = list(graph.uses.values())
-        self.reads = [n for n, use in enumerate(self.uses) if use is not None and use.reads and not use.writes]
-        self.untraced = [n for n, use in enumerate(self.uses) if use is None or not use.file]
-        numbers = {address: number for number, address in enumerate(graph.uses)}
-        self.writers = {numbers[address]: numbers[others[0]] for address, others in graph.edges["data"].items()}
-        self.after_write = self._numbers_after_write()
+        self.uses = [one for address, use in graph.uses.items() for one in _split_use(graph.nodes[address], use)]
+        self.reads = [number for number, use in enumerate(self.uses) if use.access == "r"]
+        self.untraced = [number for number, use in enumerate(self.uses) if not use.file]
+        self.after_write = dict[int, int]()
+        """The number after the previous write of the file for each use that wrote it, or 0."""
+        self.writers = dict[int, int]()
+        """The use that had written the file last for each use that read it."""
+        self._find_writes()
         name = re.escape(os.path.basename(file))  # noqa: PTH119 - of a path as the agent has it
         self.naming = re.compile(rf"(?<![\w-]){name}(?![\w-]|\.\w)")
 
     def steps(self) -> Iterator[FileStep]:
         readers: dict[int, list[Node]] = {}
         for number, writer in self.writers.items():
-            use = self.uses[number]
-            if use is not None and use.file == self.file and not use.writes:
-                readers.setdefault(writer, []).append(self.calls[number])
-        for number, (call, use) in enumerate(zip(self.calls, self.uses, strict=True)):
-            if use is None:
-                continue
-            if use.file != self.file:
-                if use.command and self.naming.search(use.command):
+            if self.uses[number].file == self.file and self.uses[number].access == "r":
+                readers.setdefault(writer, []).append(self.uses[number].call)
+        for number, (call, file, access, command) in enumerate(self.uses):
+            if file != self.file:
+                if command and self.naming.search(command):
                     yield FileStep("named", call)
-            elif use.writes:
+            elif not access:
+                yield FileStep("failed", call)
+            elif access != "r":
                 reads = self._since_write(self.reads, number)
                 behind = self._indirect_reads(number, reads) if self.behind else []
-                others = [self.calls[other] for other in self._since_write(self.untraced, number)]
+                others = [self.uses[other].call for other in self._since_write(self.untraced, number)]
                 own = readers.get(number, [])
                 yield FileStep("wrote", call, self._file_reads(reads), self._file_reads(behind), others, own)
-            elif not use.reads:
-                yield FileStep("failed", call)
             elif number not in self.writers:
                 yield FileStep("read", call)
 
-    def _numbers_after_write(self) -> dict[int, int]:
-        """Return for each call that wrote a file the number after the previous write of that file, or 0."""
+    def _find_writes(self) -> None:
         last: dict[str, int] = {}
-        after: dict[int, int] = {}
-        for number, use in enumerate(self.uses):
-            if use is not None and use.writes:
-                after[number] = last.get(use.file, 0)
-                last[use.file] = number + 1
-        return after
+        for number, (_, file, access, _) in enumerate(self.uses):
+            if "r" in (access or "") and file in last:
+                self.writers[number] = last[file]
+            if "w" in (access or ""):
+                self.after_write[number] = last.get(file, -1) + 1
+                last[file] = number
 
     def _file_reads(self, numbers: Sequence[int]) -> list[FileRead]:
+        uses = self.uses
         return [
-            FileRead(self.calls[number], self.calls[self.writers[number]].address if number in self.writers else "")
-            for number in numbers
+            FileRead(uses[n].call, uses[n].file, uses[self.writers[n]].call.address if n in self.writers else "")
+            for n in numbers
         ]
 
     def _since_write(self, numbers: Sequence[int], end: int, most: int | None = None) -> Sequence[int]:
@@ -156,13 +165,19 @@ class _HistoryBuilder:
         return sorted(indirect)
 
 
+def _split_use(call: Node, use: Use | None) -> list[_Use]:
+    if use is None or not use.files:
+        return [_Use(call, command=use.command if use else "")]
+    return [_Use(call, file, access) for file, access in use.files.items()]
+
+
 def resolve_file(graph: Graph, text: str, folders: Sequence[str]) -> str:
     """Return the file that the user names by an absolute path, one relative to a folder, or the end of a path.
 
     Raises NotFoundError with similar ones if no tool named such a file, or it is a folder; AmbiguousError if several
     paths end so.
     """
-    known = list(dict.fromkeys(use.file for use in graph.uses.values() if use is not None and use.file))
+    known = list(dict.fromkeys(file for use in graph.uses.values() if use is not None for file in use.files))
     places = [os.path.normpath(os.path.join(folder, text)) for folder in folders]  # noqa: PTH118
     for place in places:
         if place in known:

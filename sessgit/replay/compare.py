@@ -21,6 +21,7 @@ from sessgit.agents.base import Agent, Tools
 from sessgit.model.conversation.content import Call
 from sessgit.model.frozen import frozen
 from sessgit.redact.replacer import redact_text
+from sessgit.replay.files import Texts
 
 Outcome = Literal["equal", "differs", "failed", "skipped"]
 LONGEST_TEXT = 20_000
@@ -76,15 +77,22 @@ def compare_contained(call: Call, parts: Sequence[str]) -> Comparison:
     return Comparison(True, call.output, call.output)
 
 
-def compare_written(agent: Agent, call: Call, before: str | None, after: str) -> Comparison:
-    """Compare a file after a change: its whole text if the lines hold that, else the change that the client recorded.
+def compare_written(agent: Agent, call: Call, before: Texts, after: Texts) -> Comparison:
+    """Compare files after a change: the whole text of each if the lines hold that, else the change that the client
+    recorded.
 
-    If it recorded neither, nothing is left to compare: the results are equal.
+    If it recorded neither, nothing is left to compare: the results are equal. That of one file is returned, if one
+    differs of that.
     """
-    text, changes = agent.content.left_by(call)
+    results = [_compare_file(agent, call, file, before[file] or "", text or "") for file, text in after.items()]
+    return next((result for result in results if not result.equal), results[0])
+
+
+def _compare_file(agent: Agent, call: Call, file: str, before: str, after: str) -> Comparison:
+    text, changes = agent.content.left_by(call, file)
     if text is not None:
         return compare_texts(text, after)
-    lines = list(difflib.unified_diff((before or "").split("\n"), after.split("\n"), n=0, lineterm=""))[2:]
+    lines = list(difflib.unified_diff(before.split("\n"), after.split("\n"), n=0, lineterm=""))[2:]
     changed = [line for line in lines if line[:1] in ("-", "+")]
     return compare_texts("\n".join(changes), "\n".join(changed)) if changes else Comparison(True, "", "")
 

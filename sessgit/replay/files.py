@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from sessgit.agents.values import DeclinedError
@@ -18,16 +18,33 @@ from sessgit.replay.sandbox.isolation import is_below
 _MOST_BYTES = 32 << 20
 
 
-def apply_write(root: str, path: str, edit: Callable[[str | None], str]) -> tuple[str | None, str]:
-    """Write what `edit` makes of a file's text, which is None if there is no file; returns the text before and
-    after."""
-    try:
-        before = read_text(root, path)
-    except FileNotFoundError:
-        before = None
+Texts = Mapping[str, str | None]
+"""The text of each file, None where there is none."""
+
+
+def apply_write(root: str, paths: Mapping[str, str], edit: Callable[[Texts], Texts]) -> tuple[Texts, Texts]:
+    """Write or delete what `edit` makes of the texts of files, whose paths are given by name; returns the texts before
+    and after by name. If `edit` raises an error, no file is changed."""
+    before = {name: _text_if_any(root, path) for name, path in paths.items()}
     after = edit(before)
-    _write_text(root, path, after)
+    for name, text in after.items():
+        if text is None:
+            _remove(root, paths[name])
+        else:
+            _write_text(root, paths[name], text)
     return before, after
+
+
+def _text_if_any(root: str, path: str) -> str | None:
+    try:
+        return read_text(root, path)
+    except FileNotFoundError:
+        return None
+
+
+def _remove(root: str, path: str) -> None:
+    with _open_folder(root, path, make=False) as (folder, name):
+        os.unlink(name, dir_fd=folder)
 
 
 def read_text(root: str, path: str) -> str:

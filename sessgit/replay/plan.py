@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from sessgit import agents
 from sessgit.agents.base import Agent
-from sessgit.agents.values import ToolKind
+from sessgit.agents.values import FILE_KINDS, ToolKind
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history import cell_graph
 from sessgit.history.cell_graph import Graph
@@ -44,8 +44,8 @@ class PlanItem:
     kind: Kind | None = None
     why: str = ""
     cwd: str = ""
-    path: str = ""
-    """The file or folder that the call is about, as an absolute path in the conversation."""
+    paths: tuple[str, ...] = ()
+    """The files that the call is about, as absolute paths in the conversation."""
 
     @property
     def is_message(self) -> bool:
@@ -172,9 +172,9 @@ def _make_item(branch: Branch, node: Node, turns: Mapping[int, _TurnCalls], choi
         return PlanItem(node, why=turn.problem or reason)
     cwd = turn.folders[call.line - 1] if 0 < call.line <= len(turn.folders) else ""
     cwd = cwd or branch.state.project
-    path = os.path.normpath(os.path.join(cwd, call.file))  # noqa: PTH118 - as the agent has it
+    paths = tuple(os.path.normpath(os.path.join(cwd, file)) for file in call.files)  # noqa: PTH118 - as the agent has it
     kind: Kind | None = "command" if node.cell.operation in choice.commands else _cell_kind(agent, node)
-    item = PlanItem(node, call, kind, cwd=cwd, path=path)
+    item = PlanItem(node, call, kind, cwd=cwd, paths=paths)
     why = skip_reason(agent, call) or _kind_reason(item, call, choice)
     return replace(item, kind=None, why=why) if why else item
 
@@ -207,9 +207,12 @@ def _kind_reason(item: PlanItem, call: Call, choice: ReplayChoice) -> str:
         if cell.program:
             return f"only a function registered by a program can run {operation}, or --exec {operation}=COMMAND"
         return f"{operation if cell.type == 'tool' else f'a {cell.type}'} cannot be run here"
-    if item.kind in ("read", "write") and not is_below(item.path, choice.root):
+    if item.kind in FILE_KINDS and not item.paths:
+        return "its arguments name no file"
+    outside = [path for path in item.paths if not is_below(path, choice.root)]
+    if item.kind in FILE_KINDS and outside:
         refused = "refused: " if item.kind == "write" else ""
-        return f"{refused}{canonical.one_line(item.path, 200)} is outside of the project"
+        return f"{refused}{canonical.one_line(outside[0], 200)} is outside of the project"
     if item.kind == "repl" and cell_code(call) is None:
         return f"none of its arguments is code: {', '.join(CODE_ARGUMENTS)}"
     if item.kind == "model" and not choice.model:

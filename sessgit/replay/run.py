@@ -130,7 +130,7 @@ class _Runner:
 
     def _read(self, item: PlanItem, call: Call) -> Comparison:
         try:
-            text = files.read_text(self.sandbox.project, self.sandbox.to_sandbox(item.path))
+            text = files.read_text(self.sandbox.project, self.sandbox.to_sandbox(item.paths[0]))
             sources = self.agent.tools.sources(call.tool, text)
             lines = self.agent.tools.lines(call.input, text) if sources is None else []
         except (DeclinedError, OSError) as error:
@@ -141,9 +141,10 @@ class _Runner:
         return compare.compare_read(self.agent.tools, call, recorded)
 
     def _write(self, item: PlanItem, call: Call) -> Comparison:
-        edit = partial(self.agent.tools.written, call.tool, call.input)
+        paths = {file: self.sandbox.to_sandbox(path) for file, path in zip(call.files, item.paths, strict=True)}
+        edit = partial(self.agent.tools.written, call)
         try:
-            before, after = files.apply_write(self.sandbox.project, self.sandbox.to_sandbox(item.path), edit)
+            before, after = files.apply_write(self.sandbox.project, paths, edit)
         except (DeclinedError, OSError) as error:
             return _compare_tool_error(call, error)
         if call.cell.ok is False:

@@ -1,8 +1,8 @@
 """The real Codex, in two versions: installs it, runs it on a sealed home against a model on loopback.
 
-The prompt says what the model does: `run: COMMAND` runs a command, `patch: FILE` adds a file, `agent: PROMPT` lets a
-subagent answer that prompt and waits for it, `slow: SECONDS` answers late. After that, and to every other prompt, the
-model answers `answer to: PROMPT`.
+The prompt says what the model does: `run: COMMAND` runs a command, `patch: FILE` adds a file, `apply: SECTIONS` applies
+a patch of any kind, `agent: PROMPT` lets a subagent answer that prompt and waits for it, `slow: SECONDS` answers late.
+After that, and to every other prompt, the model answers `answer to: PROMPT`.
 """
 
 from __future__ import annotations
@@ -141,8 +141,9 @@ def _reply(body: dict[str, Any], number: int) -> tuple[dict[str, Any], float]:
     names = {tool.get("name") for tool in body.get("tools", [])}
     if not results and verb == "run":
         return _shell(names, rest, number), 0.0
-    if not results and verb == "patch":
-        change = f"*** Begin Patch\n*** Add File: {rest}\n+{LINE}\n*** End Patch\n"
+    if not results and verb in ("patch", "apply"):
+        change = f"*** Add File: {rest}\n+{LINE}" if verb == "patch" else rest
+        change = f"*** Begin Patch\n{change}\n*** End Patch\n"
         if "apply_patch" in names:
             return _call("custom_tool_call", "apply_patch", number, input=change), 0.0
         return _shell(names, f"apply_patch <<'END'\n{change}END", number), 0.0

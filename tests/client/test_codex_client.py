@@ -273,3 +273,28 @@ def test_who_wrote_a_line(world: CodexWorld) -> None:
     assert (line["text"], line["address"]) == (LINE, f"{session}@2.2")
     (step,) = world.json("why", "page.md")["steps"]
     assert (step["what"], step["cell"]["address"], step["prompt"]) == ("wrote", "2.2", "patch: page.md")
+
+
+def test_a_patch_of_several_files(world: CodexWorld) -> None:
+    """Each file is found, and in the sandbox the patches give what the client made of the files."""
+    adds = "apply: *** Add File: old.md\n+one\n+two\n*** Add File: gone.md\n+bye"
+    several = f"apply: *** Add File: new.md\n+{LINE}\n*** Delete File: gone.md\n*** Update File: old.md\n"
+    session = asked(
+        world, adds, f"{several}*** Move to: docs/moved.md\n@@\n one\n-two\n+2",
+        "apply: *** Add File: a.md\n+a\n*** Update File: new.md\n@@\n-no such line\n+b",
+        "run: cd docs && apply_patch <<'E'\n*** Begin Patch\n*** Add File: in.md\n+s\n*** End Patch\nE",
+        "run: cat *.md docs/*; ls",
+    )  # fmt: skip
+    assert sorted(str(path.relative_to(world.project)) for path in world.project.rglob("*.md")) == [
+        "docs/in.md", "docs/moved.md", "new.md",
+    ]  # fmt: skip
+    for path, turns in {
+        "new.md": [2], "gone.md": [1, 2], "old.md": [1, 2], "docs/moved.md": [2], "docs/in.md": [4],
+    }.items():  # fmt: skip
+        steps = world.json("why", path, session)["steps"]
+        assert [step["cell"]["turn"] for step in steps if step["what"] == "wrote"] == turns, path
+    assert [cell["turn"] for cell in world.json("cells", session, "--failed")["cells"]] == [3]
+    (line,) = world.json("blame", "new.md")["lines"]
+    assert (line["text"], line["address"]) == (LINE, f"{session}@2.2")
+    replayed = world.json("replay", session, "--execute", "--no-keep")["cells"]
+    assert [cell["outcome"] for cell in replayed if cell["type"] == "tool"] == ["equal"] * 5, replayed

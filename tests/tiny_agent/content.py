@@ -23,11 +23,11 @@ def parse_turn(body: Sequence[Line]) -> tuple[Turn, list[Piece]]:
     return describe(body), [*pieces]
 
 
-def content_after(call: Call, before: str | None) -> str | None:
+def content_after(call: Call, file: str, before: str | None) -> str | None:
     return None
 
 
-def left_by(call: Call) -> tuple[str | None, list[str]]:
+def left_by(call: Call, file: str) -> tuple[str | None, list[str]]:
     return None, []
 
 

@@ -349,4 +349,5 @@ def _use(line: Line, block: dict[str, Any], folder: str) -> Use | None:
     if kind(name) not in FILE_KINDS or not path or "\0" in path:
         return None
     place = os.path.normpath(os.path.join(line.text("cwd") or folder, path))  # noqa: PTH118 - as the agent has it
-    return Use(place, reads=name != _REPLACING, writes=kind(name) == "write")
+    access = "r" if kind(name) == "read" else "w" if name == _REPLACING else "rw"
+    return Use({place: access})

@@ -109,8 +109,8 @@ def _call(body: Sequence[Line], block: dict[str, Any], ordinal: int, cell: Cell,
     number, *results = cell.lines
     shown = task.args if task else block["input"] if isinstance(block.get("input"), dict) else {}
     call = Call(
-        cell, ordinal, shown, file=called(block)[1], about=_about(shown), time=body[number - 1].time, line=number,
-        task=task,
+        cell, ordinal, shown, files=tuple(filter(None, called(block)[1:])), about=_about(shown),
+        time=body[number - 1].time, line=number, task=task,
     )  # fmt: skip
     if not results:
         return call
@@ -183,7 +183,7 @@ def _edits(call: Call) -> Iterator[tuple[str, str]]:
             yield before if isinstance(before, str) else "", edit["new_string"]
 
 
-def content_after(call: Call, before: str | None) -> str | None:
+def content_after(call: Call, file: str, before: str | None) -> str | None:
     """Return the whole text of the call's file after the call, where the lines tell it; `before` is what it was
     before.
 
@@ -193,12 +193,12 @@ def content_after(call: Call, before: str | None) -> str | None:
     return None if after is not None and _REPLACED in after else after
 
 
-def left_by(call: Call) -> tuple[str | None, list[str]]:
+def left_by(call: Call, file: str) -> tuple[str | None, list[str]]:
     """Return the whole text of the call's file after the call, where its own lines tell it, and the lines that went
     out and came in as the client noted them."""
     patched = isinstance(call.result, dict) and call.result.get("structuredPatch")
     noted = [line for change in call.changes for line in change.diff if line[:1] in ("-", "+")] if patched else []
-    return content_after(call, None), noted
+    return content_after(call, file, None), noted
 
 
 def _content_after(call: Call, before: str | None) -> str | None:

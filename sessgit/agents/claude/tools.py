@@ -208,9 +208,13 @@ def sources(tool: str, text: str) -> list[str] | None:
     return [_source(cell) for cell in _cells(_notebook(text))] if tool == "NotebookRead" else None
 
 
-def written(tool: str, arguments: Mapping[str, Any], before: str | None) -> str:
-    """Return what a tool for writing makes of a file's text, None if there is none. Raises DeclinedError where it
+def written(call: Call, before: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return what a tool for writing makes of its file's text, None if there is none. Raises DeclinedError where it
     does not, FileNotFoundError where the file must be there."""
+    return {file: _written(call.tool, call.input, text) for file, text in before.items()}
+
+
+def _written(tool: str, arguments: Mapping[str, Any], before: str | None) -> str:
     if tool == "Write":
         return _said(arguments, "content")
     if tool == "NotebookEdit":

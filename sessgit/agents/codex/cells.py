@@ -24,9 +24,17 @@ _TOOLS: Mapping[str, ToolKind] = {
     "container.exec": "shell",
 }  # fmt: skip
 _EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
-_PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$|^\*\*\* (Move to): (.+)$", re.MULTILINE)
-_HEREDOC = re.compile(r"^\s*apply_patch\s+<<-?\s*(['\"]?)(\w+)\1\n(.*?)\n\2\s*$", re.DOTALL)
-"""How a model runs `apply_patch` by a shell."""
+_SECTION = re.compile(r"^\*\*\* (?=(?:Add|Update|Delete) File: )", re.MULTILINE)
+_MOVE = "*** Move to: "
+_PROGRAMS = (PATCH, "applypatch")
+_HEREDOC = re.compile(
+    r"^\s*(?:cd\s+(?P<quote>['\"]?)(?P<folder>[^\n;&|]+?)(?P=quote)\s*&&\s*)?apply_?patch\s+"
+    r"<<-?\s*(?P<mark>['\"]?)(?P<end>\w+)(?P=mark)\n(?P<patch>.*?)\n(?P=end)\s*$",
+    re.DOTALL,
+)
+"""How a model runs `apply_patch` by a shell; the client applies the patch itself."""
+_APPLIED = "Success. Updated the following files:"
+_ACCESS = {"Add": "w", "Update": "rw", "Delete": "rw", "Move to": "w"}
 
 
 @dataclass
@@ -49,6 +57,7 @@ class _Reader:
     of the service."""
 
     key: str
+    folder: str = ""
     model: str = ""
     answer: str = ""
     prompt: str = ""
@@ -66,6 +75,7 @@ class _Reader:
     def take(self, number: int, line: CodexLine) -> None:
         if line.type == CONTEXT:
             self.model = string(line.payload, "model") or self.model
+            self.folder = line.cwd or self.folder
         elif line.type == USAGE:
             self.responses.append(tokens_of(line.payload.get("usage")))
         elif line.type == EVENT:
@@ -108,8 +118,7 @@ class _Reader:
         unit = _Unit(ids.cell_id(self.key, key), "tool", tool(line), (message,), [number])
         self.calls[key] = unit
         self.order.append(unit)
-        for path, _ in patched_files(arguments(line)):
-            self.changed[path] = None
+        self.changed.update(dict.fromkeys(path for path, _ in patched_files(arguments(line), self.folder)))
 
     def _result(self, number: int, line: CodexLine) -> None:
         self.message = None
@@ -118,7 +127,7 @@ class _Reader:
         if call is None or call.ok is not None:
             return
         call.lines.append(number)
-        call.ok = (exit_code(output(line)) or 0) == 0
+        call.ok = succeeded(output(line), is_patch=call.operation == PATCH)
         self.results.append(call.id)
 
 
@@ -172,7 +181,7 @@ def label(lines: Sequence[Line]) -> list[tuple[str, str]]:
         if isinstance(line, CodexLine) and line.type:
             name = line.kind or line.type
             if line.type == ITEM and line.kind in CALLS:
-                files = [path for path, _ in patched_files(arguments(line))]
+                files = [path for path, _ in _named_files(patch_of(arguments(line)))]
                 name, path = calls[call_id(line)] = tool(line), files[0] if files else ""
             elif line.is_result:
                 name, path = calls.get(call_id(line), (name, path))
@@ -181,18 +190,25 @@ def label(lines: Sequence[Line]) -> list[tuple[str, str]]:
 
 
 def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str, folder: str) -> dict[int, Use]:
-    """Return by the ordinals of cells what they are about: a patch's first file, or a command."""
+    """Return by the ordinals of cells what they are about: the files of a patch, or a command."""
     found = dict[int, Use]()
+    folders = [(number, line.cwd) for number, line in _contexts(body) if line.cwd]
     for ordinal, cell in enumerate(cells, start=1):
         if cell.type == "tool" and cell.lines and 0 < cell.lines[0] <= len(body):
             given = arguments(make(body[cell.lines[0] - 1]))
-            files = list(patched_files(given))
+            root = next((cwd for number, cwd in reversed(folders) if number < cell.lines[0]), folder)
+            files = {path: _ACCESS[change] for path, change in patched_files(given, root)}
             command = command_of(given)
             if files:
-                found[ordinal] = Use(place(folder, files[0][0]), reads=files[0][1] == "Update", writes=True)
+                found[ordinal] = Use(files)
             elif command:
                 found[ordinal] = Use(command=command)
     return found
+
+
+def _contexts(body: Sequence[bytes]) -> Iterator[tuple[int, CodexLine]]:
+    """Yield the lines that name the working folder, by number from 1."""
+    return ((number, make(raw)) for number, raw in enumerate(body, start=1) if b'"turn_context"' in raw)
 
 
 def place(folder: str, path: str) -> str:
@@ -240,17 +256,49 @@ def folder_of(given: Mapping[str, Any]) -> str:
 
 def patch_of(given: Mapping[str, Any]) -> str:
     """Return the patch that a call applies, by the tool for it or by a shell command, or ""."""
-    text = given.get("input")
+    text, command = given.get("input"), given.get("command")
+    if isinstance(command, list) and len(command) == 2 and command[0] in _PROGRAMS:
+        text = command[1]
     if isinstance(text, str) and text.startswith("*** Begin Patch"):
         return text
     heredoc = _HEREDOC.match(command_of(given))
-    return heredoc[3] if heredoc else ""
+    return heredoc["patch"] if heredoc else ""
 
 
-def patched_files(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the path of each file that a call patches, and Add, Update, Delete or Move to."""
-    for match in _PATCHED.finditer(patch_of(given)):
-        yield (match[2] or match[4]).strip(), match[1] or match[3]
+def patch_folder(given: Mapping[str, Any], folder: str) -> str:
+    """Return the folder to which the paths of a call's patch are relative, in a turn with this working folder."""
+    heredoc = _HEREDOC.match(command_of(given))
+    return place(place(folder, folder_of(given)), (heredoc["folder"] if heredoc else "") or "")
+
+
+def patched_files(given: Mapping[str, Any], folder: str) -> Iterator[tuple[str, str]]:
+    """Yield the absolute path of each file that a call patches, and Add, Update, Delete or Move to; the working folder
+    is the turn's."""
+    patch = patch_of(given)
+    root = patch_folder(given, folder) if patch else ""
+    return ((place(root, path), change) for path, change in _named_files(patch))
+
+
+def _named_files(patch: str) -> Iterator[tuple[str, str]]:
+    for change, path, moved, _ in sections(patch):
+        yield path, change
+        if moved:
+            yield moved, "Move to"
+
+
+def sections(patch: str) -> Iterator[tuple[str, str, str, list[str]]]:
+    """Yield what a patch does to each file: Add, Update or Delete, the path, the new path of a file that moves or "",
+    and the lines."""
+    for block in _SECTION.split(patch)[1:]:
+        head, *lines = block.split("\n")
+        change, _, path = head.partition(" File: ")
+        moved = lines.pop(0).removeprefix(_MOVE).strip() if lines and lines[0].startswith(_MOVE) else ""
+        yield change, path.strip(), moved, lines
+
+
+def succeeded(text: str, *, is_patch: bool) -> bool:
+    """Return whether a call with this output did what it was asked for; the client says so of patches."""
+    return _APPLIED in text if is_patch else not exit_code(text)
 
 
 def output(line: CodexLine) -> str:

@@ -14,8 +14,11 @@ from sessgit.agents.codex.cells import (
     describe,
     exit_code,
     output,
+    patch_folder,
     patch_of,
     patched_files,
+    place,
+    sections,
     tool,
 )
 from sessgit.agents.codex.lines import CALLS, COMPACTED, ITEM, CodexLine, content_text, prompt_text
@@ -37,10 +40,11 @@ def parse_turn(body: Sequence[Line]) -> tuple[Turn, list[Piece]]:
     of_line = {
         number: ordinal for ordinal, cell in enumerate(turn.cells, 1) if cell.type != "tool" for number in cell.lines
     }
-    pieces = list[Piece]()
+    pieces, folder = list[Piece](), ""
     for number, line in enumerate(body, start=1):
         if not isinstance(line, CodexLine) or line.data is None:
             continue
+        folder = line.cwd or folder
         if line.is_spoken_prompt and prompt_text(line).strip():
             pieces.append(Words("person", prompt_text(line), line.time, line=number, images=_images(line)))
         elif line.type == COMPACTED and (summary := string(line.payload, "message")):
@@ -48,7 +52,7 @@ def parse_turn(body: Sequence[Line]) -> tuple[Turn, list[Piece]]:
         elif line.type == ITEM and line.kind in CALLS:
             ordinal, cell = cells.get(ids.cell_id(turn.prompt_uuid, call_id(line)), (0, None))
             if cell is not None and cell.lines[0] == number:
-                pieces.append(_call(body, line, ordinal, cell))
+                pieces.append(_call(body, line, ordinal, cell, folder))
         elif line.is_work and (text := _words(line)):
             pieces.append(Words("model", text, line.time, line.kind == "reasoning", of_line.get(number, 0), number))
     return turn, pieces
@@ -66,17 +70,15 @@ def _images(line: CodexLine) -> tuple[str, ...]:
     return tuple(one.partition(",")[2] if str(one).startswith("data:image/") else "" for one in found)
 
 
-def _call(body: Sequence[Line], line: CodexLine, ordinal: int, cell: Cell) -> Call:
+def _call(body: Sequence[Line], line: CodexLine, ordinal: int, cell: Cell, folder: str) -> Call:
     given = arguments(line)
-    files = [path for path, _ in patched_files(given)]
+    files = tuple(dict.fromkeys(path for path, _ in patched_files(given, folder)))
     number, *results = cell.lines
-    call = Call(
-        cell, ordinal, given, file=files[0] if files else "", about=_about(given, files), time=line.time, line=number
-    )
+    call = Call(cell, ordinal, given, files=files, about=_about(given, files), time=line.time, line=number)
     if not results or not isinstance(answer := body[results[0] - 1], CodexLine):
         return call
     text = output(answer)
-    changes = tuple(_changes(patch_of(given))) if cell.ok else ()
+    changes = tuple(_changes(patch_of(given), patch_folder(given, folder))) if cell.ok else ()
     return replace(
         call, output=text, changes=changes, in_changes=_PATCH_ARGUMENTS if changes else (), exit_code=exit_code(text),
         ended=answer.time, result_line=results[0],
@@ -92,18 +94,18 @@ def _about(given: Mapping[str, Any], files: Sequence[str]) -> str:
     )
 
 
-def _changes(patch: str) -> Iterator[Change]:
-    """Yield what a patch did to each of its files."""
-    path, lines = "", list[str]()
-    for line in [*patch.split("\n"), "*** End Patch"]:
-        if line.startswith("*** "):
-            if lines:
-                yield Change(path, tuple(lines))
-                lines = []
-            words = line.removeprefix("*** ").partition(" File: ")
-            path = words[2] or path
-        elif line[:1] in ("+", "-", " ", "@"):
-            lines.append(line)
+def _changes(patch: str, folder: str) -> Iterator[Change]:
+    """Yield what a patch, whose paths are relative to the folder, did to each of its files."""
+    for change, named, moved, lines in sections(patch):
+        path, diff = place(folder, named), [line for line in lines if line[:1] in ("+", "-", " ", "@")]
+        if change == "Delete":
+            diff = ["deleted file"]
+        elif change == "Update" and not "".join(diff[:1]).startswith("@"):
+            diff = ["@@", *diff]
+        if moved:
+            yield Change(path, (f"rename to {moved}",))
+            path, diff = place(folder, moved), [f"rename from {named}", *diff]
+        yield Change(path, tuple(diff))
 
 
 def texts(line: Line, number: int) -> Iterator[Said]:
@@ -123,21 +125,19 @@ def texts(line: Line, number: int) -> Iterator[Said]:
         yield Said("thinking" if line.kind == "reasoning" else "answer", text)
 
 
-def content_after(call: Call, before: str | None) -> str | None:
+def content_after(call: Call, file: str, before: str | None) -> str | None:
     """Return the whole text of a file after a patch that adds it, the same text after any other call but a patch, and
     None where the patch changes it: a patch names no line numbers."""
-    patch = patch_of(call.input)
-    if not patch or not call.cell.ok:
+    if not call.changes or not call.cell.ok:
         return before
-    if [kind for _, kind in patched_files(call.input)] != ["Add"]:
-        return None
-    return "".join(f"{line[1:]}\n" for change in call.changes for line in change.diff if line.startswith("+"))
+    diffs = [change.diff for change in call.changes if change.path == file]
+    is_added = len(diffs) == 1 and all(line.startswith("+") for line in diffs[0])
+    return "".join(f"{line[1:]}\n" for line in diffs[0]) if is_added else None
 
 
-def left_by(call: Call) -> tuple[str | None, list[str]]:
-    """Return the whole text of the call's file after the call, where its own lines tell it, and the lines that went
-    out and came in."""
-    return content_after(call, None), [line for change in call.changes for line in change.diff if line[:1] in "+-"]
+def left_by(call: Call, file: str) -> tuple[str | None, list[str]]:
+    """Return the whole text of the file after a patch that adds it; of others the client notes nothing."""
+    return content_after(call, file, None), []
 
 
 def relation(a: Sequence[Line], b: Sequence[Line]) -> Relation:

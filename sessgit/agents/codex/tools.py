@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sessgit.agents.codex import cells
@@ -11,11 +14,12 @@ from sessgit.agents.codex.cells import (
     arguments,
     call_id,
     command_of,
-    exit_code,
     folder_of,
+    patch_folder,
     patch_of,
-    patched_files,
     place,
+    sections,
+    succeeded,
 )
 from sessgit.agents.codex.lines import CALLS, ITEM, make
 from sessgit.agents.values import DeclinedError, FileEdit
@@ -46,14 +50,10 @@ class FilePatch(NamedTuple):
 
 def file_patches(patch: str) -> Iterator[FilePatch]:
     """Yield what a patch does to each file."""
-    for block in re.split(r"^\*\*\* (?=(?:Add|Update|Delete) File: )", patch, flags=re.MULTILINE)[1:]:
-        head, *rest = block.split("\n")
-        change, _, path = head.partition(" File: ")
-        moved, hunks = "", list[tuple[str, list[str], list[str]]]()
-        for line in rest:
-            if line.startswith("*** Move to: "):
-                moved = line.removeprefix("*** Move to: ").strip()
-            elif line.startswith("@@"):
+    for change, path, moved, lines in sections(patch):
+        hunks = list[tuple[str, list[str], list[str]]]()
+        for line in lines:
+            if line.startswith("@@"):
                 hunks.append((line[2:].strip(), [], []))
             elif line[:1] in ("+", "-", " ") or (not line and change == "Update"):
                 if not hunks:
@@ -64,7 +64,7 @@ def file_patches(patch: str) -> Iterator[FilePatch]:
         while hunks and hunks[-1][1:] and hunks[-1][1][-1:] == hunks[-1][2][-1:] == [""]:
             hunks[-1][1].pop()
             hunks[-1][2].pop()  # the newline behind the patch
-        yield FilePatch(change, path.strip(), moved, tuple((at, tuple(old), tuple(new)) for at, old, new in hunks))
+        yield FilePatch(change, path, moved, tuple((at, tuple(old), tuple(new)) for at, old, new in hunks))
 
 
 def edits(lines: Sequence[bytes]) -> Iterator[FileEdit]:
@@ -79,27 +79,25 @@ def edits(lines: Sequence[bytes]) -> Iterator[FileEdit]:
         folder = line.cwd or folder
         if line.type == ITEM and line.kind in CALLS and patch_of(arguments(line)):
             given = arguments(line)
-            pending.setdefault(call_id(line), (number, given, place(folder, folder_of(given))))
+            pending.setdefault(call_id(line), (number, given, patch_folder(given, folder)))
         elif line.is_result and call_id(line) in pending:
             at, given, root = pending.pop(call_id(line))
-            if not exit_code(cells.output(line)):
+            if succeeded(cells.output(line), is_patch=True):
                 yield from _edits(FileEdit(call_id(line), root, at, line.time, "", ()), patch_of(given))
 
 
 def _edits(edit: FileEdit, patch: str) -> Iterator[FileEdit]:
     for each in file_patches(patch):
-        is_whole = each.change == "Add"
-        changes = [("\n".join(old), "\n".join(new)) for _, old, new in each.hunks]
+        changes: list[tuple[str | None, str]] = [("\n".join(old), "\n".join(new)) for _, old, new in each.hunks]
+        if each.change == "Delete" or each.moved:
+            yield replace(edit, file=place(edit.file, each.path), changes=((None, ""),), is_whole=True)
         if changes and each.change != "Delete":
             file = place(edit.file, each.moved or each.path)
-            yield FileEdit(edit.call, file, edit.line, edit.time, "", tuple(changes), is_whole)
+            yield replace(edit, file=file, changes=tuple(changes), is_whole=each.change == "Add")
 
 
 def why_not(call: Call) -> str:
     """Return why a call cannot be compared with what it does now, or ""."""
-    changes = [change for _, change in patched_files(call.input)]
-    if changes and changes not in (["Add"], ["Update"]):
-        return "it patches several files, or moves or deletes one"
     if call.tool == "write_stdin" or "\nProcess running with session ID " in f"\n{call.output}":
         return "it ran in the background"
     return ""
@@ -123,14 +121,30 @@ def kept_ends(text: str) -> tuple[str, str] | None:
     return (text[: note.start()], text[note.end() :]) if note else None
 
 
-def written(tool: str, arguments: Mapping[str, Any], before: str | None) -> str:
-    """Return what a patch of one file makes of its text, None if there is none. Raises DeclinedError where it does not
-    apply, FileNotFoundError where the file must be there."""
-    (patch,) = file_patches(patch_of(arguments))
-    if patch.change == "Add":
-        return patch.text
-    if before is None:
-        raise FileNotFoundError(patch.path)
+def written(call: Call, before: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return the text of each file that a patch changes, None of one that it deletes or moves; `before` has those of
+    the call's files, None where there is none. Raises DeclinedError where the patch does not apply, FileNotFoundError
+    where a file must be there."""
+    after, patches = dict[str, str | None](), list(file_patches(patch_of(call.input)))
+    if len(patches) + sum(bool(patch.moved) for patch in patches) != len(before):
+        raise DeclinedError("it patches a file twice")
+    files = iter(before)
+    for patch in patches:
+        path = next(files)
+        if patch.change == "Add":
+            after[path] = patch.text
+            continue
+        if (text := before[path]) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        after[path] = _updated(text, patch) if patch.change == "Update" and not patch.moved else None
+        if patch.moved:
+            after[next(files)] = _updated(text, patch)
+    return after
+
+
+def _updated(before: str, patch: FilePatch) -> str:
+    if not patch.hunks:
+        raise DeclinedError(f"the patch of {patch.path} is empty")
     text, at = before.split("\n"), 0
     for below, old, new in patch.hunks:
         if below:

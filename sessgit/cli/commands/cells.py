@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from sessgit.history.cells import NO_DETAIL, CellDetail, Node
 from sessgit.history.why import FileHistory, FileRead, FileStep
 from sessgit.model import canonical, humanize
 from sessgit.model.address import Address
+from sessgit.model.conversation.content import Change
 from sessgit.store import layout
 from sessgit.store.index import Branch
 
@@ -136,7 +138,10 @@ def explain(
     path = why.resolve_file(whole, file, (cli.cwd, branch.state.project))
     story = why.file_history(whole, path, behind=full or cli.json)
     steps = story.steps if limit is None else story.steps[max(0, len(story.steps) - limit) :]
-    known = _details(cli, branch, [step.node for step in steps])
+    known = {
+        own: replace(detail, changes=tuple(_changes_to(path, detail.changes, branch)))
+        for own, detail in _details(cli, branch, [step.node for step in steps]).items()
+    }
     return Answer(
         lambda: _why_json(branch, story, steps, known) | {"elsewhere": others},
         _why_lines(cli, branch, story, steps, known, full=full),
@@ -219,13 +224,21 @@ def _why_lines(
         yield from paragraph(cli, f"{untraced} ? marks commands that mention the file.", "dim")
 
 
+def _changes_to(file: str, changes: Sequence[Change], branch: Branch) -> Sequence[Change]:
+    """Return what was done to the file, of a call that changed several."""
+    own = [one for one in changes if listing.absolute_path(one.path, branch.state.project) == file]
+    return own if len(changes) > 1 else changes
+
+
 def _about(step: FileStep, detail: CellDetail) -> str:
     """Return what a write changed and what was asked for; of another step its outcome or its command."""
     if step.what == "wrote":
         lines = [line for change in detail.changes for line in change.diff]
         added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
         prompt = text.clean(detail.prompt.strip(), 200)
-        return (f"+{added} −{removed}  " if lines else "") + (f"“{prompt}”" if prompt else "")
+        counts = [f"+{added} −{removed}"] if added or removed else []
+        heads = [text.clean(line, 200) for line in lines[:1] if line[:1] not in "+-@ "]
+        return "  ".join([*heads, *counts, *([f"“{prompt}”"] if prompt else [])])
     if step.what == "failed":
         return cells_page.outcome(step.node, detail)
     return "before any write" if step.what == "read" else text.clean(detail.about or step.node.use.command)
@@ -240,9 +253,8 @@ def _around(cli: Invocation, branch: Branch, step: FileStep, indent: int, *, ful
         last: dict[str, str] = {}
         for read in reads:
             place = f" ({read.node.address}{', by ' if read.writer else ''}{read.writer})"
-            last.pop(read.node.use.file, None)
-            file = turn_pieces.path(cli, branch.state.project, read.node.use.file, columns - len(place))
-            last[read.node.use.file] = file + place
+            last.pop(read.file, None)
+            last[read.file] = turn_pieces.path(cli, branch.state.project, read.file, columns - len(place)) + place
         return list(last.values())
 
     for label, parts in {
@@ -285,7 +297,7 @@ def _step_json(step: FileStep, details: Mapping[str, CellDetail]) -> dict[str, A
 
 
 def _read_json(read: FileRead) -> dict[str, Any]:
-    return {**_place_json(read.node), "file": read.node.use.file, "writer": read.writer or None}
+    return {**_place_json(read.node), "file": read.file, "writer": read.writer or None}
 
 
 def _place_json(node: Node) -> dict[str, Any]:

@@ -121,11 +121,12 @@ def edge_json(graph: Graph, address: str, other: str) -> dict[str, Any]:
     """Return the cell at `other`, which depends on the one at `address` or the other way round, and the edges."""
     first, second = sorted((graph.nodes[address], graph.nodes[other]), key=lambda node: node[:2])
     kinds = [kind for kind in KINDS if first.address in graph.edges[kind].get(second.address, ())]
+    written = [file for file in second.use.reads if file in first.use.writes]
     return {
         "cell_id": graph.nodes[other].cell.id,
         "address": other,
         "kinds": kinds,
-        "file": second.use.file if "data" in kinds else None,
+        "file": written[0] if "data" in kinds else None,
     }
 
 

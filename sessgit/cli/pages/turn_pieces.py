@@ -131,11 +131,18 @@ class TurnPieces:
         end = self.paint("dim" if call.cell.ok and not call.exit_code else "red", end)
         yield text.spread(f"{address}{self.paint('cyan', tool)}  ", about, end, self.cli.width)
         if call.changes and call.cell.ok:
-            lines = self._folded([line for change in call.changes for line in diff(self.paint, change)], _DIFF)
+            lines = self._folded(list(self._changes(call.changes)), _DIFF)
         else:
             lines = self._folded(output(call), _OUTPUT)
         for line in lines:
             yield " " * self.margin + (line if self.options.full else text.cut(line, self.columns))
+
+    def _changes(self, changes: Sequence[Change]) -> Iterator[str]:
+        """Yield the diffs, of several files each with its path."""
+        for change in changes:
+            if len(changes) > 1:
+                yield self.paint("bold", path(self.cli, self.project, change.path, self.columns))
+            yield from diff(self.paint, change)
 
     def _wrapped(self, words: Words) -> list[str]:
         lines = text.wrapped(words.text, self.columns) if words.text.strip() else []

@@ -39,7 +39,8 @@ class Words:
 
 @frozen
 class Change:
-    """What a call did to a file: the lines of a unified diff without its two headings."""
+    """What a call did to a file: the lines of a unified diff without its two headings. Of a file that went, or got
+    another path, the first line is git's `deleted file`, `rename from PATH` or `rename to PATH`."""
 
     path: str
     diff: tuple[str, ...]
@@ -52,8 +53,8 @@ class Call:
     `ordinal` is that of the cell in the turn, from 1. `output` is what the tool said to the model, `result` what the
     client noted with it (an object, a text, or None); `exit_code` is that of a command where it is known. `time` and
     `ended` are those of the call and of its result, RFC 3339 or empty. `line` is the line of the call in the turn's
-    body, from 1, `result_line` that of its result or 0. `task` and `outcome` are what a program says of a cell of its
-    own; both are None for a call of the agent's.
+    body, from 1, `result_line` that of its result or 0. `files` are the paths that it names. `task` and `outcome` are
+    what a program says of a cell of its own; both are None for a call of the agent's.
     """
 
     cell: Cell
@@ -61,7 +62,7 @@ class Call:
     input: Mapping[str, Any]
     output: str = ""
     result: Any = None
-    file: str = ""
+    files: tuple[str, ...] = ()
     about: str = ""
     """The argument that tells best what the call is about, on one line."""
     changes: tuple[Change, ...] = field(default_factory=tuple)
@@ -80,6 +81,11 @@ class Call:
     def tool(self) -> str:
         """Return the tool's name."""
         return self.cell.operation
+
+    @property
+    def file(self) -> str:
+        """Return the first file that the call names, or ""."""
+        return next(iter(self.files), "")
 
     @property
     def seconds(self) -> float | None:
