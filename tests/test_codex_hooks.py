@@ -136,16 +136,50 @@ def test_hooks_that_are_turned_off(sessgit: Shell, codex: Path) -> None:
     )
 
 
-def test_an_older_version_gets_its_feature_flag(
-    sessgit: Shell, codex: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that has hooks only as a feature."""
     program = tmp_path / "bin" / "codex"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\necho 'codex_hooks                      under development  false'\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+
+FLAG = "codex_hooks = true # added by sessgit"
+
+
+@pytest.mark.usefixtures("older")
+@pytest.mark.parametrize(
+    ("mine", "flag"),
+    [
+        (CONFIG, f"web_search = true\n{FLAG}\n"),
+        ('model = "x"\n', f"\n[features]\n{FLAG}, with its table\n"),
+        ("# mine\n[features] # also\n\n[zzz]\na = 1\n", f"{FLAG}\n"),
+        ("features.web = true # mine\n\n[zzz]\na = 1\n", f"features.{FLAG}\n"),
+        ("[features]\ncodex_hooks = true  # mine\n", "codex_hooks = true  # mine\n"),
+        ("[features]\ncodex_hooks = false\n", "codex_hooks = false\n"),
+        ("[features]\r\nweb = true\r\n", FLAG),
+    ],
+)
+def test_an_older_version_gets_its_feature_flag(sessgit: Shell, codex: Path, mine: str, flag: str) -> None:
+    """And loses it again, if we added it."""
+    config = codex / "config.toml"
+    config.write_bytes(mine.encode())
+    for _ in range(2):
+        sessgit.out("install", "--agent", "codex", "--trust")
+        assert flag in config.read_bytes().decode()
+    sessgit.out("uninstall")
+    assert config.read_bytes() == mine.encode()
+
+
+@pytest.mark.usefixtures("older")
+def test_a_file_with_only_our_feature_flag_goes(sessgit: Shell, codex: Path) -> None:
+    (codex / "config.toml").unlink()
     sessgit.out("install", "--agent", "codex", "--trust")
-    assert "web_search = true\ncodex_hooks = true\n" in (codex / "config.toml").read_text()
+    (codex / "config.toml").write_text((codex / "config.toml").read_text() + "\n[mine]\na = 1\n")
+    sessgit.out("uninstall")
+    assert (codex / "config.toml").read_text().strip() == "[mine]\na = 1"
 
 
 @pytest.mark.parametrize(

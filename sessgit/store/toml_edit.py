@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from sessgit.errors import ConflictError
 
 Key = tuple[str, ...]
 """The names that lead to a value, from the outermost table on."""
+
+
+class Commented(NamedTuple):
+    """A value with a comment behind it, which an inline table has no place for."""
+
+    value: object
+    comment: str
 
 
 def edited_toml(text: str, changes: Mapping[Key, object | None]) -> str:
@@ -54,7 +61,7 @@ def _values(text: str, changes: Mapping[Key, object | None]) -> dict[str, Any] |
         table = values
         for name in above:
             table = table.setdefault(name, {})
-        table[last] = value
+        table[last] = value.value if isinstance(value, Commented) else value
     return _without_empty(values)
 
 
@@ -73,4 +80,9 @@ def _set_value(table: Any, name: str, value: object) -> None:
             current.append(item)
         if current == value:
             return
+    if isinstance(value, Commented):
+        import tomlkit
+
+        comment, value = value.comment, tomlkit.item(value.value)
+        value.comment(comment)
     table[name] = value

@@ -13,14 +13,14 @@ import re
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from sessgit.agents import hook_settings
 from sessgit.agents.values import Document, Installation
 from sessgit.errors import ConflictError
-from sessgit.store.toml_edit import Key, edited_toml
+from sessgit.store.toml_edit import Commented, Key, edited_toml
 
 # 0.118 runs the first three and passes over names that it does not know.
 HOOK_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact", "SessionEnd")
@@ -30,6 +30,11 @@ CLEANUP_DAYS = float("inf")
 _DEFAULT_TIMEOUT, _AT_END = 600, 1
 """Seconds that the client gives a hook, and one of SessionEnd, if the entry names none."""
 _OLD_FLAG = "codex_hooks"
+_ADDED = "added by sessgit"
+_ADDED_FLAG = re.compile(rf"^(?:features\.)?{_OLD_FLAG} = true # {_ADDED}\r?\n", re.MULTILINE)
+_ADDED_TABLE = re.compile(
+    rf"(?:^[ \t]*\r?\n)?^\[features\]\r?\n{_OLD_FLAG} = true # {_ADDED}, with its table\r?\n", re.MULTILINE
+)
 _SECONDS = 10.0
 
 
@@ -63,17 +68,21 @@ def trust(settings: Mapping[str, Any], folder: Path, env: Mapping[str, str]) -> 
     changes: dict[Key, object | None] = {
         ("hooks", "state", key, "trusted_hash"): digest for _, key, digest in _hashes(settings, folder)
     }
-    if _needs_old_flag(env):
-        changes["features", _OLD_FLAG] = True
+    features = _config(folder).get("features")
+    if _needs_old_flag(env) and not (isinstance(features, dict) and _OLD_FLAG in features):
+        changes["features", _OLD_FLAG] = Commented(
+            True, _ADDED if features is not None else f"{_ADDED}, with its table"
+        )
     _edit_config(folder, changes)
 
 
 def distrust(settings: Mapping[str, Any], folder: Path) -> None:
-    """Remove the hashes of our entries from `config.toml`."""
-    known = _trusted(_config(folder))
+    """Remove from `config.toml` what `trust` added: the hashes of our entries, and the feature."""
+    config = _config(folder)
+    known = _trusted(config)
     keys = [key for _, key, digest in _hashes(settings, folder) if known.get(key) == digest]
-    if keys:
-        _edit_config(folder, {("hooks", "state", key): None for key in keys})
+    if keys or "features" in config:
+        _edit_config(folder, {("hooks", "state", key): None for key in keys}, _without_flag)
 
 
 def with_status_line(settings: Mapping[str, Any], command: str) -> Document:
@@ -103,10 +112,15 @@ def _config(folder: Path) -> Document:
         return {}
 
 
-def _edit_config(folder: Path, changes: Mapping[Key, object | None]) -> None:
+def _edit_config(folder: Path, changes: Mapping[Key, object | None], edit: Callable[[str], str] = str) -> None:
+    """Change the client's configuration, its text before the values."""
     snapshot = hook_settings.read_file(_config_file(folder))
     try:
-        text = edited_toml((snapshot.content or b"").decode(), changes)
+        before = (snapshot.content or b"").decode()
+        text = edit(before)
+        if text == before and not changes:
+            return
+        text = edited_toml(text, changes)
     except (ConflictError, UnicodeDecodeError) as error:
         hint = getattr(error, "hint", "") or "Nothing was changed. Fix the file first."
         raise ConflictError(f"{snapshot.path}: {error}", hint) from error
@@ -114,6 +128,10 @@ def _edit_config(folder: Path, changes: Mapping[Key, object | None]) -> None:
     newline = "\r\n" if (snapshot.content or b"").startswith(b"\r\n", len(content.encode())) else "\n"
     if content or snapshot.content is not None:
         hook_settings.replace_file(snapshot, f"{content}{newline}".encode() if content else None)
+
+
+def _without_flag(text: str) -> str:
+    return _ADDED_FLAG.sub("", _ADDED_TABLE.sub("", text))
 
 
 def _trusted(config: Document) -> dict[str, str]:
