@@ -182,7 +182,7 @@ class Home(Protocol):
     def live_clients(self, config: Path) -> list[LiveClient]:
         """Return the clients that are running.
 
-        Codex: those that hold a lock in `thread-writer-locks`, as far as the system tells.
+        Codex: those that hold a lock in `thread-writer-locks`.
         """
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import struct
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+UNKNOWN_PID = -1
+_FLOCK = "=qqihh"
+"""A `struct flock` of macOS: start, length, pid, type, whence."""
 _PROC = Path("/proc")
 _ENDED = ("Z", "X")
 """The states of a process of which only the exit code is left (proc(5))."""
@@ -51,14 +58,36 @@ def working_folder(pid: int) -> str:
         return ""
 
 
-def flock_holders() -> dict[int, int]:
-    """Return the pids of the processes that hold locks of flock(2), by the inodes of the locked files (proc_locks(5));
-    none on a system that does not tell."""
+def flock_holders(paths: Sequence[Path]) -> dict[Path, int]:
+    """Return those of the files that a process has locked by flock(2), with its pid, or UNKNOWN_PID on macOS, where
+    the kernel does not tell. No lock is taken: a client that tried at the same moment would fail."""
+    if sys.platform == "darwin":
+        return {path: UNKNOWN_PID for path in paths if _is_locked(path)}
     try:
-        lines = [line.split() for line in (_PROC / "locks").read_text().splitlines()]
+        lines = [line.split() for line in (_PROC / "locks").read_text().splitlines()] if paths else []
     except OSError:
         return {}
-    return {int(words[5].rpartition(":")[2]): int(words[4]) for words in lines if words[1] == "FLOCK"}
+    holders = {int(words[5].rpartition(":")[2]): int(words[4]) for words in lines if words[1] == "FLOCK"}
+    return {path: pid for path in paths if (pid := holders.get(_inode(path)))}
+
+
+def _is_locked(path: Path) -> bool:
+    """Return whether a process has locked a file by flock(2), as fcntl(2) tells on macOS, where both kinds of locks are
+    in one list."""
+    query = struct.pack(_FLOCK, 0, 0, 0, fcntl.F_WRLCK, os.SEEK_SET)
+    try:
+        with path.open("rb") as file:
+            answer = fcntl.fcntl(file, fcntl.F_GETLK, query)
+    except OSError:
+        return False
+    return bool(struct.unpack(_FLOCK, answer)[3] != fcntl.F_UNLCK)
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0
 
 
 def _stat(pid: int) -> list[str] | None:

@@ -152,14 +152,12 @@ def is_transcript(config: Path, path: Path) -> bool:
 
 
 def live_clients(config: Path) -> list[LiveClient]:
-    """Return the clients that hold the lock of a thread, which they do since 0.169, and on Linux is told. Of a thread
-    with segments, each session counts as open."""
-    locked = [path for path in sorted(config.glob("thread-writer-locks/*.lock")) if _ID.fullmatch(path.stem)]
-    holders = processes.flock_holders() if locked else {}
+    """Return the clients that hold the lock of a thread, which they do since 0.169. Of a thread with segments, each
+    session counts as open."""
+    locks = [path for path in sorted(config.glob("thread-writer-locks/*.lock")) if _ID.fullmatch(path.stem)]
     return [
         LiveClient(pid, session, processes.working_folder(pid))
-        for path in locked
-        if (pid := holders.get(_inode(path)))
+        for path, pid in processes.flock_holders(locks).items()
         for session in (path.stem, *map(_id_of, _rollouts(config, f"rollout-*{path.stem}_*.jsonl")))
     ]
 
@@ -167,13 +165,6 @@ def live_clients(config: Path) -> list[LiveClient]:
 def _has_plain(path: Path) -> bool:
     """Return whether a file is compressed, and the same one is there as it was."""
     return is_packed(path) and path.with_suffix("").exists()
-
-
-def _inode(path: Path) -> int:
-    try:
-        return path.stat().st_ino
-    except OSError:
-        return 0
 
 
 def _id_of(path: Path) -> str:
