@@ -332,10 +332,13 @@ def test_the_log_before_a_fork(pair: Shell) -> None:
 5e551011  parser  ·  ~/shop  ·  claude-test-1  ·  3 turns, 480 tokens
 
 ● 3  10:00  three                                                            160
+            About three.
 ├─   11:00  ↳ e90c55aa  one
 ├─   13:00  ↳ f0000001  by hand
 ● 2  10:00  two                                                              160
+            About two.
 ● 1  10:00  one                                                              160
+            About one.
 """
     )
     assert (
@@ -345,9 +348,12 @@ As of 13:00, after “5e551011: name “parser”” (1 operation ago)
 5e551011  parser  ·  ~/shop  ·  claude-test-1  ·  3 turns, 480 tokens
 
 ● 3  10:00  three                                                            160
+            About three.
 ├─   11:00  ↳ e90c55aa  one
 ● 2  10:00  two                                                              160
+            About two.
 ● 1  10:00  one                                                              160
+            About one.
 """
     )
     done = pair("log", "by hand", "--at-op", before)
@@ -429,9 +435,12 @@ As of 13:00, after “5e551011: name “parser”” (the last operation)
 5e551011  parser  ·  ~/shop  ·  claude-test-1  ·  3 turns, 480 tokens
 
 ● 3  10:00  three                                                            160
+            About three.
 ├─   11:00  ↳ e90c55aa  one
 ● 2  10:00  two                                                              160
+            About two.
 ● 1  10:00  one                                                              160
+            About one.
 """
     )
     pair.now = NOW + 180

@@ -335,7 +335,7 @@ def test_the_sides_of_a_diff_differ_without_colours(sessgit: Shell) -> None:
 
 
 def test_long_outputs_go_through_the_pager_of_a_terminal(sessgit: Shell) -> None:
-    sessgit.recorded(sessgit.talk().turns(*(str(n) for n in range(30))))
+    sessgit.recorded(sessgit.talk().turns(*(f"prompt {n}" for n in range(30))))
     assert on_terminal(80, "log", "5e55", SESSGIT_PAGER="sed s/^/paged:/").count("paged:") == 32
     assert on_terminal(80, "log", "5e55", PAGER="sed s/^/paged:/").count("paged:") == 32
     assert on_terminal(80, "log", "5e55", "-n", "3", PAGER="sed s/^/paged:/").count("paged:") == 0

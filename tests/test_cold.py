@@ -40,7 +40,7 @@ def loaded(module: str, *arguments: str, names: Collection[str] = LARGE) -> set[
 @pytest.fixture
 def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
     shell = Shell(monkeypatch, capsys)
-    shell.recorded(shell.talk().turns("one", "two"))
+    shell.recorded(shell.talk().turns("part one", "part two"))
     return shell
 
 

@@ -86,9 +86,12 @@ def test_the_log_says_where_the_fork_leaves_now(back: Shell) -> None:
 5e551011  one  ·  ~/shop  ·  claude-test-1  ·  3 turns, 480 tokens, $0.33
 
 ● 3  10:00  three                                                            160
+            About three.
 ├─   13:00  ↳ f0000001  other way
 ● 2  10:00  two                                                              160
+            About two.
 ● 1  10:00  one                                                              160
+            About one.
 """
     )
 
@@ -122,7 +125,7 @@ def test_a_fork_that_went_back_to_its_start_shares_nothing(sessgit: Shell) -> No
 2 conversations in 1 family.
 """
     )
-    assert sessgit.out("log", SESSION).endswith("160\n├─   13:00  ↳ f0000001  other way\n")
+    assert sessgit.out("log", SESSION).endswith("About one.\n├─   13:00  ↳ f0000001  other way\n")
 
 
 def test_a_fork_of_a_fork_that_went_back(back: Shell) -> None:
@@ -160,6 +163,7 @@ def test_what_was_left_went_back_itself(parent: Shell) -> None:
 ┊    2 turns left behind by a rewind: 5e551011.r-a0000002
 ├─   13:00  ↳ f0000001  other way  (from 5e551011.r-a0000002@3)
 ● 1  10:00  one                                                              160
+            About one.
 """
     )
     assert parent.out("log", FORK).splitlines()[1] == "          from 5e551011.r-a0000002@3"
@@ -176,10 +180,11 @@ def test_the_log_draws_it_at_the_turn_left_behind_where_it_shows_that(parent: Sh
 ○ 3  10:00  three                                                            160
 ○ 2  10:00  two                                                              160
 ● 1  10:00  one                                                              160
+            About one.
 """
     assert parent.out("log", SESSION, "--rewound") == found
     head, _, *turns = found.splitlines()
-    turned = [turns[6], turns[2], turns[5], turns[4], turns[3], turns[1], turns[0]]
+    turned = [turns[6], turns[7], turns[2], turns[5], turns[4], turns[3], turns[1], turns[0]]
     assert parent.out("log", SESSION, "--rewound", "--reverse").splitlines() == [head, "", *turned]
 
 
@@ -192,8 +197,11 @@ def test_the_log_of_the_branch_left_behind(parent: Shell) -> None:
 
 ├─   13:00  ↳ f0000001  other way
 ● 3  10:00  three                                                            160
+            About three.
 ● 2  10:00  two                                                              160
+            About two.
 ● 1  10:00  one                                                              160
+            About one.
 """
     )
 
@@ -222,6 +230,7 @@ def test_before_the_parent_has_a_turn_of_that_number_again(sessgit: Shell) -> No
 ┊    2 turns left behind by a rewind: 5e551011.r-a0000002
 ├─   13:00  ↳ f0000001  other way  (from 5e551011.r-a0000002@3)
 ● 1  10:00  one                                                              160
+            About one.
 """
     )
 
@@ -242,7 +251,7 @@ def test_where_the_turns_left_behind_are_lost(parent: Shell) -> None:
 """
     )
     assert costs(parent) == (0.66, 0.66)
-    assert parent.out("log", SESSION).splitlines()[-2] == "├─   13:00  ↳ f0000001  other way"
+    assert parent.out("log", SESSION).splitlines()[-3] == "├─   13:00  ↳ f0000001  other way"
 
 
 def test_a_fork_in_a_turn_that_was_left_behind(sessgit: Shell) -> None:

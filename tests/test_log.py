@@ -286,3 +286,25 @@ def test_a_cell_is_shown_and_not_logged(sessgit: Shell) -> None:
         "Hint: `sessgit log 5e551011@1`, or `sessgit show 5e551011@1.2` for the cell.\n",
     )
     assert sessgit("log", "5e55", "--graph", "--reverse").code == 2
+
+
+def test_a_prompt_of_one_word_is_told_by_its_answer(sessgit: Shell) -> None:
+    """Not by the answer's later lines, nor with the whole texts, nor if nothing was answered."""
+    talk = sessgit.talk().prompt("fix the lexer").answer("Which one?\nThere are two.").stop_lines()
+    talk.prompt("y").answer("\n**Both** are fixed.\n\nAll tests pass.").stop_lines()
+    talk.prompt("good morning").answer(f"I go on with the {'very ' * 20}long file.").stop_lines().prompt("continue")
+    sessgit.recorded(talk)
+    page = sessgit.out("log", "5e55").partition("\n\n")[2]
+    assert (
+        page
+        == """\
+● 4  10:00  continue
+● 3  10:00  good morning                                                     160
+            I go on with the very very very very very very very very very very…
+● 2  10:00  y                                                                160
+            **Both** are fixed.
+● 1  10:00  fix the lexer                                                    160
+"""
+    )
+    assert sessgit.out("log", "5e55", "--reverse").endswith("long…\n● 4  10:00  continue\n".replace("long", "very"))
+    assert "            **Both**" not in sessgit.out("log", "5e55", "-p")

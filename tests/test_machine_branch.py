@@ -39,7 +39,9 @@ def longer(shell: Shell, *texts: str) -> None:
 
 def test_the_log(apart: Shell) -> None:
     head = "5e551011  one  ·  ~/shop  ·  claude-test-1  ·  3 turns, 480 tokens\n\n"
-    three = "● 3  10:00  three                                                            160\n"
+    three = (
+        "● 3  10:00  three                                                            160\n            About three.\n"
+    )
     note = "┊    2 turns in another version: 5e551011.m-a0005003\n"
     aside = """\
 ○ 4  10:30  measure both                                                     160
@@ -47,7 +49,9 @@ def test_the_log(apart: Shell) -> None:
 """
     rest = """\
 ● 2  10:00  two                                                              160
+            About two.
 ● 1  10:00  one                                                              160
+            About one.
 """
     assert apart.out("log", SESSION) == head + three + note + rest
     assert apart.out("log", SESSION, "--rewound") == head + three + note + aside + rest
@@ -198,7 +202,7 @@ def test_a_fork_of_it_stands_under_it(apart: Shell) -> None:
 2 conversations in 1 family.
 """
     )
-    assert apart.out("log", SESSION).splitlines()[3:5] == [
+    assert apart.out("log", SESSION).splitlines()[4:6] == [
         "┊    2 turns in another version: 5e551011.m-a0005003",
         "├─   13:00  ↳ f0000001  one  (from 5e551011.m-a0005003@4)",
     ]

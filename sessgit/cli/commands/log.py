@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, cached_property
 from itertools import chain
@@ -16,13 +17,14 @@ from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, AT_OP, LIMIT, SINCE, option, parse_time
 from sessgit.cli.pages import rails
-from sessgit.errors import UsageError
+from sessgit.errors import SessgitError, UsageError
 from sessgit.history import log as logs
 from sessgit.history import views
 from sessgit.history.log import BranchLog, ForkEntry, SideBranch, list_merges
 from sessgit.history.resolve import tags_by_commit
 from sessgit.model import canonical
 from sessgit.model.conversation.message import parse_tools
+from sessgit.model.conversation.prompt_title import is_terse
 from sessgit.model.frozen import frozen
 from sessgit.store import ancestry, layout
 from sessgit.store.index import Branch, Row
@@ -54,7 +56,8 @@ def run(
 ) -> Answer:
     """Show the turns of a conversation, newest first.
 
-    After each prompt come the tools that were used and the number of new tokens (without those read from the cache).
+    After each prompt come the tools that were used and the number of new tokens (without those read from the cache);
+    under a prompt of one word, such as "ok", the first line of the answer.
     Forks, rewinds and compactions appear between the turns where they happened. @N shows turns up to N. With -- PATH,
     only turns in which a tool read or changed PATH: a file, a folder or a glob.
 
@@ -102,6 +105,8 @@ _NARROW = 66
 """With fewer columns the tools are left out: the prompts need the room."""
 _TOKENS = 5
 _RAIL = "│   "
+_LONGEST = 1000
+"""Characters of an answer's first line that are looked at before it is cut."""
 
 
 @frozen
@@ -124,11 +129,13 @@ def _log_lines(cli: Invocation, log: BranchLog, options: _LogOptions) -> Iterato
         yield "No matching turns." if log.branch.state.turns else "No turns yet."
         return
     page = _LogPage(cli, log, options)
-    blocks_of_turns = [page.block(row) for row in log.rows]
-    if log.rows[0].turn == 1:
-        blocks_of_turns.insert(0, page.side_lines(0))
-    for block in blocks_of_turns if options.reverse else reversed(blocks_of_turns):
-        yield from block
+    start = page.side_lines(0) if log.rows[0].turn == 1 else []
+    if options.reverse:
+        yield from start
+    for row in log.rows if options.reverse else reversed(log.rows):
+        yield from page.block(row)
+    if not options.reverse:
+        yield from start
 
 
 def _header(cli: Invocation, log: BranchLog) -> Iterator[str]:
@@ -213,7 +220,7 @@ class _LogPage:
     def block(self, row: Row) -> list[str]:
         """Return a turn with its texts, and the lines before and after it, in the order of the page."""
         compacted = [self._note("┊", "the conversation was compacted")] if row.compacted else []
-        turn = [self._turn(row), *(self._texts(row) if self.options.texts else ())]
+        turn = [self._turn(row), *(self._texts(row) if self.options.texts else self._told_by_answer(row))]
         after = [*self.side_lines(row.turn), *self._merges_after(row)]
         return [*compacted, *turn, *after] if self.options.reverse else [*after, *turn, *compacted]
 
@@ -290,6 +297,16 @@ class _LogPage:
     def _note(self, rail: str, words: str) -> str:
         """Return a line between turns."""
         return self.paint("dim", text.cut(text.fit(rail, self.number + 4) + words, self.cli.width))
+
+    def _told_by_answer(self, row: Row) -> list[str]:
+        """Return the first line of the answer if the prompt says too little, such as `ok`."""
+        if not is_terse(self.cli.index.title(row)):
+            return []
+        with suppress(SessgitError):  # damaged lines do not keep the other turns from being listed
+            if answer := canonical.one_line(views.read_turn(self.cli.store, self.log.branch.tip, row).answer, _LONGEST):
+                indent = self.number + self.clock_width + 6
+                return [" " * indent + self.paint("dim", text.cut(text.clean(answer), self.cli.width - indent))]
+        return []
 
     def _texts(self, row: Row) -> list[str]:
         """Return the prompt and the last answer, whole."""

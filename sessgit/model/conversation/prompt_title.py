@@ -7,6 +7,7 @@ import re
 from sessgit.model import canonical
 
 _WIDTH = 200
+_SHORT_WORD = 12
 _GREETINGS = frozenset(["hi", "hello", "hey", "there", "claude", "codex", "good", "morning", "afternoon", "evening"])
 _WORDS = re.compile(r"\w+")
 _BARE_COMMAND = re.compile(r"/[\w:.-]+")
@@ -26,6 +27,12 @@ def prompt_title(prompt: str) -> str:
 def better_title(known: str, new: str) -> str:
     """Return the first of two titles that says something, else the first that is not empty."""
     return new if new and (not known or (not _says_something(known) and _says_something(new))) else known
+
+
+def is_terse(title: str) -> bool:
+    """Return whether a prompt's line is one short word, such as `ok`, or a greeting, and says little about its turn. A
+    long one is a path, or a sentence of a language without spaces."""
+    return (len(title) <= _SHORT_WORD and len(title.split()) < 2) or not _says_something(title)
 
 
 def _says_something(title: str) -> bool:
