@@ -104,13 +104,16 @@ def count_redacted(store: Store, rows: Sequence[Row]) -> int:
 # The story
 
 
-def export_story(context: Context, choice: ExportChoice, rows: Sequence[Row], overrides: Prices) -> Story:
-    """Return what a document says of the session as a whole; `rows` are the exported turns."""
+def export_story(
+    context: Context, choice: ExportChoice, rows: Sequence[Row], overrides: Prices, families: Families | None = None
+) -> Story:
+    """Return what a document says of the session as a whole; `rows` are the exported turns. The documents of
+    several sessions share `families`."""
     index = context.index
     branch = choice.branch
     whole = len(rows) == branch.state.turns
     tokens = dict(branch.state.tokens) if whole else sum_tokens(turn_gists(context, branch, rows))
-    family = _family_relatives(index, branch, rows)
+    family, relatives = (families or Families(index)).relatives(branch, rows)
     left = [one for several in logs.branch_log(index, branch, limit=0).left.values() for one in several]
     return Story(
         branch=branch.name,
@@ -118,8 +121,8 @@ def export_story(context: Context, choice: ExportChoice, rows: Sequence[Row], ov
         title=_session_title(branch.state, rows),
         state=branch.state,
         contents=tuple(Heading(row.turn, index.title(row)) for row in rows),
-        family=tuple(family[:_MOST_FAMILY]),
-        relatives=max(0, len(family) - _MOST_FAMILY),
+        family=family,
+        relatives=relatives,
         tokens=tokens,
         cost=prices.token_cost(tokens, overrides),
         redacted=count_redacted(context.store, rows),
@@ -172,16 +175,32 @@ def _is_conversation(piece: Piece) -> bool:
     return isinstance(piece, Words) and not piece.thinking and piece.by != "client"
 
 
-def _family_relatives(index: Index, branch: Branch, rows: Sequence[Row]) -> list[Relative]:
-    """Return the sessions of the branch's family, every session before its forks; none if it is alone."""
-    family = logs.session_family(index, branch)
-    relatives = []
-    for member, depth in family if len(family) > 1 else ():
-        at = ancestry.fork_place(index, member) if depth else None
-        left = logs.last_shared_turn(index, layout.session_of(at.branch), at) if at else None
-        own = member.name == layout.session_of(branch.name)
-        relatives.append(replace(_make_relative(member, rows, left), depth=depth, cell=at.cell if at else "", own=own))
-    return relatives
+class Families:
+    """The families of exported sessions. Each is read once: a page for each of its members lists it again."""
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        self._families: dict[str, list[tuple[Branch, int]]] = {}
+
+    def relatives(self, branch: Branch, rows: Sequence[Row]) -> tuple[tuple[Relative, ...], int]:
+        """Return the first sessions of the branch's family, every session before its forks, and the number of the
+        others; none if it is alone."""
+        session = layout.session_of(branch.name)
+        family = self._family(session, branch)
+        listed = family[:_MOST_FAMILY] if len(family) > 1 else []
+        relatives = (self._relative(member, depth, rows, own=member.name == session) for member, depth in listed)
+        return tuple(relatives), max(0, len(family) - _MOST_FAMILY)
+
+    def _family(self, session: str, branch: Branch) -> list[tuple[Branch, int]]:
+        if session not in self._families:
+            family = logs.session_family(self.index, branch)
+            self._families |= {member.name: family for member, _ in family} | {session: family}
+        return self._families[session]
+
+    def _relative(self, member: Branch, depth: int, rows: Sequence[Row], *, own: bool) -> Relative:
+        at = ancestry.fork_place(self.index, member) if depth else None
+        left = logs.last_shared_turn(self.index, layout.session_of(at.branch), at) if at else None
+        return replace(_make_relative(member, rows, left), depth=depth, cell=at.cell if at else "", own=own)
 
 
 def _make_relative(branch: Branch, rows: Sequence[Row], left: int | None) -> Relative:

@@ -13,7 +13,7 @@ from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import export, tree
-from sessgit.history.export import ExportChoice
+from sessgit.history.export import ExportChoice, Families
 from sessgit.history.tree import TreeFilter
 from sessgit.model import canonical
 from sessgit.model.frozen import frozen
@@ -126,6 +126,8 @@ class _Task:
     full: bool
     pages: Collection[str] = ()
     """The branches whose pages an HTML page links."""
+    families: Families | None = None
+    """What the pages of a project share."""
 
 
 def _print(cli: Invocation, task: _Task) -> None:
@@ -171,7 +173,8 @@ def _data(cli: Invocation, task: _Task, progress: Progress) -> Iterable[bytes]:
     else:
         from sessgit.formats import html, markdown
 
-        story, turns = export.export_story(*source, prices), export.read_story_turns(*source, prices, progress)
+        story = export.export_story(*source, prices, task.families)
+        turns = export.read_story_turns(*source, prices, progress)
         if task.format == "html":
             parts = html.render(story, turns, full=task.full, pages=task.pages)
         else:
@@ -200,19 +203,19 @@ def _export_project(
     branches = [node.branch for family in forest.families for node in family.nodes if node.branch.state.turns]
     if not branches:
         raise NotFoundError(f"no conversations in {project}", "`sessgit ls --all` lists those of all projects.")
-    pages = {branch.name for branch in branches}
+    pages, families = {branch.name for branch in branches}, Families(cli.index)
     export.create_folder(folder, replacing=replace)
     export.create_folder(folder / html.PAGES, replacing=replace)
     with render.progress(cli, "Exporting", unit="conversations") as progress:
         for done, branch in enumerate(branches):
             progress(done, len(branches))
             part = ExportChoice(branch, tools=style.tools)
-            task = _Task(format_, part, export.chosen_rows(cli.index, part), style.full, pages)
+            task = _Task(format_, part, export.chosen_rows(cli.index, part), style.full, pages, families)
             path = folder / html.PAGES / f"{branch.name}.html"
             export.write_export(path, _data(cli, task, no_progress), replacing=replace)
         progress(len(branches), len(branches))
-    families = [list(export.index_entries(family)) for family in forest.families]
-    index = _encoded(html.render_index(project, families, pages))
+    entries = [list(export.index_entries(family)) for family in forest.families]
+    index = _encoded(html.render_index(project, entries, pages))
     export.write_export(folder / "index.html", index, replacing=replace)
     return _folder_answer(cli, format_, folder, forest.sessions, len(branches) + 1, share=style.tools)
 
