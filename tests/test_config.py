@@ -39,6 +39,7 @@ record.include      []  (default)
 archive.after       ""  (default)
 undo.keep           90d  (default)
 sync.include        []  (default)
+plugin.answer       false  (default)
 """
     )
 
@@ -47,7 +48,7 @@ def test_the_help_names_every_setting(sessgit: Shell) -> None:
     told = sessgit.out("config", "--help")
     tables = {table.name: table.default_factory() for table in fields(Config)}  # type: ignore[misc]
     every = [f"{name}.{key.name}" for name, table in tables.items() if name != "prices" for key in fields(table)]
-    assert len(every) == 9
+    assert len(every) == 10
     assert [key for key in [*every, "prices.MODEL"] if key not in told] == []
 
 

@@ -46,6 +46,18 @@ def run(home: Path, event: str = "Stop", **env: str) -> None:
             assert (done.stdout, done.stderr) == (b"", b"")
 
 
+def submit(home: Path, prompt: str) -> str:
+    """Return what the plugin's hook of a submitted prompt prints; it prints no error, succeeds, and saves the event."""
+    event = json.dumps({"session_id": SESSION, "cwd": str(home), "prompt": prompt}).encode()
+    (hook,) = json.loads((HOOKS / "hooks.json").read_text())["hooks"]["UserPromptSubmit"][0]["hooks"]
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(home), "CLAUDE_PLUGIN_ROOT": str(HOOKS)}
+    done = subprocess.run(["/bin/sh", "-c", hook["command"]], input=event, capture_output=True, env=env, check=True)
+    (file,) = (home / ".claude" / "session-store" / "spool").glob("*.json")
+    assert (file.read_bytes(), done.stderr) == (event, b"")
+    file.unlink()
+    return done.stdout.decode()
+
+
 def saved(store: Path) -> int:
     events = list((store / "spool").glob("*.json"))
     assert all(event.read_bytes() == EVENT for event in events)
@@ -75,6 +87,44 @@ def test_it_leaves_recording_to_the_settings(home: Path) -> None:
     assert saved(store) == 0
     run(home)
     assert saved(store) == 1
+
+
+@pytest.fixture
+def asked(home: Path) -> Path:
+    """A home with a store whose hook starts, in place of the program, a recording of its arguments."""
+    store, python = home / ".claude" / "session-store", home / "py"
+    python.write_text(
+        f'#!/bin/sh\n[ "$3" = sessgit.cli.answer ] || exit 0\necho >>"{home}/asked"\nexec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
+    prepare(store, str(python))
+    (store / "spool" / "waiting").mkdir()  # so that no recorder reads the events
+    return home
+
+
+ANSWERED = ["/sessgit:log", "/sessgit:log nowhere -p", "/sessgit:search 'two words'", '/sessgit:search "open']
+NOT_ANSWERED = ["/sessgit:show", "/sessgit:logs", "/sessgit:fork --at 1", "what does /sessgit:log do?", "hello", ""]
+
+
+def test_the_setting_has_two_commands_answered(asked: Path) -> None:
+    """And no other prompt; whatever the answer is, the event is saved, once."""
+    config = asked / ".claude" / "session-store" / "config.toml"
+    config.write_text("[plugin]\nanswer = true\n")
+    assert [submit(asked, prompt) for prompt in NOT_ANSWERED] == [""] * len(NOT_ANSWERED)
+    for prompt in ANSWERED:
+        decision = json.loads(submit(asked, prompt))
+        assert (sorted(decision), decision["decision"]) == (["decision", "reason"], "block")
+        assert decision["reason"].startswith(("\nError: ", "\nNo "))
+    config.write_text("[plugin]\nanswer = true\nmistake = 1\n")
+    assert submit(asked, "/sessgit:log") == ""
+
+
+@pytest.mark.parametrize("settings", ["", "[plugin]\n", "[plugin]\nanswer = false\n"])
+def test_without_the_setting_nothing_is_answered(asked: Path, settings: str) -> None:
+    if settings:
+        (asked / ".claude" / "session-store" / "config.toml").write_text(settings)
+    assert [submit(asked, prompt) for prompt in ANSWERED + NOT_ANSWERED] == [""] * len(ANSWERED + NOT_ANSWERED)
+    assert (asked / "asked").exists() == ("answer" in settings)
 
 
 def test_the_start_of_a_session_makes_the_store(home: Path) -> None:

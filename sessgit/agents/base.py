@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # types alone: defining the classes of these modules would be
         Installation,
         Mended,
         NewTurn,
+        PluginQuestion,
         Relation,
         Said,
         Seam,
@@ -233,6 +234,12 @@ class Plugin(Protocol):
 
     def version(self, plugin: Path) -> str | None:
         """Return the version of the plugin in a folder, or None where there is no plugin."""
+
+    def question(self, event: Mapping[str, Any]) -> PluginQuestion | None:
+        """Return the command that a submitted prompt asks for, if it is one that needs no model, else None."""
+
+    def answer(self, text: str) -> str:
+        """Return what the hook prints so that the client shows a text, and does not send the prompt to the model."""
 
 
 class Lines(Protocol):

@@ -145,6 +145,16 @@ class Installation:
 
 
 @frozen
+class PluginQuestion:
+    """A command of the plugin that a user typed: the arguments of `sessgit`, and with which folder and variables to run
+    it."""
+
+    words: tuple[str, ...]
+    cwd: str
+    environment: Mapping[str, str]
+
+
+@frozen
 class Snapshot:
     """A settings file as it was read."""
 

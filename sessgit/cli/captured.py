@@ -39,18 +39,21 @@ def run(words: Sequence[str]) -> Captured:
 
 
 def brief(words: Sequence[str]) -> NoReturn:
-    """Print at most 40 lines of what a command prints, errors included, then the command that prints all; exit with 0.
+    """Print what `shortened` returns and exit with 0: the client shows less than that of a command that fails."""
+    text = shortened(words)
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    sys.stdout.write(text)
+    sys.exit(0)
 
-    The client shows nothing, or only a part, of a command that fails.
-    """
+
+def shortened(words: Sequence[str]) -> str:
+    """Return at most 40 lines of what a command prints, errors included, then the command that prints all."""
     lines = run(words).text.rstrip("\n").split("\n")
     shown = lines if len(lines) <= _MOST_LINES else lines[:_MOST_LINES]
     if len(lines) > len(shown):
         command = " ".join(map(humanize.quote_for_shell, ["sessgit", *_addressed(words)]))
         shown = [*shown, f"… {len(lines) - len(shown):,} more lines: {command}"]
-    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-    sys.stdout.write("".join(f"{line}\n" for line in shown))
-    sys.exit(0)
+    return "".join(f"{line}\n" for line in shown)
 
 
 def _addressed(words: Sequence[str]) -> list[str]:

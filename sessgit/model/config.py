@@ -68,6 +68,13 @@ class ProjectConfig:
 
 
 @frozen
+class PluginConfig:
+    """`answer`: the plugin answers /sessgit:log and /sessgit:search itself, without a request to the model."""
+
+    answer: bool = False
+
+
+@frozen
 class SyncConfig:
     """What `push` and `sync` send by default: globs of projects, and labels as `label:keep`."""
 
@@ -93,6 +100,7 @@ class Config:
     undo: UndoConfig = field(default_factory=UndoConfig)
     project: ProjectConfig = field(default_factory=ProjectConfig)
     sync: SyncConfig = field(default_factory=SyncConfig)
+    plugin: PluginConfig = field(default_factory=PluginConfig)
     prices: dict[str, Price] = field(default_factory=dict)
 
 
@@ -207,7 +215,7 @@ _SPAN_PATTERN = re.compile(r"([1-9][0-9]{0,5})([hdw])")
 _UNIT_SECONDS = {"h": 3600, "d": 86_400, "w": 604_800}
 _TABLES: Mapping[str, Any] = {
     "record": RecordConfig, "archive": ArchiveConfig, "undo": UndoConfig, "project": ProjectConfig, "sync": SyncConfig,
-    "prices": Price,
+    "plugin": PluginConfig, "prices": Price,
 }  # fmt: skip
 _PARSERS: Mapping[str, Callable[[str, object], Any]] = {
     "record.granularity": _parse_granularity,
@@ -218,4 +226,5 @@ _PARSERS: Mapping[str, Callable[[str, object], Any]] = {
     **dict.fromkeys(SPANS, _parse_span),
     "project.map": _parse_map,
     "sync.include": _parse_list,
+    "plugin.answer": _parse_bool,
 }

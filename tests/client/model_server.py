@@ -223,7 +223,7 @@ def answer(request: Request) -> list[Block]:
         calls = _calls(*steps[answered], tools)
     if calls:
         return [_text(f"Step {answered + 1}."), *calls]
-    blocks = [_text(f"Echo: {prompt}")]
+    blocks = [_text(f"Echo: {prompt[:10_000]}")]  # 2.0 may cut off what it prints if a pipe does not hold it
     thought = dict(steps).get("think")
     if thought:
         blocks.insert(0, {"type": "thinking", "thinking": thought, "signature": "bW9jaw=="})

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import ENDS, environment
+from clients import environment
 from terminal import ENTER
 from waiting import until
 from world import World
@@ -18,7 +18,7 @@ from world import World
 from sessgit.agents import hook_settings
 from sessgit.agents.claude.hooks import HOOK_EVENTS
 
-pytestmark = [pytest.mark.client, ENDS]
+pytestmark = pytest.mark.client
 
 REPOSITORY = Path(__file__).parents[2]
 TIMES = 3
@@ -100,6 +100,31 @@ def test_a_fork_from_inside_is_in_the_list_of_the_client(world: World) -> None:
     terminal.quit()
     (said,) = [text for path in world.transcripts() if "Echo: quokka" in (text := path.read_text())]
     assert "Echo: hello" in said and "zebra" not in said
+
+
+def test_commands_are_answered_without_the_model(world: World) -> None:
+    """If the setting says so; what was answered is not sent later either."""
+    install(world)
+    run(world, "sessgit", "install", "--plugin")
+    run(world, "sessgit", "config", "plugin.answer", "true")
+    terminal = world.terminal()
+    terminal.ask("the first prompt")
+    session = world.transcripts()[-1].stem
+    until(lambda: document(world, "status")["turns"] == 1)
+    world.model.clear()
+    for command, wanted in (("log", "● 1 .* the first prompt"), ("search 'first prompt'", f"{session[:8]}@1")):
+        terminal.submit(f"/sessgit:{command}")
+        terminal.wait_for(f"blocked by hook:(?s:.*){wanted}(?s:.*)Original prompt: /sessgit:{command}")
+        terminal.settle()
+    is_old = world.client.release < (2, 1)  # which has its small model name the files that a shell command read
+    assert [request.kind for request in world.model.requests] == ["side"] * 2 * is_old
+    terminal.ask("and on")
+    terminal.quit()
+    assert [text for by, text in world.model.conversation() if by == "user"] == ["the first prompt", "and on"]
+    until(lambda: document(world, "status")["turns"] == 2)
+    world.model.clear()
+    assert ("● 2  " in world.run("/sessgit:log", resume=session).answer) == (not is_old)
+    assert world.model.main() == []
 
 
 @pytest.mark.parametrize("left", ["nothing", "a stub without Python", "the store, and recording is off"])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sessgit.agents.values import Document
+from sessgit.agents.values import Document, PluginQuestion
+from sessgit.model.stored_fields import string
+
+_ANSWERED = {f"/sessgit:{name}": name for name in ("log", "search")}
 
 
 def disabled(settings: Mapping[str, Any], key: str) -> Document:
@@ -31,6 +35,24 @@ def version(plugin: Path) -> str | None:
     """Return the version in the manifest of a plugin's folder, or None where there is no manifest."""
     manifest = _object(plugin / ".claude-plugin" / "plugin.json")
     return str(manifest.get("version", "")) if manifest else None
+
+
+def question(event: Mapping[str, Any]) -> PluginQuestion | None:
+    """Return the command of `/sessgit:log` or `/sessgit:search`, with its arguments split as a shell does."""
+    name, _, rest = string(event, "prompt").strip().partition(" ")
+    if name not in _ANSWERED:
+        return None
+    try:
+        words = shlex.split(rest)
+    except ValueError:
+        words = rest.split()
+    session = {"CLAUDE_CODE_SESSION_ID": string(event, "session_id")}  # which 2.0 does not give to its hooks
+    return PluginQuestion((_ANSWERED[name], *words), string(event, "cwd"), session)
+
+
+def answer(text: str) -> str:
+    """Return the decision that blocks a prompt, with the text as its reason."""
+    return json.dumps({"decision": "block", "reason": f"\n{text}"})
 
 
 def _object(path: Path) -> Document:

@@ -261,6 +261,9 @@ def config(
     sync.include is what push sends if you name nothing: globs, and labels as "label:NAME". project.map says which
     folder here stands for a folder of another machine: project.map./home/anna/code /Users/anna/src.
 
+    plugin.answer has the plugin answer /sessgit:log and /sessgit:search itself, without a request to the model. Claude
+    Code 2.0 shows such an answer only in its own window, not with -p.
+
     prices are US dollars for a million tokens: prices.MODEL "{input = 5, output = 25, cache_read = 0.5, cache_write =
     6.25}".
     """
