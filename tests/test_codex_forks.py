@@ -172,6 +172,48 @@ def test_what_a_fork_goes_on_from_is_missing(sessgit: Shell, parent: Rollout) ->
     sound(sessgit)
 
 
+@pytest.mark.parametrize("way", ["import", "command"])
+def test_what_a_fork_goes_on_from_is_recorded_later(sessgit: Shell, parent: Rollout, way: str) -> None:
+    """Then it joins that, as if it had been there, with its name."""
+    fork = parent.fork(FORK, parent.ends[1]).turns("otherwise")
+    save(sessgit, fork)
+    sessgit.out("import")
+    sessgit.out("rename", FORK, "another way")
+    sessgit.out("edit", FORK, "--label", "try")
+    save(sessgit, parent, fork.turns("and on") if way == "command" else fork)
+    sessgit.out("import", *(["--id", THREAD] if way == "command" else []))
+    assert sessgit.out("log", FORK)
+    (row,) = (row for row in sessgit.json("ls", "--all")["sessions"] if row["id"] == FORK)
+    assert (row["parent"], row["fork_turn"], row["name"], row["labels"]) == (THREAD, 2, "another way", ["try"])
+    assert prompts(sessgit, FORK) == ["one", "two", "otherwise", *(["and on"] if way == "command" else [])]
+    save(sessgit, fork.turns("later"))
+    assert prompts(sessgit, FORK)[-1] == "later"
+    sound(sessgit)
+    path = save(sessgit, fork)[0]
+    path.unlink()
+    sessgit.out("restore", FORK)
+    assert path.read_bytes() == fork.data
+
+
+@pytest.mark.parametrize("way", ["tag", "fork", "merge"])
+def test_a_fork_stays_as_it_is_if_something_depends_on_it(sessgit: Shell, parent: Rollout, way: str) -> None:
+    fork = parent.fork(FORK, parent.ends[1]).turns("otherwise")
+    save(sessgit, fork)
+    sessgit.out("import")
+    if way == "tag":
+        sessgit.out("tag", "here", f"{FORK}@1")
+    elif way == "fork":
+        sessgit.out("fork", FORK)
+    else:
+        save(sessgit, Rollout(LATER, cwd=str(sessgit.project), paginated=True).turns("other"))
+        sessgit.out("import")
+        sessgit.out("merge", LATER, "--into", FORK)
+    save(sessgit, parent)
+    sessgit.out("import")
+    assert rows(sessgit)[FORK][:2] == (None, None)
+    sound(sessgit)
+
+
 def test_what_a_fork_goes_on_from_is_shorter(sessgit: Shell, parent: Rollout) -> None:
     fork = parent.fork(FORK).turns("otherwise")
     del parent.lines[parent.ends[0] :]
@@ -229,14 +271,22 @@ def test_the_order_of_files_does_not_matter(data: st.DataObject) -> None:
         order = data.draw(st.permutations(paths))
         stored = [_imported(folder / "once", folder, [paths]), _imported(folder / "each", folder, [[p] for p in order])]
         assert stored[0] == stored[1]
+        if all(b'"thread_id":"%s"' % family[0].id.encode() in each.lines[0] for each in family[1:]):
+            for path in paths:  # a fork that others go on from stays as it is
+                path.rename(folder / path.name)
+            assert _imported(folder / "later", folder, [[path] for path in order], folder) == stored[0]
 
 
-def _imported(place: Path, folder: Path, steps: list[list[Path]]) -> object:
+def _imported(place: Path, folder: Path, steps: list[list[Path]], appear_from: Path | None = None) -> object:
+    """Import step by step; each file may appear only then, and after the last step all are imported again."""
     stores.create_store(place)
     store = Store(place)
     index = Index(store.path, lambda: store)
     context = Context(index, Homes({"codex": folder / "codex", "claude": folder / "claude"}))
-    for paths in steps:
+    for paths in [*steps, *([[path for some in steps for path in some]] if appear_from else [])]:
+        for path in paths if appear_from else ():
+            if not path.exists():
+                (appear_from / path.name).rename(path)
         assert not run_import(context, paths, ImportProgress()).errors
     index.close()
     return conversation(store)

@@ -136,7 +136,13 @@ class FilePass:
     """One reading of a transcript, and what it writes."""
 
     def __init__(
-        self, context: Context, source: TranscriptSource, rules: RecordRules, known: RecordedSession, file: Opened
+        self,
+        context: Context,
+        source: TranscriptSource,
+        rules: RecordRules,
+        known: RecordedSession,
+        file: Opened,
+        lineage: fork_detection.Lineage | None = None,
     ) -> None:
         self.context, self.rules, self.known = context, rules, known
         origins = source.origins or recorder_state.load_origins(context.store.paths, source.session)
@@ -148,7 +154,7 @@ class FilePass:
             facts.begin(known.state),
             origin.prefix if origin else 0,
         )
-        self.lineage: fork_detection.Lineage | None = None
+        self.lineage = lineage
         self.tops: dict[str, str] = {}
         """The tip of each branch by the prompt of its last turn; by ``""`` the start."""
         self.written: list[tuple[Node, str, bool]] = []
@@ -548,7 +554,7 @@ class FilePass:
             packed_refs.forget_refs(self.store.path, map(layout.head_ref, gone))
         for branch in sorted({*tips, *before}, key=lambda b: (b not in tips, b == self.session, b)):
             old, new = before.get(branch), tips.get(branch)
-            if old != new and not (old and self.lineage):
+            if old != new and not (old and self.lineage and branch != self.session):
                 self.store.repo.move(layout.head_ref(branch), old, new)
 
     def save_cursor(

@@ -33,13 +33,16 @@ from sessgit.model.conversation.turn import Turn
 from sessgit.model.edit_script import common_prefix_length
 from sessgit.model.frozen import frozen
 from sessgit.record import commits
+from sessgit.record.recorded_turns import RecordedSession
 from sessgit.record.source import TranscriptSource
-from sessgit.store import layout
+from sessgit.store import layout, refs
 from sessgit.store.ancestry import Relatives
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store, with_newlines
 
+_EVENTS_OF_STATE = ("start", "turn", "compact", "edit", "end")
+"""The events of commits that change nothing but turns and the state, which are written again."""
 _HEAD_SIZE = 1 << 16
 """So many bytes are read at once to find the first prompt: most often it stands among the first lines."""
 
@@ -178,6 +181,23 @@ def base_lineage(context: Context, source: TranscriptSource, rules: Mapping[str,
     return lineage
 
 
+def late_lineage(context: Context, source: TranscriptSource, known: RecordedSession, file: Opened) -> Lineage | None:
+    """Return the lineage of a transcript that goes on from another session's and was recorded before that, or None if
+    that still is not recorded, or if something depends on what is recorded: a copy of its turns, a tag, a remote."""
+    store, session = context.store, source.session
+    if known.state is None or known.state.origin is not None or (base := base_of(source.agent, file)) is None:
+        return None
+    lineage = base_lineage(context, source, known.rules, base)
+    if lineage is None:
+        return None
+    history = dict(store.history(known.head))
+    others = {ref: tip for ref, tip in refs.read_all(store.path).items() if ref != layout.head_ref(session)}
+    copies = (row for own in context.index.turns(session) for row in context.index.with_prompt(own.prompt))
+    is_free = history.keys().isdisjoint(others.values()) and all(row.branch == session for row in copies)
+    only_state = all(message.get("Event") in _EVENTS_OF_STATE for message in history.values())
+    return lineage if is_free and only_state else None
+
+
 def _shared_parent_turns(
     relatives: Relatives, seen: TranscriptOutline, session: str, different: Collection[str]
 ) -> list[Row]:
@@ -283,6 +303,11 @@ class Lineage:
         """The fork point."""
         return self.rows[-1].commit
 
+    @property
+    def origin(self) -> Origin:
+        """The origin of a session that has the turns."""
+        return Origin(self.parent, len(self.rows), self.commit)
+
     def take(self, node: Node, agent_id: str) -> bool:
         """Return whether the turn is a shared one; then its node gets the parent's commit, and its lines are counted.
 
@@ -340,12 +365,11 @@ class Lineage:
 
     def _state(self, parent: Session, session: str, agent_id: str) -> Session:
         """Return the first state of the fork: the parent's counts and labels as of the fork point, and no name yet."""
-        replaced = self._ids(parent) if self._replaced else ()
         return replace(
             parent,
             id=session,
             agent_id=agent_id,
-            origin=Origin(self.parent, len(self.rows), self.commit, replaced),
+            origin=replace(self.origin, replaced=self._ids(parent) if self._replaced else ()),
             state="active",
             ended="",
             name="",

@@ -6,6 +6,7 @@ If another process has moved a ref meanwhile, the file is read again from what i
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from sessgit.agents.base import Agent
@@ -35,18 +36,20 @@ def record(context: Context, source: TranscriptSource, rules: RecordRules) -> Re
 
 
 def _record_bases(context: Context, source: TranscriptSource, rules: RecordRules) -> None:
-    """Record the transcripts from which this one goes on and which are not recorded as far as they go, the oldest
-    first, unless their projects are off."""
+    """Record the transcripts from which this one goes on and which are not recorded as far as they go, or not as what
+    they go on from, the oldest first, unless their projects are off."""
     store, chain = context.store, list[Transcript]()
-    file = Transcript(source.path, source.agent_id, source.client)
     with suppress(SessgitError):
-        while (base := _base_of(source.agent, file.path)) is not None:
+        base = _base_of(source.agent, source.path)
+        while base is not None:
             found = source.agent.home.copies(source.folder, base.agent_id)
             if not found or base.agent_id in (source.agent_id, *(each.agent_id for each in chain)):
                 break
-            file = Transcript(found[0], base.agent_id, source.client)
-            known = recorder_state.load_cursor(store.paths, file.session)
-            if known is not None and known.path == str(file.path) and known.offset >= base.length:
+            file, length = Transcript(found[0], base.agent_id, source.client), base.length
+            base, known = _base_of(source.agent, file.path), recorder_state.load_cursor(store.paths, file.session)
+            head = store.ref(layout.head_ref(file.session))
+            is_placed = base is None or bool(head and store.state(head).origin)
+            if is_placed and known is not None and known.path == str(file.path) and known.offset >= length:
                 break
             chain.append(file)
     for file in reversed(chain):
@@ -75,6 +78,10 @@ def _record(context: Context, source: TranscriptSource, rules: RecordRules) -> R
                     return RecordingResult(source.session, skipped=reason)
                 current = FilePass(context, source, rules, known, file)
                 cutter = current.resume() if not moved else None
+                if cutter and known.state and (late := fork_detection.late_lineage(context, source, known, file)):
+                    known = replace(known, state=replace(known.state, origin=late.origin))
+                    current = FilePass(context, source, rules, known, file, late)
+                    return current.finish(current.begin(), is_known=False)
                 is_whole = current.file.reader.offset == file.size or not source.imported
                 is_known = False
                 if known.head and (cutter is None or not is_whole):
