@@ -83,6 +83,11 @@ class Terminal:
         with self._lock:
             return "\n".join(line.rstrip() for line in self._screen.display if line.strip())
 
+    def cells(self) -> list[list[pyte.screens.Char]]:
+        """The characters of each line of the screen as it is now, with their colours."""
+        with self._lock:
+            return [[self._screen.buffer[row][column] for column in range(COLUMNS)] for row in range(ROWS)]
+
     def wait_for(self, wanted: str | Callable[[str], bool], timeout: float = 30) -> str:
         """Wait until the screen matches (a regular expression or a function of its text); gives the text."""
         match = wanted if callable(wanted) else (lambda text: re.search(wanted, text) is not None)
