@@ -182,6 +182,21 @@ def test_an_edit_takes_only_the_lines_that_it_added(repo: Repo) -> None:
     assert authors(repo, "lexer.py") == ["5e551011@1.2"] * 5 + ["5e551011@2.2"] * 2
 
 
+def test_a_line_between_other_lines(repo: Repo) -> None:
+    """It was moved, unless a line next to it came with its commit: then a person may have typed both."""
+    others = [f"entry = add(entry, {n})" for n in range(12)]
+    repo.at(-30, "Grace").commit("Add entries", {"lexer.py": "".join(f"{line}\n" for line in others)})
+    repo.shell.recorded(lexer_talk(repo))
+    _, uses, _, _, defines, _ = LEXER.splitlines()
+    moved = [others[0], defines, *others[1:11], uses, others[11]]
+    repo.at(60).commit("Move it", {"lexer.py": "\n".join([*moved, ""])})
+    assert authors(repo, "lexer.py", "-L", "12,14") == ["Add entries", "5e551011@1.2~", "Add entries"]
+    run_git(repo.top, "reset", "-q", "--hard", "HEAD~1")
+    typed = [*others[:3], uses, "typed = by_hand(entry)", *others[3:11], defines, *others[11:]]
+    repo.commit("Type it", {"lexer.py": "\n".join([*typed, ""])})
+    assert authors(repo, "lexer.py", "-L", "4,6") == ["Type it"] * 2 + ["Add entries"]
+
+
 def test_part_of_a_line_where_the_text_before_is_known(repo: Repo) -> None:
     talk = lexer_talk(repo).prompt("rename it")
     for everywhere in (False, True):

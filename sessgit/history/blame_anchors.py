@@ -34,7 +34,7 @@ _LEAST_WORD_CHARS = 8
 """Letters, digits and underscores that a distinctive line has at least."""
 _LONG_WORD = re.compile(r"\w{3,}")
 _LEAST_WORDS = 3
-"""Words of a line that tells its edit without any other line."""
+"""Words of a line that tells its edit without a line next to it."""
 _NEAR = 8
 """Lines within which two distinctive lines of one edit confirm each other."""
 
@@ -81,6 +81,7 @@ class _Matcher:
         self.places = self._find_places()
         self.removals = self._find_removals()
         self.lies_between = cache(self._lies_between)
+        self.added_lines = cache(self._added_lines)
 
     def _find_places(self) -> Mapping[str, list[_Place]]:
         """Return where edits wrote the texts that can be anchors. A file that was written as a whole may have had the
@@ -134,20 +135,32 @@ class _Matcher:
         return out
 
     def _support(self, anchor: _Place, at: int) -> Certainty | None:
-        """Return how certain an anchor is that has no other one next to it: it is none if the edit wrote it between
-        other lines than those next to it now, and probable if the edit wrote just this line."""
+        """Return how certain an anchor is that has no other one next to it: certain next to a line as the edit had it,
+        else none if it has few words, and probable if the edit wrote just this line. Between other lines it is none if
+        one of them came with its commit, and so from the same hand, else probable if there are other lines of the edit
+        near it, or more that it added."""
         block = self.edits[anchor.edit].blocks[anchor.block]
         sides = [side for side in (-1, 1) if 0 <= anchor.line + side < len(block.lines)]
+        beside = {side: self.lines[at + side] for side in (-1, 1) if 0 <= at + side < len(self.lines)}
+        if any(side in beside and beside[side].text == block.lines[anchor.line + side] for side in sides):
+            return "exact"
+        if len(_LONG_WORD.findall(self.lines[at].text)) < _LEAST_WORDS:
+            return None
         if not sides:
-            return "run" if len(_LONG_WORD.findall(self.lines[at].text)) >= _LEAST_WORDS else None
-        for side in sides:
-            if 0 <= at + side < len(self.lines) and self.lines[at + side].text == block.lines[anchor.line + side]:
-                return "exact"
+            return "run"
+        if any(line.commit == self.lines[at].commit for line in beside.values()):
+            return None
         around = {line.text for line in self.lines[max(0, at - _NEAR) : at + _NEAR + 1] if is_distinctive(line.text)}
         around.discard(self.lines[at].text)
-        return (
-            "run" if around.intersection(block.lines[max(0, anchor.line - _NEAR) : anchor.line + _NEAR + 1]) else None
-        )
+        near = around.intersection(block.lines[max(0, anchor.line - _NEAR) : anchor.line + _NEAR + 1])
+        added = self.added_lines(anchor.edit, anchor.block)
+        return "run" if near or len(added) > (self.lines[at].text in added) else None
+
+    def _added_lines(self, edit: int, block: int) -> set[str]:
+        """Return the lines of a block that can be anchors and that the edit added."""
+        written = self.edits[edit].blocks[block]
+        added = (text for text, mark in zip(written.lines, written.marks, strict=True) if mark == "+")
+        return set(self.places.keys() & added)
 
     def _name(self, out: list[EditedLine], anchor: _Place, span: tuple[int, int], certainty: Certainty) -> None:
         """Name the edit of the lines from one anchor to another, and of those around them that it added too."""
