@@ -165,5 +165,17 @@ def test_one_agents_variables_are_read_by_itself_alone() -> None:
     # The first passes on what the stub, a shell script, passes on; the second has no time to import the agents.
     exempt = ("store/stub.py", "cli/prompt.py")
     for file in OUTSIDE:
-        named = [one for one in literals(file) if one[0].startswith("CLAUDE_")]
+        named = [one for one in literals(file) if one[0].startswith(("CLAUDE_", "CODEX_"))]
         assert named == [] or file in exempt, file
+
+
+def test_one_agent_is_named_by_itself_alone() -> None:
+    """But the default, greetings, and the name of an export for another Claude Code."""
+    exempt = (
+        "model/homes.py",
+        "model/conversation/session.py",
+        "model/conversation/prompt_title.py",
+        "cli/commands/export.py",
+    )
+    for file in OUTSIDE:
+        assert [one for one in literals(file) if one[0] in {*AGENTS} - {"plain"}] == [] or file in exempt, file

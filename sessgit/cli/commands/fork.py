@@ -43,8 +43,8 @@ def fork(
     """Fork a conversation at a turn.
 
     The fork has the turns up to N (default: all). Its transcript and sidecar files are written for the client as of
-    turn N, so that `claude --resume` continues it. The original does not change. --at 7.3 keeps turn 7 up to its third
-    cell.
+    turn N, so that the client's `resume` continues it. The original does not change. --at 7.3 keeps turn 7 up to its
+    third cell.
 
     --worktree also makes a git worktree of the project, at PATH or next to the project, at the commit that the project
     had at the end of turn N, and continues the fork there. With --at 7.3 it is the last commit recorded before that

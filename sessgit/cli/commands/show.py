@@ -260,7 +260,7 @@ def _card_lines(cli: Invocation, shown: SessionCard, options: ShowOptions) -> It
         restore = f"sessgit restore {name.partition('.')[0]}"
         yield from _field(cli, "Kept", ["only in this store", "the client has no transcript", restore])
     version = text.clean(state.agent_version, 40)
-    yield from _field(cli, "Client", [f"Claude Code {version}" if version and state.agent == "claude" else version])
+    yield from _field(cli, "Client", [f"{agents.of(state).title} {version}" if version else ""])
     yield from _last_turn(cli, shown, options)
 
 

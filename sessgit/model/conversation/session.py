@@ -46,7 +46,7 @@ class Session:
     agent_id: str
     """The agent's own id for the session."""
     agent: str = "claude"
-    """The agent: claude."""
+    """The agent: claude or codex."""
     agent_version: str = ""
     """The last version of the agent that a line names."""
     title: str = ""
