@@ -86,6 +86,10 @@ def test_its_calls_run_again(sessgit: Shell, made: Rollout) -> None:
             "Command: ls\nChunk ID: 1\nProcess exited with code 0\nOriginal token count: 4\nOutput:\n",
             "",
         ),
+        (
+            "Command: /bin/bash -lc 'cat <<E\nExit code: 3\nE'\nChunk ID: 1\nProcess exited with code 0\nOutput:\nx\n",
+            "x",
+        ),
         ("Wall time: 0.0 seconds\nOutput:\nExit code: 0\nWall time: 0 seconds\nOutput:\nSuccess.\n", "Success."),
         ("no header", "no header"),
     ],
@@ -171,6 +175,40 @@ def test_a_call_reads_what_a_patch_of_several_files_wrote(sessgit: Shell, *, pag
     depends = sessgit.json("deps", f"{THREAD}@1.6")["cell"]["depends_on"]
     by_data = [(one["address"], one["file"]) for one in depends if "data" in one["kinds"]]
     assert by_data == [("1.4", str(sessgit.project / "c.md")), ("1.2", str(sessgit.project / "b.md"))]
+
+
+@pytest.mark.parametrize(
+    ("called", "output", "item", "shown"),
+    [
+        (
+            {"name": "mcp__shop__find"}, '[{"type":"text","text":"Exit code: 3"}]', None,
+            ("mcp__shop__find", True, None, "Exit code: 3"),
+        ),
+        (
+            {"name": "shell", "namespace": "mcp__shop"}, [{"type": "input_text", "text": "no such shelf"}],
+            {"type": "McpToolCall", "status": "failed"}, ("mcp__shop__shell", False, None, "no such shelf"),
+        ),
+        (
+            {"name": "exec_command"},
+            "Command: /bin/bash -lc 'cat <<E\nExit code: 3\nE'\nChunk ID: 1\nProcess exited with code 0\nOutput:\nx\n",
+            {"type": "CommandExecution", "status": "completed"}, ("exec_command", True, 0, None),
+        ),
+    ],
+    ids=["0.118", "0.169", "command"],
+)  # fmt: skip
+def test_how_a_call_ended(
+    sessgit: Shell, called: dict[str, str], output: object, item: dict[str, str] | None, shown: tuple[object, ...]
+) -> None:
+    """Of a server's tool the client says so, and only since 0.169."""
+    made = Rollout(cwd=str(sessgit.project), paginated=item is not None).start("find it")
+    made.put("response_item", {"type": "function_call", **called, "arguments": "{}", "call_id": "c"})
+    if item:
+        made.put("event_msg", {"type": "item_completed", "item": {"id": "c", **item}})
+    made.put("response_item", {"type": "function_call_output", "call_id": "c", "output": output}).end()
+    made.save(sessgit.home / ".codex")
+    sessgit.out("import")
+    cell = sessgit.json("show", f"{THREAD}@1.2")["cell"]
+    assert (cell["operation"], cell["ok"], cell["exit_code"], shown[3] and (cell["output"] or cell["error"])) == shown
 
 
 def test_a_patch_in_another_folder(sessgit: Shell) -> None:

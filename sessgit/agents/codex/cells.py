@@ -23,6 +23,9 @@ _TOOLS: Mapping[str, ToolKind] = {
     "exec_command": "shell", "shell": "shell", "shell_command": "shell", "local_shell_call": "shell",
     "container.exec": "shell",
 }  # fmt: skip
+_MCP = "mcp__"
+"""How the names of tools begin that a server of the user has; only the server knows what they say."""
+_COMMAND = re.compile(r"\ACommand: .*?\n(?=Chunk ID: )", re.DOTALL)
 _EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
 _SECTION = re.compile(r"^\*\*\* (?=(?:Add|Update|Delete) File: )", re.MULTILINE)
 _MOVE = "*** Move to: "
@@ -67,6 +70,8 @@ class _Reader:
     results: list[str] = field(default_factory=list)
     changed: dict[str, None] = field(default_factory=dict)
     responses: list[Tokens] = field(default_factory=list)
+    failed: set[str] = field(default_factory=set)
+    """The calls that failed as the client says."""
     by_total: dict[Tokens, Tokens] = field(default_factory=dict)
     """What each response used, by the sum of the session behind it: the client says the same one again."""
     message: _Unit | None = None
@@ -87,6 +92,8 @@ class _Reader:
         if line.is_spoken_prompt:
             self.messages += 1
             self.prompt = self.prompt or prompt_text(line)
+        if line.item.get("status") in ("failed", "declined"):
+            self.failed.add(string(line.item, "id"))
         info = line.payload.get("info") if line.kind == "token_count" else None
         if isinstance(info, dict):
             total, last = (tokens_of(info.get(name)) for name in ("total_token_usage", "last_token_usage"))
@@ -127,7 +134,7 @@ class _Reader:
         if call is None or call.ok is not None:
             return
         call.lines.append(number)
-        call.ok = succeeded(output(line), is_patch=call.operation == PATCH)
+        call.ok = call_id(line) not in self.failed and succeeded(output(line), call.operation)
         self.results.append(call.id)
 
 
@@ -218,7 +225,10 @@ def place(folder: str, path: str) -> str:
 
 def tool(line: CodexLine) -> str:
     """Return the name of the tool that a call is for; a shell command that only applies a patch is one of that tool."""
-    return PATCH if patch_of(arguments(line)) else string(line.payload, "name") or line.kind
+    name, namespace = string(line.payload, "name"), string(line.payload, "namespace")
+    if namespace.startswith(_MCP):
+        return f"{namespace}__{name}"
+    return PATCH if patch_of(arguments(line)) else name or line.kind
 
 
 def call_id(line: CodexLine) -> str:
@@ -296,9 +306,9 @@ def sections(patch: str) -> Iterator[tuple[str, str, str, list[str]]]:
         yield change, path.strip(), moved, lines
 
 
-def succeeded(text: str, *, is_patch: bool) -> bool:
+def succeeded(text: str, tool: str) -> bool:
     """Return whether a call with this output did what it was asked for; the client says so of patches."""
-    return _APPLIED in text if is_patch else not exit_code(text)
+    return _APPLIED in text if tool == PATCH else not exit_code(text, tool)
 
 
 def output(line: CodexLine) -> str:
@@ -308,7 +318,7 @@ def output(line: CodexLine) -> str:
         value = value.get("content")
     if not isinstance(value, str):
         return content_text(value)
-    if value.startswith('{"output":'):
+    if value.startswith(('{"output":', '[{"type":')):
         try:
             inner = json.loads(value)
         except (ValueError, RecursionError):
@@ -317,12 +327,13 @@ def output(line: CodexLine) -> str:
             code = inner.get("metadata", {}).get("exit_code") if isinstance(inner.get("metadata"), dict) else None
             said = f"Exit code: {code}\n" if isinstance(code, int) else ""
             return said + string(inner, "output")
+        return content_text(inner) or value
     return value
 
 
-def exit_code(text: str) -> int | None:
+def exit_code(text: str, tool: str) -> int | None:
     """Return the exit code that the output of a tool says, or None."""
-    match = _EXIT_CODE.search(text)
+    match = None if tool.startswith(_MCP) else _EXIT_CODE.search(_COMMAND.sub("", text))
     return int(match[1]) if match else None
 
 

@@ -80,8 +80,8 @@ def _call(body: Sequence[Line], line: CodexLine, ordinal: int, cell: Cell, folde
     text = output(answer)
     changes = tuple(_changes(patch_of(given), patch_folder(given, folder))) if cell.ok else ()
     return replace(
-        call, output=text, changes=changes, in_changes=_PATCH_ARGUMENTS if changes else (), exit_code=exit_code(text),
-        ended=answer.time, result_line=results[0],
+        call, output=text, changes=changes, in_changes=_PATCH_ARGUMENTS if changes else (),
+        exit_code=exit_code(text, call.tool), ended=answer.time, result_line=results[0],
     )  # fmt: skip
 
 

@@ -26,7 +26,8 @@ from sessgit.agents.values import DeclinedError, FileEdit
 from sessgit.model.conversation.content import Call
 
 _HEADER = re.compile(
-    r"\A(?:(?:Command|Chunk ID|Wall time|Exit code|Process [a-z ]+|Original token count|Total output lines)\b.*\n)+"
+    r"\A(?:Command: (?s:.*?)\n(?=Chunk ID: ))?"
+    r"(?:(?:Chunk ID|Wall time|Exit code|Process [a-z ]+|Original token count|Total output lines)\b.*\n)+"
     r"Output:\n?"
 )
 _TRUNCATION_NOTE = re.compile(r"\n?…\d+ (?:tokens|chars|lines) truncated…\n?")
@@ -82,7 +83,7 @@ def edits(lines: Sequence[bytes]) -> Iterator[FileEdit]:
             pending.setdefault(call_id(line), (number, given, patch_folder(given, folder)))
         elif line.is_result and call_id(line) in pending:
             at, given, root = pending.pop(call_id(line))
-            if succeeded(cells.output(line), is_patch=True):
+            if succeeded(cells.output(line), cells.PATCH):
                 yield from _edits(FileEdit(call_id(line), root, at, line.time, "", ()), patch_of(given))
 
 
