@@ -6,12 +6,13 @@ them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.errors import ConflictError, MovedError, NotFoundError
+from sessgit.errors import ConflictError, MovedError, NotFoundError, SessgitError
 from sessgit.history import client_files, resolve
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message
@@ -27,6 +28,7 @@ from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
 _LOCK_WAIT = 10.0
+_OID = re.compile(r"[0-9a-f]{40}")
 
 
 @frozen
@@ -135,8 +137,8 @@ def deletion_moves(
     branches.
 
     `stones` are tombstones by session that were made elsewhere. Any other one tells what was deleted: the tips of the
-    session's branches, what its tags led to, and what remotes had of it when they were last seen, as far as a branch
-    here leads to that: what was only seen there was never here.
+    session's branches, what its tags led to, what remotes had of it when they were last seen, as far as a branch
+    here leads to that: what was only seen there was never here; and what an earlier tombstone tells.
     """
     current = refs.read_all(store.path)
     own: dict[str, list[str]] = {one.session: [] for one in going}
@@ -157,15 +159,29 @@ def deletion_moves(
         tags = [ref for name in one.tags if (ref := layout.TAGS + name) in current]
         had = tips[one.session]
         seen_too = {tip for tip in seen[one.session] if any(store.repo.is_ancestor(tip, other) for other in had)}
-        gone = sorted(had | seen_too | {current[ref] for ref in tags})
+        stone = layout.tombstone_ref(one.session)
+        # A deletion that was killed may have deleted some of the refs already, and its tombstone names them.
+        earlier = deleted_tips(store, one.session, current[stone]) if stone in current else None
+        gone = sorted({*had, *seen_too, *(current[ref] for ref in tags), *(earlier or ())})
         message = messages.format_message(
             Message("deleted", (("Session", one.session), *(("Tip", tip) for tip in gone)))
         )
         made = (stones or {}).get(one.session) or store.repo.write_commit(tree, [], message, int(now))
-        stone = layout.tombstone_ref(one.session)
         moves.append(Move(stone, current.get(stone), made))
         moves += [Move(ref, current[ref], None) for ref in [*own[one.session], *tags]]
     return moves
+
+
+def deleted_tips(store: Store, session: str, tombstone: str) -> frozenset[str] | None:
+    """Return the tips that were deleted with a session according to its tombstone, None if it is not a tombstone of
+    it."""
+    try:
+        message = store.message(tombstone)
+    except SessgitError:
+        return None
+    if message.get("Session") != session:
+        return None
+    return frozenset(tip for tip in message.all("Tip") if _OID.fullmatch(tip))
 
 
 def wait_for_recorders(store: Store, sessions: Sequence[str]) -> None:

@@ -242,7 +242,7 @@ class _Plan:
 
     def _add_deletion(self, ours: SessionRefs, tombstone: str) -> None:
         store, session = self.store, ours.session
-        named = session_refs.deleted_tips(store, session, tombstone)
+        named = delete.deleted_tips(store, session, tombstone)
         if named is None or self.before.stones.get(session) == tombstone:
             return
         tips = frozenset(map(self.purged.now, named))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from sessgit.branch import delete
 from sessgit.errors import ConflictError, DamageError, MovedError, RefusedError, StoreError
 from sessgit.history import resolve
 from sessgit.model.frozen import frozen
@@ -245,7 +246,7 @@ class _Plan:
     def _add_deletion(self, ours: SessionRefs, theirs: SessionRefs) -> None:
         """Delete a session that was deleted here, if all that the remote has of it was here."""
         session = ours.session
-        tips = session_refs.deleted_tips(self.store, session, ours.tombstone) or frozenset()
+        tips = delete.deleted_tips(self.store, session, ours.tombstone) or frozenset()
         now = self.purged.now
         if not all(session_refs.is_contained(self.store, now(tip), tips) for tip in theirs.tips):
             hint = f"Restore it here with `sessgit undo`, then pull; or delete {session} there."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -18,7 +17,6 @@ from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 from sessgit.sync.agreement import Agreement
 
-_OID = re.compile(r"[0-9a-f]{40}")
 _REF_SPACES = (layout.HEADS, layout.ARCHIVE, layout.DELETED)
 REMOTE_HINT = "It was not changed on the remote. Ask the person who pushed it."
 
@@ -164,18 +162,6 @@ def _check_turns(store: Store, tip: str, count: int) -> None:
     for name, folder in turns:
         if store.repo.tree(folder).get(layout.BODY, ("", True))[1]:
             raise DamageError(f"turn {int(name)} has no lines")
-
-
-def deleted_tips(store: Store, session: str, tombstone: str) -> frozenset[str] | None:
-    """Return the tips that were deleted with a session according to its tombstone, None if it is not a tombstone of
-    it."""
-    try:
-        message = store.message(tombstone)
-    except SessgitError:
-        return None
-    if message.get("Session") != session:
-        return None
-    return frozenset(tip for tip in message.all("Tip") if _OID.fullmatch(tip))
 
 
 def is_contained(store: Store, commit: str, tips: Collection[str]) -> bool:
