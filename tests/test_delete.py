@@ -167,10 +167,10 @@ def test_undo_brings_all_of_it_back(sessgit: Shell) -> None:
 def test_a_deletion_that_was_killed_halfway_is_completed_by_the_next_one(sessgit: Shell) -> None:
     head, ref = refs.read_all(sessgit.store)[layout.head_ref(SESSION)], layout.tombstone_ref(SESSION)
     sessgit.out("delete", SESSION, "--yes")
-    complete = refs.read_all(sessgit.store)
+    complete = refs.read_all(sessgit.store, layout.DELETED)
     run_git(sessgit.store, "update-ref", layout.head_ref(SESSION), head)
     sessgit.out("delete", SESSION, "--yes")
-    assert refs.read_all(sessgit.store) == complete
+    assert (sessions(sessgit.store), refs.read_all(sessgit.store, layout.DELETED)) == ({OTHER}, complete)
     assert run_git(sessgit.store, "show", "--format=%B", "--no-patch", ref).count("Tip: ") == 2
 
 
