@@ -27,6 +27,7 @@ from sessgit.store import git, layout, locks, maintenance, object_scan, owner, r
 from sessgit.store import store as stores
 from sessgit.store.git import GitResult, execute, shown_url, unreachable_error, url_secrets
 from sessgit.store.layout import StorePaths
+from sessgit.store.private_files import rewrite_locked
 from sessgit.store.transaction import Move
 
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,60}[A-Za-z0-9_-])?")
@@ -125,9 +126,13 @@ def add_remote(store: Path, name: str, url: str) -> Remote:
             _change_config(store, "--remove-section", f"remote.{name}")
         entries = [("fetch", spec) for spec in mirror_refspecs(name)]
         # Without followRemoteHEAD, newer versions of git make refs/remotes/<name>/HEAD.
-        entries += [("tagOpt", "--no-tags"), ("followRemoteHEAD", "never")]
-        for key, value in (*entries, ("url", url)):  # the URL last: what has none is no remote yet
-            _change_config(store, "--add", f"remote.{name}.{key}", value)
+        entries += [("tagOpt", "--no-tags"), ("followRemoteHEAD", "never"), ("url", url)]
+        section = b'\n[remote "%s"]\n' % name.encode()
+        section += b"".join(b'\t%s = "%s"\n' % (key.encode(), _escape(value.encode())) for key, value in entries)
+        try:
+            rewrite_locked(store / "config", lambda before: before.rstrip() + section)
+        except OSError as error:
+            raise _config_error(store, error.strerror or str(error)) from error
     return Remote(name, url)
 
 
@@ -179,7 +184,11 @@ def _remote_settings(store: Path) -> dict[str, dict[str, list[str]]]:
 def _change_config(store: Path, *words: str) -> None:
     code, _, message = git.call(store, ["config", "--local", *words])
     if code:
-        raise StoreError(f"cannot change the store's git config: {message}", f"Is {store} yours and writable?")
+        raise _config_error(store, message)
+
+
+def _config_error(store: Path, reason: str) -> StoreError:
+    return StoreError(f"cannot change the store's git config: {reason}", f"Is {store} yours and writable?")
 
 
 @contextmanager
