@@ -40,6 +40,7 @@ GROUPS = {
     "many": ("many",),
     "size": ("packing", "size"),
     "sync": ("syncing",),
+    "codex": ("codex",),
 }
 """The files of each group."""
 
