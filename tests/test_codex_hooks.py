@@ -211,7 +211,7 @@ def test_a_configuration_that_cannot_be_edited_stays(sessgit: Shell, codex: Path
 def test_an_agent_that_does_not_exist(sessgit: Shell) -> None:
     done = sessgit("install", "--agent", "gemini")
     assert (done.code, done.err) == (
-        2, "Error: there is no agent “gemini”.\nHint: The agents are claude and codex.\n",
+        2, "Error: there is no agent “gemini”.\nHint: The agents are claude, codex.\n",
     )  # fmt: skip
 
 

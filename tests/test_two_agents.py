@@ -159,3 +159,20 @@ def test_the_store_is_in_order(both: Shell) -> None:
     assert both("delete", "--yes", CHAT[:8]).code == 0
     assert both("undo").code == 0
     assert "how high is the tower" in both.out("log", CHAT[:8])
+
+
+def test_a_client_without_hooks_gets_none(both: Shell) -> None:
+    done = both("install", "--agent", "tiny")
+    assert (done.code, done.err) == (
+        2, "Error: Tiny runs no hooks.\nHint: `sessgit import` records its conversations.\n",
+    )  # fmt: skip
+
+
+def test_a_folder_of_claudes_holds_no_other_agents_conversations(both: Shell) -> None:
+    done = both("export", "claude", SESSION, CHAT, "--output", str(both.home / "along"))
+    assert (done.code, done.err) == (
+        1,
+        f"Error: {CHAT} is a conversation with Tiny. Nothing was written.\n"
+        f"Hint: `sessgit restore {CHAT} --output FILE` writes its transcript.\n",
+    )
+    assert not (both.home / "along").exists()

@@ -35,7 +35,7 @@ def named(name: str) -> Agent:
 def check_name(name: str) -> str:
     """Return the name of an agent as a user typed it, or ""; raise UsageError if there is no such agent."""
     if name and name not in PACKAGES:
-        raise UsageError(f"there is no agent “{name}”.", f"The agents are {' and '.join(sorted(PACKAGES))}.")
+        raise UsageError(f"there is no agent “{name}”.", f"The agents are {', '.join(sorted(PACKAGES))}.")
     return name
 
 

@@ -51,7 +51,8 @@ class _FolderLayout:
 def export_folder(context: Context, branches: Sequence[Branch], folder: Path) -> FolderExport:
     """Write the sessions of these branches as a folder of the client, each whole, with its sidecar files.
 
-    Raises ConflictError, with nothing written, where a file in the folder holds something else.
+    Raises ConflictError, with nothing written, where a file in the folder holds something else; SessgitError for a
+    session of a client whose folder has another form.
     """
     folder, laid = folder.absolute(), _FolderLayout()
     names = dict.fromkeys(layout.session_of(branch.name) for branch in branches)
@@ -59,6 +60,11 @@ def export_folder(context: Context, branches: Sequence[Branch], folder: Path) ->
         (b for name in names if (b := context.index.branch(name)) is not None), key=lambda b: b.state.updated
     )
     for head in heads:
+        if not (agent := agents.of(head.state)).has("sidecars"):
+            raise SessgitError(
+                f"{head.name} is a conversation with {agent.title}. Nothing was written.",
+                f"`sessgit restore {head.name} --output FILE` writes its transcript.",
+            )
         _lay_out(context.store, head, folder, laid)
     outcomes = {
         path: (ALREADY if sidecars.has_bytes(path, file.data) else LEFT) if os.path.lexists(path) else WRITTEN

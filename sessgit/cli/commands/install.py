@@ -97,7 +97,10 @@ def install(
 def _clients(cli: Invocation, name: str) -> list[Client]:
     """Return the client of the named agent, else every client with a folder here, or the default one if none has."""
     if agents.check_name(name):
-        return [agents.client(cli.env.homes, name)]
+        named = agents.client(cli.env.homes, name)
+        if not named.agent.has("hooks"):
+            raise UsageError(f"{named.agent.title} runs no hooks.", "`sessgit import` records its conversations.")
+        return [named]
     present = [client for client in agents.hooked_clients(cli.env.homes) if client.folder.is_dir()]
     return present or [agents.client(cli.env.homes)]
 
