@@ -66,10 +66,7 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("ssh")
 @pytest.mark.parametrize(
     ("form", "name"),
-    [
-        *((form, name) for form in ("{}", "file://{}") for name in (*UNSAFE, *REFUSED)),
-        *((SSH, name) for name in REFUSED),
-    ],
+    [(form, name) for form in ("{}", "file://{}", SSH) for name in (*UNSAFE, *REFUSED)],
 )
 def test_a_ref_of_such_a_name_keeps_no_other_from_coming(
     sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remote: Path, name: str, form: str
@@ -120,10 +117,33 @@ def test_nor_where_refs_are_fetched_by_patterns(
 
 
 @pytest.mark.usefixtures("ssh")
+def test_the_remote_may_have_a_work_tree_below_its_users_home(
+    sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remote: Path
+) -> None:
+    spoil(remote, UNSAFE[0])
+    run_git(remote, "update-ref", "refs/tags/loose", SESSION)
+    home, temp = tmp_path / "her home", tmp_path / "temporary files"
+    (home / "far").mkdir(parents=True)
+    temp.mkdir()
+    remote.rename(home / "far" / ".git")
+    monkeypatch.setenv("SESSGIT_STORE", str(tmp_path / "second"))
+    monkeypatch.setenv("TMPDIR", str(temp))
+    (tmp_path / "ssh").write_text(f'#!/bin/sh\nfor last; do :; done\nHOME="{home}" exec sh -c "$last"\n')
+    sessgit.out("remote", "add", "far", "host:~/far")
+    done = sessgit.json("pull")
+    assert (len(done["changes"]), [one["what"] for one in done["skipped"]]) == (2, [UNSAFE[0]])
+    assert refs.tags(tmp_path / "second").keys() == {"here", "noted", "loose"}
+    assert list(temp.iterdir()) == []
+
+
+@pytest.mark.usefixtures("ssh")
 @pytest.mark.parametrize("name", UNSAFE)
-def test_a_name_at_which_git_ends_on_another_machine_is_reported(sessgit: Shell, remote: Path, name: str) -> None:
+def test_a_name_at_which_git_ends_is_reported_by_a_machine_without_a_shell(
+    sessgit: Shell, tmp_path: Path, remote: Path, name: str
+) -> None:
     """git there lists no ref after that one, and packs no objects while the name is among or right after its tags."""
     spoil(remote, name)
+    (tmp_path / "ssh").write_text('#!/bin/sh\nfor last; do :; done\nexec git shell -c "$last"\n')
     sessgit.out("remote", "add", "far", SSH.format(remote))
     done = sessgit("pull", "far")
     assert done.code == 7

@@ -17,13 +17,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from pathlib import Path
-from urllib.parse import unquote
 
 from sessgit.errors import ROOM, ConflictError, MovedError, NotFoundError, RefusedError, StoreError, UsageError
 from sessgit.model import ids
 from sessgit.model.address import check_tag
 from sessgit.model.frozen import frozen
-from sessgit.store import git, layout, locks, maintenance, object_scan, owner, refs, tempdirs, transaction
+from sessgit.store import git, layout, locks, maintenance, object_scan, refs, tempdirs, transaction
 from sessgit.store import store as stores
 from sessgit.store.git import GitResult, execute, shown_url, unreachable_error, url_secrets
 from sessgit.store.layout import StorePaths
@@ -519,15 +518,25 @@ def _rejection_error(store: Path, link: Connection, moves: Sequence[Move], resul
 
 
 def _run_reading(store: Path, link: Connection, command: Sequence[str], *, stdin_data: bytes = b"") -> GitResult:
-    """Run a git that reads from the remote. If git there ends at a ref of an unsafe name, and the remote is a folder of
-    this machine, read from the remote without such refs."""
+    """Run a git that reads from the remote. If git there ends at a ref of an unsafe name, read from the remote without
+    such refs, if it has a shell for us: as a folder of this machine, or by ssh."""
     result = _run_connected(store, link, [*command, link.remote.name], stdin_data=stdin_data)
-    if result.code and result.met_unsafe_ref:
-        with serve_without_unsafe_refs(link.remote.url) as (folder, unsafe):
-            link.unserved.update(unsafe)
-            if unsafe:
-                return _run_connected(store, link, [*command, str(folder)], stdin_data=stdin_data)
-    return result
+    if not result.code or not result.met_unsafe_ref:
+        return result
+
+    skipped = set[str]()
+
+    def say(message: str) -> None:
+        if message.startswith(_SKIPPED):
+            skipped.add(message.removeprefix(_SKIPPED))
+        else:
+            link.say(message)
+
+    verb, *options = command
+    command = [verb, f"--upload-pack={_SERVE_SAFE_REFS}", *options, link.remote.name]
+    again = _run_connected(store, replace(link, say=say), command, stdin_data=stdin_data)
+    link.unserved.update(skipped)
+    return again if skipped else result
 
 
 def _run_connected(store: Path, link: Connection, command: Sequence[str], *, stdin_data: bytes = b"") -> GitResult:
@@ -553,49 +562,21 @@ def _fill_repository(folder: Path, objects: str, held: Mapping[str, str], config
 # Remotes with refs of unsafe names
 #
 # A name is unsafe if it would lead out of `refs/` were it a path. git writes none, but reads them in `packed-refs`: it
-# ends at the first, and serves no other ref either. If the remote is a folder of this machine, a repository that
-# borrows its objects can serve the others.
+# ends at the first, and serves no other ref either. A repository that borrows everything but these lines can serve the
+# others: the shell that starts git there makes one first.
 
-_FILE_SCHEME = "file://"
-_PACKED_REF_LINE = re.compile(r"^[0-9a-f]{40} (refs/.*)$", re.MULTILINE)
-_CONFIG = b"[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
-
-
-@contextmanager
-def serve_without_unsafe_refs(url: str) -> Iterator[tuple[Path, Collection[str]]]:
-    """Yield a repository that serves the refs of safe names of the one at the URL, and the unsafe names.
-
-    There are none if the URL names no folder of this machine.
-    """
-    source = _local_repository(url)
-    unsafe = _unsafe_refs(source) if source else []
-    if not source or not unsafe:
-        yield Path(), ()
-        return
-    with tempdirs.make_folder("sessgit-") as folder:
-        safe = {ref: oid for ref, oid in refs.read_all(source).items() if not _is_unsafe_name(ref)}
-        try:
-            _fill_repository(folder, str(source / "objects"), safe, _CONFIG)
-        except OSError as error:
-            raise StoreError(f"cannot read the remote: {error.strerror or error}", ROOM) from error
-        yield folder, unsafe
-
-
-def _local_repository(url: str) -> Path | None:
-    path = unquote(url.removeprefix(_FILE_SCHEME)) if url.startswith(_FILE_SCHEME) else url
-    if not path.startswith("/"):
-        return None
-    places = (Path(path, ".git"), Path(path), Path(f"{path}.git"))  # in git's order
-    return next((place for place in places if owner.store_exists(place)), None)
-
-
-def _unsafe_refs(repository: Path) -> list[str]:
-    try:
-        packed = (repository / refs.PACKED).read_text("utf-8", "replace")
-    except OSError:
-        return []
-    return [name for name in _PACKED_REF_LINE.findall(packed) if _is_unsafe_name(name)]
-
-
-def _is_unsafe_name(ref: str) -> bool:
-    return not {"", ".", ".."}.isdisjoint(ref.split("/"))
+_SKIPPED = "skipped unsafe ref "
+_SERVE_SAFE_REFS = rf"""sh -c '
+    case $1 in "~/"*) top=$HOME/${{1#??}};; *) top=$1;; esac
+    for source in "$top/.git" "$top" "$top.git"; do test -f "$source/packed-refs" && break; done
+    cd "$source" && folder=$(mktemp -d) || exit
+    trap "rm -rf \"$folder\"" 0
+    trap "exit 1" 1 2 15
+    export LC_ALL=C
+    unsafe="//|/[.][.]?(/|\$)|/\$"
+    cp HEAD config "$folder" && ln -s "$PWD/objects" "$PWD/refs" "$folder" || exit
+    sed -E "\#$unsafe#d; /^[#^]/d" packed-refs > "$folder/packed-refs"
+    sed -nE "\#$unsafe#s/^[^ ]* /{_SKIPPED}/p" packed-refs >&2
+    git upload-pack "$folder"
+' sh"""
+"""The program for git to start at the remote in the place of its own."""
