@@ -149,6 +149,8 @@ def test_each_file_of_a_patch_is_found(sessgit: Shell, *, paginated: bool) -> No
     }
     assert "deleted file  “tidy up”" in sessgit.out("why", "gone.md", THREAD)
     assert "rename from old.md  +1 −1  “tidy up”" in sessgit.out("why", "docs/moved.md", THREAD)
+    (cell,) = (one for one in sessgit.json("cells", THREAD)["cells"] if one["address"] == "1.4")
+    assert cell["about"] == ", ".join(PATHS)
     shown = sessgit.out("show", f"{THREAD}@1")
     assert shown.count("deleted file") == 1 and "docs/moved.md\n" in shown
     assert sessgit.json("log", THREAD)["turns"][0]["files"][-1] == str(sessgit.project / "docs/moved.md")

@@ -188,7 +188,7 @@ def label(lines: Sequence[Line]) -> list[tuple[str, str]]:
         if isinstance(line, CodexLine) and line.type:
             name = line.kind or line.type
             if line.type == ITEM and line.kind in CALLS:
-                files = [path for path, _ in _named_files(patch_of(arguments(line)))]
+                files = [path for path, _ in named_files(patch_of(arguments(line)))]
                 name, path = calls[call_id(line)] = tool(line), files[0] if files else ""
             elif line.is_result:
                 name, path = calls.get(call_id(line), (name, path))
@@ -286,10 +286,11 @@ def patched_files(given: Mapping[str, Any], folder: str) -> Iterator[tuple[str, 
     is the turn's."""
     patch = patch_of(given)
     root = patch_folder(given, folder) if patch else ""
-    return ((place(root, path), change) for path, change in _named_files(patch))
+    return ((place(root, path), change) for path, change in named_files(patch))
 
 
-def _named_files(patch: str) -> Iterator[tuple[str, str]]:
+def named_files(patch: str) -> Iterator[tuple[str, str]]:
+    """Yield the path of each file as a patch names it, and Add, Update, Delete or Move to."""
     for change, path, moved, _ in sections(patch):
         yield path, change
         if moved:

@@ -13,6 +13,7 @@ from sessgit.agents.codex.cells import (
     command_of,
     describe,
     exit_code,
+    named_files,
     output,
     patch_folder,
     patch_of,
@@ -86,12 +87,11 @@ def _call(body: Sequence[Line], line: CodexLine, ordinal: int, cell: Cell, folde
 
 
 def _about(given: Mapping[str, Any], files: Sequence[str]) -> str:
-    """Return what a call is about, on one line: the files of a patch, a command, else its arguments."""
-    return " ".join(
-        (
-            ", ".join(files) or command_of(given) or json.dumps(canonical.bounded(dict(given)), ensure_ascii=False)
-        ).split()
-    )
+    """Return what a call is about, on one line: the file of a patch, or its files as the patch names them, a command,
+    else its arguments."""
+    named = files if len(files) == 1 else [path for path, _ in named_files(patch_of(given))]
+    about = ", ".join(named) or command_of(given) or json.dumps(canonical.bounded(dict(given)), ensure_ascii=False)
+    return " ".join(about.split())
 
 
 def _changes(patch: str, folder: str) -> Iterator[Change]:
