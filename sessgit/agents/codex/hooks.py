@@ -31,9 +31,9 @@ _DEFAULT_TIMEOUT, _AT_END = 600, 1
 """Seconds that the client gives a hook, and one of SessionEnd, if the entry names none."""
 _OLD_FLAG = "codex_hooks"
 _ADDED = "added by sessgit"
-_ADDED_FLAG = re.compile(rf"^(?:features\.)?{_OLD_FLAG} = true # {_ADDED}\r?\n", re.MULTILINE)
+_ADDED_FLAG = re.compile(rf"^(?:features\.)?{_OLD_FLAG} = true # {_ADDED}(?:\r?\n|\Z)", re.MULTILINE)
 _ADDED_TABLE = re.compile(
-    rf"(?:^[ \t]*\r?\n)?^\[features\]\r?\n{_OLD_FLAG} = true # {_ADDED}, with its table\r?\n", re.MULTILINE
+    rf"(?:^[ \t]*\r?\n)?^\[features\]\r?\n{_OLD_FLAG} = true # {_ADDED}, with its table(?:\r?\n|\Z)", re.MULTILINE
 )
 _SECONDS = 10.0
 
@@ -125,9 +125,10 @@ def _edit_config(folder: Path, changes: Mapping[Key, object | None], edit: Calla
         hint = getattr(error, "hint", "") or "Nothing was changed. Fix the file first."
         raise ConflictError(f"{snapshot.path}: {error}", hint) from error
     content = text.rstrip()  # a removed table leaves its blank line
-    newline = "\r\n" if (snapshot.content or b"").startswith(b"\r\n", len(content.encode())) else "\n"
+    end = "\n" if snapshot.content is None else before[len(before.rstrip()) :]
     if content or snapshot.content is not None:
-        hook_settings.replace_file(snapshot, f"{content}{newline}".encode() if content else None)
+        is_ours = not content and end == "\n"
+        hook_settings.replace_file(snapshot, None if is_ours else f"{content}{end}".encode())
 
 
 def _without_flag(text: str) -> str:
