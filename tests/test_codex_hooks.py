@@ -212,6 +212,22 @@ def test_a_configuration_that_cannot_be_edited_stays(sessgit: Shell, codex: Path
     assert (codex / "config.toml").read_text() == odd
 
 
+def test_broken_settings_of_one_client_do_not_stop_the_other(sessgit: Shell, codex: Path) -> None:
+    """Nor does uninstalling."""
+    sessgit.config.mkdir()
+    (codex / "hooks.json").write_text("{")
+    settings = sessgit.config / "settings.json"
+    for command, line, hooked in (
+        ("install", "Recording is on: 6 hooks in ~/.claude/settings.json", True),
+        ("uninstall", "Recording is off: 6 hooks removed from ~/.claude/settings.json", False),
+    ):
+        done = sessgit(command)
+        assert (done.code, line in done.out) == (3, True), done
+        assert f"Error: {codex / 'hooks.json'} is not valid JSON" in done.err.replace("~", str(sessgit.home))
+        assert settings.exists() == hooked
+    assert (codex / "hooks.json").read_text() == "{"
+
+
 def test_an_agent_that_does_not_exist(sessgit: Shell) -> None:
     done = sessgit("install", "--agent", "gemini")
     assert (done.code, done.err) == (

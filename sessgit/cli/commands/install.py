@@ -15,12 +15,12 @@ from sessgit.cli import frame, render, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import AGENT, FOLDER, argument, option
-from sessgit.errors import UsageError
+from sessgit.errors import ConflictError, UsageError
 from sessgit.model import canonical
 from sessgit.model.homes import DEFAULT
 from sessgit.record import install as hooks
 from sessgit.record import privacy
-from sessgit.record.install import InstallResult
+from sessgit.record.install import InstallResult, UninstallResult
 from sessgit.store import refs, settings
 from sessgit.store.layout import StorePaths
 from sessgit.store.settings import Setting
@@ -66,16 +66,23 @@ def install(
         known |= refs.deleted_sessions(cli.env.store)
     unit = granularity or cli.settings.record.granularity
     lines, running, results = list[str](), list[str](), list[InstallResult]()
+    errors = list[ConflictError]()
     for client in clients:
         has_settings = client.agent.hooks.settings_file(client.folder).exists()
-        result = hooks.install(
-            cli.env.store, client, python=sys.executable, granularity=unit, known=known, privacy=cli.privacy
-        )
-        if result.untrusted and (trust or _may_trust(cli, result)):
-            result = replace(result, untrusted=(), refusal=hooks.trust(client, cli.context.env))
+        try:
+            result = hooks.install(
+                cli.env.store, client, python=sys.executable, granularity=unit, known=known, privacy=cli.privacy
+            )
+            if result.untrusted and (trust or _may_trust(cli, result)):
+                result = replace(result, untrusted=(), refusal=hooks.trust(client, cli.context.env))
+        except ConflictError as error:  # the others can be recorded all the same
+            errors.append(error)
+            continue
         results.append(result)
         lines += _installed(cli, result, is_first=is_first)
         running += _running_clients(result, has_settings=has_settings)
+    if errors and not results:
+        raise errors[0]
     if unit != cli.settings.record.granularity:
         settings.change_setting(StorePaths(cli.env.store), "record.granularity", unit)
     older = sum(result.older_conversations for result in results)
@@ -91,7 +98,7 @@ def install(
         lines = [f"Nothing can be recorded: {status.blocked_reason(cli.env.store)}"]
         lines.append(f"There are {hooks_there} (undo: sessgit uninstall)")
     document = {"store": str(cli.env.store), "older": older, "clients": list(map(_client_json, results))}
-    return Answer(document, lines)
+    return Answer(document, lines, error=next(iter(errors), None))
 
 
 def _clients(cli: Invocation, name: str) -> list[Client]:
@@ -182,8 +189,14 @@ def uninstall(cli: Invocation) -> Answer:
     `sessgit off`.
     """
     has_store = cli.has_store
-    results = [hooks.uninstall(cli.env.store, client) for client in _clients(cli, "")]
-    removed = []
+    results, errors, removed = list[UninstallResult](), list[ConflictError](), list[str]()
+    for client in _clients(cli, ""):
+        try:
+            results.append(hooks.uninstall(cli.env.store, client))
+        except ConflictError as error:
+            errors.append(error)
+    if errors and not results:
+        raise errors[0]
     for result in results:
         if result.removed:
             removed.append(f"{text.counted(len(result.removed), 'hook')} removed from {cli.short(result.settings)}")
@@ -198,7 +211,8 @@ def uninstall(cli: Invocation) -> Answer:
         {"agent": result.agent.name, **frame.attributes(result, "settings", "removed"), "plugin": result.plugin or None}
         for result in results
     ]
-    return Answer({"store": str(cli.env.store) if has_store else None, "clients": clients}, lines)
+    document = {"store": str(cli.env.store) if has_store else None, "clients": clients}
+    return Answer(document, lines, error=next(iter(errors), None))
 
 
 @frame.command("on", needs="store")
