@@ -153,6 +153,29 @@ def test_at_a_cell(sessgit: Shell) -> None:
     assert missing.err.startswith("Error: turn 2 has no cell 9; it has 5 cells.\n")
 
 
+@pytest.mark.parametrize(
+    ("message", "place", "operations"),
+    [
+        (0, "1.0", []),
+        (1, "1", ["claude-test-1"]),
+        (2, "2.0", []),
+        (3, "2.1", ["claude-test-1", "Bash"]),
+        (4, "2.3", ["claude-test-1", "Bash", "claude-test-1", "Bash"]),
+        (5, "2", ["claude-test-1", "Bash", "claude-test-1", "Bash", "claude-test-1"]),
+    ],
+)
+def test_at_a_message(sessgit: Shell, message: int, place: str, operations: list[str]) -> None:
+    talk = sessgit.talk(OTHER).turns("one").prompt("two").tool("Bash", {"command": "a"}).tool("Bash", {"command": "b"})
+    sessgit.recorded(talk.answer("Done.").stop_lines())
+    numbers = {one["address"]: one["message"] for one in sessgit.json("cells", OTHER)["cells"]}
+    assert numbers == {"1.1": 1, "2.1": 3, "2.2": None, "2.3": 4, "2.4": None, "2.5": 5}
+    said = sessgit.out("fork", OTHER, "--at-message", str(message))
+    assert f", from 0b2d7f10@{place} “" in said
+    cells = sessgit.json("log", FIRST)["turns"][-1]["cells"]
+    assert [cell["operation"] for cell in cells] == operations
+    assert sessgit.json("verify", "--deep")["sound"]
+
+
 def test_of_a_turn_that_was_rewound(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk(OTHER).turns("one", "two").rewind(1).turns("other two"))
     said = sessgit.out("fork", f"{OTHER}.r-a0000002")
@@ -187,6 +210,17 @@ def test_of_a_conversation_without_turns(sessgit: Shell) -> None:
             ("5e55@1", "--at", "2"),
             2,
             "Error: 5e55@1 already names a turn.\nHint: Use either @TURN or --at TURN.\n",
+        ),
+        (
+            ("5e55", "--at-message", "6"),
+            4,
+            "Error: 5e551011 has no message 6; it has 6, counted from 0.\n"
+            "Hint: `sessgit cells 5e551011 --json` has the number of each.\n",
+        ),
+        (
+            ("5e55@1", "--at-message", "2"),
+            2,
+            "Error: the address already names a turn.\nHint: Use either @TURN or --at-message N.\n",
         ),
         (
             ("5e55", "--at", "two"),

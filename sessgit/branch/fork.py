@@ -18,7 +18,7 @@ from sessgit.branch.sidecars import WrittenFile
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history import pad_lists, program_lines, session_files
 from sessgit.history.client_files import check_folder, transcript_place
-from sessgit.history.fork_point import ForkPoint
+from sessgit.history.fork_point import PROMPT, ForkPoint
 from sessgit.history.reassemble import turn_lines
 from sessgit.model import canonical, humanize, unified_state
 from sessgit.model.conversation import message as messages
@@ -151,7 +151,7 @@ def resume_command(state: Session, cwd: str) -> str:
 
 @frozen
 class _CutTurn:
-    """A turn up to a cell, with all results of the message that the cell belongs to."""
+    """A turn up to a cell, with all results of the message that the cell belongs to; cell 0 is the prompt."""
 
     agent: Agent
     ordinal: int
@@ -174,13 +174,19 @@ def _cut_after_cell(store: Store, point: ForkPoint) -> _CutTurn:
     before, body = agent.parsed(stored.before), agent.parsed(stored.body)
     cells = agent.cells.describe(body).cells
     ordinal = next((n for n, cell in enumerate(cells, start=1) if point.cell in (cell.id, str(n))), 0)
-    if not ordinal:
+    if not ordinal and point.cell != PROMPT:
         count = f"{len(cells)} cell{'' if len(cells) == 1 else 's'}"
         raise NotFoundError(
             f"turn {point.turn} has no cell {point.cell}; it has {count}",
             f"`sessgit cells {point.session}` lists them.",
         )
-    end = agent.writer.cell_end(body, cells, cells[ordinal - 1])
+    if ordinal:
+        end = agent.writer.cell_end(body, cells, cells[ordinal - 1])
+    elif cells:
+        end = cells[0].lines[0] - 1
+    else:  # an answer that no model gave is no cell
+        prompt = agent.cells.describe(body).prompt
+        end = next(n for n in range(1, len(body) + 1) if agent.cells.describe(body[:n]).prompt == prompt)
     return _CutTurn(agent, ordinal, store.message(point.commit).get("Prompt"), before, body[:end])
 
 

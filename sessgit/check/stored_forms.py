@@ -137,7 +137,7 @@ def _is_fork_point(origin: Origin, session: str) -> bool:
     shapes = (
         re.fullmatch("[0-9a-f]{40}", origin.commit),
         re.fullmatch("[0-9a-f]{64}" if origin.prefix else "", origin.prefix_sha256),
-        re.fullmatch(rf"(?:{origin.turn + 1}\.[1-9][0-9]{{0,8}})?", origin.cell),
+        re.fullmatch(rf"(?:{origin.turn + 1}\.(?:0|[1-9][0-9]{{0,8}}))?", origin.cell),
     )
     return all(shapes) and ids.is_branch(origin.session) and origin.session != session
 

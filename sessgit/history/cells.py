@@ -21,6 +21,7 @@ from sessgit.agents.base import Agent
 from sessgit.agents.values import FILE_KINDS, Use
 from sessgit.errors import AmbiguousError, DamageError, NotFoundError, SessgitError, StoreError
 from sessgit.history import program_lines
+from sessgit.history.resolve import row_of
 from sessgit.history.views import body_of, read_pieces, read_turn
 from sessgit.model import humanize
 from sessgit.model.conversation.content import Call, Change, Piece, Words
@@ -296,6 +297,19 @@ def _read_backwards(
         wanted = set(part)
         yield from (turn for turn in read_turns(context, branch, part[0], part[-1])[::-1] if turn.number in wanted)
         end, size = end - size, size * 2
+
+
+def message_places(context: Context, branch: Branch) -> list[tuple[int, int]]:
+    """Return the turn and the ordinal of every message: 0 is the prompt with which a turn begins, others are cells of
+    the model; an answer that no model gave comes behind the last cell."""
+    places = list[tuple[int, int]]()
+    for turn in read_turns(context, branch):
+        kinds = [node.cell.type for node in turn.nodes]
+        places += [(turn.number, 0), *((turn.number, n) for n, kind in enumerate(kinds, 1) if kind == "llm_call")]
+        if kinds[-1:] != ["llm_call"]:
+            row = row_of(context.index, branch, turn.number)
+            places += [(turn.number, len(kinds) + 1)] * bool(read_turn(context.store, branch.tip, row).answer)
+    return places
 
 
 def find_by_id(context: Context, branch: Branch, cell_id: str) -> Node:

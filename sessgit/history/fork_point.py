@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sessgit import agents
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history.resolve import ResolvedTarget, row_of
@@ -11,12 +13,16 @@ from sessgit.store.context import Context
 from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
 
+PROMPT = "0"
+"""The place of a turn's prompt among its cells."""
+
 
 @frozen
 class ForkPoint:
     """Where to fork: after turn `turn` of a session, at `commit`.
 
-    For a fork at a cell, `cell` is its ordinal in the turn or its id, and `base` the commit before the turn's first.
+    For a fork at a cell, `cell` is its ordinal in the turn or its id, or `PROMPT`, and `base` the commit before the
+    turn's first.
     `pad` is the last commit before the next turn, with the scratchpad as it was then.
     """
 
@@ -59,7 +65,7 @@ def _transcript_cell(context: Context, branch: Branch, row: Row, name: str) -> s
     from sessgit.history.cells import cell_at
     from sessgit.history.views import read_turn
 
-    if not program_lines.lines(context.store, branch.tip, row.prompt):
+    if name == PROMPT or not program_lines.lines(context.store, branch.tip, row.prompt):
         return name
     place = cell_at(context, branch, row.turn, name).ordinal
     every = read_turn(context.store, branch.tip, row).cells
@@ -69,6 +75,24 @@ def _transcript_cell(context: Context, branch: Branch, row: Row, name: str) -> s
     if not kept:
         raise UsageError(f"nothing of the model comes before cell {row.turn}.{place}", "Fork at a later cell.")
     return kept[-1]
+
+
+def at_message(context: Context, target: ResolvedTarget, number: int) -> ResolvedTarget:
+    """Return the target with the turn and the cell of a message, see `cells.message_places`; raises NotFoundError."""
+    from sessgit.history.cells import message_places
+
+    name = layout.short_name(target.branch.name)
+    if target.turn is not None:
+        raise UsageError("the address already names a turn", "Use either @TURN or --at-message N.")
+    places = message_places(context, target.branch)
+    if not 0 <= number < len(places):
+        raise NotFoundError(
+            f"{name} has no message {number}; it has {len(places)}, counted from 0",
+            f"`sessgit cells {name} --json` has the number of each.",
+        )
+    turn, place = places[number]
+    is_last = (turn + 1, int(PROMPT)) in places[number + 1 : number + 2] or number + 1 == len(places)
+    return replace(target, turn=turn, cell="" if is_last else str(place))
 
 
 def chain_is_closed(store: Store, commit: str, number: int) -> bool:

@@ -71,7 +71,7 @@ def cells(
     with render.progress(cli, "Reading", unit="turns") as progress:
         known = listing.cell_details(cli.store, branch, listed.rows, listed.nodes, progress)
     return Answer(
-        lambda: cells_page.as_json(branch, listed, known),
+        lambda: cells_page.as_json(branch, listed, known, listing.message_places(cli.context, branch)),
         cells_page.cell_lines(cli, branch, listed, known),
         notes=map("({})".format, listed.damage),
     )

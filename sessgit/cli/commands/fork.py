@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 @frame.command(
     "fork",
     reads=True,
-    excludes={"--run": "--no-restore", "--worktree": "--project"},
+    excludes={"--run": "--no-restore", "--worktree": "--project", "--at-message": "--at"},
     requires={"--branch": "--worktree"},
 )
 def fork(
     cli: Invocation,
     address: str = ADDRESS,
     at: str | None = option("--at N[.C]", "Keep turns up to N, or up to cell C of turn N."),
+    at_message: int | None = option("--at-message N", "Keep messages up to N, counted from 0."),
     name: str = option("--name NAME", "Name the fork."),
     no_restore: bool = option("--no-restore", "Do not write a transcript for the client."),
     project: Path | None = option("--project DIR", "Continue the fork in DIR."),
@@ -44,7 +45,7 @@ def fork(
 
     The fork has the turns up to N (default: all). Its transcript and sidecar files are written for the client as of
     turn N, so that the client's `resume` continues it. The original does not change. --at 7.3 keeps turn 7 up to its
-    third cell.
+    third cell. --at-message counts prompts and messages of the model, as programs do that know no turns.
 
     --worktree also makes a git worktree of the project, at PATH or next to the project, at the commit that the project
     had at the end of turn N, and continues the fork there. With --at 7.3 it is the last commit recorded before that
@@ -54,6 +55,8 @@ def fork(
     if worktree and not address:
         _check_is_path(cli, worktree)
     source = operands.target(cli, address, at, changes=True)
+    if at_message is not None:
+        source = fork_point.at_message(cli.context, source, at_message)
     folder = str(project.resolve()) if project else ""
     if name:
         from sessgit.branch.edit import check_name_free

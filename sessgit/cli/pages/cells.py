@@ -90,12 +90,17 @@ def cell_lines(
         yield "No matching cells." if branch.state.cells else "No cells yet."
 
 
-def as_json(branch: Branch, listing: CellListing, details: Mapping[str, CellDetail]) -> dict[str, Any]:
-    """Return what `cells --json` prints."""
+def as_json(
+    branch: Branch, listing: CellListing, details: Mapping[str, CellDetail], messages: Sequence[tuple[int, int]]
+) -> dict[str, Any]:
+    """Return what `cells --json` prints; `messages` are the places of all messages."""
+    numbers = {place: number for number, place in enumerate(messages)}
     return {
         **branch_json(branch),
         "earlier": listing.earlier,
-        "cells": [cell_json(node, details) for node in listing.nodes],
+        "cells": [
+            {**cell_json(node, details), "message": numbers.get((node.turn, node.ordinal))} for node in listing.nodes
+        ],
         "damage": listing.damage,
     }
 
