@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from secret_samples import pem
 from shell import Done, Shell
 from transcripts import OTHER
 
+from sessgit.store import denylist
 from sessgit.store import store as stores
+from sessgit.store.layout import StorePaths
 
 SECRET = "ghp" + "_" + "a1B2" * 9
 
@@ -129,6 +132,21 @@ def test_lines_of_a_key_that_stand_apart_are_told(sessgit: Shell, monkeypatch: p
     assert done.out.startswith(
         "Nothing in the store holds it\n1 long line of it also occurs on its own elsewhere, and stays. "
     )
+
+
+def test_a_line_of_a_value_is_long_from_24_characters_on(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessgit.recorded(sessgit.talk().turns(f"{'long' * 6} and {'short' * 4}..."))
+    said = typed(monkeypatch, sessgit, f"{'long' * 6}\n{'short' * 4}...", "--dry-run").out
+    assert "\n1 long line of it also occurs on its own elsewhere" in said
+
+
+def test_a_commit_that_was_rewritten_twice_leads_to_the_last_one(tmp_path: Path) -> None:
+    paths = StorePaths(tmp_path)
+    paths.state.mkdir()
+    first, second, third = ("1" * 40, "2" * 40, "3" * 40)
+    denylist.add_commits(paths, {first: second})
+    denylist.add_commits(paths, {second: third})
+    assert denylist.load_map(paths) == {first: third, second: third}
 
 
 def test_likely_secrets_have_addresses(sessgit: Shell) -> None:

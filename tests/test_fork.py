@@ -148,6 +148,8 @@ def test_at_a_cell(sessgit: Shell) -> None:
     assert (origin.turn, origin.cell) == (1, "2.2")
     path = next(sessgit.config.glob(f"projects/*/{FIRST}.jsonl"))
     assert prompts(path) == ["one", "two"]
+    assert sessgit("fork", OTHER, "--at", "2.3").code == 0
+    assert sessgit("verify", "--deep").code == 0
     missing = sessgit("fork", OTHER, "--at", "2.9")
     assert missing.code == 4
     assert missing.err.startswith("Error: turn 2 has no cell 9; it has 5 cells.\n")

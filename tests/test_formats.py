@@ -198,6 +198,7 @@ def test_a_fence_that_is_open_at_the_end_is_closed(text: str, end: str) -> None:
         ),
         ("  two\n\n\tone", "> &nbsp;&nbsp;two\n>\n> &nbsp;&nbsp;&nbsp;&nbsp;one"),
         ("see:\n```py\nx = '```'\n```\nend", "> see:\n>\n> ```py\n> x = '```'\n> ```\n>\n> end"),
+        ("```sh\nls\n```\n```sh\nps\n```", "> ```sh\n> ls\n> ```\n>\n> ```sh\n> ps\n> ```"),
         ("> quoted", "> \\> quoted"),
         ("", ">"),
     ],

@@ -54,6 +54,19 @@ def test_a_damaged_ref_stops_only_its_own_session(sessgit: Shell) -> None:
     assert [turn["prompt"] for turn in sessgit.json("log", SESSION)["turns"]] == ["one", "other", "more"]
 
 
+def test_a_ref_that_was_just_being_deleted_is_not_missed(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The journal has a deletion before it is done."""
+    sessgit.recorded(sessgit.talk().turns("one"), sessgit.talk(OTHER).turns("two"))
+    ref = f"refs/heads/{OTHER}"
+    tip = refs.read(sessgit.store, ref)
+    sessgit.out("delete", OTHER, "--yes")
+    run_git(sessgit.store, "update-ref", ref, str(tip))
+    monkeypatch.setattr(packed_refs.time, "sleep", lambda _: run_git(sessgit.store, "update-ref", "-d", ref))
+    packed_refs.record_refs(sessgit.store)
+    assert refs.read(sessgit.store, ref) is None
+    assert gone(sessgit) == set()
+
+
 def test_a_cut_file_of_refs(packed: Shell) -> None:
     path = packed.store / "packed-refs"
     before, lines = refs.read_all(packed.store), path.read_bytes().splitlines(keepends=True)

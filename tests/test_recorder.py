@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from homes import claude_client
+from homes import claude_client, claude_homes
 from inotify import opens
 from plain import run_git
 from transcripts import Talk
@@ -22,6 +22,7 @@ from waiting import PATIENCE, until
 from sessgit.agents.hook_settings import stub_command
 from sessgit.record.install import install
 from sessgit.record.privacy import switch_off, switch_on
+from sessgit.recorder import drain
 from sessgit.store import locks, recorder_state, refs
 from sessgit.store.layout import StorePaths
 
@@ -133,6 +134,17 @@ def test_it_waits_for_the_answer_that_the_hook_was_told_of(place: Place) -> None
     until(lambda: place.turns(SESSIONS[0]) == 1)
     until(place.is_quiet)
     assert b"done: one" in run_git(place.store, "show", f"{SESSIONS[0]}:turns/0000/000001/transcript.jsonl").encode()
+
+
+def test_a_prompt_at_which_the_client_ended_is_recorded(place: Place) -> None:
+    """Both of its events may be read together."""
+    talk = Talk(SESSIONS[0]).turns("one").prompt("two")
+    payload = {"session_id": talk.session, "transcript_path": str(talk.save(place.projects)), "cwd": "/"}
+    for number, name in enumerate(("UserPromptSubmit", "SessionEnd")):
+        event = place.store / "spool" / f"{number}-0.json"
+        event.write_text(json.dumps(payload | {"hook_event_name": name}))
+    drain.drain_spool(place.store, claude_homes(place.config), place.env)
+    assert place.turns(talk.session) == 2
 
 
 def test_a_burst_leaves_no_event_unrecorded_and_few_processes(place: Place) -> None:

@@ -306,6 +306,11 @@ def test_rare_names_count_beside_others(name: str) -> None:
     assert redact_text(text.encode()) == (f"DB_PASSWORD=[redacted:password]\n{name}=[redacted:secret]".encode(), 2)
 
 
+@pytest.mark.parametrize(("digits", "count"), [("48213", 1), ("4821", 0)])
+def test_five_digits_are_a_password_in_a_url_and_four_may_be_a_port(digits: str, count: int) -> None:
+    assert redact_text(f"https://me:{digits}@host/x".encode())[1] == count
+
+
 TOKEN = "ghp" + "_" + body(36)
 LONG = "sk-" + "ant-api03-" + body(95)
 LINES = [body(64 + n, WORD + "+/")[n:] for n in range(9)]
@@ -343,6 +348,7 @@ LINES = [body(64 + n, WORD + "+/")[n:] for n in range(9)]
             ("$ tail -n +2 k\n", "\n".join([f"{head}{LINES[0][:40]}", *LINES[1:4], LINES[4][:22] + "=="]), "\n$ ")
             for head in ("MIIEpAIBAAKCAQEA", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", "b3BlbnNzaC1rZXktdjEAAAAA")
         ),
+        ("$ sed -n 2,5p ~/.ssh/id_rsa\n", "\n".join([*LINES[1:4], LINES[4][:22] + "=="]), "\n$ "),
     ],
 )
 def test_a_secret_goes_though_the_end_of_a_line_stands_in_it(before: str, secret: str, after: str) -> None:

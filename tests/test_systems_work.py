@@ -34,6 +34,14 @@ def test_an_active_session_whose_process_is_gone_is_interrupted(sessgit: Shell, 
     assert sessgit.out("recover", "--all") == "Nothing needs to be recovered.\n"
 
 
+def test_folders_whose_sessions_have_one_id_are_named(sessgit: Shell, tmp_path: Path) -> None:
+    for name in ("DEV-1", "DEV-2"):
+        log(tmp_path, name, went("in", name), session_id="DEV")
+    report = json.loads(sessgit("import", "--from", "io-log", str(tmp_path), "--json").out)
+    logs = " and ".join(f".claude-man/sessions/{name}/io.log" for name in ("DEV-1", "DEV-2"))
+    assert [one["reason"] for one in report["conversations"]] == [f"two of them have this id: {logs}"] * 2
+
+
 def test_old_sessions_in_a_state_are_deleted_but_for_managers(sessgit: Shell, tmp_path: Path) -> None:
     for name, more in (
         ("DEV-1", {"status": "failed"}), ("DEV-2", {}), ("MAN-3", {"status": "failed", "role": "MANAGER"}),
