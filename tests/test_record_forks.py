@@ -261,12 +261,15 @@ def test_a_fork_of_our_own_is_level_from_the_start(keep: Keep, store: Store, ind
 
 def test_a_parent_that_comes_after_its_fork(keep: Keep, store: Store, git: Git) -> None:
     talk = Talk().turns("one", "two")
-    keep(talk.fork_session().turns("three"), final=True)
+    copy = talk.fork_session().turns("three")
+    keep(copy, final=True)
+    keep(copy.fork_session(THIRD).turns("four"), final=True)
     alone = branches(store)[OTHER]
     keep(talk, final=True)
     assert log(store, SESSION) == ["start: /home/ada/shop", "turn 1: one", "turn 2: two", "end: 2 turns"]
     assert log(store, OTHER)[-2:] == ["end: 3 turns", f"edit: forked from {SESSION} at turn 2"]
     origin, head = state(store, OTHER)["origin"], store.repo.first_parents(branches(store)[SESSION])
     assert (origin["session"], origin["turn"]) == (SESSION, 2)
+    assert state(store, THIRD)["origin"]["session"] == OTHER
     assert origin["commit"] == next(c.id for c in head if "\nTurn: 2\n" in c.message)
     git("merge-base", "--is-ancestor", alone, OTHER)

@@ -309,6 +309,19 @@ def test_a_turn_so_far_is_no_other_turn(machines: Machines) -> None:
     assert b"Done." in b"".join(one.store.lines(one.tip(), 2).body)
 
 
+def test_what_changes_beside_an_open_turn_goes_everywhere(machines: Machines) -> None:
+    one, two = machines(2)
+    talk = Talk().turns("one").prompt("two").tool("Bash", {}, "saved to tool-results/big.txt")
+    result = one.place / SESSION / "tool-results" / "big.txt"
+    result.parent.mkdir(parents=True)
+    for words in ("half", "all of it"):
+        result.write_text(words)
+        one.record(talk.answer(words))
+        one.push(), two.pull()
+        assert two.refs() == one.refs()
+    assert "all of it" in run_git(two.store.path, "grep", "-h", "all", two.tip(), "--", "turns/*/big.txt")
+
+
 # Rewinds
 
 
