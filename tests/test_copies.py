@@ -256,6 +256,14 @@ def test_two_pieces_that_continue_the_same_one(tmp_path_factory: pytest.TempPath
         check(tmp_path_factory, Copies(pieces, orders, talk.data))
 
 
+def test_a_file_that_came_in_pieces_first(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A later piece with a gap is contained in that file, but not in one of the pieces."""
+    lines = Talk().turns("one", "two").lines
+    assert [b'"uuid"' in line for line in lines[:3]] == [True, False, True]
+    files = [joined(lines), joined(lines[:1]), joined(lines[1:]), joined([lines[0], lines[2]])]
+    check(tmp_path_factory, Copies(files, ((0, 1, 2, 3), (1, 2, 0, 3)), files[0]))
+
+
 def test_an_older_copy_from_the_shell(sessgit: Shell, tmp_path: Path) -> None:
     talk = sessgit.talk().turns("one", "two")
     sessgit.recorded(talk)

@@ -49,7 +49,8 @@ def record_copies(current: FilePass) -> tuple[RecordingResult | None, bool]:
     store, session = current.context.store, current.source.session
     known, branches = current.known.cursor, store.branches(session)
     copies = _Copies(store, session, current.file.opened, current.known.redact, current.source.agent, known)
-    if copies.new == copies.head:
+    is_head = copies.new == copies.head  # which may be put together from pieces: then the file contains more
+    if is_head and copies.new in copies.recorded:
         return None, False
     is_ours = (
         known is not None
@@ -59,7 +60,7 @@ def record_copies(current: FilePass) -> tuple[RecordingResult | None, bool]:
     )
     is_copy = current.source.is_copy or copies.is_rewritten
     if not is_ours or not is_copy or not _is_derived(current.context, session, branches):
-        return None, copies.is_known
+        return None, copies.is_known and not is_head
     every = [*copies.recorded, copies.new]
     before, after = versions(copies.recorded), versions(every)
     sides, folders = _recorded_turns(store, branches)
