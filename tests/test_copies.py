@@ -220,6 +220,9 @@ def test_a_continuation_in_the_same_millisecond(tmp_path_factory: pytest.TempPat
     lines[8] = lines[8].replace(first, last)
     halves = joined(lines[:8]), joined(lines[8:])
     check(tmp_path_factory, Copies(halves, ((0, 1), (1, 0)), joined(lines)))
+    lines[10] = lines[10].replace(json.loads(lines[10])["timestamp"].encode(), last)
+    pieces = joined(lines[:8]), joined(lines[8:10]), joined(lines[10:])
+    check(tmp_path_factory, Copies(pieces, ((0, 1, 2), (2, 0, 1)), joined(lines)))
 
 
 @pytest.mark.parametrize(

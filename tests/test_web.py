@@ -160,9 +160,16 @@ def test_the_host_is_this_server(page: Page) -> None:
             assert page.get(path, Host=host).status == 403, (host, path)
 
 
-def test_a_request_names_one_host(page: Page) -> None:
+class OldConnection(http.client.HTTPConnection):
+    """In which a request may come without a host."""
+
+    _http_vsn_str = "HTTP/1.0"
+
+
+@pytest.mark.parametrize("kind", [http.client.HTTPConnection, OldConnection])
+def test_a_request_names_one_host(page: Page, kind: type[http.client.HTTPConnection]) -> None:
     for hosts in ([], [page.host, "evil.example"], ["evil.example", page.host], [page.host, page.host]):
-        connection = http.client.HTTPConnection("127.0.0.1", page.port)
+        connection = kind("127.0.0.1", page.port)
         connection.putrequest("GET", "/api/here", skip_host=True)
         connection.putheader("Cookie", f"{page.access.cookie}={page.access.token}")
         for host in hosts:
