@@ -18,9 +18,11 @@ from plain import run_git
 from shell import Shell
 from transcripts import SESSION
 
+from sessgit import __version__
 from sessgit.store import log, recorder_state
 from sessgit.store.layout import StorePaths
 from sessgit.store.recorder_state import LatestTurn
+from sessgit.store.stub import write_stub
 
 
 @pytest.fixture
@@ -351,3 +353,34 @@ def test_what_verify_sends_to_doctor_is_fixed(healthy: Shell) -> None:
     assert hints == dict.fromkeys(("HEAD", "config"), "sessgit doctor --fix")
     assert mended(healthy) == [("store", True), ("store", True)]
     assert healthy.json("verify")["findings"] == []
+
+
+def test_other_installations_of_the_program(healthy: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hook starts one of another version, or one that was half removed; another one is on the PATH."""
+    tools = healthy.home / "tools"
+    tools.mkdir()
+
+    def program(name: str, script: str) -> str:
+        (tools / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tools / name).chmod(0o755)
+        return str(tools / name)
+
+    hook = healthy.store / "hook"
+    for script, has in (("echo 0.1.0", "sessgit 0.1.0"), ("exit 1", "no sessgit")):
+        python = program("python", script)
+        write_stub(healthy.store, python)
+        (finding,) = json.loads(healthy("doctor", "--json").out)["findings"]
+        what = f"the hook starts {python}, which has {has}; this is {__version__}"
+        assert (finding["where"], finding["message"], finding["hint"]) == (str(hook), what, "sessgit install")
+        assert mended(healthy) == [("hooks", True)]
+    assert sys.executable in hook.read_text()
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    for script, version in (("echo sessgit 0.1.0", "0.1.0"), ("exit 3", "unknown")):
+        program("sessgit", script)
+        assert healthy("doctor").out.splitlines()[:3] == [
+            "~/tools/sessgit  wrong",
+            f"    the program on the PATH is version {version}, this is {__version__}",
+            "    remove one of the two, or change the PATH",
+        ]
+    program("sessgit", f"echo sessgit {__version__}")
+    assert told(healthy) == []

@@ -247,9 +247,9 @@ def enable(sessgit: Shell, *, version: str = __version__, market: Path | None = 
     """Enable the plugin as the client does; returns the marketplace's folder."""
     market = market or sessgit.home / "clone"
     manifest = market / "hooks" / ".claude-plugin" / "plugin.json"
-    manifest.parent.mkdir(parents=True)
+    manifest.parent.mkdir(parents=True, exist_ok=True)
     manifest.write_text(json.dumps({"name": "sessgit", "version": version}))
-    (sessgit.config / "plugins").mkdir(parents=True)
+    (sessgit.config / "plugins").mkdir(parents=True, exist_ok=True)
     known = {"sessgit": {"source": {"source": "directory"}, "installLocation": str(market)}}
     (sessgit.config / "plugins" / "known_marketplaces.json").write_text(json.dumps(known))
     (sessgit.config / "settings.json").write_text(json.dumps({"enabledPlugins": {"sessgit@sessgit": True}}))
@@ -352,6 +352,15 @@ def test_a_plugin_of_another_version_and_a_moved_marketplace(sessgit: Shell) -> 
         ),
         "plugin": None,
     }
+    assert sessgit.out("install").splitlines()[0] == (
+        "Recording is on: 6 hooks in ~/.claude/settings.json (undo: sessgit uninstall)"
+    )
+    sessgit.out("uninstall")
+    enable(sessgit, version="9.1.0")
+    assert sessgit.json("status")["recording"]["on"] is False  # the stub is gone
+    sessgit.out("install")
+    assert "is version 9.1.0" in (reason := sessgit.json("status")["recording"]["reason"])
+    assert reason.endswith(": update sessgit, as in `uv tool upgrade sessgit`")
     (sessgit.config / "plugins" / "known_marketplaces.json").write_text('{"sessgit": 3')
     assert sessgit.json("status")["recording"]["on"] is True
 

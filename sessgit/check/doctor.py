@@ -198,6 +198,38 @@ def _hooks(context: DoctorContext) -> Iterator[Finding]:
         if stat.S_ISREG(mode) and stat.S_IMODE(mode) != _HOOK_MODE:
             what = f"the hook has the permissions {stat.S_IMODE(mode):o}; they should be {_HOOK_MODE:o}, for you alone"
         yield Finding("wrong", "hooks", str(context.paths.hook), what, status.INSTALL, fix=fix)
+    else:
+        yield from _other_programs(context, fix)
+
+
+def _other_programs(context: DoctorContext, fix: Callable[[], str] | None) -> Iterator[Finding]:
+    """Return findings about other installations of this program that the hook starts, and that commands of the plugin
+    run."""
+    python = stub.stub_interpreter(context.store)
+    if python and python != context.python:
+        version = _output(context, [python, "-P", "-c", "import sessgit; print(sessgit.__version__)"])
+        if version != __version__:
+            has = f"sessgit {version}" if version else "no sessgit"
+            what = f"the hook starts {python}, which has {has}; this is {__version__}"
+            yield Finding("wrong", "hooks", str(context.paths.hook), what, status.INSTALL, fix=fix)
+    program = shutil.which("sessgit", path=context.env.get("PATH"))
+    if program and Path(program).parent != Path(context.python).parent:
+        version = _output(context, [program, "--version"]).removeprefix("sessgit ")
+        if version != __version__:
+            what = f"the program on the PATH is version {version or 'unknown'}, this is {__version__}"
+            yield Finding("wrong", "program", program, what, "remove one of the two, or change the PATH")
+
+
+def _output(context: DoctorContext, command: Sequence[str]) -> str:
+    """Return the line that a program prints, or "" if it fails."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, check=True, cwd="/",
+            env=dict(context.env), timeout=_PATIENCE,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return canonical.one_line(done.stdout, 40)
 
 
 def _hooked_client(context: DoctorContext) -> Client:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -227,8 +228,14 @@ def _hooks_status(store: Path, client: Client) -> Recording:
         return Recording(True, f"the plugin {installed.plugin} leaves it to the hooks in the settings")
     if version and version != __version__:
         problem = f"the plugin {plugin} is version {version}, the program {__version__}"
-        return Recording(True, problem, f"claude plugin update {plugin}", plugin)
+        is_newer = _version_order(version) > _version_order(__version__)
+        update = "update sessgit, as in `uv tool upgrade sessgit`" if is_newer else f"claude plugin update {plugin}"
+        return Recording(True, problem, update, plugin)
     return Recording(True, plugin=plugin)
+
+
+def _version_order(version: str) -> list[int]:
+    return [int(part) for part in re.findall("[0-9]{1,9}", version)]
 
 
 def _files(homes: Homes, known: Collection[str]) -> Iterator[_File]:

@@ -70,9 +70,9 @@ def install(
 ) -> InstallResult:
     """Have every event of the client recorded in the store, which is created if it does not exist.
 
-    If the plugin is enabled and the settings have no entry of ours, the plugin records, and they get none, unless each
-    cell is to be committed: the plugin runs no hook for that. Doing it again changes nothing. `known` are the sessions
-    that are recorded already, or were deleted.
+    If the plugin is enabled and the settings have no entry of ours, the plugin records, and they get none, unless its
+    folder is gone, or each cell is to be committed: the plugin runs no hook for that. Doing it again changes nothing.
+    `known` are the sessions that are recorded already, or were deleted.
     """
     hooks = client.agent.hooks
     if granularity not in get_args(Granularity):
@@ -84,7 +84,7 @@ def install(
     path = hooks.settings_file(client.folder)
 
     def leaves_it_to_plugin(before: Installation) -> bool:
-        return bool(before.plugin) and not before.entries and granularity == "turn"
+        return bool(before.plugin) and not before.entries and granularity == "turn" and _is_there(client, before.plugin)
 
     def change(document: Document) -> Document:
         if leaves_it_to_plugin(hooks.installed(document)):
@@ -108,6 +108,12 @@ def install(
         untrusted=hooks.untrusted(document, client.folder),
         older_conversations=_count_transcripts(client, known, privacy or Privacy()),
     )
+
+
+def _is_there(client: Client, plugin: str) -> bool:
+    """Return whether the client has the plugin's folder, or does not say where it is."""
+    folder = client.agent.plugin.folder(client.folder, plugin)
+    return folder is None or client.agent.plugin.version(folder) is not None
 
 
 def show_status_line(store: Path, client: Client, *, python: str) -> None:
