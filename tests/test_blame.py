@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -293,6 +295,8 @@ def test_what_cannot_be_blamed(lexer: Repo) -> None:
     assert error("lexer.py", "-L", "4,2") == (2, "the file has 11 lines, so it has no lines 4,2")
     assert error("lexer.py", "-L", "a,b") == (2, "“a,b” is not a range of lines")
     assert error(".") == (2, f"{top} is a folder")
+    os.mkfifo(top / "pipe")
+    assert error("pipe") == (2, f"{top}/pipe is not a regular file")
 
 
 def test_the_turns_that_led_to_a_commit(lexer: Repo) -> None:
@@ -328,6 +332,17 @@ def test_a_long_file(repo: Repo) -> None:
     repo.shell.recorded(lexer_talk(repo))
     repo.at(60).commit("Add data", {"lexer.py": lines + LEXER})
     assert authors(repo, "lexer.py", "-L", "99999,100002") == ["Add data"] * 2 + ["5e551011@1.2"] * 2
+
+
+def test_a_long_file_of_which_each_second_line_changed(repo: Repo) -> None:
+    """Each line has to be found by itself: the time must not grow with the square of the file's length."""
+    lines = [f"entry number {n} of the file" for n in range(30_000)]
+    talk = written(repo.shell.talk().prompt("add entries"), repo.file("entries.txt"), "\n".join([*lines, ""]))
+    repo.shell.recorded(talk.answer("Done.").stop_lines())
+    repo.write({"entries.txt": "".join(f"{line}\n" if n % 2 else "changed by hand\n" for n, line in enumerate(lines))})
+    start = time.process_time()
+    assert authors(repo, "entries.txt") == ["not recorded", "5e551011@1.2"] * 15_000
+    assert time.process_time() - start < 3
 
 
 def test_random_histories(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ class _Matcher:
         self.places = self._find_places()
         self.removals = self._find_removals()
         self.lies_between = cache(self._lies_between)
-        self.added_lines = cache(self._added_lines)
+        self.texts_before = cache(self._texts_before)
 
     def _find_places(self) -> Mapping[str, list[_Place]]:
         """Return where edits wrote the texts that can be anchors. A file that was written as a whole may have had the
@@ -124,7 +124,7 @@ class _Matcher:
                         break
                     last = end
                 end += 1
-            support = "exact" if last > start or start in groups else self._support(anchor, start)
+            support = "exact" if last > start or start in groups else self._support(anchor, start, found)
             if support == "exact" and "?" in self.edits[anchor.edit].blocks[anchor.block].marks:
                 support = "run"
             if support is not None:
@@ -134,39 +134,24 @@ class _Matcher:
             start = last + 1
         return out
 
-    def _support(self, anchor: _Place, at: int) -> Certainty | None:
+    def _support(self, anchor: _Place, at: int, found: Sequence[_Place | Silence]) -> Certainty | None:
         """Return how certain an anchor is that has no other one next to it: certain next to a line as the edit had it,
-        else none if it has few words, and probable if the edit wrote just this line. Between other lines it is none if
-        one of them came with its commit, and so from the same hand, else probable if there are other lines of the edit
-        near it, or more that it added."""
-        block = self.edits[anchor.edit].blocks[anchor.block]
-        sides = [side for side in (-1, 1) if 0 <= anchor.line + side < len(block.lines)]
-        beside = {side: self.lines[at + side] for side in (-1, 1) if 0 <= at + side < len(self.lines)}
-        if any(side in beside and beside[side].text == block.lines[anchor.line + side] for side in sides):
+        else none if it has few words, or if a line next to it came with its commit from no known edit, and so from the
+        hand that may have typed both, else probable."""
+        block, commit = self.edits[anchor.edit].blocks[anchor.block], self.lines[at].commit
+        sides = [side for side in (-1, 1) if 0 <= at + side < len(self.lines)]
+        beside = {place: block.lines[place] for side in sides if 0 <= (place := anchor.line + side) < len(block.lines)}
+        if any(beside.get(anchor.line + side) == self.lines[at + side].text for side in sides):
             return "exact"
         if len(_LONG_WORD.findall(self.lines[at].text)) < _LEAST_WORDS:
             return None
-        if not sides:
-            return "run"
-        if any(line.commit == self.lines[at].commit for line in beside.values()):
-            return None
-        around = {line.text for line in self.lines[max(0, at - _NEAR) : at + _NEAR + 1] if is_distinctive(line.text)}
-        around.discard(self.lines[at].text)
-        near = around.intersection(block.lines[max(0, anchor.line - _NEAR) : anchor.line + _NEAR + 1])
-        added = self.added_lines(anchor.edit, anchor.block)
-        return "run" if near or len(added) > (self.lines[at].text in added) else None
-
-    def _added_lines(self, edit: int, block: int) -> set[str]:
-        """Return the lines of a block that can be anchors and that the edit added."""
-        written = self.edits[edit].blocks[block]
-        added = (text for text, mark in zip(written.lines, written.marks, strict=True) if mark == "+")
-        return set(self.places.keys() & added)
+        strangers = (at + side for side in sides if not isinstance(found[at + side], _Place))
+        return None if commit and any(self.lines[line].commit == commit for line in strangers) else "run"
 
     def _name(self, out: list[EditedLine], anchor: _Place, span: tuple[int, int], certainty: Certainty) -> None:
         """Name the edit of the lines from one anchor to another, and of those around them that it added too."""
-        edit, block = self.edits[anchor.edit], self.edits[anchor.edit].blocks[anchor.block]
+        edit, before = self.edits[anchor.edit], self.texts_before(anchor.edit, anchor.block)
         first, last = span
-        before = {text for text, mark in zip(block.lines, block.marks, strict=True) if mark == "-"} | edit.gone
         for line in range(first, last + 1):
             out[line] = EditedLine(edit, certainty)
         for beyond in (range(first - 1, -1, -1), range(last + 1, len(out))):
@@ -176,9 +161,16 @@ class _Matcher:
                     break
                 out[line] = EditedLine(edit, "run")
 
+    def _texts_before(self, edit: int, block: int) -> set[str]:
+        """Return the lines of a block that the edit did not add, and those that it took out."""
+        written = self.edits[edit].blocks[block]
+        kept = {text for text, mark in zip(written.lines, written.marks, strict=True) if mark == "-"}
+        return kept | self.edits[edit].gone
+
     def _grouped(self, found: Sequence[_Place | Silence]) -> dict[int, _Place]:
         """Return the lines that have others of the same edit near them, in its order and from the same commit. Against
-        such lines a commit in between does not speak: the edit was on another branch then, which was squashed."""
+        such lines a commit in between does not speak: the edit was on another branch then, which was squashed. But two
+        lines that do not touch, a person may have typed again."""
         groups: dict[int, _Place] = {}
         candidates = {
             number: place
@@ -195,7 +187,21 @@ class _Matcher:
                     and self.lines[number].commit == self.lines[number + distance].commit
                 ):
                     groups |= {number: place, number + distance: other}
-        return groups
+        return {
+            number: place
+            for number, place in groups.items()
+            if found[number] != "commit-between" or self._has_company(groups, number)
+        }
+
+    def _has_company(self, groups: Mapping[int, _Place], number: int) -> bool:
+        """Return whether a line next to this one is the same edit's too, or two others of the group are near."""
+        place = groups[number]
+        if any(
+            self._continues(place, number, line) for line in (number - 1, number + 1) if 0 <= line < len(self.lines)
+        ):
+            return True
+        near = (groups.get(line) for line in range(number - _NEAR + 1, number + _NEAR))
+        return sum(other is not None and other.edit == place.edit for other in near) > 2
 
     def _only_place(self, line: FileLine) -> _Place | None:
         places = self.places.get(line.text, ())

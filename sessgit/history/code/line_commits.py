@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -148,6 +150,8 @@ def changed_files(top: str, commit: str, env: Env) -> list[str]:
 def untracked_lines(file: str) -> list[FileLine]:
     """Return the lines of a file that git does not know. Raises SessgitError if it cannot be read or is binary."""
     try:
+        if not stat.S_ISREG(mode := os.stat(file).st_mode) and not stat.S_ISDIR(mode):  # noqa: PTH116 - a pipe blocks
+            raise UsageError(f"{file} is not a regular file", "blame shows the lines of text files.")
         with open(file, "rb") as opened:  # noqa: PTH123 - of a path as the user typed it
             data = opened.read()
     except IsADirectoryError as error:
