@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -109,4 +110,7 @@ def _run(code: str, arguments: tuple[str, ...], env: dict[str, str], cwd: str, s
     finally:
         with suppress(BrokenPipeError):
             sys.stdout.flush()
+        for thread in set(threading.enumerate()) - {threading.current_thread()}:
+            if not thread.daemon:
+                thread.join()
         os._exit(0)

@@ -181,7 +181,7 @@ def test_several_cells_are_one_commit(place: Place) -> None:
     session.complete_cells({a: Outcome(4), b: Outcome(error="no"), c: Outcome(None)})
     assert int(place.git("rev-list", "--count", session.id)) == int(before)
     session.complete_cell(d, 1)
-    assert int(place.git("rev-list", "--count", session.id)) == int(before) + 1
+    assert int(place.git("rev-list", "--count", session.tip)) == int(before) + 1
     assert [(cell.operation, cell.state) for cell in session.cells()] == [
         ("first", "done"), ("left", "failed"), ("right", "done"), ("last", "done"),
     ]  # fmt: skip
@@ -615,7 +615,7 @@ def test_granularity_of_cells(place: Place) -> None:
     session.complete_cell(loose[1])
     assert [(one.operation, one.state) for one in session.cells(turn=2)] == [("a", "running"), ("b", "done")]
     session.complete_cell(loose[0])
-    events = place.git("log", "--reverse", "--format=%(trailers:key=Event,valueonly)", session.id).split()
+    events = place.git("log", "--reverse", "--format=%(trailers:key=Event,valueonly)", session.tip).split()
     assert events == ["start", "cell", "cell", "cell", "cell"]
     assert [turn.number for turn in session] == [1, 2]
 

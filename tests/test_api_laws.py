@@ -275,7 +275,7 @@ def test_git_reads_it(seal: Path) -> None:
     session.record_turn("hello", "hi")
     cell = session.begin_cell(type="repl", operation="peek")
     session.complete_cell(cell, 1)
-    log = place.git("log", "--reverse", "--format=%s", session.id).splitlines()
+    log = place.git("log", "--reverse", "--format=%s", session.tip).splitlines()
     assert f"start: {place.project}".startswith(log[0].removesuffix("…"))  # a long one is cut
     assert log[1:] == ["turn 1: hello", "turn 2: repl: peek"]
     env = {**os.environ, "GIT_DIR": str(place.store.path)}

@@ -73,6 +73,7 @@ def test_every_name_is_told() -> None:
     beneath = {
         "lock",
         "context",
+        "current",
         "target",
         "prices",
         "path",

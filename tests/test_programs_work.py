@@ -15,9 +15,11 @@ from transcripts import SESSION, Talk
 from sessgit import Cell, Session, Store
 from sessgit.agents.claude import programs as agent_programs
 from sessgit.agents.reader import Opened
+from sessgit.api import writer
 from sessgit.errors import UsageError
 from sessgit.history.cells import read_turns
 from sessgit.history.code import git
+from sessgit.store import refs
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.layout import head_ref
@@ -98,13 +100,39 @@ def cells(session: Session) -> Callable[[], None]:
 def test_loose_cell_120_costs_what_cell_20_did(library: Store, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     meter, session = Meter(library, monkeypatch), library.create_session(project)
     cell = cells(session)
-    costs = [meter.cost(cell) for _ in range(120)]
+    costs = [meter.cost(lambda: (cell(), session.tip)) for _ in range(120)]
     assert costs[-1] == costs[19]
     written, read, asked, of_file = costs[-1]
     assert (written, of_file) == (8, 0)
     assert read <= 60
     assert len(asked) <= 60
     assert len(session.cells()) == 120
+
+
+def test_loose_cells_in_a_row_are_recorded_together(
+    library: Store, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "_FLUSH_SECONDS", 600)
+    meter, session = Meter(library, monkeypatch), library.create_session(project)
+    cell = cells(session)
+    cell()
+    costs = [meter.cost(cell) for _ in range(50)]
+    assert {(written, of_file) for written, _, _, of_file in costs} == {(0, 0)}
+    assert len(costs[-1][2]) == len(costs[9][2]) <= 20
+    with Store.open(library.path) as other:
+        assert len(other.load_session(session.id).cells()) == 51
+    assert [(one.turn, one.state) for one in session.cells()] == [(n, "done") for n in range(1, 52)]
+    assert session.begin_cell(type="repl", operation="x", dependencies=session.cells())
+
+
+def test_a_loose_cell_is_recorded_although_nothing_is_read(library: Store, project: Path) -> None:
+    session = library.create_session(project)
+    before, head = session.tip, head_ref(session.id)
+    cells(session)()
+    deadline = time.monotonic() + 30
+    while (tip := refs.read(library.path, head)) == before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert tip == session.tip != before
 
 
 def test_cell_300_of_a_turn_is_appended_as_cell_3_was(

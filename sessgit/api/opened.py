@@ -34,13 +34,16 @@ class OpenStore:
         """Whether the client's index of each project's sessions is kept up to date, as some clients do."""
         self.lock = threading.RLock()
         """The lock that a caller of `context` holds; threads take turns with it."""
+        self.waiting: dict[str, Callable[[], object]] = {}
+        """What records the cells of a session that are in its file alone, by its id."""
         self._opened: Context | None = None
         self._settings_version: tuple[int, ...] = ()
         _open_stores.add(self)
 
     def close(self) -> None:
-        """Close the files; later use opens them again. No writes are pending."""
+        """Record what waits and close the files; later use opens them again."""
         with self.lock:
+            self._record_waiting()
             if self._opened is not None:
                 self._opened.index.close()
             self._opened = None
@@ -53,7 +56,16 @@ class OpenStore:
 
     @property
     def context(self) -> Context:
-        """The open store with its current settings. The caller holds `lock`."""
+        """The open store with its current settings, in which nothing waits. The caller holds `lock`."""
+        self._record_waiting()
+        return self.current()
+
+    def _record_waiting(self) -> None:
+        while self.waiting:
+            self.waiting.popitem()[1]()
+
+    def current(self) -> Context:
+        """Return the open store with its current settings. The caller holds `lock`."""
         version = _file_version(StorePaths(self.path).config)
         if self._opened is None or version != self._settings_version:
             self._opened = self._open()
@@ -113,6 +125,7 @@ def _reset_in_child() -> None:
     close a database that its parent opened."""
     for store in _open_stores:
         store.lock = threading.RLock()
+        store.waiting.clear()
         if store._opened is not None:
             _abandoned.append(store._opened)
             store._opened = None

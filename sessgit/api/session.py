@@ -102,8 +102,8 @@ class Session:
     """One conversation. `Store.create_session`, `load_session` and `fork` return it.
 
     Everything is appended to the session's transcript at once, so that a crash loses nothing. It is committed when a
-    turn ends, or a cell outside turns. Any thread or process may write. Only one turn can be open at a time; another
-    writer waits for it.
+    turn ends, and cells outside turns within 100 ms, or before anything is read. Any thread or process may write. Only
+    one turn can be open at a time; another writer waits for it.
     """
 
     def __init__(self, store: OpenStore, id: str) -> None:
@@ -513,10 +513,11 @@ class Session:
     def _writer(self) -> Writer:
         with self.store.lock:
             if self._cached_writer is None or self._pid != os.getpid():
-                self._cached_writer = Writer(self.store.context, self._branch(), self.store.lock)
+                self._cached_writer = Writer(self.store, self._branch())
                 self._pid = os.getpid()
             self._cached_writer.keeps_index = self.store.keeps_index
-            self._cached_writer.context = self.store.context  # the settings may have changed, or the store was reopened
+            # The settings may have changed, or the store was reopened.
+            self._cached_writer.context = self.store.current()
             return self._cached_writer
 
 

@@ -1,8 +1,9 @@
 """The writer of a session: appends turns and cells to its transcript, and records them.
 
 The transcript is a write-ahead log: a cell is in the file when it begins, so a crash leaves it there as pending. The
-store is brought up to date when a turn ends, or a cell outside turns. One turn can be open at a time: another process
-or thread that wants to open one waits.
+store is brought up to date when a turn ends; after a cell outside turns when something is read, the session ends, or
+`_FLUSH_SECONDS` have passed, so that many such cells in a row are recorded together. One turn can be open at a time:
+another process or thread that wants to open one waits.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any, Literal
 from sessgit import agents
 from sessgit.agents.base import Chain
 from sessgit.api import validation
+from sessgit.api.opened import OpenStore
 from sessgit.api.values import Cell, State
 from sessgit.branch.restore import append_missing_turns, restore_session
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError, UsageError
@@ -45,6 +47,7 @@ _TRIES = 5
 _GRACE_SECONDS = 0.5
 """Seconds that the end of a cell waits for a process that only checks whether its turn is open."""
 _POLL_SECONDS = 0.01
+_FLUSH_SECONDS = 0.1
 _MOST_NAMED = 3
 _LONGEST_CALL_SECONDS = 660.0
 """Seconds after which a client that wrote nothing is taken as gone: it lets a command run for 10 minutes at most."""
@@ -225,12 +228,15 @@ class Transcript:
 class Writer(Transcript):
     """Writes turns and cells of one session. Several threads may use it at once, and other processes their own.
 
-    The caller's `lock` is held while the store and the index are used.
+    The open store's lock is held while the store and the index are used.
     """
 
-    def __init__(self, context: Context, branch: Branch, lock: threading.RLock) -> None:
-        super().__init__(context, branch)
-        self._lock = lock
+    def __init__(self, store: OpenStore, branch: Branch) -> None:
+        super().__init__(store.current(), branch)
+        self._lock, self._waiting = store.lock, store.waiting
+        self._unrecorded = set[str]()
+        """The cells outside turns that wait to be recorded."""
+        self._timer = threading.Timer(_FLUSH_SECONDS, self._record_waiting)
         self._turn: OpenTurnLock | None = None
         self._known = _KnownCells()
         self._is_known = False
@@ -378,7 +384,8 @@ class Writer(Transcript):
             for cell in outcomes:
                 turn.cells.pop(cell, None)
             if turn.loose and not turn.cells:
-                self.end_turn()
+                self._close(turn)
+                self._record_soon()
             elif (
                 not turn.key or rules_from_settings(self.context.privacy.rules).granularity == "cell"
             ):  # without a key, a crash left the cells
@@ -440,6 +447,30 @@ class Writer(Transcript):
                     f"another program has a turn of {self.id[:8]} open", "Wait for it, or continue in a fork."
                 )
             time.sleep(_POLL_SECONDS)
+
+    def record(self, *, final: bool = False) -> int:
+        number = super().record(final=final)
+        self._waiting.pop(self.id, None)
+        self._unrecorded.clear()
+        self._timer.cancel()
+        return number
+
+    def append_missing_turns(self) -> None:
+        if self.id not in self._waiting:  # else the store lacks turns, not the file
+            super().append_missing_turns()
+
+    def _record_soon(self) -> None:
+        """Record the session together with what follows soon; a crash before leaves it to whatever reads it next."""
+        self._unrecorded.update(self.end.begun)
+        if self.id not in self._waiting:
+            self._waiting[self.id] = self.record
+            self._timer = threading.Timer(_FLUSH_SECONDS, self._record_waiting)
+            self._timer.start()
+
+    def _record_waiting(self) -> None:
+        with self._lock, suppress(SessgitError):  # whatever uses the store next raises it
+            if self.id in self._waiting:
+                self.record()
 
     def _opened(self) -> OpenTurnLock:
         if self._turn is None:
@@ -539,6 +570,8 @@ class Writer(Transcript):
         """Return the parts, each cell with an id; raises what `_named` raises, and UsageError if the id of a call is
         used."""
         if any(isinstance(part, ToolCall) and part.id for part in parts):
+            if self.id in self._waiting:
+                self.record()
             self._load_known_cells()
             validation.check_calls(parts, self._is_called)
         tasks = iter(self._named([part.task for part in parts if isinstance(part, Step)]))
@@ -551,13 +584,16 @@ class Writer(Transcript):
         return validation.check_tasks(tasks, self._is_taken, self.id)
 
     def _load_known_cells(self) -> None:
+        if self.id in self._waiting and not self._unrecorded:
+            self.record()  # another object wrote them
         if not self._is_known:
             self._known.read(self.context, self.branch())
             self._is_known = True
 
     def _is_taken(self, cell: str) -> bool:
         """Return whether the session has a cell with that id."""
-        return cell in self.end.begun or cell in self.outside.begun or cell in self._known.ids
+        begun = (self.end.begun, self.outside.begun, self._unrecorded, self._known.ids)
+        return any(cell in cells for cells in begun)
 
     def _is_called(self, name: str) -> bool:
         """Return whether the session has a call with that id."""
