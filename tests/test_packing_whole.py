@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 from collections import Counter
 from contextlib import suppress
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 from plain import run_git
 
 from sessgit.errors import StoreError
-from sessgit.store import maintenance, refs
+from sessgit.model.progress import no_progress
+from sessgit.store import locks, maintenance, refs
 from sessgit.store import store as stores
 from sessgit.store.backend import Repository
 from sessgit.store.layout import StorePaths
@@ -63,6 +65,33 @@ def test_a_folder_meets_the_one_that_it_grew_from_however_many_sessions_there_ar
     assert maintenance.pack_store(store.path, full=True)
     # Where a folder has but few turns, the difference is no smaller than half of it, which git does not take.
     assert _deltas(store.path)["tree"] > SESSIONS * TURNS * 0.8
+    assert run_git(store.path, "fsck", "--strict", "--no-dangling") == ""
+
+
+@pytest.mark.parametrize("with_likeness", [True, False])
+def test_after_an_import_a_text_is_compared_with_one_of_common_lines(
+    store: Store, tmp_path: Path, with_likeness: bool
+) -> None:
+    """All have the same name, and so many others of the same size lie between a text and its longer version."""
+    chance = random.Random(1)
+    lines = [[f"{chance.random():.18f}" for _ in range(440)] for _ in range(SESSIONS)]
+    texts = [("\n".join(text[:count]), f"{number}{count}") for number, text in enumerate(lines) for count in (400, 440)]
+    pack = Pack(tmp_path / "one.pack")
+    stores.create_store(tmp_path / "packing")
+    packing = Repository(tmp_path / "packing", pack=pack)
+    blobs = {f"turns/0000/000001/texts/{name}-Bash-content": packing.write_blob(text.encode()) for text, name in texts}
+    tree = packing.edit_tree(None, {path: (blob, False) for path, blob in blobs.items()})
+    tip = packing.write_commit(tree, [], "turn 1", 1_700_000_000)
+    name = f"pack-{pack.finish()}"
+    for end in (".pack", ".idx"):
+        (tmp_path / f"one{end}").rename(store.path / "objects" / "pack" / f"{name}{end}")
+    store.repo.move("refs/heads/one", None, tip)
+    likeness = pack.likeness if with_likeness else {}
+    with locks.maintenance_lock(store.paths) as lock:
+        maintenance.pack_arrived(store.path, [name], lock, no_progress, likeness)
+    assert maintenance.noted_packs(store.path) != {name}
+    deltas = _deltas(store.path)["blob"]
+    assert deltas >= 0.7 * SESSIONS if with_likeness else deltas <= 1
     assert run_git(store.path, "fsck", "--strict", "--no-dangling") == ""
 
 
@@ -177,6 +206,7 @@ def test_a_line_of_history_has_one_number_and_texts_have_none() -> None:
     assert list(maintenance.pack_objects_lines(listed)) == [
         c + b"\n", tree + b" .1\n", b + b"\n", tree + b" 0000.2\n", deep, a + b"\n", tree + b" session.json.1\n",
     ]  # fmt: skip
+    assert list(maintenance.pack_objects_lines([deep], {tree.decode(): 17})) == [tree + b" 00000011\n"]
 
 
 def test_git_lists_commits_before_what_they_brought(store: Store) -> None:

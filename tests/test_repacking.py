@@ -30,7 +30,8 @@ from sessgit.store.layout import StorePaths
 
 WORD = "word-that-goes-4711"
 FILES = 6
-"""Of one name, so that the first packing compares none with what it was before, and the second one does."""
+"""Of one name, and each of one line, so that the first packing compares none with what it was before, and the second
+one does."""
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +56,7 @@ def versions(sessgit: Shell, session: str = SESSION) -> None:
     for number in range(4):
         for file in range(FILES):
             words = random.Random(f"{session} {file}").randbytes(3_000).hex()
-            text = f"{words}\n{chance.randbytes(200).hex()}\n"
+            text = f"{words} {chance.randbytes(200).hex()}\n"
             talk.prompt(f"{number} {file} {WORD}").tool("Read", {"file_path": "/p/a.py"}, text).answer("So.")
     sessgit.keep(talk)
 

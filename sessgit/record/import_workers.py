@@ -70,13 +70,14 @@ class RecordTask:
 
 @frozen
 class RecordedTask:
-    """What was recorded into a task's store: the name of its pack, or empty, and its refs.
+    """What was recorded into a task's store: the name of its pack, or empty, the likeness of texts in it, and the refs.
 
     `asked` are the prompts for which the recorder looked up other sessions: it only saw those of this store.
     """
 
     task: RecordTask
     pack: str
+    likeness: dict[str, int]
     refs: dict[str, str]
     asked: frozenset[str]
     results: tuple[RecordingResult, ...]
@@ -103,7 +104,9 @@ def record_families(task: RecordTask, report: ReportBytes) -> RecordedTask:
         first = {row.prompt for branch in index.branches() for row in index.turns(branch.name, 1, 1)}
         asked = first | {file.root for members in task.families for file in members}
         tips = refs.read_all(task.folder, layout.HEADS)
-        return RecordedTask(task, pack.finish(), tips, frozenset(asked - {""}), tuple(results), tuple(errors))
+        return RecordedTask(
+            task, pack.finish(), pack.likeness, tips, frozenset(asked - {""}), tuple(results), tuple(errors)
+        )
     finally:
         pack.close()
         index.close()

@@ -181,7 +181,8 @@ def _record_files(context: Context, plan: _ImportPlan, watch: ImportProgress) ->
     moved = {ref for ref, _ in before.items() ^ refs.read_all(store.path, layout.HEADS).items()}
     # Two files of one session may have moved a branch there and back.
     changed = {layout.session_of_ref(ref) for ref in moved} & run.seen
-    unpacked = pack_import(store, run.packs, watch.packing) if changed or maintenance.is_packing_due(store.path) else ""
+    is_due = changed or maintenance.is_packing_due(store.path)
+    unpacked = pack_import(store, run.packs, watch.packing, run.likeness) if is_due else ""
     deleted = tuple(sorted(session for session, why in run.skipped.items() if why == "deleted"))
     imported = {session for session in changed if session in run.grown or layout.head_ref(session) not in before}
     return ImportResult(
@@ -197,12 +198,18 @@ def _record_files(context: Context, plan: _ImportPlan, watch: ImportProgress) ->
     )
 
 
-def pack_import(store: Store, packs: Collection[str] = (), progress: Progress = no_progress) -> str:
-    """Pack loose objects and the packs of these names; return why that failed, or ``""``."""
+def pack_import(
+    store: Store,
+    packs: Collection[str] = (),
+    progress: Progress = no_progress,
+    likeness: Mapping[str, int] = maintenance.NO_LIKENESS,
+) -> str:
+    """Pack loose objects and the packs of these names, given the likeness of texts in them; return why that failed, or
+    ``""``."""
     try:
         with locks.maintenance_lock(store.paths, _LOCK_WAIT) as lock:
             if lock:
-                maintenance.pack_arrived(store.path, packs, lock, progress)
+                maintenance.pack_arrived(store.path, packs, lock, progress, likeness)
     except StoreError as error:
         return f"{error}. {error.hint}".strip()
     return ""
@@ -263,8 +270,9 @@ class ImportRun:
     """An import and what it did so far.
 
     `seen` are the sessions that were read, `grown` those that got turns, `turns` the number of turns; `skipped` are
-    those that are archived or deleted; `packs` are the names of the packs that it added. `batch` is the size of a
-    batch in bytes, `processes` the number of workers, 0 for this process alone, None to go by the size.
+    those that are archived or deleted; `packs` are the names of the packs that it added, `likeness` is that of texts in
+    them. `batch` is the size of a batch in bytes, `processes` the number of workers, 0 for this process alone, None to
+    go by the size.
     """
 
     context: Context
@@ -278,6 +286,7 @@ class ImportRun:
     turns: int = 0
     skipped: dict[str, SkipReason] = field(default_factory=dict)
     packs: list[str] = field(default_factory=list)
+    likeness: dict[str, int] = field(default_factory=dict)
     _done: int = 0
     _total: int = 0
     _moved: int = 0
@@ -349,6 +358,7 @@ class ImportRun:
             self._done -= recorded.task.size
             return False
         self.packs.append(f"pack-{recorded.pack}")
+        self.likeness |= recorded.likeness
         self.errors += recorded.errors
         for result in recorded.results:
             self._note(result)

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
+from types import MappingProxyType
 from typing import IO, Final, NamedTuple
 
 from sessgit.errors import ROOM, StoreError
@@ -43,6 +44,7 @@ _PACK_SUFFIXES = (".idx", ".rev", ".bitmap", ".pack")
 _PACK_NAME = re.compile(r"(?:\.tmp-[0-9]+-)?pack-[0-9a-f]{40}", re.ASCII)
 """`git repack` renames a pack to its last name in a second step, and git reads it before that too."""
 _TEMPORARY_PREFIXES = ("tmp_", ".tmp-")
+NO_LIKENESS: Final[Mapping[str, int]] = MappingProxyType({})
 _OID = re.compile(r"[0-9a-f]{40}", re.ASCII)
 _COUNT_OBJECTS_LINE = re.compile(r"^(?:count|in-pack): ([0-9]+)$", re.MULTILINE)
 
@@ -84,9 +86,12 @@ def pack_everything(
         _pack_by_history(store, _usable_indexes(store), None, [*_BEST_COMPRESSION, *_PACK, *search], lock, progress)
 
 
-def pack_arrived(store: Path, names: Collection[str], lock: int, progress: Progress) -> None:
+def pack_arrived(
+    store: Path, names: Collection[str], lock: int, progress: Progress, likeness: Mapping[str, int] = NO_LIKENESS
+) -> None:
     """Make one pack of the named packs, which an import added, and of loose objects; of all objects if that is less
-    than twice as much. Small packs wait until there are more. Raises StoreError as `pack_store` does."""
+    than twice as much. Small packs wait until there are more. `likeness` is that of texts, as `Pack` has it. Raises
+    StoreError as `pack_store` does."""
     if _packs_size(store, names) < _LEAST_ARRIVED and not is_packing_due(store):
         _note_packs(store, names)
         packed_refs.record_refs(store)  # else a branch that was deleted before would not be missed
@@ -97,7 +102,7 @@ def pack_arrived(store: Path, names: Collection[str], lock: int, progress: Progr
         only: set[str] | None = None
         if _index_size(old) >= 3 * _index_size(new):
             old, only = new, set(_loose_ids(store)) | _ids(new)
-        made = _pack_by_history(store, old, only, _WINDOW_2, lock, progress)
+        made = _pack_by_history(store, old, only, _WINDOW_2, lock, progress, likeness)
     _note_packs(store, made)
     _note_unreachable_loose(store)
     pack_refs(store, lock)
@@ -352,19 +357,20 @@ def _packing(store: Path, *, exclusive: bool = False) -> Iterator[None]:
     mark.unlink(missing_ok=True)
 
 
-def _pack_by_history(
+def _pack_by_history(  # noqa: PLR0913, PLR0917 - what is packed, and how
     store: Path,
     old: Collection[Path],
     only: set[str] | None,
     command: Sequence[str],
     lock: int,
     progress: Progress = no_progress,
+    likeness: Mapping[str, int] = NO_LIKENESS,
 ) -> list[str]:
     """Make a pack of all objects, or of those of `only`, in the order of the history, and delete the old packs."""
     with TemporaryFile(dir=store) as wanted, TemporaryFile(dir=store) as listed:
         git.run(store, REV_LIST, [lock], stdout=listed)
         listed.seek(0)
-        named = pack_objects_lines(listed)
+        named = pack_objects_lines(listed, likeness)
         wanted.writelines(line for line in named if only is None or line[:40].decode("ascii") in only)
         wanted.flush()
         if only is None:  # an object that is listed with a name keeps it
@@ -483,8 +489,9 @@ def _file_size(path: Path) -> int:
 # git compares an object with those of its kind whose names end alike, larger ones first (`pack_name_hash` in
 # pack-objects.h). In a store the turn folders, states and cells of all sessions have the same names, so objects of the
 # same size, each of another session, would be neighbors: of a hundred sessions no folder would be compared with the one
-# that it grew from. So what lies that high in a commit's tree gets its line of history as part of its name. Texts keep
-# their names: the same file may be read in any session.
+# that it grew from. So what lies that high in a commit's tree gets its line of history as part of its name. Texts do
+# not: the same file may be read in any session. Right after an import, texts with common lines get the same name, so
+# that a short search finds the right ones; a longer one finds most of them by their files' names.
 
 REV_LIST: Final = (
     "rev-list", "--all", "--objects", "--in-commit-order", "--topo-order", "--parents", "--left-right",
@@ -495,7 +502,7 @@ _DEEP_LEVEL = 3
 """Number of slashes in the path of a file directly in a turn's folder: `turns/0000/000001/cells.jsonl`."""
 
 
-def pack_objects_lines(listed: Iterable[bytes]) -> Iterator[bytes]:
+def pack_objects_lines(listed: Iterable[bytes], likeness: Mapping[str, int] = NO_LIKENESS) -> Iterator[bytes]:
     """Yield the lines for `git pack-objects`, from what `REV_LIST` lists."""
     lines: dict[bytes, bytes] = {}
     count, line = 0, b""
@@ -511,6 +518,7 @@ def pack_objects_lines(listed: Iterable[bytes]) -> Iterator[bytes]:
                 lines.setdefault(parents[0], line)
             yield commit + b"\n"
         elif path.count(b"/") > _DEEP_LEVEL:
-            yield oid + b" " + path + b"\n"
+            alike = likeness.get(oid.decode("ascii"))
+            yield oid + b" " + (b"%08x" % alike if alike else path) + b"\n"
         else:
             yield oid + b" " + path.rpartition(b"/")[2] + b"." + line + b"\n"

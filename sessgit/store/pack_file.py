@@ -31,6 +31,9 @@ _SMALL_WINDOW = 12, 5
 """zlib's `wbits` and `memLevel` for an object of at most so many bytes: its window holds all of it."""
 _LARGE_WINDOW = zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL
 _MOST_CACHED = 1024
+_MOST_COMPARED = 64 << 10
+"""Bytes above which git looks for no delta of an object when it packs an import."""
+_SHORTEST_LINE = 16
 _FINISHED = 0o400
 """The mode of a pack that nobody writes any more, as git leaves it for its owner."""
 _CHUNK_SIZE = 1 << 20
@@ -58,6 +61,8 @@ class Pack:
         self.path = path
         self.length = 0
         """The number of bytes so far."""
+        self.likeness: dict[str, int] = {}
+        """By id what `_likeness` returns of a file."""
         self._entries: dict[str, _Entry] = {}
         self._recent: dict[str, bytes] = {}
         """The last trees and commits: the next commit is made from them."""
@@ -91,6 +96,8 @@ class Pack:
             self._recent[oid] = bytes(data)
             if len(self._recent) > _MOST_CACHED:
                 del self._recent[next(iter(self._recent))]
+        elif len(data) <= _MOST_COMPARED:
+            self.likeness[oid] = _likeness(bytes(data))
         return oid
 
     def read(self, oid: str) -> tuple[str, bytes]:
@@ -192,6 +199,12 @@ def index_ids(index: bytes) -> list[str]:
     count = int.from_bytes(index[_FANOUT_END - 4 : _FANOUT_END], "big")
     oids = index[_FANOUT_END : _FANOUT_END + count * _SHA_SIZE]
     return [oids[place : place + _SHA_SIZE].hex() for place in range(0, len(oids), _SHA_SIZE)]
+
+
+def _likeness(data: bytes) -> int:
+    """Return a min-hash of the lines of a text: the more of its lines another one has, the likelier both have the same.
+    It is 0 for a text of short lines."""
+    return min((zlib.crc32(line.strip()) for line in data.split(b"\n") if len(line) >= _SHORTEST_LINE), default=0)
 
 
 def _packed(kind: str, data: Bytes) -> Iterator[bytes]:
