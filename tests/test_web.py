@@ -11,18 +11,19 @@ import signal
 import subprocess
 import sys
 import threading
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import hostile
 import pytest
-import uvicorn
 from browser import Elements
 from shell import Shell
-from transcripts import SESSION
+from transcripts import OTHER, SESSION, subagent
 from waiting import until
 
 from sessgit import environment
@@ -88,9 +89,7 @@ def serving(sessgit: Shell, *, read_only: bool = False) -> Iterator[Page]:
     listening = servers.listen(0)
     access = Access(listening.getsockname()[1])
     site = Site(Place(environment.read(os.environ), os.environ, str(sessgit.project)), access, read_only=read_only)
-    server = uvicorn.Server(
-        uvicorn.Config(site.app(), log_config=None, server_header=False, lifespan="on", timeout_graceful_shutdown=1)
-    )
+    server = servers.Server(site)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
@@ -396,6 +395,103 @@ def test_what_opens_the_browser_is_private(tmp_path: Path, monkeypatch: pytest.M
     file = servers.redirecting_file("http://127.0.0.1:1/open?code=x")
     assert file.stat().st_mode & 0o777 == 0o600
     assert "url=http://127.0.0.1:1/open?code=x" in file.read_text()
+
+
+def test_what_opened_the_browser_is_deleted(told: Shell, tmp_path: Path) -> None:
+    """A BROWSER that only notes its address opens nothing: the file is there until its link is opened."""
+    noted = tmp_path / "noted"
+    opener = tmp_path / "opener"
+    opener.write_text(f'#!/bin/sh\necho "$1" >> {noted}\n')
+    opener.chmod(0o755)
+    env = {**os.environ, "BROWSER": f"{opener} %s", "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "sessgit", "web", "--all"]
+    with subprocess.Popen(command, env=env, stderr=subprocess.PIPE) as server:
+        until(StorePaths(told.store).web.exists)
+        subprocess.run(command, env=env, check=True)
+        until(lambda: noted.exists() and len(noted.read_text().split()) == 2)
+        first, second = (Path(address.removeprefix("file://")) for address in noted.read_text().split())
+        link = first.read_text().partition("url=")[2].removesuffix('">')
+        with urllib.request.urlopen(link) as entered:
+            assert entered.status == 200
+        until(lambda: not first.exists())
+        assert second.exists()
+        server.send_signal(signal.SIGINT)
+    assert not second.exists()
+
+
+def test_an_open_stream_ends_with_the_server_without_a_trace(told: Shell) -> None:
+    command = [sys.executable, "-m", "sessgit", "web", "--no-open", "--all"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
+        link = server.stdout.readline().strip()
+        until(StorePaths(told.store).web.exists)
+        with urllib.request.urlopen(link) as entered:
+            cookie = entered.headers["Set-Cookie"].split(";")[0]
+        asked = urllib.request.Request(f"{link.partition('/open')[0]}/api/events", headers={"Cookie": cookie})
+        with urllib.request.urlopen(asked) as events:
+            assert events.readline() == b"id: 0\n"
+            server.send_signal(signal.SIGINT)
+            assert b"ready" in events.read()
+        assert server.stderr.read() == ""
+
+
+def test_the_page_asks_what_commands_answer(told: Shell, page: Page) -> None:
+    """In the same form, and only commands that read."""
+    talk = told.talk(OTHER).prompt("write it").tool("Write", {"file_path": "/code/a.py", "content": "a = 1\n"})
+    told.recorded(talk.answer("done").stop_lines())
+    told.out("pad", "insight", "tests first", "--into", OTHER)
+    for values, words in (
+        ({"command": "show", "address": OTHER}, ["show", OTHER]),
+        ({"command": "why", "file": "/code/a.py", "address": OTHER}, ["why", "/code/a.py", OTHER]),
+        ({"command": "pad", "address": OTHER}, ["pad", OTHER]),
+        ({"command": "stats", "address": OTHER, "by": "tool"}, ["stats", OTHER, "--by", "tool"]),
+        ({"command": "stats", "by": "day"}, ["stats", "--by", "day"]),
+    ):
+        answered = page.get(f"/api/answer?{urlencode(values)}").json
+        answered["document"].pop("schema")
+        assert answered["document"] == told.json(*words)
+        assert answered["command"] == " ".join(["sessgit", *words])
+    for values, status in (
+        ({"command": "why", "file": "nothing.py", "address": OTHER}, 404),
+        ({"command": "why", "file": "--help"}, 400),
+        ({"command": "pad", "address": "--help"}, 400),
+        ({"command": "stats", "by": "--all"}, 400),
+        ({"command": "delete", "address": OTHER}, 400),
+        ({"command": "gc"}, 400),
+    ):
+        assert page.get(f"/api/answer?{urlencode(values)}").status == status, values
+
+
+def test_search_takes_the_filters_of_the_command(told: Shell, page: Page) -> None:
+    talk = told.talk(OTHER).prompt("first of another").tool("Write", {"file_path": "/code/a.py", "content": "a\n"})
+    told.recorded(talk.answer("done").stop_lines())
+    told.out("edit", OTHER, "--label", "+review")
+
+    def found(**values: str) -> list[str]:
+        return [hit["address"] for hit in page.get(f"/api/search?{urlencode(values)}").json["hits"]]
+
+    assert sorted(found(q="first")) == [f"{SESSION}@1", f"{OTHER}@1"]
+    assert found(q="first", label="review") == [f"{OTHER}@1"]
+    assert found(q="first", file="a.py") == found(file="a.py") == [f"{OTHER}@1"]
+    assert len(found(q="first", days="99999")) == 2
+    assert found(q="first", days="1") == []  # the transcripts of tests are of March
+
+
+def test_a_subagent_is_inside_the_call_that_started_it(sessgit: Shell) -> None:
+    talk = sessgit.talk().prompt("look for it")
+    talk.tool("Task", {"description": "look", "prompt": "Find the paths"}, "Line 12.\nagentId: 7c2dffee").answer("done")
+    talk.stop_lines()
+    path = sessgit.keep(talk)
+    subagent(path.parent, talk, "7c2dffee", "I look at <b>line 12</b>")
+    subagent(path.parent, talk, "99aabbcc", "nobody names me")
+    sessgit.recorded(talk)
+    with serving(sessgit) as page:
+        shown = page.get(f"/api/turn?address={SESSION}&turn=1").json["html"]
+    call, after = shown.split('<details class="part call" id="turn-1.2">')[1].split("<p>done</p>")
+    assert re.findall(r"Subagent <code>(\w+)</code>", call) == ["7c2dffee"]
+    assert "I look at &lt;b&gt;line 12&lt;/b&gt;" in call
+    assert re.findall(r"Subagent <code>(\w+)</code>", after) == ["99aabbcc"]
 
 
 def test_vendored_files_are_what_they_were() -> None:

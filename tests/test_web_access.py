@@ -48,6 +48,12 @@ def everything(sessgit: Shell) -> Iterator[tuple[Page, dict[str, str]]]:
         f"/d/{MAIN}/{fork}": ".sides-of",
         "/search?q=trie": ".hits mark",
         "/search?q=nothing+like+it": ".quiet[role=status]",
+        f"/why?of={MAIN}": ".plain a",
+        f"/why?of={MAIN}&file=parser.py": ".steps details",
+        "/why?file=nothing.py": ".problem",
+        f"/pad/{MAIN}": ".facts + .quiet",
+        "/stats": "tfoot",
+        f"/stats?of={MAIN}&by=tool": "tbody",
         "/s/nope": ".problem",
     }
     with serving(sessgit) as running:

@@ -54,7 +54,9 @@ def render_turn(turn: StoryTurn, project: str, image_address: Callable[[int], st
     filters = _turn_filters(project, full=False)
     numbers = itertools.count()
     first = {id(piece): [next(numbers) for _ in piece.images] for piece in turn.pieces}
-    filters["images"] = lambda piece: _shown_images(piece, first[id(piece)], image_address)
+    filters["images"] = lambda piece: (
+        _shown_images(piece, first[id(piece)], image_address) if id(piece) in first else _images_note(len(piece.images))
+    )
     return "".join(template.render("turn.html.j2", filters, shown=turn))
 
 

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from sessgit import agents
 from sessgit.agents.line import Line
 from sessgit.errors import SessgitError
-from sessgit.history import shared_turns, views
+from sessgit.history import shared_turns, subagents, views
 from sessgit.model import prices
 from sessgit.model.config import Price
 from sessgit.model.conversation.turn import Gist, Tokens
 from sessgit.model.frozen import frozen
-from sessgit.model.line_list import Bytes, file_of_split
+from sessgit.model.line_list import Bytes
 from sessgit.model.progress import Progress, no_progress
 from sessgit.store import ancestry, layout, project
 from sessgit.store.index import Branch, Index, Outline, Row
@@ -352,7 +352,7 @@ def _read_gist(index: Index, outlines: Mapping[str, Outline], row: Row, commit: 
     if known is None or agent.sidecars.may_be_inline(_client_version(index, _holder(row, outlines))):
         body = agent.parsed(store.lines(commit, row.turn).body)
     own = known or (agent.cells.describe(body).gist if body else views.gist_from_trailers(row))
-    files = _subagent_files(store, commit, row.turn)
+    files = subagents.subagent_files(store, commit, row.turn)
     counted = {
         message
         for name, data in files.items()
@@ -367,15 +367,7 @@ def _client_version(index: Index, session: str) -> str:
     return branch.state.agent_version if branch else ""
 
 
-def _subagent_files(store: Store, commit: str, turn: int) -> dict[str, Bytes]:
-    entry = store.folder(commit, turn).get(layout.SUBAGENTS)
-    files = store.objects.files(entry[0]) if entry else {}
-    return {
-        name: file_of_split(store.objects.lines(oid)) for name, (oid, _) in files.items() if name.endswith(".jsonl")
-    }
-
-
 def _earlier_part(store: Store, commit: str, turn: int, name: str) -> Bytes:
     """Return what was recorded of a subagent's file with the last earlier turn that has a part of it."""
-    earlier = (_subagent_files(store, commit, number) for number in range(turn - 1, 0, -1))
+    earlier = (subagents.subagent_files(store, commit, number) for number in range(turn - 1, 0, -1))
     return next((files[name] for files in earlier if name in files), b"")

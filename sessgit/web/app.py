@@ -47,12 +47,18 @@ class Site:
             "/api/turns": self._turns,
             "/api/turn": self._turn,
             "/api/diff": lambda request: self._read(request, self.reader.diff, "a", "b"),
-            "/api/search": lambda request: self._read(request, self.reader.search, "q", "project", "in"),
+            "/api/search": lambda request: self._read(
+                request, self.reader.search, "q", "project", "in", "label", "file", "days"
+            ),
+            "/api/answer": self._answer,
             "/api/operations": self._operations,
             "/api/here": self._here,
         }
         routes = [Route(path, _endpoint(read)) for path, read in reads.items()]
-        routes += [Route(path, self._page) for path in ("/", "/search", "/s/{address}", "/d/{a}/{b}")]
+        routes += [
+            Route(path, self._page)
+            for path in ("/", "/search", "/s/{address}", "/d/{a}/{b}", "/why", "/pad/{address}", "/stats")
+        ]
         routes += [Route("/api/events", self._events), Route("/api/image", _endpoint(self._image))]
         if not self.read_only:
             routes.append(Route("/api/run", _endpoint(self._run), methods=["POST"]))
@@ -100,6 +106,17 @@ class Site:
 
     async def _operations(self, request: Request) -> Any:
         return {"operations": await self.reader.read(self.reader.operations, _MOST_OPERATIONS)}
+
+    async def _answer(self, request: Request) -> Any:
+        """Return what a command that only reads prints with --json, and its line."""
+        values = await self.reader.read(self.reader.short_values, dict(request.query_params))
+        words = commands.question(str(values.get("command", "")), values)
+        outcome = await commands.run(words, self.place.cwd)
+        problem = outcome.document.get("error")
+        if problem or not outcome.document:
+            status = 404 if outcome.exit_code == NotFoundError.exit_code else 409
+            return _json({"error": problem or {"message": outcome.remarks, "hint": ""}}, status)
+        return {"command": commands.command_line(words), "document": outcome.document}
 
     async def _here(self, request: Request) -> Any:
         """Note that a hidden tab is still open."""

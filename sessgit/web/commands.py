@@ -1,4 +1,4 @@
-"""The commands that the page runs: each as a person would type it, in a process of its own.
+"""The commands that the page runs, to change the store or to ask it: each as typed by a person, in its own process.
 
 The page sends values, never a command line. What it shows is what runs, but for --json.
 """
@@ -42,6 +42,13 @@ def arguments(name: str, values: Values, *, dry_run: bool = False) -> list[str]:
     if dry_run and name not in DRY_RUNS:
         raise UsageError(f"{name} has no dry run.", "")
     return [name, *_COMMANDS[name](values), *(["--dry-run"] if dry_run else [])]
+
+
+def question(name: str, values: Values) -> list[str]:
+    """Return the words of a command that only reads; raises UsageError for values that the command cannot have."""
+    if name not in _QUESTIONS:
+        raise UsageError(f"the page does not ask “{name[:40]}”.", "")
+    return [name, *_QUESTIONS[name](values)]
 
 
 def command_line(words: Sequence[str]) -> str:
@@ -116,6 +123,28 @@ def _undo(values: Values) -> list[str]:
     return [operation]
 
 
+def _why(values: Values) -> list[str]:
+    file = _free_text(values, "file")
+    if not file or file.startswith("-"):
+        raise UsageError("no file selected.", "Enter a path, or the end of one.")
+    return [file, *_one_address(values)]
+
+
+def _stats(values: Values) -> list[str]:
+    by = _text(values, "by", re.compile("day|project|agent|model|session|tool"))
+    return [*_one_address(values), *(["--by", by] if by else [])]
+
+
+def _one_address(values: Values) -> list[str]:
+    return [_address(values, "address")] if values.get("address") else []
+
+
+_QUESTIONS: Mapping[str, Callable[[Values], list[str]]] = {
+    "show": lambda values: [_address(values, "address")],
+    "why": _why,
+    "pad": lambda values: [_address(values, "address")],
+    "stats": _stats,
+}
 _COMMANDS: Mapping[str, Callable[[Values], list[str]]] = {
     "fork": _fork,
     "merge": _merge,

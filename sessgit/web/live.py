@@ -29,6 +29,7 @@ class Live:
         self.store = store
         self.count = 0
         self.streams = 0
+        self._is_ending = False
         self.alive_until = time.monotonic() + 10 * GRACE_SECONDS
         self._changes: deque[tuple[int, list[str]]] = deque(maxlen=_MOST_REMEMBERED)
         self._changed = asyncio.Condition()
@@ -65,13 +66,19 @@ class Live:
                 self._changes.append((self.count, sorted(names)))
                 self._changed.notify_all()
 
+    async def end(self) -> None:
+        """End all streams."""
+        async with self._changed:
+            self._is_ending = True
+            self._changed.notify_all()
+
     async def stream(self, last: int | None) -> AsyncIterator[str]:
         """Yield server-sent events: the number of each change and the names of the changed branches."""
         at = self.count if last is None else last
         self.streams += 1
         try:
             yield f"id: {self.count}\nevent: ready\ndata: {{}}\n\n" if last is None else ": resumed\n\n"
-            while True:
+            while not self._is_ending:
                 missed = [one for one in self._changes if one[0] > at]
                 if at > self.count or (missed and missed[0][0] > at + 1):
                     at = self.count

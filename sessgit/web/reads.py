@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -17,7 +19,7 @@ from sessgit.branch.fork import resume_command
 from sessgit.environment import Environment
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.formats import html, images
-from sessgit.history import client_files, diff, export, resolve, search, tree, views
+from sessgit.history import client_files, diff, export, resolve, search, subagents, tree, views
 from sessgit.history import log as logs
 from sessgit.history.code.difference import code_json, compare_code
 from sessgit.history.export import ExportChoice
@@ -42,6 +44,7 @@ _MOST_TURNS = 200
 _MOST_HITS = 40
 _SNIPPET_LENGTH = 200
 _SHORT = 8
+_DAY = 86_400
 
 
 @frozen
@@ -174,6 +177,7 @@ class Reader:
         choice = ExportChoice(branch, turns=str(number))
         rows = export.chosen_rows(self.context.index, choice)
         (turn,) = export.read_story_turns(self.context, choice, rows, self.context.prices, no_progress)
+        turn = replace(turn, subagents=tuple(subagents.read_subagents(self.context.store, rows[0], turn.pieces)))
         source = f"/api/image?{urlencode({'address': branch.name, 'turn': number})}&number="
         return {"html": html.render_turn(turn, branch.state.project, lambda image: f"{source}{image}")}
 
@@ -197,10 +201,22 @@ class Reader:
         document["code"] = code_json(compare_code(context, ends[0], ends[1], context.env))
         return {**document, "titles": {"a": self._title(left.branch), "b": self._title(right.branch)}}
 
-    def search(self, query: str, project: str, place: str) -> Json:
-        """Return what `search --json` prints."""
-        where = search.SearchScope(folder=project, place=place if place in search.COLUMNS_BY_PLACE else "")
-        found = search.search(self.context.index, query, where, _MOST_HITS, _SNIPPET_LENGTH, no_progress)
+    def search(self, query: str, project: str, place: str, label: str, file: str, days: str) -> Json:
+        """Return what `search --json` prints; `days` is how many back from now, or "". Without a query, the turns that
+        read or changed the file."""
+        context = self.context
+        paths = [file] if file.startswith("/") else [file, f"*/{file}"]
+        where = search.SearchScope(
+            folder=project,
+            place=place if place in search.COLUMNS_BY_PLACE else "",
+            label=label,
+            since=time.time() - int(days) * _DAY if days.isascii() and days.isdecimal() and len(days) < 6 else None,
+            commits=views.commits_touching(context, paths, self.place.cwd, no_progress) if file else None,
+        )
+        if file and not query.strip():
+            found = search.turns_at(context.index, where, _MOST_HITS, _SNIPPET_LENGTH)
+        else:
+            found = search.search(context.index, query, where, _MOST_HITS, _SNIPPET_LENGTH, no_progress)
         return search.results_json(query, found)
 
     def operations(self, limit: int) -> list[Json]:

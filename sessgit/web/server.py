@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import http.client
 import json
 import os
 import socket
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -67,11 +68,38 @@ def listen(port: int) -> socket.socket:
 
 
 def redirecting_file(link: str) -> Path:
-    """Write a file that opens the link, which only the user can read: a browser's arguments are visible to all."""
-    handle, name = tempfile.mkstemp(prefix="sessgit-web-", suffix=".html")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(f'<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={link}">')
-    return Path(name)
+    """Write a file that opens the link, which only the user can read: a browser's arguments are visible to all. The
+    server deletes it."""
+    file = _redirecting_path(link)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:
+        opened.write(f'<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={link}">')
+    return file
+
+
+def _redirecting_path(link: str) -> Path:
+    return Path(tempfile.gettempdir(), f"sessgit-web-{hashlib.sha256(link.encode()).hexdigest()[:32]}.html")
+
+
+class Server(uvicorn.Server):
+    """Ends the streams of events first when it shuts down: it would wait for them, then cancel them with a trace."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(
+            uvicorn.Config(
+                site.app(),
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                lifespan="on",
+                timeout_graceful_shutdown=1,
+            )
+        )
+        self.site = site
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self.site.live.end()
+        await super().shutdown(sockets)
 
 
 def serve(place: Place, listening: socket.socket, access: Access, options: Options) -> None:
@@ -81,6 +109,7 @@ def serve(place: Place, listening: socket.socket, access: Access, options: Optio
     try:
         asyncio.run(_serve(place, listening, access, options))
     finally:
+        _delete_redirecting_files(access.spent_links(every=True))
         with suppress(OSError, ValueError, KeyError):
             if json.loads(file.read_bytes())["key"] == access.key:
                 file.unlink()
@@ -88,16 +117,7 @@ def serve(place: Place, listening: socket.socket, access: Access, options: Optio
 
 async def _serve(place: Place, listening: socket.socket, access: Access, options: Options) -> None:
     site = Site(place, access, read_only=options.read_only)
-    config = uvicorn.Config(
-        site.app(),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        lifespan="on",
-        timeout_graceful_shutdown=1,
-    )
-    server = uvicorn.Server(config)
+    server = Server(site)
     state = {"port": access.port, "key": access.key, "pid": os.getpid(), "read_only": options.read_only}
     note = partial(private_files.write_private, StorePaths(place.env.store).web, json.dumps(state).encode())
     watching = asyncio.create_task(_watch(server, site, note, keep=options.keep))
@@ -105,11 +125,18 @@ async def _serve(place: Place, listening: socket.socket, access: Access, options
     watching.cancel()
 
 
+def _delete_redirecting_files(links: Iterable[str]) -> None:
+    for link in links:
+        with suppress(OSError):
+            _redirecting_path(link).unlink(missing_ok=True)
+
+
 async def _watch(server: uvicorn.Server, site: Site, note: Callable[[], object], *, keep: bool) -> None:
-    """Note where the server is once it answers, and ends at Ctrl-C without a trace; end it when it is idle."""
+    """Note where the server is once it answers; delete files that opened a link; end the server when it is idle."""
     while not server.started:
         await asyncio.sleep(0.01)
     note()
     while not server.should_exit:
         await asyncio.sleep(1)
+        _delete_redirecting_files(site.access.spent_links())
         server.should_exit = server.should_exit or (site.live.is_idle and not keep)

@@ -8,6 +8,7 @@ from pathlib import Path
 from sessgit.agents.line import Line
 from sessgit.agents.reader import Redact
 from sessgit.agents.values import SideFile
+from sessgit.model.conversation.content import Piece
 from sessgit.model.conversation.turn import Gist
 from sessgit.model.line_list import Bytes
 
@@ -84,6 +85,10 @@ def messages(piece: Bytes) -> set[str]:
 
 def gist(body: Sequence[Line], pieces: Iterable[Bytes], counted: Collection[str] = ()) -> Gist:
     return Gist()
+
+
+def said(piece: Bytes) -> list[Piece]:
+    return []
 
 
 def as_own(file: SideFile, agent_id: str, version: str) -> SideFile:

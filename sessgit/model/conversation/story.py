@@ -93,13 +93,24 @@ class Story:
 
 
 @frozen
+class Subagent:
+    """What a subagent said and did in a turn; `call` is the ordinal of the call that started it, or 0 if none names
+    it."""
+
+    name: str
+    call: int
+    pieces: tuple[Piece, ...]
+
+
+@frozen
 class StoryTurn:
     """A turn of a story in full.
 
     `about` has for each call, by its ordinal, the argument that tells best what it is about, on one line. `compacted`
     says that the conversation so far was made a summary before this turn's prompt, `summary` is that one. `forks` are
     the sessions that left after this turn, `left` so many turns after it that rewinds left behind, by branch, and
-    `elsewhere` those that other machines added, both without what a merge added.
+    `elsewhere` those that other machines added, both without what a merge added. `subagents` are those of the turn,
+    if they are shown.
     """
 
     number: int
@@ -112,3 +123,4 @@ class StoryTurn:
     forks: tuple[Relative, ...] = ()
     left: Mapping[str, int] = field(default_factory=dict)
     elsewhere: Mapping[str, int] = field(default_factory=dict)
+    subagents: tuple[Subagent, ...] = ()

@@ -1,4 +1,5 @@
 // The frame: which view an address shows, the keyboard, and what is heard of changes.
+import { Pad, Stats, Why } from "/static/answers.js";
 import { Conversation } from "/static/conversation.js";
 import { Dialog, act } from "/static/dialog.js";
 import { Difference } from "/static/diff.js";
@@ -29,11 +30,11 @@ function App() {
     return () => removeEventListener("keydown", listener);
   }, []);
   const [, kind, ...rest] = location.pathname.split("/").map(decodeURIComponent);
-  const view = { "": Forest, s: Conversation, d: Difference, search: Search }[kind];
+  const view = { "": Forest, s: Conversation, d: Difference, search: Search, why: Why, pad: Pad, stats: Stats }[kind];
   return html`<a class="skip" href="#main">To the content</a>
     <header class="bar"><a href="/" class="brand">sessgit</a>
       <a class="find" href="/search" aria-label="Search">Search <kbd>Ctrl K</kbd></a>
-      <nav aria-label="Page"><button id="operations" onClick=${() => setPanel("operations")}>Operations</button>
+      <nav aria-label="Page"><a class="button" href="/why">Files</a><a class="button" href="/stats">Usage</a><button id="operations" onClick=${() => setPanel("operations")}>Operations</button>
         <button onClick=${() => setPanel("keys")} aria-label="Keys">?</button></nav></header>
     <main id="main" tabindex="-1"><${view} key=${[kind, ...rest.map((one) => one.split("@")[0])].join("/")} address=${rest[0]} a=${rest[0]} b=${rest[1]} readOnly=${readOnly} /></main>
     <p id="said" role="status"></p>

@@ -44,6 +44,9 @@ export function Conversation({ address, readOnly }) {
           <button id="rename" onClick=${() => act("rename", { address: session.id, name: session.name })}>Rename…</button>
           <button id="label" onClick=${() => act("edit", { address: session.id }, session.labels)}>Label…</button>
           <button id="archive" onClick=${() => act(session.archived ? "unarchive" : "archive", { address: session.id })}>${session.archived ? "Unarchive…" : "Archive…"}</button>`}`}
+        <a class="button" href=${`/why?of=${session.id}`}>Files</a>
+        <a class="button" href=${`/pad/${session.id}`}>Scratchpad</a>
+        <a class="button" href=${`/stats?of=${session.id}`}>Usage</a>
         ${session.parent && html`<a class="button" href=${`/d/${session.parent}/${session.id}`}>Compare with its origin</a>`}
       </div>
     </header>

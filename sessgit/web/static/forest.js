@@ -2,7 +2,7 @@
 import { Problem, ago, base, get, go, html, money, plural, short, useEffect, useLive, useLoaded, useMemo, useRef, useState } from "/static/util.js";
 
 const ROW = 40, DAY = 864e5, FAMILIES = 150;
-const TIMES = { "": "Any time", 1: "Today", 7: "7 days", 30: "30 days", 90: "90 days" };
+export const TIMES = { "": "Any time", 1: "Today", 7: "7 days", 30: "30 days", 90: "90 days" };
 
 export function useNarrow() {
   const query = matchMedia("(max-width: 48rem)");

@@ -1,11 +1,13 @@
 // Search: as one types, in all turns; a hit opens at its turn.
-import { Choice } from "/static/forest.js";
-import { ago, base, get, go, html, useEffect, useLoaded, useRef, useState } from "/static/util.js";
+import { Choice, TIMES } from "/static/forest.js";
+import { Message, ago, base, get, go, html, useEffect, useLoaded, useRef, useState } from "/static/util.js";
 
 export function Search() {
-  const query = new URLSearchParams(location.search).get("q") || "", place = new URLSearchParams(location.search).get("in") || "", project = new URLSearchParams(location.search).get("project") || "";
+  const asked = Object.fromEntries(["q", "project", "in", "label", "file", "days"].map((name) => [name, new URLSearchParams(location.search).get(name) || ""]));
+  const { q: query, file } = asked, isEmpty = !query.trim() && !file.trim();
   const forest = useLoaded(() => get("/api/forest"), "forest");
   const projects = [...new Set((forest.value?.sessions || []).map((one) => one.project))].filter(Boolean).sort();
+  const labels = [...new Set((forest.value?.sessions || []).flatMap((one) => one.labels))].sort();
   const [found, set] = useState(null), [error, setError] = useState(null);
   const field = useRef();
   useEffect(() => {
@@ -13,27 +15,32 @@ export function Search() {
     field.current.focus();
   }, []);
   useEffect(() => {
-    if (!query.trim()) return void set(null);
+    if (isEmpty) return void set(null);
     let current = true;
     const timer = setTimeout(() => {
-      get("/api/search", { q: query, project, in: place }).then(
+      get("/api/search", asked).then(
         (value) => current && (set(value), setError(null)),
         (problem) => current && setError(problem),
       );
     }, 120);
     return () => ((current = false), clearTimeout(timer));
-  }, [query, place, project]);
-  const change = (values) => go(`/search?${new URLSearchParams(Object.entries({ q: query, project, in: place, ...values }).filter(([, text]) => text))}`, true);
+  }, [JSON.stringify(asked)]);
+  const change = (values) => go(`/search?${new URLSearchParams(Object.entries({ ...asked, ...values }).filter(([, text]) => text))}`, true);
   const results = [...(found?.conversations || []), ...(found?.hits || [])];
   return html`<h1 class="sr">Search</h1>
     <form class="filters" role="search" onSubmit=${(event) => (event.preventDefault(), document.querySelector("main [data-row]")?.focus())}>
       <input ref=${field} type="search" aria-label="Search" placeholder='words, "a phrase", begin*, this OR that, -without' value=${query} onInput=${(event) => change({ q: event.target.value })} />
-      <${Choice} label="Project" value=${project} options=${[["", "All projects"], ...projects.map((one) => [one, base(one)])]} onChange=${(text) => change({ project: text })} />
-      <${Choice} label="Where" value=${place} options=${[["", "Everywhere"], ["prompts", "Prompts"], ["answers", "Answers"], ["tools", "Tool calls"]]} onChange=${(text) => change({ in: text })} />
+      <${Choice} label="Project" value=${asked.project} options=${[["", "All projects"], ...projects.map((one) => [one, base(one)])]} onChange=${(text) => change({ project: text })} />
+      <${Choice} label="Where" value=${asked.in} options=${[["", "Everywhere"], ["prompts", "Prompts"], ["answers", "Answers"], ["tools", "Tool calls"]]} onChange=${(text) => change({ in: text })} />
+      ${labels.length > 0 && html`<${Choice} label="Label" value=${asked.label} options=${[["", "Any label"], ...labels.map((one) => [one, one])]} onChange=${(text) => change({ label: text })} />`}
+      <${Choice} label="Time" value=${asked.days} options=${Object.entries(TIMES)} onChange=${(text) => change({ days: text })} />
+      <button hidden>Search</button>
+      <input class="narrow" aria-label="File" placeholder="File, as lexer.py" value=${file} onInput=${(event) => change({ file: event.target.value })} />
       ${found && html`<span class="quiet" role="status">${found.exact ? "" : "more than "}${found.total.toLocaleString("en")} turns</span>`}
     </form>
-    ${query.trim() && !found && !error && html`<p class="quiet">Searching…</p>`}
-    ${error && html`<p class="problem" role="alert">${error.message} ${error.hint}</p>`}
+    ${!isEmpty && !found && !error && html`<p class="quiet">Searching…</p>`}
+    ${error && html`<${Message} error=${error} />`}
+    ${found?.searched && found.searched !== query && results.length > 0 && html`<p class="quiet">No match for whole words; found with <code>${found.searched}</code>.</p>`}
     ${found && !results.length && html`<p class="quiet">Nothing found.</p>`}
     <ol class="hits">${results.map((hit) => html`<li key=${hit.address || hit.id}>
       <a data-row href=${`/s/${hit.address || hit.id}${words(hit)}`}>
