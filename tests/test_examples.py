@@ -84,6 +84,19 @@ The turns that led there:
 """
 
 
+HOOKS_AND_BRIDGE = """\
+Active: False  tokens: 0
+Working memory: {'kiln.txt': 6, 'market.txt': 7}
+Lines with “cups”: 1
+Steps of the REPL: 2
+
+The last one stands on: 1 other
+Reasons: ['kiln.txt is read', 'market.txt is read']
+
+For RLM: index.json session.json traces.jsonl transcript.jsonl
+"""
+
+
 MANAGER = """\
 Recovered: Write it, 1 turn, interrupted in a call
 Run again: strength: equal
@@ -120,7 +133,7 @@ with slices: branch at message 1, tokens {'input': 1811, 'output': 127},
 @pytest.mark.parametrize(
     ("name", "shown"),
     [("repl_agent", REPL_AGENT), ("notebook", NOTEBOOK), ("dialectic", DIALECTIC), ("manager", MANAGER),
-     ("branches", BRANCHES)],
+     ("branches", BRANCHES), ("hooks_and_bridge", HOOKS_AND_BRIDGE)],
 )  # fmt: skip
 def test_it_prints_what_it_shall(seal: Path, name: str, shown: str) -> None:
     command = [sys.executable, str(EXAMPLES / f"{name}.py")]
