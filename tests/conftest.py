@@ -45,10 +45,11 @@ _LEAST_HOME = 48
 the folder in which tests run."""
 
 _SLOW = {
-    "api_laws", "bisect", "blame", "cold", "copies", "crowds", "damage", "export_browser", "faults", "gc", "gc_disk",
-    "import_bulk", "json_docs", "kills", "layers", "long_sidecars", "merge_laws", "purge_elsewhere",
-    "recorder_killed", "redaction_stored", "remotes", "repacking", "replay_confined", "schemas", "sync_two_endings",
-    "syncing_deleted", "syncing_laws", "tree", "value_match", "walks", "watch", "web_browser", "why", "work",
+    "api_laws", "bisect", "blame", "cold", "copies", "crowds", "damage", "export_browser", "faults", "gc",
+    "gc_disk", "hostile_page", "hostile_requests", "import_bulk", "json_docs", "kills", "layers", "long_sidecars",
+    "merge_laws", "purge_elsewhere", "recorder_killed", "redaction_stored", "remotes", "repacking",
+    "replay_confined", "rescue", "schemas", "steps", "sync_two_endings", "syncing", "syncing_deleted",
+    "syncing_laws", "tree", "value_match", "walks", "watch", "web_access", "web_browser", "why", "work",
 }  # fmt: skip
 """The files that take longest: `make test` gives each to one worker, and none is left with a long one at the end."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,13 @@ def put(path: Path, value: Any) -> Path:
     else:
         path.write_text(json.dumps(value, indent=2))
     return path
+
+
+def laid(root: Path, contents: Mapping[str, Any]) -> Path:
+    """The folder with these files, each as `put` writes it."""
+    for name, content in contents.items():
+        put(root / name, content)
+    return root
 
 
 def log(at: Path, name: str, *lines: dict[str, Any], **meta: Any) -> Path:

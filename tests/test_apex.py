@@ -6,12 +6,12 @@ import gzip
 import json
 import os
 import uuid
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from foreigners import laid
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,15 +57,6 @@ def session(own: str = A, messages: list[Any] | None = None, **more: Any) -> dic
                   "tasksCompleted": [], "lastGitBranch": "main"},
         "tags": ["speed", "lexer"], "description": "Why the lexer reads twice.",
     } | more  # fmt: skip
-
-
-def laid(root: Path, contents: Mapping[str, Any]) -> Path:
-    """The folder with files: of values in JSON, of bytes as they are."""
-    for name, content in contents.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
-    return root
 
 
 def outcomes(root: Path) -> dict[str, tuple[str, str]]:

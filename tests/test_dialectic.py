@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from foreigners import laid
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -67,15 +67,6 @@ FILES: dict[str, Any] = {
     f"{AT}/thesis/thesis_v1.md": b"Money leads.\n",
     f"{AT}/thesis/thesis_v2.md": b"Institutions lead.\n",
 }
-
-
-def laid(root: Path, contents: Mapping[str, Any]) -> Path:
-    """The folder with files: of values in JSON, of bytes as they are."""
-    for name, content in contents.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
-    return root
 
 
 def only(root: Path) -> ForeignSession:

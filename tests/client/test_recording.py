@@ -9,13 +9,13 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from clients import kill
 from plain import run_git
+from waiting import until
 from world import World
 
 pytestmark = pytest.mark.client
@@ -75,13 +75,6 @@ class Kept:
 @pytest.fixture
 def kept(world: World) -> Kept:
     return Kept(world)
-
-
-def _until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def talk(world: World, prompts: list[str]) -> str:
@@ -211,12 +204,12 @@ def test_a_fork_at_an_interrupted_turn_stays_there(world: World, kept: Kept, how
     if how == "killed":
         process = world.start(INTERRUPTED, resume=session)
         world.model.wait_for_prompt(INTERRUPTED)
-        _until(lambda: b'"tool_result"' in world.transcript(session).read_bytes())
+        until(lambda: b'"tool_result"' in world.transcript(session).read_bytes())
         kill(process)
     else:
         terminal = world.terminal("--resume", session)
         terminal.submit(INTERRUPTED)
-        _until(lambda: b'"tool_result"' in world.transcript(session).read_bytes())
+        until(lambda: b'"tool_result"' in world.transcript(session).read_bytes())
         terminal.interrupt()
     world.model.release()
     if how == "stopped":
