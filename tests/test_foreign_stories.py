@@ -217,3 +217,32 @@ def test_a_fork_of_an_io_log_session_has_no_process_of_its_own(shell: Shell, tmp
     assert (parent["pid"], parent["exit_code"], parent["artifacts_produced"]) == (4711, 3, made)
     assert (fork["parent_session"], fork["artifacts_produced"]) == ("DEV-1", ["a.md"])
     assert not fork.keys() & {"pid", "exit_code"}
+
+
+def test_a_fork_of_an_rlm_session_has_its_files(shell: Shell, tmp_path: Path) -> None:
+    """Those that were accessed before it, and after it those of its own turns."""
+    said = [("user", "One?", 100.0), ("assistant", "Yes.", 110.0), ("user", "Two?", 200.0), ("assistant", "No.", 210.0)]
+    files = {"/a.py": {"hash": "aa", "first_access": 105.0}, "/b.py": {"first_access": 205.5}, "/c.py": {"hash": "cc"}}
+    talk = [{"role": role, "content": text, "timestamp": time} for role, text, time in said]
+    document = {"metadata": {"session_id": "abc123", "created_at": 100.0, "cwd": str(tmp_path)}}
+    document |= {"context": {"conversation": talk, "files": files}}
+    laid(tmp_path, {"rlm-sessions/abc123/session.json": document})
+    shell.out("import", "--from", "rlm", str(tmp_path))
+
+    def exported(fork: str) -> dict[str, Any]:
+        own = shell.json("show", fork)["session"]["id"]
+        shell.out("export", "rlm", fork, "-o", str(tmp_path / fork))
+        state = json.loads((tmp_path / fork / f"rlm-sessions/{own}/session.json").read_bytes())
+        kept: dict[str, Any] = state["context"]["files"]
+        return kept
+
+    shell.out("fork", "abc123", "--at", "1", "--name", "early", "--no-restore")
+    shell.out("fork", "abc123", "--name", "late")
+    shell.out("fork", "early", "--name", "again", "--no-restore")
+    early = {"/a.py": files["/a.py"], "/c.py": files["/c.py"]}
+    assert (exported("early"), exported("again")) == (early, early)
+    with Store.open() as store:
+        store.load_session("late").record_turn("And?", "So.", [ToolCall("Read", {"file_path": "/d.py"}, "x")])
+    later = exported("late")
+    assert "/d.py" in later
+    assert {path: file for path, file in later.items() if path != "/d.py"} == files

@@ -35,6 +35,8 @@ def state_document(context: Context, branch: Branch, overrides: Prices) -> dict[
     for row in rows:
         totals.add(row, *read_pieces(context.store, branch, row))
     budget, created = budget_json(state, totals.recursive, overrides), canonical.seconds(state.created) or 0.0
+    files = {path: file.as_json() for path, file in totals.files.items()}
+    inherited = {} if kept else session_totals.inherited_files(context, branch, rows)
     document: dict[str, Any] = {
         "metadata": {
             "session_id": layout.session_of(branch.name),
@@ -47,7 +49,7 @@ def state_document(context: Context, branch: Branch, overrides: Prices) -> dict[
         },
         "activation": activation_json(state),
         "context": {
-            "files": {path: file.as_json() for path, file in totals.files.items()},
+            "files": session_totals.merged_files(inherited, files),
             "tool_outputs": totals.outputs,
             "working_memory": canonical.bounded(dict(own.working_memory)),
         },

@@ -58,9 +58,15 @@ def _kept_folder(store: Store, commit: str) -> Entry | None:
 def source_note(store: Store, commit: str, session: str) -> dict[str, Any]:
     """Return what an import noted of the session: its `system`, `id`, number of `turns` and what it `said`; empty for
     any other session."""
+    note = kept_note(store, commit)
+    return note if note.get("session") == session else {}
+
+
+def kept_note(store: Store, commit: str) -> dict[str, Any]:
+    """Return the note of `source_note` in a commit, which forks have of the `session` that was imported."""
     entry = store.objects.entry(store.tree(commit), f"{layout.KEPT}/{SOURCE}")
     try:
         found = json.loads(store.objects.blob(entry[0])) if entry and not entry[1] else None
     except (ValueError, RecursionError, StoreError):
         return {}
-    return found if isinstance(found, dict) and found.get("session") == session else {}
+    return found if isinstance(found, dict) else {}

@@ -22,6 +22,7 @@ from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens, Turn
 from sessgit.model.frozen import frozen
 from sessgit.store import layout
+from sessgit.store.context import Context
 from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
 
@@ -181,7 +182,7 @@ class ImportedState:
         later = [row for row in rows if row.turn > self.turns]
         context, budget = self._part("context"), self._part("budget")
         files = {path: file.as_json() for path, file in later_totals.files.items()}
-        out["context"]["files"] = _merged_files(context.get("files"), files)
+        out["context"]["files"] = merged_files(self.files, files)
         out["context"]["tool_outputs"] = [*_list_or_empty(context.get("tool_outputs")), *later_totals.outputs]
         if "total_tokens_used" in budget:
             out["budget"]["total_tokens_used"] = _add_numbers(
@@ -194,6 +195,12 @@ class ImportedState:
                 self._part("trajectory")["events_count"], later_totals.events
             )
         return out
+
+    @property
+    def files(self) -> dict[str, Any]:
+        """The files in its context, by their paths."""
+        files = self._part("context").get("files")
+        return files if isinstance(files, dict) else {}
 
     def _part(self, name: str) -> Mapping[str, Any]:
         value = self.state.get(name)
@@ -221,13 +228,32 @@ def imported_state(store: Store, branch: Branch) -> ImportedState | None:
     return ImportedState(own, turns, state) if isinstance(state, dict) else None
 
 
+def inherited_files(context: Context, branch: Branch, rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the files that a fork of an imported session has from its state: all if the fork has all imported turns,
+    else those without a time and those first accessed before the first turn that it lacks."""
+    note = session_files.kept_note(context.store, branch.tip)
+    source = context.index.branch(str(note.get("session", "")))
+    imported = imported_state(context.store, source) if source and source.name != branch.name else None
+    if imported is None or source is None:
+        return {}
+    own = {row.commit for row in rows}
+    lacking = (row for row in context.index.turns(source.name)[: imported.turns] if row.commit not in own)
+    if (first := next(lacking, None)) is None:
+        return imported.files
+    return {path: file for path, file in imported.files.items() if _accessed(file) < first.time}
+
+
+def _accessed(file: object) -> float:
+    time = file.get("first_access") if isinstance(file, dict) else None
+    return time if isinstance(time, int | float) else 0.0
+
+
 def _list_or_empty(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _merged_files(imported: object, later: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the files of the state, with those that later turns named."""
-    files = imported if isinstance(imported, dict) else {}
+def merged_files(files: Mapping[str, Any], later: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the files of a state, with those that later turns named."""
     old = {path: one for path, one in files.items() if path in later and isinstance(one, dict)}
     both = {path: {**one, **later[path], **_first_access(one)} for path, one in old.items()}
     return {**files, **later, **both}
