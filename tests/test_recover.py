@@ -328,3 +328,13 @@ def test_what_a_killed_program_lacks(sessgit: Shell) -> None:
         os.utime(path, (time.time() - 3600,) * 2)
     told = {one["title"]: one["cut"] for one in sessgit.json("recover")["sessions"]}
     assert told == {"answered": None, "pending": "call"}
+
+
+@pytest.mark.parametrize("kind", ["repl", "tool"])
+def test_a_program_that_was_killed_after_a_whole_cell_is_not_cut(sessgit: Shell, kind: str) -> None:
+    work = f"session.complete_cell(session.begin_cell(type={kind!r}, operation='train'), 'a'); os._exit(1)"
+    begun = "import os\nfrom sessgit import Store\nsession = Store.open().create_session(name='trained')\n"
+    script = f"{begun}with session.turn('train it'):\n    {work}"
+    subprocess.run([sys.executable, "-c", script], check=False)
+    (one,) = sessgit.json("recover")["sessions"]
+    assert (one["title"], one["state"], one["turns"], one["cut"]) == ("trained", "ended", 1, None)
