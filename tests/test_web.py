@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import http.client
+import itertools
 import json
 import os
 import re
@@ -11,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+import tracemalloc
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,14 +27,16 @@ import pytest
 from browser import Elements
 from shell import Shell
 from transcripts import OTHER, SESSION, subagent
-from waiting import until
+from waiting import PATIENCE, until
 
 from sessgit import environment
+from sessgit.history.watch import RefState
 from sessgit.store.layout import StorePaths
 from sessgit.web import reads
 from sessgit.web import server as servers
 from sessgit.web.app import STATIC, Site
 from sessgit.web.gate import Access
+from sessgit.web.live import Live
 from sessgit.web.reads import Place
 
 
@@ -359,6 +364,48 @@ def test_a_change_of_another_process_is_told(told: Shell, page: Page) -> None:
     stream = resumed.getresponse()
     assert [stream.readline() for _ in range(3)] == [b": resumed\n", b"\n", b"id: 1\n"]
     resumed.close()
+
+
+def test_many_changes_need_no_more_memory_and_a_slow_tab_delays_none(
+    told: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tab that reads nothing for 10,000 changes is told to read everything again; the others got each of them."""
+    tips = itertools.count()
+    monkeypatch.setattr("sessgit.web.live.RefPoller.may_have_moved", lambda poller: True)
+    monkeypatch.setattr(
+        "sessgit.web.live.read_ref_state",
+        lambda store: RefState({"name": (f"{next(tips):040x}", False)}, {}, frozenset()),
+    )
+
+    async def follow() -> None:
+        live = Live(told.store)
+        await live.look()
+        slow, read = live.stream(None), [0]
+
+        async def read_all() -> None:
+            async for event in live.stream(None):
+                read[0] += "event: change" in event
+
+        await anext(slow)
+        reading = asyncio.create_task(read_all())
+        await asyncio.sleep(0)
+        sizes = []
+        for number in range(1, 10_001):
+            await live.look()
+            if number in (1_000, 10_000):
+                sizes.append(tracemalloc.get_traced_memory()[0])
+        assert sizes[1] < sizes[0] + 200_000
+        assert await anext(slow) == "id: 10000\nevent: reset\ndata: {}\n\n"
+        await asyncio.sleep(0.1)
+        assert read[0] == 10_000
+        await live.end()
+        await asyncio.wait_for(reading, PATIENCE)
+
+    tracemalloc.start()
+    try:
+        asyncio.run(follow())
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_second_call_finds_the_first_server(told: Shell) -> None:
