@@ -129,6 +129,13 @@ with slices: branch at message 1, tokens {'input': 1811, 'output': 127},
   cost $0.0367, tasks ['task-9']
 """
 
+FIXTURES = """\
+Nothing yet: []
+Two turns: ['claude-haiku-4-5: 7 tokens', 'claude-opus-4-8: 40 tokens', 'open: Ship']
+A fork has its turns too: ['claude-haiku-4-5: 7 tokens', 'claude-opus-4-8: 80 tokens', 'open: Ship']
+Nothing is left: True
+"""
+
 
 @pytest.mark.parametrize(
     ("name", "shown"),

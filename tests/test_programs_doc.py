@@ -40,7 +40,6 @@ def test_the_page_is_true(seal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_page_about_fixtures_is_true(seal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (seal / "calc").mkdir()
     monkeypatch.chdir(seal)
     (_, code), (_, shown) = BLOCK.findall((DOCS / "fixtures.md").read_text("utf-8"))
     printed = io.StringIO()
