@@ -246,6 +246,11 @@ def test_a_newer_store_is_refused(sessgit: Shell) -> None:
         5,
         "Error: the store is in format 2, this sessgit knows format 1.\nHint: Install a newer sessgit.\n",
     )
+    told = sessgit("doctor").out.split("\n\n")[0].splitlines()
+    assert told[told.index("~/.claude/session-store  wrong") + 1 :][:2] == [
+        "    cannot open the store: the store is in format 2, this sessgit knows format 1",
+        "    Install a newer sessgit.",
+    ]
     newer = run_git(sessgit.store, "rev-parse", f"refs/heads/{SESSION}").strip()
     run_git(sessgit.store, "update-ref", "-d", f"refs/heads/{SESSION}")
     sessgit.recorded(sessgit.talk(OTHER).turns("else"))

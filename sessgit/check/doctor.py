@@ -26,7 +26,7 @@ from sessgit.branch import interrupted_merges as interrupted
 from sessgit.branch import lost_refs
 from sessgit.check import gc, lost_objects, status, store_checks
 from sessgit.check.store_checks import FIX
-from sessgit.errors import ConflictError, SessgitError, StoreError
+from sessgit.errors import ConflictError, NewerStoreError, SessgitError, StoreError
 from sessgit.model import canonical, humanize, ids
 from sessgit.model.config import Privacy
 from sessgit.model.finding import Finding, Severity, is_sound, sorted_by_severity
@@ -95,7 +95,7 @@ class DoctorContext:
     env: Mapping[str, str]
     python: str
     now: float
-    error: str = ""
+    error: SessgitError | None = None
 
     @property
     def paths(self) -> StorePaths:
@@ -611,7 +611,7 @@ def _remove_unfinished(context: DoctorContext, store: Store) -> str:
 def _collect(context: DoctorContext) -> str:
     """Pack the store and remove leftovers, as `sessgit gc` does, but nothing that undo keeps."""
     if context.index is None:
-        raise StoreError("the store cannot be opened", context.error)
+        raise StoreError("the store cannot be opened", str(context.error))
     result = gc.collect(context.of_store(context.index), keep=inf)
     return f"the store was packed, {format_count(result.leftovers, 'file')} of interrupted commands removed"
 
@@ -659,7 +659,9 @@ def _git(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("wrong", "git", "git", f"git {version} is too old", _INSTALL)
     if context.error and not _is_explained(context):
         what = f"cannot open the store: {context.error}"
-        yield Finding("damage", "store", str(context.store), what, "If the error names a file, correct that file.")
+        severity: Severity = "wrong" if isinstance(context.error, NewerStoreError) else "damage"
+        hint = context.error.hint or "If the error names a file, correct that file."
+        yield Finding(severity, "store", str(context.store), what, hint)
 
 
 def _is_explained(context: DoctorContext) -> bool:

@@ -31,11 +31,11 @@ def run(cli: Invocation, fix: bool = option("--fix", "Fix what can be fixed with
     Each finding says what to do. --fix does what loses nothing, and says what it did. Exit code 1 if anything is wrong.
     """
 
-    index, problem = None, ""
+    index, problem = None, None
     try:
         index = cli.index if cli.has_store and cli.store.repo else None
     except SessgitError as error:
-        problem = str(error)
+        problem = error
     try:
         privacy = cli.privacy
     except SessgitError:  # the settings are wrong, which is a finding
