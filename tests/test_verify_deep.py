@@ -5,8 +5,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import damaging
 import pytest
@@ -18,8 +22,11 @@ from test_verify import loose, unpack
 from test_verify_sides import ENTRY
 from transcripts import OTHER, SESSION, Talk
 
+from sessgit.check import verify
 from sessgit.history import search
 from sessgit.model import canonical
+from sessgit.store import fulltext
+from sessgit.store import index as indexes
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -139,6 +146,59 @@ def test_which_lines_the_text_index_has_is_looked_at(kept: Recorded) -> None:
             db.execute(statement, values)
         assert kept.found(index=kept.index) == [("wrong", "index", "text.sqlite3")], statement
         text.write_bytes(whole)
+    assert kept.found(index=kept.index) == []
+
+
+@pytest.fixture
+def other(kept: Recorded) -> Iterator[Recorded]:
+    """The same store, as another process has it open."""
+    store = Store(kept.store.path)
+    index = Index(store.path, lambda: store)
+    yield Recorded(store, index, kept.folder)
+    index.close()
+
+
+def test_words_that_are_added_meanwhile_are_no_difference(
+    kept: Recorded, other: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = Talk(OTHER).turns("one")
+    kept.keep(talk)
+    assert search.update_fulltext(kept.index) == ""
+    kept.keep(talk.turns("two"))
+    statements = list[str]()
+
+    class Connection(sqlite3.Connection):
+        def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+            statements.append(sql)
+            if "FROM blocks" in sql:
+                assert search.update_fulltext(other.index) == ""
+            return super().execute(sql, *values)
+
+    connect = partial(sqlite3.connect, factory=Connection)
+    monkeypatch.setattr(fulltext, "sqlite3", SimpleNamespace(**{**vars(sqlite3), "connect": connect}))
+    assert kept.found(index=kept.index) == []
+    assert [sql for sql in statements if "FROM blocks" in sql]
+
+
+@pytest.mark.parametrize("place", [(verify, "TurnTexts"), (indexes, "_rows_by_name")])
+def test_turns_that_are_recorded_meanwhile_are_no_difference(
+    kept: Recorded, other: Recorded, monkeypatch: pytest.MonkeyPatch, place: tuple[ModuleType, str]
+) -> None:
+    talk = Talk(OTHER).prompt("one").tool("Bash", {"command": "ls"})
+    kept.keep(talk)
+    assert search.update_fulltext(kept.index) == ""
+    made, grown = getattr(*place), list[str]()
+
+    def make(*values: Any) -> Any:
+        if not grown:
+            other.keep(talk.answer("Done."))
+            grown.append(other.tip(OTHER))
+        return made(*values)
+
+    before = kept.tip(OTHER)
+    monkeypatch.setattr(*place, make)
+    assert kept.found(index=kept.index) == []
+    assert grown != [before]
     assert kept.found(index=kept.index) == []
 
 

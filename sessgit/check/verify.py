@@ -232,8 +232,8 @@ def check_index(index: Index) -> Iterator[Finding]:
 
 def check_texts(context: Context) -> Iterator[Finding]:
     """Return a finding if the full-text index, if there is one, differs from the lines of its turns."""
-    store = context.store
-    tips = {name: tip for name, (tip, _) in context.index.tips().items()}
+    store, before = context.store, context.index.tips()
+    tips = {name: tip for name, (tip, _) in before.items()}
 
     def commits(name: str) -> dict[int, str]:
         return {row.turn: row.commit for row in context.index.turns(name)}
@@ -244,7 +244,11 @@ def check_texts(context: Context) -> Iterator[Finding]:
         except (SessgitError, ValueError):
             return None  # reported with its commit
 
-    find = partial(fulltext.differing_branches, store.path, tips, commits, lines)
+    def find() -> list[str]:
+        differing = fulltext.differing_branches(store.path, tips, commits, lines)
+        after = context.index.tips()  # `commits` answers for another tip once a branch has moved
+        return [name for name in differing if before[name] == after.get(name)]
+
     return _differences(store.paths.text.name, "its words of {} differ from their turns", find)
 
 

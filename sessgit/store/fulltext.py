@@ -418,6 +418,7 @@ def differing_branches(
 def _find_differing(
     db: sqlite3.Connection, tips: Mapping[str, str], commits: Callable[[str], Mapping[int, str]], read_texts: ReadTexts
 ) -> Iterator[str]:
+    db.execute("BEGIN")  # all queries read the same state, whatever another process adds
     rows = {row for (row,) in db.execute("SELECT id FROM words_docsize")}
     lines_of: dict[tuple[int, int], set[int]] = {}
     """The lines with rows, by turn and variant."""
@@ -426,7 +427,9 @@ def _find_differing(
         lines_of.setdefault((turn, variant), set()).update(number << LINE_BITS | line for line in lines)
     results: dict[tuple[int, int, int, bytes], bool] = {}
     branch, numbers = "", dict[int, str]()
-    for name, tip, number, turn, variant, count, at, hashes in db.execute(_SELECT_PLACED).fetchall():
+    placed = db.execute(_SELECT_PLACED).fetchall()
+    db.execute("COMMIT")
+    for name, tip, number, turn, variant, count, at, hashes in placed:
         if tips.get(name) != tip:
             continue
         if name != branch:

@@ -567,7 +567,8 @@ class Index:
             raise StoreError(f"the index cannot be written: {error}", "Try again in a while.") from error
 
     def differing_branches(self) -> list[str]:
-        """Return the branches whose rows are not what their commits say, by name."""
+        """Return the branches whose rows are not what their commits say, by name, except those that move meanwhile."""
+        before = refs.branches(self.path)
         self.sync()
         rebuilt = _MemoryIndex(self)
         rebuilt.sync()
@@ -578,7 +579,8 @@ class Index:
                 differing |= {name for name in rows.keys() | right.keys() if rows.get(name) != right.get(name)}
             # A row too many is harmless, and stays after a rewind or an undo of the merge.
             missing = _rows_by_name(rebuilt, "merges", "branch").keys() - _rows_by_name(self, "merges", "branch").keys()
-            return sorted(differing | missing)
+            after = refs.branches(self.path)
+            return sorted(name for name in differing | missing if before.get(name) == after.get(name))
         finally:
             rebuilt.close()
 
