@@ -46,12 +46,13 @@ def run(home: Path, event: str = "Stop", **env: str) -> None:
             assert (done.stdout, done.stderr) == (b"", b"")
 
 
-def submit(home: Path, prompt: str) -> str:
+def submit(home: Path, prompt: str, *, before: str = "") -> str:
     """Return what the plugin's hook of a submitted prompt prints; it prints no error, succeeds, and saves the event."""
     event = json.dumps({"session_id": SESSION, "cwd": str(home), "prompt": prompt}).encode()
     (hook,) = json.loads((HOOKS / "hooks.json").read_text())["hooks"]["UserPromptSubmit"][0]["hooks"]
     env = {"PATH": "/usr/bin:/bin", "HOME": str(home), "CLAUDE_PLUGIN_ROOT": str(HOOKS)}
-    done = subprocess.run(["/bin/sh", "-c", hook["command"]], input=event, capture_output=True, env=env, check=True)
+    command = ["/bin/sh", "-c", before + hook["command"]]
+    done = subprocess.run(command, input=event, capture_output=True, env=env, check=True)
     (file,) = (home / ".claude" / "session-store" / "spool").glob("*.json")
     assert (file.read_bytes(), done.stderr) == (event, b"")
     file.unlink()
@@ -115,6 +116,7 @@ def test_the_setting_has_two_commands_answered(asked: Path) -> None:
         decision = json.loads(submit(asked, prompt))
         assert (sorted(decision), decision["decision"]) == (["decision", "reason"], "block")
         assert decision["reason"].startswith(("\nError: ", "\nNo "))
+    assert submit(asked, "/sessgit:log", before="exec >&-; ") == ""
     config.write_text("[plugin]\nanswer = true\nmistake = 1\n")
     assert submit(asked, "/sessgit:log") == ""
 
