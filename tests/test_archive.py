@@ -179,7 +179,7 @@ def test_a_manager_is_archived_by_name_only(sessgit: Shell) -> None:
     store.repo.move(layout.head_ref(OTHER), tip, commit)
     store.repo.release()
     sessgit.now = LATER
-    assert sessgit.json("archive", "--older-than", "30d")["skipped"] == [{"id": OTHER, "reason": "a manager"}]
+    assert sessgit.json("archive", "--older-than", "30d")["skipped"] == [{"id": OTHER, "reason": "managing others"}]
     assert sessgit("archive", OTHER).code == 0
 
 

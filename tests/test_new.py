@@ -50,7 +50,7 @@ def test_managers_are_never_archived_by_age_and_deleting_one_says_so(sessgit: Sh
     sessgit.out("new", "--parent", SESSION)
     sessgit.now += 86400 * 40
     skipped = sessgit.json("archive", "--older-than", "30d")["skipped"]
-    assert skipped == [{"id": SESSION, "reason": "a manager"}]
+    assert skipped == [{"id": SESSION, "reason": "managing others"}]
     done = sessgit.json("delete", SESSION, "--yes")
     assert done["deleted"][0]["children"] == [MANAGER]
     assert sessgit.json("ls", "--only-archived")["sessions"][0]["child_of"] == SESSION

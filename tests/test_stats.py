@@ -303,7 +303,7 @@ def test_what_subagents_used_is_counted_and_told_apart(sessgit: Shell) -> None:
         "claude-test-1": 2,
         "claude-small-1": 2,
     }
-    assert "  of which by subagents: 2 turns, 22 tokens" in sessgit.out("stats").splitlines()
+    assert "  of which by subagents: 2 turns, 22 tokens, cost unknown" in sessgit.out("stats").splitlines()
 
 
 def test_subagents_of_the_first_clients_stand_in_the_transcript(sessgit: Shell) -> None:

@@ -405,6 +405,8 @@ def _apply_fields(
 
 
 def _shown(value: object) -> str:
+    if value == "":
+        return "empty"
     return f"“{canonical.one_line(value, _LONGEST_SHOWN)}”" if isinstance(value, str) else json.dumps(value)
 
 

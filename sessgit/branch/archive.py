@@ -90,7 +90,7 @@ def old_sessions(index: Index, session_filter: ls.SessionFilter, homes: Homes) -
         elif KEEP in json.loads(outline.labels):
             passed[outline.name] = f"labelled {KEEP}"
         elif outline.name in managers:
-            passed[outline.name] = "a manager"
+            passed[outline.name] = "managing others"
         elif _has_gone_on(index.path, outline.name, places[outline.name], session_filter.before or 0):
             passed[outline.name] = "with unrecorded turns"
     return OldSessions(tuple(o.name for o in matching if o.name not in passed), passed)

@@ -38,8 +38,8 @@ def run(
 
     Each turn counts once, in the conversation that had it first: a fork counts only the turns it added. Turns that a
     rewind left behind count too. Subagents are included, and their share is shown. “cache” counts the tokens read from
-    or written to the cache, “calls” the calls of the model, “tools” the tool calls. A cost with ≥ does not include
-    models whose price is unknown: set it with `sessgit config prices.MODEL`.
+    or written to the cache, “calls” the calls of the model, “tools” the tool calls. A cost that is unknown,
+    or has a ≥, lacks the price of a model: set it with `sessgit config prices.MODEL`.
     """
     target = None
     if address:
@@ -296,18 +296,19 @@ class _Page:
         yield from drawn
 
     def _cost(self, part: UsagePart) -> str:
-        """`$1.84`; `≥ $1.20` if a price is missing, nothing if all are."""
+        """`$1.84`; `≥ $1.20` if a price is missing, `unknown` if all are."""
         cost = stats.part_cost(part, self.prices)
         if not cost.unpriced:
             return text.money(cost.dollars)
-        return f"≥ {text.money(cost.dollars)}" if cost.dollars >= _CENT / 2 else ""
+        return f"≥ {text.money(cost.dollars)}" if cost.dollars >= _CENT / 2 else "unknown"
 
     def _notes(self) -> Iterator[str]:
         """Yield how much was used by subagents, and how much rewinds left behind."""
         for what, part in (("by subagents", self.total.subagents), ("left behind by rewinds", self.total.left)):
             if part.turns:
                 tokens = f"{text.tokens(text.new_tokens(part.total))} tokens"
-                parts = [f"  of which {what}: {text.counted(part.turns, 'turn')}", tokens, self._cost(part)]
+                cost = self._cost(part).replace("unknown", "cost unknown")
+                parts = [f"  of which {what}: {text.counted(part.turns, 'turn')}", tokens, cost]
                 yield from (self.cli.paint("dim", line) for line in text.fold(parts, self.cli.width, ", ", " " * 4))
 
 
