@@ -267,6 +267,14 @@ def test_a_file_that_came_in_pieces_first(tmp_path_factory: pytest.TempPathFacto
     check(tmp_path_factory, Copies(files, ((0, 1, 2, 3), (1, 2, 0, 3)), files[0]))
 
 
+def test_an_older_file_that_came_in_pieces_first(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The newest file contains one of its pieces."""
+    first, _, second, *others = Talk().turns("one", "two").lines
+    newest = joined([first.replace(b"{", b'{"changed":1,', 1), second, *others])
+    files = [newest, joined([second]), joined([first, second]), joined([first])]
+    check(tmp_path_factory, Copies(files, ((0, 1, 2, 3), (3, 1, 2, 0)), newest))
+
+
 def test_an_older_copy_from_the_shell(sessgit: Shell, tmp_path: Path) -> None:
     talk = sessgit.talk().turns("one", "two")
     sessgit.recorded(talk)
