@@ -18,12 +18,13 @@ from transcripts import SESSION, Talk
 from sessgit.agents.claude import lines as claude_lines
 from sessgit.agents.claude import writer as transcript
 from sessgit.agents.reader import opened
-from sessgit.branch import edit, merge_plan
+from sessgit.branch import merge_plan
 from sessgit.history import reassemble
 from sessgit.model.conversation import session as sessions
 from sessgit.record import recording
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.store import secret_filter
 from sessgit.store.backend import Repository
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -132,12 +133,12 @@ def test_a_first_recording_reads_the_file_once(
 
 
 def calls(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[object]:
-    """Collects what a function is called with."""
+    """Collects what a function is called with first."""
     real, met = getattr(module, name), list[object]()
 
-    def counted(argument: object) -> object:
+    def counted(argument: object, *more: object) -> object:
         met.append(argument)
-        return real(argument)
+        return real(argument, *more)
 
     monkeypatch.setattr(module, name, counted)
     return met
@@ -272,8 +273,11 @@ def test_a_fork_reads_the_folder_of_each_turn_once(sessgit: Shell, monkeypatch: 
 
 def test_a_name_is_looked_at_for_secrets_where_there_is_one(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
-    monkeypatch.setattr(edit, "without_secrets", lambda *_: pytest.fail("there is no name"))
+    looked = calls(monkeypatch, secret_filter, "text_cleaner")
     sessgit.out("fork", "5e55")
+    assert looked == []
+    sessgit.out("fork", "5e55", "--name", "other")
+    assert len(looked) == 1
 
 
 # A merge
