@@ -181,6 +181,8 @@ def test_a_second_one_leaves_the_work_to_the_first(sessgit: Shell, monkeypatch: 
     with locks.repack_lock(StorePaths(sessgit.store)):
         command = [sys.executable, "-m", "sessgit.recorder.packer", str(sessgit.store)]
         subprocess.run(command, check=True, timeout=60)
+        monkeypatch.setattr(maintenance, "start_repack", lambda *_: pytest.fail("one is at work already"))
+        drain.drain_spool(sessgit.store, claude_homes(sessgit.config), {"HOME": str(sessgit.home)})
     assert (packs(sessgit.store), StorePaths(sessgit.store).repacking.exists()) == (before, True)
 
 
