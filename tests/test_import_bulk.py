@@ -27,9 +27,9 @@ from transcripts import OTHER, SESSION, Talk
 from sessgit.errors import StoreError
 from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.progress import no_progress
-from sessgit.record import fork_detection, import_files
+from sessgit.record import fork_detection, import_files, import_workers, imports
 from sessgit.record.import_files import ImportFailure, TranscriptFile
-from sessgit.record.import_workers import RecordTask, record_families
+from sessgit.record.import_workers import RecordTask, Workers, record_families
 from sessgit.record.imports import ImportRun
 from sessgit.record.recording import record
 from sessgit.record.source import RecordRules
@@ -364,6 +364,42 @@ def workers() -> list[Path]:
             if b"import_workers" in words and f"HOME={os.environ['HOME']}\0".encode() in env:
                 found.append(folder)
     return found
+
+
+def test_workers_end_before_they_have_begun() -> None:
+    started = Workers()
+    started.start(2)
+    assert len(started.members) == 2
+    assert workers()
+    started.close()
+    assert (started.members, workers()) == ([], [])
+
+
+def test_workers_start_for_what_is_not_in_the_store(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An import of much starts them before it reads a file; the next one finds nothing that is new."""
+    counts, examine = list[int](), import_files.examine
+
+    def start(started: Workers, count: int, real: Callable[[Workers, int], None] = Workers.start) -> None:
+        counts.append(count)
+        real(started, count)
+
+    def after_start(path: Path) -> TranscriptFile:
+        assert counts
+        return examine(path)
+
+    sessgit.keep(sessgit.talk().turns("one", "two"))
+    sessgit.keep(sessgit.talk(OTHER).turns("three"))
+    monkeypatch.setattr(imports, "_SINGLE_PROCESS_SIZE", 1)
+    monkeypatch.setattr(import_workers, "useful_workers", lambda: 2)
+    monkeypatch.setattr(Workers, "start", start)
+    with monkeypatch.context() as patched:
+        patched.setattr(import_files, "examine", after_start)
+        done = sessgit.json("import")
+    assert (done["sessions"], done["turns"], counts) == (2, 3, [2, 1])
+    assert workers() == []
+    counts.clear()
+    assert sessgit.json("import")["unchanged"] == 2
+    assert counts == [0]
 
 
 @pytest.mark.parametrize("seed", range(2))

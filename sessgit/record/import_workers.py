@@ -1,7 +1,7 @@
 """New sessions recorded into a store of their own, by this process or by several, for an import to take over.
 
-The objects of such a store are one pack. A worker is a bare interpreter that gets tasks over a socket. It does not get
-signals of the keyboard, and ends with the process that started it.
+The objects of such a store are one pack. A bare interpreter loads the program and forks the workers, which get tasks
+over sockets. They do not get signals of the keyboard, and end at once with the process that started them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
@@ -40,8 +41,8 @@ from sessgit.store.store import Store
 PACK_NAME = "gathered.pack"
 """The pack in a task's folder, next to its index, before it has its name."""
 _BOOT_CODE = (
-    "import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:];"
-    "from sessgit.record.import_workers import serve; serve(fd)"
+    "import sys; fds = map(int, sys.argv[1].split(',')); sys.path[:] = sys.argv[2:];"
+    "from sessgit.record.import_workers import serve; serve(*fds)"
 )
 _MOST_AHEAD = 3
 """The number of tasks beyond one per worker that start before the first result is taken: each may hold some MB."""
@@ -136,56 +137,80 @@ def useful_workers() -> int:
     return min(8, os.cpu_count() or 1)
 
 
-def run_tasks(tasks: Sequence[RecordTask], count: int, report: ReportBytes) -> Generator[RecordedTask]:
-    """Yield the results of the tasks in their order, made by `count` workers, or by this process if that is 0.
+def run_tasks(tasks: Sequence[RecordTask], workers: Workers, report: ReportBytes) -> Generator[RecordedTask]:
+    """Yield the results of the tasks in their order, made by the workers, or by this process if none were started.
 
     Raises what a worker raised, and StoreError if one was killed.
     """
-    if not count:
+    if not workers.members:
         yield from (record_families(task, report) for task in tasks)
         return
-    idle = [_Worker() for _ in range(min(count, len(tasks)))]
-    workers, busy = list(idle), dict[object, _Worker]()
+    idle, busy = list(workers.members), dict[object, _Worker]()
     waiting, results = deque(enumerate(tasks)), dict[int, RecordedTask]()
-    try:
-        for number in range(len(tasks)):
-            limit = number + len(workers) + _MOST_AHEAD
-            while True:
-                while idle and waiting and waiting[0][0] < limit:
-                    worker = idle.pop()
-                    worker.number, task = waiting.popleft()
-                    worker.send(task)
-                    busy[worker.connection] = worker
-                if number in results:
-                    break
-                for connection in wait([worker.connection for worker in busy.values()]):
-                    worker = busy[connection]
-                    answer = worker.receive()
-                    if isinstance(answer, int):
-                        report(answer)
-                    else:
-                        results[worker.number] = answer
-                        idle.append(busy.pop(connection))
-            yield results.pop(number)
-    finally:
-        for worker in workers:
-            worker.end()
+    for number in range(len(tasks)):
+        limit = number + len(workers.members) + _MOST_AHEAD
+        while True:
+            while idle and waiting and waiting[0][0] < limit:
+                worker = idle.pop()
+                worker.number, task = waiting.popleft()
+                worker.send(task)
+                busy[worker.connection] = worker
+            if number in results:
+                break
+            for connection in wait([worker.connection for worker in busy.values()]):
+                worker = busy[connection]
+                answer = worker.receive()
+                if isinstance(answer, int):
+                    report(answer)
+                else:
+                    results[worker.number] = answer
+                    idle.append(busy.pop(connection))
+        yield results.pop(number)
+
+
+class Workers:
+    """The workers of an import, none until they are started. They take a while to load the program, so an import of
+    much starts them before it looks at what there is."""
+
+    def __init__(self) -> None:
+        self.members: list[_Worker] = []
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, count: int) -> None:
+        """Start as many workers, unless they are started already. Raises StoreError."""
+        if self._process is not None or not count:
+            return
+        pairs = [socket.socketpair() for _ in range(count)]
+        life, self._life = os.pipe()
+        handles = [life, *(theirs.fileno() for _, theirs in pairs)]
+        command = [sys.executable, "-I", "-c", _BOOT_CODE, ",".join(map(str, handles)), *(p for p in sys.path if p)]
+        try:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
+                pass_fds=handles, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise StoreError(f"cannot start a process: {error.strerror or error}") from error
+        finally:
+            os.close(life)
+            for _, theirs in pairs:
+                theirs.close()
+        self.members = [_Worker(Connection(ours.detach())) for ours, _ in pairs]
+
+    def close(self) -> None:
+        """End the workers; none of them writes any more then."""
+        if self._process is None:
+            return
+        os.close(self._life)
+        for worker in self.members:
+            worker.wait_for_end()
+        self._process.wait()
+        self.members, self._process = [], None
 
 
 class _Worker:
-    def __init__(self) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            command = [sys.executable, "-I", "-c", _BOOT_CODE, str(theirs.fileno()), *(p for p in sys.path if p)]
-            try:
-                self._process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
-                    pass_fds=[theirs.fileno()], start_new_session=True,
-                )  # fmt: skip
-            except OSError as error:
-                ours.close()
-                raise StoreError(f"cannot start a process: {error.strerror or error}") from error
-        self.connection = Connection(ours.detach())
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
         self.number = -1
         """The number of its task."""
 
@@ -205,17 +230,42 @@ class _Worker:
             raise answer
         return answer
 
-    def end(self) -> None:
-        self.connection.close()
-        self._process.kill()
-        self._process.wait()
+    def wait_for_end(self) -> None:
+        """Wait until the process has ended, and drop what it sent before."""
+        with self.connection, suppress(EOFError, OSError):
+            while True:
+                self.connection.recv_bytes()
 
 
-def serve(handle: int) -> None:
-    """Run the tasks that come over a socket, until its other end is closed."""
+def serve(life: int, *handles: int) -> None:
+    """Fork a worker for each of these sockets, and wait until all have ended. `life` is the end of a pipe whose other
+    end is closed when they are to end."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     gc.freeze()
     gc.set_threshold(_GC_THRESHOLD)
+    for handle in handles:
+        if not os.fork():
+            os.setsid()  # or systems that schedule by sessions would give all workers the time of one
+            threading.Thread(target=_end_with, args=(life,), daemon=True).start()
+            for other in set(handles) - {handle}:
+                os.close(other)
+            _serve_one(handle)
+            return
+    for handle in handles:
+        os.close(handle)
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
+
+
+def _end_with(life: int) -> None:
+    """Kill this process once the other end of a pipe is closed."""
+    os.read(life, 1)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _serve_one(handle: int) -> None:
+    """Run the tasks that come over a socket, until its other end is closed."""
     with Connection(handle) as connection, suppress(EOFError, OSError):
         while True:
             task: RecordTask = connection.recv()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,7 @@ from sessgit.record import import_files, import_workers
 from sessgit.record import privacy as private
 from sessgit.record.file_pass import RecordingResult, SkipReason
 from sessgit.record.import_files import ImportFailure, SkippedFiles, TranscriptFile
-from sessgit.record.import_workers import PACK_NAME, RecordedTask, RecordTask
+from sessgit.record.import_workers import PACK_NAME, RecordedTask, RecordTask, Workers
 from sessgit.record.recording import record
 from sessgit.record.source import rules_from_settings
 from sessgit.store import layout, locks, maintenance, operations, refs, tempdirs, transaction
@@ -94,8 +94,12 @@ def run_import(context: Context, paths: Sequence[Path], watch: ImportProgress) -
     """
     private.check_on(off=context.privacy.off)
     seen = _ImportPlan(is_own=not paths)
-    seen.files.extend(_examine_files(_find_transcripts(paths, context.homes, seen.folders), seen.errors))
-    return _record_files(context, seen, watch)
+    found = list(_find_transcripts(paths, context.homes, seen.folders))
+    with closing(Workers()) as workers:
+        if context.privacy.is_everything and _unknown_size(context.store, found) > _SINGLE_PROCESS_SIZE:
+            workers.start(import_workers.useful_workers())
+        seen.files.extend(_examine_files(found, seen.errors))
+        return _record_files(context, seen, watch, workers)
 
 
 def import_one(
@@ -120,7 +124,7 @@ def import_one(
         )
     if _without_excluded(context.index, files, context.privacy):
         operations.drop_tombstone(context.store, sessions[0], context.now())
-    return _record_files(context, _ImportPlan(files), watch)
+    return _record_files(context, _ImportPlan(files), watch, Workers())
 
 
 def import_client_folders(name: str, context: Context, paths: Sequence[Path], watch: ImportProgress) -> ImportResult:
@@ -146,7 +150,7 @@ def import_client_folders(name: str, context: Context, paths: Sequence[Path], wa
         for file in _examine_files(agent.home.transcripts(folder), seen.errors):
             if _is_self_contained(agent, folder, file, seen.errors):
                 seen.files.append(replace(file, folder=folder))
-    result = _record_files(context, seen, watch)
+    result = _record_files(context, seen, watch, Workers())
     plans = tuple(
         name for folder in paths for name in agent.sidecars.unnamed_plans(folder, agent.home.transcripts(folder))
     )
@@ -170,13 +174,13 @@ def _is_self_contained(agent: Agent, folder: Path, file: TranscriptFile, errors:
     return link is None
 
 
-def _record_files(context: Context, plan: _ImportPlan, watch: ImportProgress) -> ImportResult:
+def _record_files(context: Context, plan: _ImportPlan, watch: ImportProgress, workers: Workers) -> ImportResult:
     store = context.store
     files = _without_excluded(context.index, plan.files, context.privacy)
     excluded = len(plan.files) - len(files)
     context.index.sync()
     before = refs.read_all(store.path, layout.HEADS)
-    run = ImportRun(context, watch.reading, plan.errors)
+    run = ImportRun(context, watch.reading, plan.errors, workers=workers)
     run.run(import_files.distinct_files(files, context.index, plan.errors))
     moved = {ref for ref, _ in before.items() ^ refs.read_all(store.path, layout.HEADS).items()}
     # Two files of one session may have moved a branch there and back.
@@ -232,6 +236,20 @@ def _find_transcripts(paths: Sequence[Path], homes: Homes, folders: list[Path]) 
             yield path
 
 
+def _known_sessions(store: Store) -> set[str]:
+    return {layout.session_of_ref(ref) for ref in refs.read_all(store.path) if ref.startswith(layout.REF_SPACES)}
+
+
+def _unknown_size(store: Store, paths: Iterable[Path]) -> int:
+    """Return the bytes of the files whose names are of no session in the store."""
+    known, size = _known_sessions(store), 0
+    for path in paths:
+        if ids.session_id(agents.of_file(path).home.agent_id(path)) not in known:
+            with suppress(OSError):  # it is reported when it is read
+                size += path.stat().st_size
+    return size
+
+
 def _examine_files(paths: Iterable[Path], errors: list[ImportFailure]) -> Iterator[TranscriptFile]:
     for path in dict.fromkeys(path.absolute() for path in paths):
         try:
@@ -272,7 +290,7 @@ class ImportRun:
     `seen` are the sessions that were read, `grown` those that got turns, `turns` the number of turns; `skipped` are
     those that are archived or deleted; `packs` are the names of the packs that it added, `likeness` is that of texts in
     them. `batch` is the size of a batch in bytes, `processes` the number of workers, 0 for this process alone, None to
-    go by the size.
+    go by the size; `workers` may be started already.
     """
 
     context: Context
@@ -281,6 +299,7 @@ class ImportRun:
     errors: list[ImportFailure]
     batch: int = _BATCH_SIZE
     processes: int | None = None
+    workers: Workers = field(default_factory=Workers)
     seen: set[str] = field(default_factory=set)
     grown: set[str] = field(default_factory=set)
     turns: int = 0
@@ -311,12 +330,13 @@ class ImportRun:
             ]
             lock = locks.hold_off_prune(store.paths)
             try:
-                recorded = import_workers.run_tasks(tasks, self._processes(tasks), self._report)
+                self.workers.start(min(len(tasks), self._processes(tasks)))
+                recorded = import_workers.run_tasks(tasks, self.workers, self._report)
                 for is_new, families in steps:
                     if not is_new or not self._take_over(next(recorded)):
                         self._record(families)
-                recorded.close()
             finally:
+                self.workers.close()
                 locks.release(lock)
         self.progress(self._total, self._total)
 
@@ -328,8 +348,7 @@ class ImportRun:
 
     def _steps(self, files: Sequence[TranscriptFile]) -> Iterator[tuple[bool, _Families]]:
         """Yield the families in their order, new ones in batches, others one by one, and whether they are new."""
-        every = refs.read_all(self.context.store.path)
-        known = {layout.session_of_ref(ref) for ref in every if ref.startswith(layout.REF_SPACES)}
+        known = _known_sessions(self.context.store)
         batch: _Families = []
         size = count = 0
         for members in import_files.group_by_prompt(files):
