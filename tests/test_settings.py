@@ -429,10 +429,11 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 def test_the_plugin_runs_its_script_on_the_same_events() -> None:
     script = '"${CLAUDE_PLUGIN_ROOT}/event"'
     command = f"[ -r {script} ] && sh {script} || cat >/dev/null; exit 0"
-    plugin = json.loads(HOOKS_FILE.read_text().replace('event\\" $PPID ||', 'event\\" ||'))
+    text = HOOKS_FILE.read_text()
+    plugin = json.loads(text.replace('event\\" $PPID ||', 'event\\" ||').replace('event\\" prompt ||', 'event\\" ||'))
     expected = json.loads(json.dumps(WHOLE).replace(json.dumps(COMMAND), json.dumps(command)))
     assert ordered(plugin["hooks"]) == ordered(expected)
-    assert HOOKS_FILE.read_text().count("$PPID") == 1
+    assert text.count("$PPID") == text.count('event\\" prompt') == 1
     manifest = json.loads((HOOKS_FILE.parent / ".claude-plugin" / "plugin.json").read_text())
     assert manifest["name"] == PLUGIN
     assert manifest["version"] == __version__

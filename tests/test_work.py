@@ -100,7 +100,7 @@ def test_turn_300_costs_what_turn_10_did(
     assert len(log(store, SESSION)) == 301 * (1 if granularity == "turn" else 2) - (granularity == "cell")
     written, read = tenth
     assert written <= 12 * (1 if granularity == "turn" else 2)
-    assert read <= 2 * 65536 + 3 * 20_000
+    assert read <= 3 * 65536 + 3 * 20_000
 
 
 def test_a_pass_that_finds_nothing_new_writes_nothing(
@@ -112,7 +112,7 @@ def test_a_pass_that_finds_nothing_new_writes_nothing(
         turn(talk)
     meter.cost(talk, RecordRules())
     waiting = len(b"\n".join(talk.lines[-5:])) + 1
-    assert meter.cost(talk, RecordRules()) == (0, waiting + 2 * 65536)
+    assert meter.cost(talk, RecordRules()) == (0, waiting + 3 * 65536)
 
 
 def test_a_first_recording_reads_the_file_once(
