@@ -258,6 +258,12 @@ def test_twice_is_once(sessgit: Shell, mode: tuple[str, ...]) -> None:
     assert sessgit.json("merge", "e90c", "--into", "5e55", *mode)["commit"] is None
 
 
+def test_a_turn_that_lacks_only_an_open_call_has_nothing_new(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one").prompt("two").answer("Hm.").call_only("Bash"))
+    sessgit.out("fork", SESSION, "--at", "2.1")
+    assert "\n  append       nothing" in sessgit.out("merge", "f0000001", "--into", SESSION, "--dry-run")
+
+
 def test_theirs_that_ours_went_on_from_is_there_already(sessgit: Shell) -> None:
     fork = sessgit.json("fork", SESSION, "--at", "2")["id"]
     assert sessgit("merge", SESSION + "@2", "--into", fork).err == "5e551011 is already merged into f0000001.\n"
