@@ -410,8 +410,8 @@ class Sidecars(Protocol):
         """Return what subagents did in a turn's body and in the pieces of their files, each message counted once;
         `counted` are the ids of messages that are counted elsewhere."""
 
-    def said(self, piece: Bytes) -> list[Piece]:
-        """Return what was said and done in a piece of a subagent's file, in order."""
+    def own_lines(self, piece: Bytes) -> list[Line]:
+        """Return the lines in a piece of a subagent's file as if they were the conversation's own."""
 
     def as_own(self, file: SideFile, agent_id: str, version: str) -> SideFile:
         """Return the file, or a piece of it, with the session's id in the place of another's where its lines name

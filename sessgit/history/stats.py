@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from sessgit import agents
 from sessgit.agents.line import Line
 from sessgit.errors import SessgitError
-from sessgit.history import shared_turns, subagents, views
+from sessgit.history import shared_turns, views
 from sessgit.model import prices
 from sessgit.model.config import Price
 from sessgit.model.conversation.turn import Gist, Tokens
@@ -352,7 +352,7 @@ def _read_gist(index: Index, outlines: Mapping[str, Outline], row: Row, commit: 
     if known is None or agent.sidecars.may_be_inline(_client_version(index, _holder(row, outlines))):
         body = agent.parsed(store.lines(commit, row.turn).body)
     own = known or (agent.cells.describe(body).gist if body else views.gist_from_trailers(row))
-    files = subagents.subagent_files(store, commit, row.turn)
+    files = views.subagent_files(store, commit, row.turn)
     counted = {
         message
         for name, data in files.items()
@@ -369,5 +369,5 @@ def _client_version(index: Index, session: str) -> str:
 
 def _earlier_part(store: Store, commit: str, turn: int, name: str) -> Bytes:
     """Return what was recorded of a subagent's file with the last earlier turn that has a part of it."""
-    earlier = (subagents.subagent_files(store, commit, number) for number in range(turn - 1, 0, -1))
+    earlier = (views.subagent_files(store, commit, number) for number in range(turn - 1, 0, -1))
     return next((files[name] for files in earlier if name in files), b"")

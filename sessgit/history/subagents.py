@@ -8,33 +8,25 @@ from typing import TYPE_CHECKING
 
 from sessgit import agents
 from sessgit.agents.base import Agent
+from sessgit.history import views
 from sessgit.model.conversation.content import Call, Piece
 from sessgit.model.conversation.story import Subagent
-from sessgit.model.line_list import Bytes, file_of_split
-from sessgit.store import layout
 from sessgit.store.index import Row
 
 if TYPE_CHECKING:
     from sessgit.store.store import Store
 
 
-def subagent_files(store: Store, commit: str, turn: int) -> dict[str, Bytes]:
-    """Return what was recorded of subagents' files with a turn, by the files' names."""
-    entry = store.folder(commit, turn).get(layout.SUBAGENTS)
-    files = store.objects.files(entry[0]) if entry else {}
-    return {
-        name: file_of_split(store.objects.lines(oid)) for name, (oid, _) in files.items() if name.endswith(".jsonl")
-    }
-
-
 def read_subagents(store: Store, row: Row, pieces: Iterable[Piece]) -> Iterator[Subagent]:
     """Yield the subagents of a turn with these pieces, each with the call that started it or went on with it."""
     agent = agents.of_turn(store, row)
     started = _subagent_calls(agent, pieces)
-    for file, data in sorted(subagent_files(store, row.commit, row.turn).items()):
+    for file, data in sorted(views.subagent_files(store, row.commit, row.turn).items()):
         name = file.removeprefix("agent-").removesuffix(".jsonl")
         calls = [ordinal for ordinal, result in started if name in result]
-        yield Subagent(name, calls[-1] if calls else 0, tuple(agent.sidecars.said(data)))
+        lines = agent.sidecars.own_lines(data)
+        said = agent.content.parse_turn(lines)[1] if lines else []
+        yield Subagent(name, calls[-1] if calls else 0, tuple(said))
 
 
 def _subagent_calls(agent: Agent, pieces: Iterable[Piece]) -> list[tuple[int, str]]:

@@ -18,7 +18,9 @@ from sessgit.model import canonical, prices, stored_fields
 from sessgit.model.config import Price
 from sessgit.model.conversation.message import parse_tools
 from sessgit.model.conversation.turn import Gist, Tokens, Turn
+from sessgit.model.line_list import Bytes, file_of_split
 from sessgit.model.progress import Progress, no_progress
+from sessgit.store import layout
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Index, Row
 
@@ -55,6 +57,15 @@ def body_of(store: Store, tip: str, row: Row) -> list[Line]:
             f"turn {row.turn} of {row.branch} has no lines", f"`sessgit repair {row.branch}` repairs what it can."
         )
     return program_lines.add_to_turn(store, tip, row.prompt, body)
+
+
+def subagent_files(store: Store, commit: str, turn: int) -> dict[str, Bytes]:
+    """Return what was recorded of subagents' files with a turn, by the files' names."""
+    entry = store.folder(commit, turn).get(layout.SUBAGENTS)
+    files = store.objects.files(entry[0]) if entry else {}
+    return {
+        name: file_of_split(store.objects.lines(oid)) for name, (oid, _) in files.items() if name.endswith(".jsonl")
+    }
 
 
 def turn_gists(context: Context, branch: Branch, rows: Sequence[Row], progress: Progress = no_progress) -> list[Gist]:

@@ -24,7 +24,6 @@ from typing import Any, TypeVar
 
 from sessgit.agents.claude import home
 from sessgit.agents.claude.cells import describe, message_key
-from sessgit.agents.claude.content import parse_turn
 from sessgit.agents.claude.lines import parsed
 from sessgit.agents.claude.writer import as_session
 from sessgit.agents.line import Line, parse
@@ -32,7 +31,6 @@ from sessgit.agents.reader import Redact, complete_lines, opened
 from sessgit.agents.values import PLAIN, SUBAGENT, SideFile
 from sessgit.errors import SessgitError
 from sessgit.model import long_strings
-from sessgit.model.conversation.content import Piece
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Gist
 from sessgit.model.frozen import frozen
@@ -514,10 +512,9 @@ def gist(body: Sequence[Line], pieces: Iterable[Bytes], counted: Collection[str]
     return describe(_as_main(lines)).gist if lines else Gist()
 
 
-def said(piece: Bytes) -> list[Piece]:
-    """Return what was said and done in a piece of a subagent's file."""
-    lines = _as_main(_lines(piece))
-    return parse_turn(lines)[1] if lines else []
+def own_lines(piece: Bytes) -> list[Line]:
+    """Return the lines in a piece of a subagent's file as if they were the conversation's own."""
+    return _as_main(_lines(piece))
 
 
 def _as_main(lines: Iterable[Line]) -> list[Line]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from sessgit.agents.line import Line
 from sessgit.agents.reader import Redact
 from sessgit.agents.values import SideFile
-from sessgit.model.conversation.content import Piece
 from sessgit.model.conversation.turn import Gist
 from sessgit.model.line_list import Bytes
 
@@ -87,7 +86,7 @@ def gist(body: Sequence[Line], pieces: Iterable[Bytes], counted: Collection[str]
     return Gist()
 
 
-def said(piece: Bytes) -> list[Piece]:
+def own_lines(piece: Bytes) -> list[Line]:
     return []
 
 
