@@ -221,7 +221,7 @@ def _nothing_to_do(cli: Invocation, plan: MergePlan) -> str:
 def appended(plan: MergePlan) -> str:
     """`a summary of 2 turns, as turn 12`."""
     if plan.standing == "unfinished":
-        return "nothing: an interrupted merge already appended the turns"
+        return "nothing: the turns are already there"
     first, is_summary = plan.sides.ours.state.turns + 1, plan.mode == "summary"
     turns = f"{'a summary of ' if is_summary else ''}{text.counted(len(plan.rows), 'turn')}"
     where = _turns(range(first, first + (1 if is_summary else len(plan.rows))))
