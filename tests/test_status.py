@@ -147,6 +147,14 @@ def test_a_damaged_note_is_none(sessgit: Shell, content: str) -> None:
     assert sessgit.json("status")["last"]["recorded"] is None
 
 
+def test_a_fork_without_turns_of_its_own_has_no_last_turn(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one", "two"))
+    sessgit.now += 100
+    for at in ("1", "2.1"):
+        sessgit.out("fork", SESSION, "--at", at)
+    assert sessgit.json("status")["last"]["id"] == SESSION
+
+
 def test_a_time_that_no_calendar_has(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
     recorder_state.save_latest(StorePaths(sessgit.store), LatestTurn(SESSION, 1, 1e15, 84))

@@ -249,13 +249,20 @@ def _files(homes: Homes, known: Collection[str]) -> Iterator[_File]:
 
 def _contents(store: Path, homes: Homes, outlines: Sequence[Outline], index: Index) -> Contents:
     sessions, turns = index.count_sessions(), stats.count_turns(index)
-    with_turns = [outline for outline in outlines if outline.turns]
-    last = max(with_turns, key=lambda outline: outline.updated, default=None)
+    newest_first = sorted(outlines, key=lambda outline: outline.updated, reverse=True)
+    last = next((outline for outline in newest_first if outline.turns and _has_own_turn(index, outline)), None)
     note = recorder_state.load_latest(StorePaths(store))
     if note is not None and (last is None or (note.session, note.turn) != (last.name, last.turns)):
         note = None
     only_here = len(client_files.lost_sessions(index, homes))
     return Contents(sessions, turns, sum(_sizes(store)), index.raw_size(), last, note, only_here)
+
+
+def _has_own_turn(index: Index, outline: Outline) -> bool:
+    """Return whether the session's last turn is its own: a new fork has only turns of its parent."""
+    branch = index.branch(outline.name)
+    origin = branch.state.origin if branch else None
+    return origin is None or outline.turns > origin.turn + bool(origin.cell)
 
 
 def unrecorded_soon(store: Path, homes: Homes, index: Index, privacy: Privacy, now: float) -> list[Path]:
