@@ -30,6 +30,7 @@ TOKENS = {"claude-opus-4-8": Tokens(100, 20, 9000, 50)}
 def call(tool: str, arguments: dict[str, object], output: str = "done", ordinal: int = 1, **more: object) -> Call:
     """A call that went well, unless `ok` says otherwise."""
     ok = bool(more.pop("ok", True))
+    more = {"about": str(arguments.get("command", "")), **more}
     return Call(Cell("cell_00000001", "tool", tool, (2,), (), ok), ordinal, arguments, output, **more)  # type: ignore[arg-type]
 
 
@@ -40,8 +41,7 @@ def story(*numbers: int, **more: object) -> Story:
 
 def told(number: int, *pieces: Piece, **more: object) -> StoryTurn:
     turn = Turn(f"p{number}", f"prompt {number}", time="2026-03-02T11:40:00.000Z", model="claude-opus-4-8")
-    about = {piece.ordinal: str(piece.input.get("command", "")) for piece in pieces if isinstance(piece, Call)}
-    return StoryTurn(number, turn, pieces, about, **more)  # type: ignore[arg-type]
+    return StoryTurn(number, turn, pieces, **more)  # type: ignore[arg-type]
 
 
 def page(whole: Story, turns: Iterable[StoryTurn], *, full: bool = False) -> str:

@@ -159,7 +159,8 @@ def test_a_server_may_be_killed_at_any_moment(told: Shell) -> None:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None and server.stderr is not None
             assert "/open?code=" in server.stdout.readline()
-            until(lambda pid=server.pid: f'"pid": {pid}' in StorePaths(told.store).web.read_text())
+            web, own = StorePaths(told.store).web, f'"pid": {server.pid}'
+            until(lambda web=web, own=own: web.exists() and own in web.read_text())
             server.send_signal(signal.SIGINT)
             assert server.stderr.read() == ""
     assert told("verify").code == 0

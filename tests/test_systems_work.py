@@ -57,7 +57,7 @@ def test_old_sessions_in_a_state_are_deleted_but_for_managers(sessgit: Shell, tm
     planned = sessgit("delete", "--json", *words[1:], "--dry-run")
     assert (planned.code, len(states(sessgit))) == (0, 5)
     done = sessgit(*words, "--yes")
-    assert (done.code, done.err) == (0, "Skipped: 1 a manager\n")
+    assert (done.code, done.err) == (0, "Skipped: 1 managing others\n")
     assert set(states(sessgit)) == {f"the task of {name}" for name in ("DEV-2", "MAN-3", "DEV-4", "DEV-5")}
     assert sessgit.out("delete", "--older-than", "30d", "--state", "active", "--all") == "Nothing to delete.\n"
     sessgit.out("undo")

@@ -75,7 +75,7 @@ def _words(piece: Words, bound: Bound) -> str:
 
 
 def _call(turn: StoryTurn, call: Call, project: str, bound: Bound) -> str:
-    about = phrases.short_place(turn.about.get(call.ordinal, ""), project)
+    about = phrases.short_place(call.about, project)
     outcome, _ = phrases.call_outcome(call)
     head = " · ".join(filter(None, (one_line(about, _LONGEST_ABOUT), outcome)))
     blocks = [_call_block(block, bound) for block in phrases.call_blocks(call, about)]

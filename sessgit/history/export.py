@@ -157,7 +157,6 @@ def _read_story_turn(store: Store, choice: ExportChoice, row: Row, overrides: Pr
         number=row.turn,
         turn=turn if turn.time else replace(turn, time=canonical.rfc3339(row.time)),
         pieces=tuple(piece for piece in pieces if choice.tools or _is_conversation(piece)),
-        about={piece.ordinal: piece.about for piece in pieces if isinstance(piece, Call)},
         cost=prices.token_cost(turn.tokens, overrides),
         compacted=row.compacted,
         summary=_compaction_summary(store, choice.branch, row) if row.compacted and choice.tools else "",

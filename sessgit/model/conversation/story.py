@@ -106,17 +106,15 @@ class Subagent:
 class StoryTurn:
     """A turn of a story in full.
 
-    `about` has for each call, by its ordinal, the argument that tells best what it is about, on one line. `compacted`
-    says that the conversation so far was made a summary before this turn's prompt, `summary` is that one. `forks` are
-    the sessions that left after this turn, `left` so many turns after it that rewinds left behind, by branch, and
-    `elsewhere` those that other machines added, both without what a merge added. `subagents` are those of the turn,
-    if they are shown.
+    `compacted` says that the conversation so far was made a summary before this turn's prompt, `summary` is that one.
+    `forks` are the sessions that left after this turn, `left` so many turns after it that rewinds left behind, by
+    branch, and `elsewhere` those that other machines added, both without what a merge added. `subagents` are those of
+    the turn, if they are shown.
     """
 
     number: int
     turn: Turn
     pieces: tuple[Piece, ...]
-    about: Mapping[int, str] = field(default_factory=dict)
     cost: float | None = None
     compacted: bool = False
     summary: str = ""
