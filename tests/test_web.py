@@ -25,6 +25,7 @@ from urllib.parse import urlencode
 import hostile
 import pytest
 from browser import Elements
+from plain import run_git
 from shell import Shell
 from transcripts import OTHER, SESSION, subagent
 from waiting import PATIENCE, until
@@ -222,6 +223,18 @@ def test_read_only_has_no_way_to_write(told: Shell) -> None:
         assert page.run("archive", address=SESSION).status == 404
         assert page.run("archive", "show", address=SESSION).status == 404
         assert "<html data-read-only " in page.get("/").text
+
+
+def test_read_only_records_nothing(told: Shell) -> None:
+    before = run_git(told.store, "for-each-ref")
+    told.keep(told.talk().turns("first prompt", "second prompt", "third prompt", "unrecorded"))
+    with serving(told, read_only=True) as page:
+        for command in ("show", "pad", "stats"):
+            assert page.get(f"/api/answer?command={command}&address={SESSION}").status == 200
+    assert run_git(told.store, "for-each-ref") == before
+    with serving(told) as page:
+        assert page.get(f"/api/answer?command=show&address={SESSION}").status == 200
+    assert run_git(told.store, "for-each-ref") != before
 
 
 def test_every_response_says_what_a_browser_may_do(page: Page) -> None:

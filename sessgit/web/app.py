@@ -111,7 +111,9 @@ class Site:
         """Return what a command that only reads prints with --json, and its line."""
         values = await self.reader.read(self.reader.short_values, dict(request.query_params))
         words = commands.question(str(values.get("command", "")), values)
-        outcome = await commands.run(words, self.place.cwd)
+        variables = self.place.variables
+        env = {**variables, "SESSGIT_OFF": "1"} if self.read_only else variables  # a question records what is new
+        outcome = await commands.run(words, self.place.cwd, env)
         problem = outcome.document.get("error")
         if problem or not outcome.document:
             status = 404 if outcome.exit_code == NotFoundError.exit_code else 409
@@ -141,7 +143,7 @@ class Site:
             return shown
         async with self._writing:
             before = {one["id"] for one in await self.reader.read(self.reader.operations, _MOST_OPERATIONS)}
-            outcome = await commands.run(words, self.place.cwd)
+            outcome = await commands.run(words, self.place.cwd, self.place.variables)
             after = await self.reader.read(self.reader.operations, _MOST_OPERATIONS)
         made = [one["id"] for one in after if one["id"] not in before and one["command"] == words[0]]
         return {

@@ -56,11 +56,12 @@ def command_line(words: Sequence[str]) -> str:
     return " ".join(["sessgit", *map(quote_for_shell, words)])
 
 
-async def run(words: Sequence[str], cwd: str) -> Outcome:
+async def run(words: Sequence[str], cwd: str, env: Mapping[str, str]) -> Outcome:
     """Run a command and return how it ended. It cannot ask anything, and modules in `cwd` are not imported."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "sessgit", *words, "--json",
         cwd=cwd,
+        env=env,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

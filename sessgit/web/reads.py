@@ -49,8 +49,8 @@ _DAY = 86_400
 
 @frozen
 class Place:
-    """Where the page was started: the environment, its variables for git, the working folder, and the project that the
-    page shows first, or ""."""
+    """Where the page was started: the environment, its variables for child processes, the working folder, and the
+    project that the page shows first, or ""."""
 
     env: Environment
     variables: Mapping[str, str]
