@@ -96,15 +96,16 @@ def serving(sessgit: Shell, *, read_only: bool = False) -> Iterator[Page]:
     access = Access(listening.getsockname()[1])
     site = Site(Place(environment.read(os.environ), os.environ, str(sessgit.project)), access, read_only=read_only)
     server = servers.Server(site)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
         until(lambda: server.started)
         yield Page(access)
     finally:
         server.should_exit = True
-        thread.join()
+        thread.join(60)
         listening.close()
+        assert not thread.is_alive()
 
 
 @pytest.fixture
@@ -411,7 +412,7 @@ def test_many_changes_need_no_more_memory_and_a_slow_tab_delays_none(
         assert await anext(slow) == "id: 10000\nevent: reset\ndata: {}\n\n"
         await asyncio.sleep(0.1)
         assert read[0] == 10_000
-        await live.end()
+        live.end()
         await asyncio.wait_for(reading, PATIENCE)
 
     tracemalloc.start()

@@ -32,7 +32,7 @@ class Live:
         self._is_ending = False
         self.alive_until = time.monotonic() + 10 * GRACE_SECONDS
         self._changes: deque[tuple[int, list[str]]] = deque(maxlen=_MOST_REMEMBERED)
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()
         self._poller = RefPoller(store)
         self._known: RefState | None = None
 
@@ -61,16 +61,18 @@ class Live:
         if known is not None and new != known:
             before, after = known.branches, new.branches
             names = {name for name in {*before, *after} if before.get(name) != after.get(name)}
-            async with self._changed:
-                self.count += 1
-                self._changes.append((self.count, sorted(names)))
-                self._changed.notify_all()
+            self.count += 1
+            self._changes.append((self.count, sorted(names)))
+            self._wake()
 
-    async def end(self) -> None:
+    def end(self) -> None:
         """End all streams."""
-        async with self._changed:
-            self._is_ending = True
-            self._changed.notify_all()
+        self._is_ending = True
+        self._wake()
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
     async def stream(self, last: int | None) -> AsyncIterator[str]:
         """Yield server-sent events: the number of each change and the names of the changed branches."""
@@ -79,6 +81,7 @@ class Live:
         try:
             yield f"id: {self.count}\nevent: ready\ndata: {{}}\n\n" if last is None else ": resumed\n\n"
             while not self._is_ending:
+                changed = self._changed
                 missed = [one for one in self._changes if one[0] > at]
                 if at > self.count or (missed and missed[0][0] > at + 1):
                     at = self.count
@@ -88,8 +91,7 @@ class Live:
                     yield f"id: {number}\nevent: change\ndata: {json.dumps({'branches': names})}\n\n"
                 if not missed:
                     try:
-                        async with self._changed:
-                            await asyncio.wait_for(self._changed.wait(), _KEEPALIVE_SECONDS)
+                        await asyncio.wait_for(changed.wait(), _KEEPALIVE_SECONDS)
                     except TimeoutError:
                         yield ": still here\n\n"
         finally:

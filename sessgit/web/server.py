@@ -98,7 +98,7 @@ class Server(uvicorn.Server):
         self.site = site
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await self.site.live.end()
+        self.site.live.end()
         await super().shutdown(sockets)
 
 
