@@ -264,22 +264,16 @@ def _record(context: Context, one: _Abandoned) -> Iterator[Recovered]:
     branch = index.branch(one.file.session)
     turns = sum(row.commit not in before for row in index.turns(one.file.session))
     if branch is not None and (turns or one.branch is None or branch.state.state != one.branch.state.state):
-        cut = _cut(
-            context,
-            branch,
-            is_stopped=branch.state.state == "interrupted",
-            is_program=_is_of_program(branch, one.file.path),
-        )
-        yield Recovered(branch, turns, cut)
+        yield Recovered(branch, turns, _cut(context, branch, is_stopped=branch.state.state == "interrupted"))
 
 
-def _cut(context: Context, branch: Branch, *, is_stopped: bool, is_program: bool = False) -> Cut:
-    """Return what the last turn lacks; `is_stopped` tells that a user may have stopped it, `is_program` that a program
-    wrote it, whose last cell needs no answer of a model."""
+def _cut(context: Context, branch: Branch, *, is_stopped: bool) -> Cut:
+    """Return what the last turn lacks; `is_stopped` tells that a user may have stopped it. A program's cell needs no
+    answer of a model."""
     cells, rows = context.store.cells(branch.tip, branch.state.turns), context.index.turns(branch.name)
     if any(cell.ok is None for cell in cells):
         return "call"
-    is_answered = bool(cells) and (is_program or cells[-1].type != "tool")
+    is_answered = bool(cells) and (cells[-1].program or cells[-1].type != "tool")
     if is_answered or is_stopped or not rows:
         return "" if rows else "answer"
     about, _ = agents.of(branch.state).content.parse_turn(body_of(context.store, branch.tip, rows[-1]))
