@@ -3,7 +3,7 @@ import { Family } from "/static/forest.js";
 import { act } from "/static/dialog.js";
 import {
   Problem, ago, base, copy, count, firstLine, get, html, moment, money, newTokens, plural, sessionOf, useEffect, useLayoutEffect,
-  useLive, useLoaded, useMemo, useRef, useState,
+  useLive, useLoaded, useMemo, useNear, useRef, useState,
 } from "/static/util.js";
 
 const BLOCK = 50;
@@ -69,11 +69,7 @@ function Block({ block, value, open, toggle, isAtEnd, seen, asked, cell, readOnl
   const place = useRef(), known = useRef(new Map());
   const [near, setNear] = useState(false), [, drawn] = useState(0);
   const id = value.session.id, commits = block.map((turn) => turn.commit).join();
-  useEffect(() => {
-    const observer = new IntersectionObserver(([entry]) => entry.isIntersecting && setNear(true), { rootMargin: "600px" });
-    observer.observe(place.current);
-    return () => observer.disconnect();
-  }, []);
+  useNear(place, () => setNear(true));
   useEffect(() => {
     if (!near || block.every((turn) => known.current.has(turn.commit))) return;
     get("/api/turns", { address: id, first: block[0].turn, last: block.at(-1).turn }).then((found) => {

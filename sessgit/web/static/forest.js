@@ -1,5 +1,5 @@
 // The forest: a lane for each conversation, along which its turns go; forks and rewinds leave it, merges come back.
-import { Problem, ago, base, get, go, html, money, plural, short, useEffect, useLive, useLoaded, useMemo, useRef, useState } from "/static/util.js";
+import { Problem, ago, base, get, go, html, money, plural, short, useEffect, useLive, useLoaded, useMemo, useNear, useRef, useState } from "/static/util.js";
 
 const ROW = 40, DAY = 864e5, FAMILIES = 150;
 export const TIMES = { "": "Any time", 1: "Today", 7: "7 days", 30: "30 days", 90: "90 days" };
@@ -77,11 +77,7 @@ export function Forest() {
 /** Draws more families once it is near the screen, or when it is pressed. */
 function More({ left, more }) {
   const place = useRef();
-  useEffect(() => {
-    const observer = new IntersectionObserver(([entry]) => entry.isIntersecting && more(), { rootMargin: "900px" });
-    observer.observe(place.current);
-    return () => observer.disconnect();
-  }, [left]);
+  useNear(place, more, left);
   return html`<p><button data-row ref=${place} onClick=${more}>Show ${left.toLocaleString("en")} more</button></p>`;
 }
 

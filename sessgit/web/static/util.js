@@ -57,6 +57,17 @@ export function useLive(back) {
   });
 }
 
+/** Call `back` when the element of `place` comes near the screen; look anew when `key` changes. */
+export function useNear(place, back, key) {
+  useEffect(() => {
+    // A jump right after the first look leaves two entries, and only the second is near.
+    const told = (entries) => entries.some((entry) => entry.isIntersecting) && back();
+    const observer = new IntersectionObserver(told, { rootMargin: "900px" });
+    observer.observe(place.current);
+    return () => observer.disconnect();
+  }, [key]);
+}
+
 /** What is shown instead of a view that could not be read. */
 export const Problem = ({ error }) => html`<h1 class="sr">Problem</h1><${Message} error=${error} />`;
 /** What went wrong, and the hint. */
