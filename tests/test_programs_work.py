@@ -112,7 +112,7 @@ def test_loose_cell_120_costs_what_cell_20_did(library: Store, project: Path, mo
 def test_loose_cells_in_a_row_are_recorded_together(
     library: Store, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "_FLUSH_SECONDS", 600)
+    monkeypatch.setattr(writer, "_FLUSH_SECONDS", 30)
     meter, session = Meter(library, monkeypatch), library.create_session(project)
     cell = cells(session)
     cell()
@@ -123,6 +123,19 @@ def test_loose_cells_in_a_row_are_recorded_together(
         assert len(other.load_session(session.id).cells()) == 51
     assert [(one.turn, one.state) for one in session.cells()] == [(n, "done") for n in range(1, 52)]
     assert session.begin_cell(type="repl", operation="x", dependencies=session.cells())
+
+
+def test_loose_cells_of_two_objects_know_each_other(
+    library: Store, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "_FLUSH_SECONDS", 30)
+    first = library.create_session(project)
+    objects, made = (first, library.load_session(first.id)), list[str]()
+    for number in range(6):
+        cell = objects[number % 2].begin_cell(type="repl", operation="x", dependencies=made)
+        objects[number % 2].complete_cell(cell, number)
+        made.append(cell.id)
+    assert [cell.dependencies for cell in first.cells()] == [tuple(made[:number]) for number in range(6)]
 
 
 def test_a_loose_cell_is_recorded_although_nothing_is_read(library: Store, project: Path) -> None:

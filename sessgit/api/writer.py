@@ -456,8 +456,11 @@ class Writer(Transcript):
         return number
 
     def append_missing_turns(self) -> None:
-        if self.id not in self._waiting:  # else the store lacks turns, not the file
+        waiting = self._waiting.get(self.id)
+        if waiting is None:
             super().append_missing_turns()
+        elif waiting != self.record:  # cells that another object of this session wrote
+            self.record()
 
     def _record_soon(self) -> None:
         """Record the session together with what follows soon; a crash before leaves it to whatever reads it next."""
@@ -584,8 +587,6 @@ class Writer(Transcript):
         return validation.check_tasks(tasks, self._is_taken, self.id)
 
     def _load_known_cells(self) -> None:
-        if self.id in self._waiting and not self._unrecorded:
-            self.record()  # another object wrote them
         if not self._is_known:
             self._known.read(self.context, self.branch())
             self._is_known = True
