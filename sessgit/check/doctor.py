@@ -207,29 +207,29 @@ def _other_programs(context: DoctorContext, fix: Callable[[], str] | None) -> It
     run."""
     python = stub.stub_interpreter(context.store)
     if python and python != context.python:
-        version = _output(context, [python, "-P", "-c", "import sessgit; print(sessgit.__version__)"])
+        version = _version(context, [python, "-P", "-m", "sessgit"])
         if version != __version__:
             has = f"sessgit {version}" if version else "no sessgit"
             what = f"the hook starts {python}, which has {has}; this is {__version__}"
             yield Finding("wrong", "hooks", str(context.paths.hook), what, status.INSTALL, fix=fix)
     program = shutil.which("sessgit", path=context.env.get("PATH"))
     if program and Path(program).parent != Path(context.python).parent:
-        version = _output(context, [program, "--version"]).removeprefix("sessgit ")
+        version = _version(context, [program])
         if version != __version__:
             what = f"the program on the PATH is version {version or 'unknown'}, this is {__version__}"
             yield Finding("wrong", "program", program, what, "remove one of the two, or change the PATH")
 
 
-def _output(context: DoctorContext, command: Sequence[str]) -> str:
-    """Return the line that a program prints, or "" if it fails."""
+def _version(context: DoctorContext, program: Sequence[str]) -> str:
+    """Return the version of another installation, or "" if it cannot be run."""
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, check=True, cwd="/",
-            env=dict(context.env), timeout=_PATIENCE,
+            [*program, "--version"], capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL,
+            check=True, cwd="/", env=dict(context.env), timeout=_PATIENCE,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return ""
-    return canonical.one_line(done.stdout, 40)
+    return canonical.one_line(done.stdout, 40).removeprefix("sessgit ")
 
 
 def _hooked_client(context: DoctorContext) -> Client:
