@@ -3,7 +3,7 @@ import { Choice } from "/static/forest.js";
 import { Message, Problem, clean, count, firstLine, get, go, html, moment, money, newTokens, plural, useEffect, useLive, useLoaded } from "/static/util.js";
 
 const WHAT = { wrote: "wrote", read: "read, before any write", failed: "failed", named: "names the file" };
-const BY = [["day", "By day"], ["project", "By project"], ["model", "By model"], ["tool", "By tool"], ["session", "By conversation"]];
+const BY = [["day", "By day"], ["project", "By project"], ["agent", "By agent"], ["model", "By model"], ["tool", "By tool"], ["session", "By conversation"]];
 const KINDS = { thesis: "Thesis", tension: "Tensions", question: "Questions", claim: "Claims", insight: "Insights", evidence: "Evidence" };
 
 /** The answer of a command, asked again after a change of the store. */
@@ -81,7 +81,7 @@ export function Stats() {
   const { value, error } = useAnswer({ command: "stats", by, address: of });
   useEffect(() => void (document.title = "Usage · sessgit"), []);
   const choose = (text) => go(`/stats?${new URLSearchParams({ ...(of && { of }), by: text })}`, true);
-  const cost = (one) => (one.cost_usd !== null ? money(one.cost_usd) : one.cost_usd_at_least ? `≥ ${money(one.cost_usd_at_least)}` : "");
+  const cost = (one) => (one.cost_usd !== null ? money(one.cost_usd) : one.cost_usd_at_least ? `≥ ${money(one.cost_usd_at_least)}` : by === "tool" ? "" : "unknown");
   const number = (n) => (n === null ? "" : n.toLocaleString("en"));
   const row = (name, one) => html`<tr><th scope="row">${name}</th><td>${number(one.turns)}</td><td>${one.tokens && count(newTokens(one.tokens))}</td><td>${number(one.calls)}</td>
     <td>${one.tools && number(Object.values(one.tools).reduce((sum, n) => sum + n, 0))}</td><td>${cost(one)}</td></tr>`;
