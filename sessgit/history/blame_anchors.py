@@ -140,8 +140,8 @@ class _Matcher:
         hand that may have typed both, else probable."""
         block, commit = self.edits[anchor.edit].blocks[anchor.block], self.lines[at].commit
         sides = [side for side in (-1, 1) if 0 <= at + side < len(self.lines)]
-        beside = {place: block.lines[place] for side in sides if 0 <= (place := anchor.line + side) < len(block.lines)}
-        if any(beside.get(anchor.line + side) == self.lines[at + side].text for side in sides):
+        written = {side: block.lines[line] for side in sides if 0 <= (line := anchor.line + side) < len(block.lines)}
+        if any(self.lines[at + side].text == text for side, text in written.items()):
             return "exact"
         if len(_LONG_WORD.findall(self.lines[at].text)) < _LEAST_WORDS:
             return None

@@ -22,8 +22,7 @@ class ForkPoint:
     """Where to fork: after turn `turn` of a session, at `commit`.
 
     For a fork at a cell, `cell` is its ordinal in the turn or its id, or `PROMPT`, and `base` the commit before the
-    turn's first.
-    `pad` is the last commit before the next turn, with the scratchpad as it was then.
+    turn's first. `pad` is the last commit before the next turn, with the scratchpad as it was then.
     """
 
     session: str
@@ -91,7 +90,7 @@ def at_message(context: Context, target: ResolvedTarget, number: int) -> Resolve
             f"`sessgit cells {name} --json` has the number of each.",
         )
     turn, place = places[number]
-    is_last = (turn + 1, int(PROMPT)) in places[number + 1 : number + 2] or number + 1 == len(places)
+    is_last = all(other != turn for other, _ in places[number + 1 : number + 2])
     return replace(target, turn=turn, cell="" if is_last else str(place))
 
 

@@ -472,7 +472,7 @@ def push_repository(
                                             *(f":{move.ref}" for move in moves if not move.new))]  # fmt: skip
     with tempdirs.make_folder("push-", StorePaths(store).state) as folder:
         try:
-            _fill_repository(folder, "../../../objects", {**pushed, **expected}, _INCLUDE)
+            _make_borrower(folder, {**pushed, **expected})
             config = folder / "config"
             if execute(store, ["config", "--get-regexp", _FOLDER_INCLUDE], link.env).code == 0:
                 inherited = _list_settings(folder, link.env)
@@ -549,14 +549,15 @@ def _run_connected(store: Path, link: Connection, command: Sequence[str], *, std
     return execute(store, command, link.env, link.say, stdin_data=stdin_data, secrets=url_secrets(link.remote.url))
 
 
-def _fill_repository(folder: Path, objects: str, held: Mapping[str, str], config: bytes) -> None:
-    """Make a bare repository with these refs that borrows the objects of another one. Raises OSError."""
+def _make_borrower(folder: Path, held: Mapping[str, str]) -> None:
+    """Make a bare repository with these refs in a folder of the store's `state` that borrows the store's objects and
+    settings. Raises OSError."""
     (folder / "refs").mkdir()
     (folder / "objects" / "info").mkdir(parents=True)
-    (folder / "objects" / "info" / "alternates").write_text(f"{objects}\n")
+    (folder / "objects" / "info" / "alternates").write_text("../../../objects\n")
     (folder / "HEAD").write_bytes(stores.HEAD)
     (folder / "packed-refs").write_text("".join(f"{oid} {ref}\n" for ref, oid in sorted(held.items())))
-    (folder / "config").write_bytes(config)
+    (folder / "config").write_bytes(_INCLUDE)
 
 
 # Remotes with refs of unsafe names

@@ -220,7 +220,7 @@ class _LogPage:
     def block(self, row: Row) -> list[str]:
         """Return a turn with its texts, and the lines before and after it, in the order of the page."""
         compacted = [self._note("┊", "the conversation was compacted")] if row.compacted else []
-        turn = [self._turn(row), *(self._texts(row) if self.options.texts else self._told_by_answer(row))]
+        turn = [self._turn(row), *(self._texts(row) if self.options.texts else self._answer_line(row))]
         after = [*self.side_lines(row.turn), *self._merges_after(row)]
         return [*compacted, *turn, *after] if self.options.reverse else [*after, *turn, *compacted]
 
@@ -298,7 +298,7 @@ class _LogPage:
         """Return a line between turns."""
         return self.paint("dim", text.cut(text.fit(rail, self.number + 4) + words, self.cli.width))
 
-    def _told_by_answer(self, row: Row) -> list[str]:
+    def _answer_line(self, row: Row) -> list[str]:
         """Return the first line of the answer if the prompt says too little, such as `ok`."""
         if not is_terse(self.cli.index.title(row)):
             return []

@@ -38,8 +38,8 @@ def run(
 
     Each turn counts once, in the conversation that had it first: a fork counts only the turns it added. Turns that a
     rewind left behind count too. Subagents are included, and their share is shown. “cache” counts the tokens read from
-    or written to the cache, “calls” the calls of the model, “tools” the tool calls. A cost that is unknown,
-    or has a ≥, lacks the price of a model: set it with `sessgit config prices.MODEL`.
+    or written to the cache, “calls” the calls of the model, “tools” the tool calls. A cost that is
+    unknown, or has a ≥, lacks the price of a model: set it with `sessgit config prices.MODEL`.
     """
     target = None
     if address:
