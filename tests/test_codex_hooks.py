@@ -70,7 +70,7 @@ def test_every_client_on_the_machine_gets_hooks(sessgit: Shell, codex: Path) -> 
         "Only you can read it. It is not encrypted; common secrets are redacted.",
         "To exclude a project: sessgit off",
         "Restart Codex where it is running.",
-        "Running Claude Code 2.1 is recorded from its next prompt, 2.0 after a restart.",
+        "If Claude Code is running: 2.1 is recorded from its next prompt, 2.0 after a restart.",
     ]
     assert (codex / "config.toml").read_text() == CONFIG
     reason = f"Codex is not recorded: {UNTRUSTED}: sessgit install --agent codex --trust"

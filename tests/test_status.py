@@ -55,7 +55,7 @@ Recording is on: 6 hooks in ~/.claude/settings.json (undo: sessgit uninstall)
 Prompts, answers and tool output go to ~/.claude/session-store.
 Only you can read it. It is not encrypted; common secrets are redacted.
 To exclude a project: sessgit off
-Running Claude Code 2.1 is recorded from its next prompt, 2.0 after a restart.
+If Claude Code is running: 2.1 is recorded from its next prompt, 2.0 after a restart.
 """
     )
     assert sessgit.out("install") == (
@@ -67,7 +67,7 @@ Running Claude Code 2.1 is recorded from its next prompt, 2.0 after a restart.
 def test_a_running_client_that_had_settings_follows(sessgit: Shell) -> None:
     sessgit.config.mkdir()
     (sessgit.config / "settings.json").write_text('{"model": "opus"}')
-    assert sessgit.out("install").splitlines()[-1] == ("Running Claude Code is recorded from its next prompt.")
+    assert sessgit.out("install").splitlines()[-1] == "If Claude Code is running, it is recorded from its next prompt."
 
 
 def test_a_commit_for_each_cell(sessgit: Shell) -> None:

@@ -175,9 +175,9 @@ def _running_clients(result: InstallResult, *, has_settings: bool) -> Iterator[s
     if result.agent.name != DEFAULT:
         yield f"Restart {result.agent.title} where it is running."
     elif has_settings:
-        yield "Running Claude Code is recorded from its next prompt."
+        yield "If Claude Code is running, it is recorded from its next prompt."
     else:
-        yield "Running Claude Code 2.1 is recorded from its next prompt, 2.0 after a restart."
+        yield "If Claude Code is running: 2.1 is recorded from its next prompt, 2.0 after a restart."
 
 
 @frame.command("uninstall")
