@@ -21,7 +21,8 @@ from shell import Shell
 from transcripts import OTHER, SESSION
 
 from sessgit import __version__
-from sessgit.cli import app, completion, invocation
+from sessgit.cli import app, completion
+from sessgit.cli.invocation import Invocation
 from sessgit.errors import ROOM, SessgitError
 
 EVERY_SESSION = ("log", "fork", "diff", "restore", "resume", "id")
@@ -214,9 +215,9 @@ def test_the_store_is_where_the_environment_says(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
-    assert invocation.read().env.store == tmp_path / "config" / "session-store"
+    assert Invocation().env.store == tmp_path / "config" / "session-store"
     monkeypatch.setenv("SESSGIT_STORE", str(tmp_path / "store"))
-    assert invocation.read().env.store == tmp_path / "store"
+    assert Invocation().env.store == tmp_path / "store"
 
 
 def test_a_store_that_cannot_be_made(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -263,10 +264,10 @@ def test_a_newer_store_is_refused(sessgit: Shell) -> None:
 
 
 def test_a_bug_says_how_to_report_it(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> None:
+    def broken(_: object) -> None:
         raise ZeroDivisionError("of the house")
 
-    monkeypatch.setattr(invocation, "read", broken)
+    monkeypatch.setattr(Invocation, "env", property(broken))
     done = sessgit("ls")
     assert (done.code, done.err) == (
         70,
@@ -282,19 +283,19 @@ def test_a_bug_says_how_to_report_it(sessgit: Shell, monkeypatch: pytest.MonkeyP
 def test_what_the_disk_refuses_is_said_in_words(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, path: str | None, where: str
 ) -> None:
-    def refused() -> None:
+    def refused(_: object) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
 
-    monkeypatch.setattr(invocation, "read", refused)
+    monkeypatch.setattr(Invocation, "env", property(refused))
     done = sessgit("ls")
     assert (done.code, done.err) == (7, f"Error: {where}Read-only file system.\nHint: {ROOM}\n")
 
 
 def test_an_interrupt_leaves_in_silence(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted() -> None:
+    def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(invocation, "read", interrupted)
+    monkeypatch.setattr(Invocation, "env", property(interrupted))
     done = sessgit("ls")
     assert (done.code, done.out, done.err) == (130, "", "")
 
