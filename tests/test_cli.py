@@ -95,6 +95,7 @@ def test_every_command_has_help(sessgit: Shell, name: str) -> None:
     help_ = sessgit.out(name, "-h")
     assert help_.startswith(f"Usage: sessgit {name} ")
     assert max(map(len, help_.splitlines())) <= 80
+    assert "-\n" not in help_, "an option that is cut at a line's end"
     assert ("--json" in help_) == (name not in ("resume", "bridge", "web", "mcp", "prompt"))
 
 

@@ -46,9 +46,9 @@ def install(
     Codex runs hooks only if you trust them: this command asks you, and then writes the trust into Codex's config.toml,
     as Codex does.
 
-    Where the plugin of Claude Code is enabled, that runs the hooks, and its settings get none, except for --granularity
-    cell. --plugin makes the store and its hook, and changes no settings; the plugin does so itself if `sessgit` is on
-    the PATH. The status line shows the session, its last turn, whether it is recorded, its forks and its cost.
+    If the plugin of Claude Code is enabled, it runs the hooks, and the settings get none, except for --granularity
+    cell. --plugin creates the store and its hook, and changes no settings; the plugin does this itself if `sessgit` is
+    on the PATH. The status line shows the session, its last turn, whether it is recorded, its forks and its cost.
     """
     from sessgit.check import status
 

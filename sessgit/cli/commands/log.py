@@ -60,9 +60,8 @@ def run(
     Forks, rewinds and compactions appear between the turns where they happened. @N shows turns up to N. With -- PATH,
     only turns in which a tool read or changed PATH: a file, a folder or a glob.
 
-    With --commit, shows the turns that wrote lines of a commit of the project at this folder, as `sessgit blame` knows
-    them, the oldest first. With --at-op, shows the conversation as it was after that operation, even if it was deleted
-    since.
+    --commit shows the turns that wrote lines of a commit of the project at this folder, as `sessgit blame` knows them,
+    the oldest first. --at-op shows the conversation as it was after that operation, even if it was deleted since.
     """
     if commit:
         from sessgit.history import blame

@@ -48,8 +48,8 @@ def run(
     """List the conversations of this project.
 
     Forks are listed under the conversation they were forked from, children under their parent; ● marks conversations
-    that are open in a client. With -- PATH, only conversations in which a tool read or changed PATH: a file, a folder
-    or a glob. --order accessed sorts by the time of the last turn or the last change of the transcript.
+    that are open in a client. PATH, a file, a folder or a glob, selects those in which a tool read or changed it.
+    --order accessed sorts by the time of the last turn or the last change of the transcript.
     """
     from sessgit.cli import operands
 
