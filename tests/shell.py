@@ -15,8 +15,8 @@ import pytest
 from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import home
-from sessgit.cli import app
-from sessgit.cli.invocation import Invocation, cli
+from sessgit.cli import app, invocation
+from sessgit.cli.invocation import Invocation
 
 NOW = datetime(2026, 3, 1, 13, 0, 0, tzinfo=UTC).timestamp()
 
@@ -30,11 +30,9 @@ class Done:
     err: str
 
 
-def on_terminal(patch: pytest.MonkeyPatch, **features: Any) -> None:
-    """Gives the terminal of each command other features, such as `colour=True`."""
-    cli.begin()
-    patch.setattr(Invocation, "terminal", replace(cli.terminal, **features))
-    cli.begin()
+def on_terminal(here: Invocation, **features: Any) -> Invocation:
+    """The invocation with other features of its terminal, such as `colour=True`."""
+    return replace(here, terminal=replace(here.terminal, **features))
 
 
 class Shell:
@@ -49,7 +47,8 @@ class Shell:
         self.project.mkdir()
         self.now = NOW
         monkeypatch.chdir(self.project)
-        monkeypatch.setattr(Invocation, "now", property(lambda _: self.now))
+        read = invocation.read
+        monkeypatch.setattr(invocation, "read", lambda: replace(read(), now=self.now))
         numbers = itertools.count(1)
         monkeypatch.setattr("uuid.uuid4", lambda: uuid.UUID(f"f{next(numbers):07x}-0000-4000-8000-{'f' * 12}"))
 

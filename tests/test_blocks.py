@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from homes import claude_homes
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sessgit.cli import blocks, text
 from sessgit.cli.blocks import Column
-from sessgit.cli.invocation import Terminal, cli
+from sessgit.cli.invocation import Invocation, Terminal
+from sessgit.environment import Environment
 
 WORDS = st.text(st.sampled_from("ab 語é,."), max_size=30).map(str.strip)
 
 
-def on_terminal(width: int, *, colour: bool = False) -> None:
-    cli.begin()
-    cli.terminal = Terminal(True, True, colour, width, 24, "")
+def terminal(width: int, *, colour: bool = False) -> Invocation:
+    nowhere = Path("/nowhere")
+    env = Environment(nowhere, claude_homes(nowhere), nowhere, "", off=False)
+    return Invocation(env, "/", Terminal(True, True, colour, width, 24, ""))
 
 
 @given(WORDS, st.integers(0, 40))
@@ -38,8 +43,7 @@ def test_a_spread_line_is_as_wide_as_the_page(start: str, middle: str, end: str,
 @given(st.lists(st.tuples(WORDS, WORDS, WORDS), min_size=1, max_size=6), st.integers(40, 90), st.booleans())
 def test_the_columns_of_a_table_fit_and_align(rows: list[tuple[str, str, str]], width: int, colour: bool) -> None:
     columns = (Column("yellow", least=1), Column(is_path=True, least=6), Column("dim", right=True, optional=True))
-    on_terminal(width, colour=colour)
-    lines = list(blocks.table(columns, rows, indent=2))
+    lines = list(blocks.table(terminal(width, colour=colour), columns, rows, indent=2))
     assert len({text.width(line) for line in lines}) == 1
     assert all(text.width(line) <= width for line in lines)
 
@@ -55,18 +59,15 @@ def test_the_widest_columns_are_cut_and_optional_ones_left_out() -> None:
 
 
 def test_a_field_folds_between_its_parts_and_wraps_long_ones() -> None:
-    on_terminal(40)
-    assert list(blocks.field("Size  ", ["3 turns", "", "14 messages", "20 cells of several kinds"])) == [
+    assert list(blocks.field(terminal(40), "Size  ", ["3 turns", "", "14 messages", "20 cells of several kinds"])) == [
         "Size  3 turns  ·  14 messages",
         "      20 cells of several kinds",
     ]
-    on_terminal(20)
-    assert list(blocks.field("Why  ", ["a reason of many words"], between=" ")) == [
+    assert list(blocks.field(terminal(20), "Why  ", ["a reason of many words"], between=" ")) == [
         "Why  a reason of",
         "     many words",
     ]
-    on_terminal(40)
-    assert not list(blocks.field("None", ["", ""]))
+    assert not list(blocks.field(terminal(40), "None", ["", ""]))
 
 
 def test_lists_say_how_many_more_there_are() -> None:
@@ -77,13 +78,11 @@ def test_lists_say_how_many_more_there_are() -> None:
 
 
 def test_a_heading_folds_between_facts_below_its_title() -> None:
-    on_terminal(40)
-    assert list(blocks.heading("a41f", "parser", "~/code/calc", "claude", "12 turns")) == [
+    assert list(blocks.heading(terminal(40), "a41f", "parser", "~/code/calc", "claude", "12 turns")) == [
         "a41f  parser  ·  ~/code/calc  ·  claude",
         "      12 turns",
     ]
-    on_terminal(40)
-    assert list(blocks.heading("a41f@2", "", "14:02")) == ["a41f@2  ·  14:02"]
+    assert list(blocks.heading(terminal(40), "a41f@2", "", "14:02")) == ["a41f@2  ·  14:02"]
 
 
 def test_a_text_that_was_cut_is_not_measured_character_by_character() -> None:

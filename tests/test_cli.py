@@ -21,8 +21,7 @@ from shell import Shell
 from transcripts import OTHER, SESSION
 
 from sessgit import __version__
-from sessgit.cli import app, completion
-from sessgit.cli.invocation import Invocation
+from sessgit.cli import app, completion, invocation
 from sessgit.errors import ROOM, SessgitError
 
 EVERY_SESSION = ("log", "fork", "diff", "restore", "resume", "id")
@@ -216,9 +215,9 @@ def test_the_store_is_where_the_environment_says(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
-    assert Invocation().env.store == tmp_path / "config" / "session-store"
+    assert invocation.read().env.store == tmp_path / "config" / "session-store"
     monkeypatch.setenv("SESSGIT_STORE", str(tmp_path / "store"))
-    assert Invocation().env.store == tmp_path / "store"
+    assert invocation.read().env.store == tmp_path / "store"
 
 
 def test_a_store_that_cannot_be_made(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -265,10 +264,10 @@ def test_a_newer_store_is_refused(sessgit: Shell) -> None:
 
 
 def test_a_bug_says_how_to_report_it(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_: object) -> None:
+    def broken() -> None:
         raise ZeroDivisionError("of the house")
 
-    monkeypatch.setattr(Invocation, "env", property(broken))
+    monkeypatch.setattr(invocation, "read", broken)
     done = sessgit("ls")
     assert (done.code, done.err) == (
         70,
@@ -284,19 +283,19 @@ def test_a_bug_says_how_to_report_it(sessgit: Shell, monkeypatch: pytest.MonkeyP
 def test_what_the_disk_refuses_is_said_in_words(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, path: str | None, where: str
 ) -> None:
-    def refused(_: object) -> None:
+    def refused() -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
 
-    monkeypatch.setattr(Invocation, "env", property(refused))
+    monkeypatch.setattr(invocation, "read", refused)
     done = sessgit("ls")
     assert (done.code, done.err) == (7, f"Error: {where}Read-only file system.\nHint: {ROOM}\n")
 
 
 def test_an_interrupt_leaves_in_silence(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_: object) -> None:
+    def interrupted() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Invocation, "env", property(interrupted))
+    monkeypatch.setattr(invocation, "read", interrupted)
     done = sessgit("ls")
     assert (done.code, done.out, done.err) == (130, "", "")
 

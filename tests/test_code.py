@@ -17,7 +17,7 @@ from plain import run_git
 from shell import Shell, on_terminal
 from transcripts import OTHER, SESSION
 
-from sessgit.cli import text
+from sessgit.cli import invocation, text
 from sessgit.cli.pages import code_diff as page
 from sessgit.history.code import difference
 
@@ -129,10 +129,10 @@ def test_what_a_patch_holds_steers_no_terminal(coded: Coded) -> None:
     assert not set(said) & {"\x1b", "\x07", "\r"}
 
 
-def test_on_a_terminal_it_is_coloured_as_by_git(monkeypatch: pytest.MonkeyPatch) -> None:
-    on_terminal(monkeypatch, colour=True)
+def test_on_a_terminal_it_is_coloured_as_by_git() -> None:
+    here = on_terminal(invocation.read(), colour=True)
     data = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@ def f():\n-- a\n+\x1b[1m\n same\n\\ No newline\n"
-    assert list(page.patch(data)) == [
+    assert list(page.patch(here, data)) == [
         "\033[1mdiff --git a/x b/x\033[0m",
         "\033[1m--- a/x\033[0m",
         "\033[1m+++ b/x\033[0m",

@@ -8,9 +8,8 @@ import pytest
 from shell import NOW, Shell
 from transcripts import SESSION
 
-from sessgit.cli import text
+from sessgit.cli import invocation, text
 from sessgit.cli.commands import watch
-from sessgit.cli.invocation import cli
 from sessgit.history.watch import WatchEvent
 
 LEXER, UPLOAD = "0b2d7f10-0000-4000-8000-00000000000b", "c13d6a5e-0000-4000-8000-00000000000c"
@@ -80,8 +79,7 @@ def test_watch_keeps_its_columns() -> None:
         WatchEvent("tag", f"{SESSION}.r-a0000002", time=time, turn=3, text="good"),
         WatchEvent("rewind", f"{SESSION}.r-a0000002", time=time, turn=1, text="2"),
     ]
-    cli.begin()
-    lines = [line.rstrip() for line in watch.full(changes, NOW)]
+    lines = [line.rstrip() for line in watch.full(invocation.read(), changes, NOW)]
     assert [line[line.index("5e55") :] for line in lines] == [
         "5e551011@12    go on",
         "5e551011@3     .r-a0000002: another way",

@@ -17,7 +17,7 @@ from shell import Shell, on_terminal
 from transcripts import OTHER, SESSION, Talk
 from waiting import PATIENCE
 
-from sessgit.cli import operands
+from sessgit.cli import invocation, operands
 from sessgit.store import refs, remotes, settings
 from sessgit.store.layout import StorePaths
 
@@ -552,7 +552,8 @@ def test_where_nothing_changed_a_person_hears_so(pair: Desks, monkeypatch: pytes
     pair.here.record(pair.here.shell.talk().turns("one"))
     pair.here.out("push", "--all")
     pair.here.out("config", "sync.include", '["*"]')
-    on_terminal(monkeypatch, shows_output=True, pager="")
+    read = invocation.read
+    monkeypatch.setattr(invocation, "read", lambda: on_terminal(read(), shows_output=True, pager=""))
     assert pair.here.out("push", "--all") == "origin is up to date.\n"
     assert pair.here.out("pull") == "Nothing new in origin.\n"
     assert pair.here.out("sync") == "origin and this machine are in sync.\n"
@@ -571,8 +572,8 @@ def test_how_it_gets_on_is_one_line(
     monkeypatch.setattr(operands, "_SHOWN_AFTER", 0.0)
     monkeypatch.setattr(operands, "_EACH", 0.0)
     for terminal in (True, False):
-        on_terminal(monkeypatch, shows_errors=terminal, width=40)
-        with operands.connected(remotes.find_remote(sessgit.store, "origin")) as link:
+        here = on_terminal(invocation.read(), shows_errors=terminal, width=40)
+        with operands.connected(here, remotes.find_remote(here.env.store, "origin")) as link:
             link.say("Receiving objects:  50% (1/2)\x1b[31m")
             time.sleep(0.01)
             link.say("x" * 100)

@@ -156,7 +156,9 @@ def test_a_client_that_starts_meanwhile_is_left_alone(
     monkeypatch.setattr(recover, "SETTLED", 1.5)
     path = hooked(sessgit, sessgit.talk().turns("one"))
     os.utime(path)
-    monkeypatch.setattr(recover_command, "wait_until_quiet", lambda seconds: (lie(path), says(sessgit, client.pid)))
+    monkeypatch.setattr(
+        recover_command, "wait_until_quiet", lambda here, seconds: (lie(path), says(sessgit, client.pid))
+    )
     assert sessgit.json("recover")["sessions"] == []
     assert state(sessgit) == ("active", "turn")
 
@@ -167,7 +169,7 @@ def test_one_that_is_written_all_the_time_is_not_waited_for_twice(
     monkeypatch.setattr(recover, "SETTLED", 1.5)
     path = hooked(sessgit, sessgit.talk().turns("one"))
     os.utime(path)
-    monkeypatch.setattr(recover_command, "wait_until_quiet", lambda seconds: lie(path, -60.0))
+    monkeypatch.setattr(recover_command, "wait_until_quiet", lambda here, seconds: lie(path, -60.0))
     found = sessgit.json("recover")
     assert (found["sessions"], found["errors"], found["waiting"]) == ([], [], [{"id": SESSION, "seconds": 2}])
     assert state(sessgit) == ("active", "turn")

@@ -14,7 +14,7 @@ from shell import Shell, on_terminal
 from shown import document
 from transcripts import OTHER, SESSION
 
-from sessgit.cli import text
+from sessgit.cli import invocation, text
 from sessgit.cli.pages.turn_pieces import duration
 from sessgit.cli.text import plain, wrap
 from sessgit.store import cache_file
@@ -57,7 +57,8 @@ def test_lines_of_a_fork_have_its_own_id(sessgit: Shell) -> None:
 
 def test_lines_on_a_terminal_steer_nothing(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     sessgit.recorded(sessgit.talk().prompt("go").raw(b"\x1b[2J\xff").answer("Done."))
-    on_terminal(monkeypatch, shows_output=True, height=9999)
+    read = invocation.read
+    monkeypatch.setattr(invocation, "read", lambda: on_terminal(read(), shows_output=True, height=9999))
     shown = sessgit.out("show", "5e55", "--raw")
     assert "\x1b" not in shown
     assert "\ufffd[2J\ufffd\n" in shown
@@ -80,7 +81,8 @@ def test_nothing_from_a_transcript_steers_the_terminal(sessgit: Shell) -> None:
 
 
 def test_on_a_terminal_with_colours(parser: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    on_terminal(monkeypatch, colour=True)
+    read = invocation.read
+    monkeypatch.setattr(invocation, "read", lambda: on_terminal(read(), colour=True))
     screen = pyte.Screen(80, 30)
     pyte.Stream(screen).feed(parser.out("show", "5e55@1").replace("\n", "\r\n"))
     lines = [line.rstrip() for line in screen.display]

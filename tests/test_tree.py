@@ -20,7 +20,7 @@ from transcripts import Talk
 
 from sessgit.cli import text
 from sessgit.cli.commands import tree as tree_command
-from sessgit.cli.invocation import Terminal, cli
+from sessgit.cli.invocation import Invocation, Terminal
 from sessgit.environment import Environment
 from sessgit.history import tree
 from sessgit.model.conversation.message import Message
@@ -349,10 +349,8 @@ def test_every_session_stands_once_whatever_the_store_says(made: list[Made], wid
         for number, one in enumerate(made):
             write(store, number, one)
         env = Environment(path, claude_homes(path), path, "", off=False)
-        cli.begin()
-        cli.env, cli.cwd, cli.now = env, "/shop", NOW
-        cli.terminal = Terminal(False, False, False, width, 24, "")
-        everything = tree.build_forest(cli.index, tree.TreeFilter(everything=True, fold=False), {})
+        here = Invocation(env, "/shop", Terminal(False, False, False, width, 24, ""), now=NOW)
+        everything = tree.build_forest(here.index, tree.TreeFilter(everything=True, fold=False), {})
         drawn = [node.branch.name for found in everything.families for node in found.nodes]
         assert max(Counter(drawn).values(), default=1) == 1
         listed = {ident(number) for number, one in enumerate(made) if not one.archived}
@@ -361,17 +359,17 @@ def test_every_session_stands_once_whatever_the_store_says(made: list[Made], wid
             check_order(found)
             assert any(node.branch.name in listed for node in found.nodes)
             assert tree.build_forest(
-                cli.index, tree.TreeFilter(found.nodes[-1].branch.name, fold=False), {}
+                here.index, tree.TreeFilter(found.nodes[-1].branch.name, fold=False), {}
             ).families == [found]
 
-        folded = tree.build_forest(cli.index, tree.TreeFilter(everything=True), {})
+        folded = tree.build_forest(here.index, tree.TreeFilter(everything=True), {})
         assert sum(found.sessions for found in folded.families) + folded.quiet == len(drawn) == folded.sessions
         for found in folded.families:
             check_order(found)
-        lines = list(tree_command.full(folded, tree_command.TreeOptions(everything=True)))
+        lines = list(tree_command.full(here, folded, tree_command.TreeOptions(everything=True)))
         assert all(line.isprintable() and text.width(line) <= width for line in lines)
         json.dumps(tree.forest_json(everything, frozenset(), {}))
-        cli.index.close()
+        here.index.close()
 
 
 def test_a_chain_of_a_thousand_forks(store: Store, index: Index) -> None:

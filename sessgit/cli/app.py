@@ -17,7 +17,6 @@ from typer.core import TyperGroup
 
 from sessgit import __version__
 from sessgit.cli import completion, frame, render
-from sessgit.cli.invocation import cli
 from sessgit.cli.options import Command, Light
 from sessgit.errors import ROOM, SessgitError, StoreError, UnreadableError, UsageError
 
@@ -255,7 +254,7 @@ def _program() -> Any:
 def main() -> NoReturn:
     """Run the command that the arguments name, and exit."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    cli.begin()
+    render.begin()
     # A caller may have closed them: the command runs all the same, without output.
     sys.stdout, sys.stderr = sys.stdout or _null_stream(), sys.stderr or _null_stream()
     for stream in (sys.stdout, sys.stderr):

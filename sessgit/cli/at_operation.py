@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sessgit.cli import blocks, frame, render, text
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.errors import AmbiguousError, NotFoundError
 from sessgit.model.frozen import frozen
 
@@ -25,7 +25,7 @@ class AsOf:
     now: Index
 
 
-def read(at_op: str) -> AsOf | None:
+def read(cli: Invocation, at_op: str) -> AsOf | None:
     """Give the invocation the index as of an operation, and return what was there then; None if none is named.
 
     Raises NotFoundError if no operation matches, or several do, and ConflictError if it was never completed.
@@ -41,7 +41,7 @@ def read(at_op: str) -> AsOf | None:
     return AsOf(past, now)
 
 
-def target(asof: AsOf | None, address: str) -> ResolvedTarget:
+def target(cli: Invocation, asof: AsOf | None, address: str) -> ResolvedTarget:
     """Return what the address names; as of an operation nothing is recorded for it.
 
     Raises NotFoundError, with the reason if it names something only now.
@@ -50,19 +50,19 @@ def target(asof: AsOf | None, address: str) -> ResolvedTarget:
     from sessgit.history import resolve
 
     if asof is None:
-        return operands.target(address)
+        return operands.target(cli, address)
     try:
         resolved = resolve.resolve_target(cli.index, resolve.resolve_address(cli.index, address), cli.where)
     except AmbiguousError:
         raise
     except NotFoundError as error:
-        raise _missing(asof, address) or error from None
+        raise _missing(cli, asof, address) or error from None
     if resolved.guess:
         render.tell(f"({resolved.guess})")
     return resolved
 
 
-def headline(asof: AsOf | None) -> Iterator[str]:
+def headline(cli: Invocation, asof: AsOf | None) -> Iterator[str]:
     """Yield the line above a page that says as of when it is; nothing if it is as of now."""
     if asof is None:
         return
@@ -76,10 +76,10 @@ def headline(asof: AsOf | None) -> Iterator[str]:
     when = time.strftime(text.clock(cli.now, [moment]), time.localtime(moment))
     before, after = f"As of {when}, after “", f"” ({', '.join(notes)})"
     room = max(12, cli.width - text.width(before) - text.width(after))
-    yield from blocks.paragraph(before + text.cut(_summary(asof), room) + after, "dim")
+    yield from blocks.paragraph(cli, before + text.cut(_summary(asof), room) + after, "dim")
     if past.lost:
         count = text.counted(len(past.lost), "conversation")
-        yield from blocks.paragraph(f"Not shown: {count} deleted for good by sessgit gc --prune.", "dim")
+        yield from blocks.paragraph(cli, f"Not shown: {count} deleted for good by sessgit gc --prune.", "dim")
 
 
 def as_json(asof: AsOf | None) -> dict[str, Any] | None:
@@ -100,7 +100,7 @@ def _summary(asof: AsOf, limit: int = 500) -> str:
     return text.clean(operation.summary, limit) or text.clean(operation.command) or operation.id
 
 
-def _missing(asof: AsOf, address: str) -> NotFoundError | None:
+def _missing(cli: Invocation, asof: AsOf, address: str) -> NotFoundError | None:
     """Return why an address names nothing as of then if it names something now, or if that was deleted for good."""
     from sessgit.history import resolve
     from sessgit.model.address import Address

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sessgit.cli import text
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.history.resolve import session_title
 from sessgit.model import canonical
 from sessgit.model.conversation.session import Session
@@ -25,12 +25,12 @@ def title(state: Session, limit: int = 200) -> str:
     return text.clean(session_title(state), limit)
 
 
-def ago(time: str) -> str:
+def ago(cli: Invocation, time: str) -> str:
     """Return how long ago an RFC 3339 time was: `2h ago`."""
     return text.ago(canonical.seconds(time), cli.now)
 
 
-def heading(address: str, title: str, *facts: str) -> Iterator[str]:
+def heading(cli: Invocation, address: str, title: str, *facts: str) -> Iterator[str]:
     """Yield an address with a title or ``""``, then further facts, folded into as many lines as they need."""
     called = f"{address}  {title}" if title else address
     indent = " " * min(text.width(address) + 2, cli.width // 3)
@@ -39,9 +39,9 @@ def heading(address: str, title: str, *facts: str) -> Iterator[str]:
     yield from lines[1:]
 
 
-def session_heading(branch: Branch, *facts: str) -> Iterator[str]:
+def session_heading(cli: Invocation, branch: Branch, *facts: str) -> Iterator[str]:
     """Yield the heading of a page about a conversation: its id, its title, and facts."""
-    return heading(cli.ident(branch.name), title(branch.state), *facts)
+    return heading(cli, cli.ident(branch.name), title(branch.state), *facts)
 
 
 def side_branch_phrase(side: SideBranch, where: str = "") -> str:
@@ -53,25 +53,25 @@ def side_branch_phrase(side: SideBranch, where: str = "") -> str:
     return f"{phrase}, {side.merged} of them merged" if side.open else f"{phrase}, merged"
 
 
-def fork_place(place: ForkPlace) -> str:
+def fork_place(cli: Invocation, place: ForkPlace) -> str:
     """Return the address at which a fork left another conversation."""
     return f"{text.clean(cli.ident(place.branch), 80)}@{text.clean(place.at)}"
 
 
-def band(words: str) -> str:
+def band(cli: Invocation, words: str) -> str:
     """Return a line across the page with words in it."""
     words = f"═══ {text.cut(words, cli.width - 8)} "
     return cli.paint("dim", words + "═" * (cli.width - text.width(words)))
 
 
-def paragraph(words: str, style: str = "", indent: int = 0) -> Iterator[str]:
+def paragraph(cli: Invocation, words: str, style: str = "", indent: int = 0) -> Iterator[str]:
     """Yield a text wrapped at the terminal's width."""
     for line in text.wrapped(words, cli.width - indent):
         yield " " * indent + cli.paint(style, line)
 
 
 def field(
-    label: str, parts: Iterable[str], *, width: int = 0, style: str = "", between: str = "  ·  "
+    cli: Invocation, label: str, parts: Iterable[str], *, width: int = 0, style: str = "", between: str = "  ·  "
 ) -> Iterator[str]:
     """Yield a label in at least so many columns, and behind it the parts that are not empty; long ones are wrapped."""
     label = cli.paint(style, label.ljust(width))
@@ -101,20 +101,20 @@ class Column:
     least: int | None = None
     optional: bool = False
 
-    def cell(self, words: str, columns: int) -> str:
+    def cell(self, cli: Invocation, words: str, columns: int) -> str:
         """Return the text in exactly so many columns."""
         words = (text.cut_start if self.is_path else text.cut)(words, columns)
         filling, painted = " " * (columns - text.width(words)), cli.paint(self.style, words)
         return filling + painted if self.right else painted + filling
 
 
-def table(columns: Sequence[Column], rows: Sequence[Row], indent: int = 0) -> Iterator[str]:
+def table(cli: Invocation, columns: Sequence[Column], rows: Sequence[Row], indent: int = 0) -> Iterator[str]:
     """Yield a line for each row, with columns as wide as their widest texts; those that are empty are left out."""
     needed = [max((text.width(row[place]) for row in rows), default=0) for place in range(len(columns))]
     widths = fit_widths(columns, needed, cli.width - indent)
     for row in rows:
         cells = zip(columns, row, widths, strict=True)
-        shown = (column.cell(words, width) for column, words, width in cells if width)
+        shown = (column.cell(cli, words, width) for column, words, width in cells if width)
         yield " " * indent + "  ".join(shown)
 
 

@@ -9,7 +9,6 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import NamedTuple, NoReturn
 
 from sessgit.cli import app
-from sessgit.cli.invocation import cli
 from sessgit.model import humanize
 
 _MOST_LINES = 40
@@ -17,12 +16,10 @@ _MOST_LINES = 40
 
 
 class Captured(NamedTuple):
-    """What a command printed, on standard output and standard error in the order in which it did, its exit code, and
-    the session that it was about, or ""."""
+    """What a command printed, on standard output and standard error in the order in which it did, and its exit code."""
 
     text: str
     exit_code: int
-    subject: str
 
 
 def run(words: Sequence[str]) -> Captured:
@@ -36,10 +33,9 @@ def run(words: Sequence[str]) -> Captured:
     except SystemExit as ended:
         code = ended.code or 0
     finally:
-        sys.argv, subject = argv, cli.subject
-        cli.begin()  # the process may wait for long, with no file of the store open
+        sys.argv = argv
     output.seek(0)
-    return Captured(output.read(), code if isinstance(code, int) else 1, subject)
+    return Captured(output.read(), code if isinstance(code, int) else 1)
 
 
 def brief(words: Sequence[str]) -> NoReturn:
@@ -52,17 +48,19 @@ def brief(words: Sequence[str]) -> NoReturn:
 
 def shortened(words: Sequence[str]) -> str:
     """Return at most 40 lines of what a command prints, errors included, then the command that prints all."""
-    done = run(words)
-    lines = done.text.rstrip("\n").split("\n")
+    lines = run(words).text.rstrip("\n").split("\n")
     shown = lines if len(lines) <= _MOST_LINES else lines[:_MOST_LINES]
     if len(lines) > len(shown):
-        command = " ".join(map(humanize.quote_for_shell, ["sessgit", *_addressed(words, done.subject)]))
+        command = " ".join(map(humanize.quote_for_shell, ["sessgit", *_addressed(words)]))
         shown = [*shown, f"… {len(lines) - len(shown):,} more lines: {command}"]
     return "".join(f"{line}\n" for line in shown)
 
 
-def _addressed(words: Sequence[str], session: str) -> list[str]:
+def _addressed(words: Sequence[str]) -> list[str]:
     """Return the words with the session that was the current one: for another terminal it may be another one."""
+    from sessgit.cli import operands
+
+    session = operands.addressed()
     if session and len(words) == 1 and words[0] in ("log", "show"):
         return [*words, session]
     return [f"{session}{word}" if word.startswith("@") else word for word in words]

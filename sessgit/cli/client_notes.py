@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 from sessgit import agents
 from sessgit.agents.values import KINDS
 from sessgit.cli import frame, text
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.errors import NotFoundError
 from sessgit.history import client_files
 from sessgit.model import humanize
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sessgit.branch.sidecars import WrittenFile
 
 
-def continuation(state: Session) -> tuple[str, str]:
+def continuation(cli: Invocation, state: Session) -> tuple[str, str]:
     """Return the command that continues a session in the client, "" if its folder is gone, and a line that says how."""
     from sessgit.branch import fork
 

@@ -14,8 +14,8 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from itertools import islice, pairwise
 
-from sessgit.cli import text
-from sessgit.cli.invocation import cli
+from sessgit.cli import invocation, text
+from sessgit.cli.invocation import Invocation
 from sessgit.model import canonical
 
 _MOST = 200
@@ -58,14 +58,13 @@ Match = tuple[str, str]
 """A word, and what it is."""
 
 
-def _completer(find: Callable[[str], Iterable[Match]]) -> Callable[[str], list[Match]]:
+def _completer(find: Callable[[Invocation, str], Iterable[Match]]) -> Callable[[str], list[Match]]:
     """Make a completion: at most 200 of the words that a function finds, or none if it fails."""
 
     def complete(incomplete: str) -> list[Match]:
         with suppress(Exception):
-            cli.begin()
-            matches = islice(filter(_is_safe, find(incomplete)), _MOST)
-            return [(word, text.clean(about, 50)) for word, about in matches]
+            matches = find(invocation.read(), incomplete)
+            return [(word, text.clean(about, 50)) for word, about in islice(filter(_is_safe, matches), _MOST)]
         return []
 
     return complete
@@ -79,21 +78,21 @@ def _is_safe(match: Match) -> bool:
 
 
 @_completer
-def addresses(start: str) -> Iterable[Match]:
+def addresses(cli: Invocation, start: str) -> Iterable[Match]:
     """Sessions by id, name and title; after an `@` the turns of one."""
     from sessgit.history.resolve import resolve_target
     from sessgit.model.address import Address
 
     session, sign, turn = start.partition("@")
     if not sign:
-        return _sessions(start)
+        return _sessions(cli, start)
     branch = resolve_target(cli.index, Address(session), cli.where).branch
     rows = [row for row in cli.index.turns(branch.name) if str(row.turn).startswith(turn)]
     return [(f"{session}@{row.turn}", cli.index.title(row)) for row in rows[-_MOST:]]
 
 
 @_completer
-def cells(start: str) -> Iterable[Match]:
+def cells(cli: Invocation, start: str) -> Iterable[Match]:
     """Addresses, and after `A@7.` the cells of that turn: these alone are read from the store."""
     from sessgit.history.resolve import resolve_target
     from sessgit.model.address import Address
@@ -108,7 +107,7 @@ def cells(start: str) -> Iterable[Match]:
 
 
 @_completer
-def tags(start: str) -> Iterable[Match]:
+def tags(cli: Invocation, start: str) -> Iterable[Match]:
     """Tags and the turns they mark."""
     from sessgit.branch.tag import tag_address
     from sessgit.history import resolve
@@ -117,7 +116,7 @@ def tags(start: str) -> Iterable[Match]:
 
 
 @_completer
-def remotes(start: str) -> Iterable[Match]:
+def remotes(cli: Invocation, start: str) -> Iterable[Match]:
     """Remotes and their URLs."""
     from sessgit.store import remotes
 
@@ -125,13 +124,13 @@ def remotes(start: str) -> Iterable[Match]:
 
 
 @_completer
-def destinations(start: str) -> Iterable[Match]:
+def destinations(cli: Invocation, start: str) -> Iterable[Match]:
     """Remotes, and sessions: with only one remote, it need not be named."""
     return [*remotes(start), *addresses(start)]
 
 
 @_completer
-def operations(start: str) -> Iterable[Match]:
+def operations(cli: Invocation, start: str) -> Iterable[Match]:
     """Operations, newest first, with their summaries."""
     from sessgit.store import journal
     from sessgit.store.layout import StorePaths
@@ -140,7 +139,7 @@ def operations(start: str) -> Iterable[Match]:
 
 
 @_completer
-def files(start: str) -> Iterable[Match]:
+def files(cli: Invocation, start: str) -> Iterable[Match]:
     """The files that tools read or changed in the current session, the last one first, relative to this folder."""
     from sessgit.history.resolve import resolve_target
     from sessgit.model.address import Address
@@ -155,21 +154,21 @@ def _starting(start: str, matches: Iterable[Match]) -> Iterator[Match]:
     return (match for match in matches if match[0].startswith(start))
 
 
-def _sessions(start: str) -> list[Match]:
+def _sessions(cli: Invocation, start: str) -> list[Match]:
     """Return the sessions of this project, newest first; if none matches, those of all projects, then side branches."""
     from sessgit.history.resolve import sessions_of_project
 
     own = [outline.name for outline in sessions_of_project(cli.index, cli.cwd) if outline.turns]
-    matches = _named(own[:_MOST], start)
+    matches = _named(cli, own[:_MOST], start)
     if matches or not start:
         return matches
     folded, outlines = start.casefold(), cli.index.outlines()
     every = ((each.name, each.authored_name or each.title or each.first_prompt) for each in outlines)
     names = [words[0] for words in every if any(word.casefold().startswith(folded) for word in words)]
-    return _named(names[:_MOST], start) or _side_branches(start)
+    return _named(cli, names[:_MOST], start) or _side_branches(cli, start)
 
 
-def _named(names: Sequence[str], start: str) -> list[Match]:
+def _named(cli: Invocation, names: Sequence[str], start: str) -> list[Match]:
     """Return the ids of sessions that begin like `start`, then names, and titles of those without a name, in upper or
     lower case; titles only if something was typed."""
     from sessgit.history.resolve import session_title
@@ -185,7 +184,7 @@ def _named(names: Sequence[str], start: str) -> list[Match]:
     return list(_starting(start, words)) or list(_starting(start, whole_ids))
 
 
-def _side_branches(start: str) -> list[Match]:
+def _side_branches(cli: Invocation, start: str) -> list[Match]:
     """Return the side branches that `a41f.` or `a41f9c02.m` begins, after as much of the id as was typed."""
     from sessgit.history.resolve import SHORTEST_PREFIX
     from sessgit.store.layout import is_rewound_branch, is_side_branch

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import typer
 
-from sessgit.cli import options, render
-from sessgit.cli.invocation import cli
+from sessgit.cli import invocation, options, render
+from sessgit.cli.invocation import Invocation
 from sessgit.errors import SessgitError, UsageError
 from sessgit.model.frozen import frozen
 
@@ -48,7 +48,7 @@ def command(
     excludes: Mapping[str, str] | None = None,
     requires: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[..., Answer | None]], Any]:
-    """Make a function a command, whose answer is printed.
+    """Make a function a command: it gets the invocation as its first argument, and its answer is printed.
 
     The function returns None if it has printed everything itself. `needs` is what must be there, else NotFoundError is
     raised; --json also answers for a store without conversations. If the command `reads` what is recorded, a recorder
@@ -59,7 +59,7 @@ def command(
     def framed(run: Callable[..., Answer | None]) -> Any:
         own = inspect.signature(run, eval_str=True)
         json = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=options.JSON, annotation=bool)
-        parameters = [_with_default(each) for each in [*own.parameters.values(), *[json] * has_json]]
+        parameters = [_with_default(each) for each in [*own.parameters.values()][1:] + [json] * has_json]
 
         @wraps(run)
         def called(*, as_json: bool = False, **arguments: Any) -> None:
@@ -67,6 +67,7 @@ def command(
             changed = [each for each in parameters if values[each.name] != each.default.default]
             given = [word for each in changed for word in options.spellings(each.default)]
             _check_combinations(name, given, excludes or {}, requires or {})
+            cli = invocation.read()
             cli.json = as_json
             if reads:
                 cli.record_waiting()
@@ -74,9 +75,9 @@ def command(
                 cli.check_recorded()
             elif needs != "nothing":
                 cli.check_store()
-            answer = run(**arguments)
+            answer = run(cli, **arguments)
             if answer is not None:
-                _print(name, answer)
+                _print(cli, name, answer)
 
         called.__signature__ = own.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
         called.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -126,7 +127,7 @@ def confirm(lines: Iterable[str], question: str, otherwise: str = "Nothing was c
         raise typer.Exit(1)
 
 
-def _print(name: str, answer: Answer) -> None:
+def _print(cli: Invocation, name: str, answer: Answer) -> None:
     for remark in answer.remarks:
         render.tell(remark)
     if cli.json:
@@ -134,7 +135,7 @@ def _print(name: str, answer: Answer) -> None:
     else:
         lines = list(answer.lines)
         if lines:
-            render.lines(lines)
+            render.lines(cli, lines)
         for note in answer.notes:
             render.tell(note)
     if answer.error is not None:

@@ -1,4 +1,4 @@
-"""`cli`: how the command of this process was called, and the store that it works on."""
+"""How a command was called: folders, session and terminal, read once; and the store, opened when it is needed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import time
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,51 +47,16 @@ class Terminal:
     """The command that shows what is longer than the screen, or ""."""
 
 
+@dataclass
 class Invocation:
-    """The caller's environment and terminal, and what a command needs of them; each is read when it is first used."""
+    """The caller's environment and terminal, and what a command needs of them."""
 
-    json = False
+    env: Environment
+    cwd: str
+    terminal: Terminal
+    json: bool = False
     """Whether --json is given."""
-    subject = ""
-    """The id, as it is shown, of the session that the command is about, or ""."""
-    has_answered = False
-    """Whether a document was printed."""
-
-    def begin(self) -> None:
-        """Forget the command that ran before in this process."""
-        vars(self).clear()
-
-    @cached_property
-    def env(self) -> Environment:
-        from sessgit import environment  # which loads the agents, and --help needs none
-
-        return environment.read(os.environ)
-
-    @cached_property
-    def cwd(self) -> str:
-        """The working folder."""
-        try:
-            return str(Path.cwd())
-        except OSError:  # it was deleted
-            return os.environ.get("PWD") or "/"
-
-    @cached_property
-    def terminal(self) -> Terminal:
-        env, shows_output = os.environ, sys.stdout.isatty()
-        is_dumb, size = env.get("TERM", "dumb") == "dumb", shutil.get_terminal_size((_PIPE_WIDTH, 24))
-        return Terminal(
-            shows_output,
-            sys.stderr.isatty(),
-            colour=shows_output and not is_dumb and not env.get("NO_COLOR"),
-            width=max(40, min(size.columns, _WIDEST)),
-            height=size.lines,
-            pager=env.get("SESSGIT_PAGER", env.get("PAGER", "less")) if shows_output and not is_dumb else "",
-        )
-
-    @cached_property
-    def now(self) -> float:
-        """When the command began, in seconds since 1970."""
-        return time.time()
+    now: float = field(default_factory=time.time)
 
     @property
     def width(self) -> int:
@@ -255,5 +221,26 @@ class Invocation:
         return f"~{text[len(home) :]}" if home != "/" and (text == home or text.startswith(f"{home}/")) else text
 
 
-cli = Invocation()
-"""The invocation of the command that runs: only one does at a time."""
+def read() -> Invocation:
+    """Return the invocation of this process."""
+    from sessgit import environment  # which loads the agents, and --help needs none
+
+    env = os.environ
+    shows_output, is_dumb = sys.stdout.isatty(), env.get("TERM", "dumb") == "dumb"
+    size = shutil.get_terminal_size((_PIPE_WIDTH, 24))
+    terminal = Terminal(
+        shows_output,
+        sys.stderr.isatty(),
+        colour=shows_output and not is_dumb and not env.get("NO_COLOR"),
+        width=max(40, min(size.columns, _WIDEST)),
+        height=size.lines,
+        pager=env.get("SESSGIT_PAGER", env.get("PAGER", "less")) if shows_output and not is_dumb else "",
+    )
+    return Invocation(environment.read(env), _working_folder(), terminal)
+
+
+def _working_folder() -> str:
+    try:
+        return str(Path.cwd())
+    except OSError:  # it was deleted
+        return os.environ.get("PWD") or "/"

@@ -8,11 +8,12 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sessgit.cli import render, text
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.errors import AmbiguousError, DamageError, NotFoundError, StoreError, UnreadableError, UsageError
 from sessgit.history import resolve
 from sessgit.history.resolve import ResolvedTarget
@@ -27,18 +28,20 @@ if TYPE_CHECKING:
 
 _CELL_ID = re.compile(r"(?:(?P<session>[^@]*)@\.?)?(?P<cell>cell_[0-9a-z]{8})")
 _BARE_CELL = re.compile(r"\d+\.\d+")
+_addressed: ContextVar[str] = ContextVar("addressed", default="")
+"""The session that the command is about, for the hint of an error."""
 
 
-def target(text: str, at: str | None = None, *, changes: bool = False) -> ResolvedTarget:
+def target(cli: Invocation, text: str, at: str | None = None, *, changes: bool = False) -> ResolvedTarget:
     """Return what an address names, recorded first; say so if the session was guessed, or cannot be recorded.
 
     The session is resolved first and its turn only after recording: the turn may be one that is not recorded yet. `at`
     is a turn apart from the address. For a command that `changes` something, a doubtful guess is refused.
     """
-    address = _parse(text, at)
-    with _note_unreadable(address.session):
+    address = _parse(cli, text, at)
+    with _note_unreadable(cli, address.session):
         resolved, result = catch_up.find_session(cli.context, address.session, cli.where, changes=changes)
-    _announce(resolved)
+    _announce(cli, resolved)
     if result.off:
         render.tell(f"{cli.ident(resolved.session)} has turns that are not recorded: {result.why}")
     elif not result.level:
@@ -47,14 +50,14 @@ def target(text: str, at: str | None = None, *, changes: bool = False) -> Resolv
     return resolve.resolve_target(cli.index, Address(resolved.branch.name, turn, address.cell), cli.where)
 
 
-def whole_turn(text: str, command: str, *, changes: bool = False) -> ResolvedTarget:
+def whole_turn(cli: Invocation, text: str, command: str, *, changes: bool = False) -> ResolvedTarget:
     """Return what an address names, for a command that takes no single cell; see `target`."""
-    resolved = target(text, changes=changes)
-    check_no_cell(resolved, command)
+    resolved = target(cli, text, changes=changes)
+    check_no_cell(cli, resolved, command)
     return resolved
 
 
-def check_no_cell(resolved: ResolvedTarget, command: str) -> None:
+def check_no_cell(cli: Invocation, resolved: ResolvedTarget, command: str) -> None:
     """Raise UsageError if an address names a cell; `command` is what to type before an address."""
     if resolved.cell:
         turn = f"{cli.ident(resolved.branch.name)}@{resolved.turn}"
@@ -62,25 +65,25 @@ def check_no_cell(resolved: ResolvedTarget, command: str) -> None:
         raise UsageError(f"{command.partition(' ')[0]} needs a whole turn, but the address names a cell.", hint)
 
 
-def target_or_cell_id(text: str) -> ResolvedTarget:
+def target_or_cell_id(cli: Invocation, text: str) -> ResolvedTarget:
     """Return what an address names; also `cell_xxxxxxxx` in the current session, or `A@.cell_xxxxxxxx`."""
     match = _CELL_ID.fullmatch(text)
     if match is None:
-        return target(text)
+        return target(cli, text)
     from sessgit.history import cells
 
-    resolved = target(match["session"] or "")
+    resolved = target(cli, match["session"] or "")
     node = cells.find_by_id(cli.context, resolved.branch, match["cell"])
     return replace(resolved, turn=node.turn, cell=str(node.ordinal))
 
 
-def cell(text: str, command: str) -> ResolvedTarget:
+def cell(cli: Invocation, text: str, command: str) -> ResolvedTarget:
     """Return the cell that an address names; raise UsageError if it names none. It may not be there."""
     if _BARE_CELL.fullmatch(text):
         raise UsageError(
             f"{text} does not name a conversation", f"In the current session: `sessgit {command} @{text}`."
         )
-    resolved = target_or_cell_id(text)
+    resolved = target_or_cell_id(cli, text)
     if not resolved.cell:
         name = cli.ident(resolved.branch.name)
         hint = f"`sessgit cells {name}` lists them. For example: `sessgit {command} {name}@{resolved.turn or 1}.1`"
@@ -88,29 +91,29 @@ def cell(text: str, command: str) -> ResolvedTarget:
     return resolved
 
 
-def recorded(text: str) -> ResolvedTarget:
+def recorded(cli: Invocation, text: str) -> ResolvedTarget:
     """Return what an address names, as it is recorded, for a command that changes it."""
-    with _note_unreadable(text.partition("@")[0]):
-        resolved = resolve.resolve_target(cli.index, _parse(text), cli.where, changes=True)
-    _announce(resolved)
+    with _note_unreadable(cli, text.partition("@")[0]):
+        resolved = resolve.resolve_target(cli.index, _parse(cli, text), cli.where, changes=True)
+    _announce(cli, resolved)
     return resolved
 
 
-def branch(text: str) -> str:
+def branch(cli: Invocation, text: str) -> str:
     """Return the branch that an address names, as it is recorded; its turn is ignored.
 
     If the branch cannot be read, so that no index has it, the beginning of its id is enough.
     """
     try:
-        return recorded(text).branch.name
+        return recorded(cli, text).branch.name
     except (NotFoundError, DamageError, StoreError):
-        name = _unreadable_branch(text.partition("@")[0])
+        name = _unreadable_branch(cli, text.partition("@")[0])
         if name is None:
             raise
         return name
 
 
-def current() -> ResolvedTarget | None:
+def current(cli: Invocation) -> ResolvedTarget | None:
     """Return the current session, recorded as far as its transcript goes, or None; print nothing."""
     try:
         resolved = resolve.resolve_target(cli.index, Address(), cli.where)
@@ -121,34 +124,38 @@ def current() -> ResolvedTarget | None:
     return resolve.resolve_target(cli.index, Address(resolved.branch.name), cli.where)
 
 
+def addressed() -> str:
+    """Return the id, as it is shown, of the session that the command was about, or ""."""
+    return _addressed.get()
+
+
 def repair_hint(otherwise: str) -> str:
     """Return what to do if something cannot be read of the conversation that a command is about."""
-    if not cli.subject:
-        return otherwise
-    return f"`sessgit repair {humanize.quote_for_shell(cli.subject)}` restores what it can."
+    session = _addressed.get()
+    return f"`sessgit repair {humanize.quote_for_shell(session)}` restores what it can." if session else otherwise
 
 
-def _parse(text: str, at: str | None = None) -> Address:
+def _parse(cli: Invocation, text: str, at: str | None = None) -> Address:
     return resolve.resolve_address(cli.index, text, at) if cli.has_store else parse_address(text, at)
 
 
-def _announce(resolved: ResolvedTarget) -> None:
-    cli.subject = cli.ident(resolved.session)
+def _announce(cli: Invocation, resolved: ResolvedTarget) -> None:
+    _addressed.set(cli.ident(resolved.session))
     if resolved.guess:
         render.tell(f"({resolved.guess})")
 
 
 @contextmanager
-def _note_unreadable(start: str) -> Iterator[None]:
+def _note_unreadable(cli: Invocation, start: str) -> Iterator[None]:
     """Note which conversation cannot be read, for the hint."""
     try:
         yield
     except UnreadableError:
-        cli.subject = cli.ident(layout.session_of(_unreadable_branch(start) or ""))
+        _addressed.set(cli.ident(layout.session_of(_unreadable_branch(cli, start) or "")))
         raise
 
 
-def _unreadable_branch(start: str) -> str | None:
+def _unreadable_branch(cli: Invocation, start: str) -> str | None:
     if len(start) < resolve.SHORTEST_PREFIX:
         return None
     from sessgit.store import packed_refs
@@ -170,7 +177,7 @@ _SHOWN_AFTER = 1.0
 _EACH = 0.1
 
 
-def chosen(first: str, others: Sequence[str]) -> tuple[Remote, tuple[str, ...]]:
+def chosen(cli: Invocation, first: str, others: Sequence[str]) -> tuple[Remote, tuple[str, ...]]:
     """Return the remote that the first word names, and the addresses; the only remote need not be named."""
     from sessgit.store import remotes
 
@@ -197,7 +204,7 @@ def explain_unknown(remote: Remote, addresses: Sequence[str]) -> Iterator[None]:
 
 
 @contextmanager
-def connected(remote: Remote) -> Iterator[Connection]:
+def connected(cli: Invocation, remote: Remote) -> Iterator[Connection]:
     """Connect to a remote; on a terminal, git's progress is shown on one line once it takes a second."""
     from sessgit.store.remotes import Connection
 
@@ -227,13 +234,13 @@ def _overwrite(line: str) -> None:
         sys.stderr.flush()
 
 
-def sessions_with_files(paths: Sequence[str]) -> set[str]:
+def sessions_with_files(cli: Invocation, paths: Sequence[str]) -> set[str]:
     """Return the sessions that read or changed one of the paths."""
-    with render.progress("Reading turns", unit="turns") as progress:
+    with render.progress(cli, "Reading turns", unit="turns") as progress:
         return sessions_touching(cli.context, paths, cli.cwd, progress)
 
 
-def commits(paths: Sequence[str]) -> set[str]:
+def commits(cli: Invocation, paths: Sequence[str]) -> set[str]:
     """Return the last commits of the turns that read or changed one of the paths."""
-    with render.progress("Reading turns", unit="turns") as progress:
+    with render.progress(cli, "Reading turns", unit="turns") as progress:
         return commits_touching(cli.context, paths, cli.cwd, progress)

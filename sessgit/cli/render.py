@@ -12,10 +12,11 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from sessgit.cli import text
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.text import Paint
 from sessgit.errors import SessgitError
 from sessgit.model import canonical
@@ -31,10 +32,11 @@ _LONGEST_HIGHLIGHTED = 100_000
 """Characters; longer texts would take seconds."""
 _PLAIN_WIDTH = 80
 _COLOUR = re.compile(r"(\033\[[0-9;]*m)")
+_document_printed: ContextVar[bool] = ContextVar("document_printed", default=False)
 _PADDING = re.compile(r"(?: |\033\[[0-9;]*m)+$")
 
 
-def lines(page: Iterable[str]) -> None:
+def lines(cli: Invocation, page: Iterable[str]) -> None:
     """Print the lines, through the pager if they are more than the screen holds."""
     shown = [line.rstrip() for line in page]
     data = _harmless("".join(f"{line}\n" for line in shown))
@@ -48,10 +50,10 @@ def lines(page: Iterable[str]) -> None:
     _put(data)
 
 
-def raw(parts: Iterable[bytes]) -> None:
+def raw(cli: Invocation, parts: Iterable[bytes]) -> None:
     """Write each part and a newline, byte for byte; on a terminal without control characters."""
     if cli.terminal.shows_output:
-        lines(canonical.printable(b"\n".join(parts).decode("utf-8", "replace")).split("\n"))
+        lines(cli, canonical.printable(b"\n".join(parts).decode("utf-8", "replace")).split("\n"))
     else:
         data(piece for part in parts for piece in (part, b"\n"))
 
@@ -85,14 +87,19 @@ def code(source: str, language: str) -> list[str]:
 
 def document(command: str, content: Mapping[str, object]) -> None:
     """Print a command's answer as one JSON object; `schema` names the command and the version of its keys."""
-    cli.has_answered = True
+    _document_printed.set(True)
     write(json.dumps({"schema": f"sessgit.{command}/v1", **content}, indent=2) + "\n")
+
+
+def begin() -> None:
+    """Note that this process has printed no document yet."""
+    _document_printed.set(False)
 
 
 def _error_document(problem: SessgitError) -> None:
     """With --json, print the error as one line of JSON on standard output, unless a document was printed already."""
     options = sys.argv[1 : sys.argv.index("--") if "--" in sys.argv else None]
-    if "--json" not in options or cli.has_answered:
+    if "--json" not in options or _document_printed.get():
         return
     value = {"message": str(problem), "hint": problem.hint or None, "exit_code": problem.exit_code}
     with suppress(SessgitError):
@@ -122,14 +129,14 @@ def tell(remark: str) -> None:
         sys.stderr.write(f"{canonical.printable(text.without_colours(remark))}\n")
 
 
-def can_ask() -> bool:
+def can_ask(cli: Invocation) -> bool:
     """Return whether a question can be answered."""
     return not cli.json and sys.stdin is not None and sys.stdin.isatty()
 
 
-def check_can_ask(hint: str) -> None:
+def check_can_ask(cli: Invocation, hint: str) -> None:
     """Raise UsageError if no confirmation can be asked for: stdin is no terminal, or --json is given."""
-    if not can_ask():
+    if not can_ask(cli):
         from sessgit.errors import UsageError
 
         why = "--json asks no questions" if cli.json else "stdin is not a terminal"
@@ -154,7 +161,7 @@ def error(problem: SessgitError) -> None:
 
 
 @contextmanager
-def progress(what: str, *, unit: str = "") -> Iterator[Progress]:
+def progress(cli: Invocation, what: str, *, unit: str = "") -> Iterator[Progress]:
     """Yield a function that reports progress, as amount done and total amount; work that takes longer than a second
     gets a progress bar on the terminal. Amounts are bytes unless `unit` names something else."""
     if not cli.terminal.shows_errors:

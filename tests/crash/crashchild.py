@@ -13,16 +13,15 @@ import sys
 import tempfile
 import uuid
 import warnings
-from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import NoReturn
 from unittest import mock
 
 import gate
 
-from sessgit.cli import app
-from sessgit.cli.invocation import Invocation
+from sessgit.cli import app, invocation
 
 for _name in app.COMMANDS:
     with suppress(ImportError):
@@ -99,7 +98,9 @@ def _do(job: Job) -> int:
     ids = lambda: uuid.UUID(f"{job.seed}{next(numbers):07x}-0000-4000-8000-{job.seed * 12}")  # noqa: E731
     with mock.patch("uuid.uuid4", ids):
         if job.what == "cli":
-            with mock.patch.object(Invocation, "now", job.now) if job.now else nullcontext():
+            read = invocation.read
+            now = {"now": job.now} if job.now else {}
+            with mock.patch.object(invocation, "read", lambda: replace(read(), **now)):
                 sys.argv = ["sessgit", *job.words]
                 app.main()
         elif job.what == "recorder":

@@ -14,7 +14,7 @@ from sessgit.branch.archive import ArchiveResult, OldSessions
 from sessgit.branch.delete import DeletionPlan
 from sessgit.cli import frame, operands, render, text
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESSES, DRY_RUN, YES, option, parse_time
 from sessgit.cli.pages import ls as page
 from sessgit.errors import UsageError
@@ -35,6 +35,7 @@ _EVERYTHING = option("--all", "With --older-than: all projects, with headless an
     requires={"--label": _OLD, "--state": _OLD, "--all": _OLD, "--project": _OLD},
 )
 def archive(
+    cli: Invocation,
     addresses: list[str] = ADDRESSES,
     older_than: str = option("--older-than WHEN", "Archive those last used before: 30d, 12w, 2026-03-01."),
     label: list[str] = option("--label LABEL", "With --older-than: only with this label."),
@@ -50,9 +51,11 @@ def archive(
     or manage others. The setting archive.after = "90d" does this automatically in all projects.
     """
     if addresses:
-        chosen = OldSessions(tuple(edit.addressed_session(operands.target(each, changes=True)) for each in addresses))
+        chosen = OldSessions(
+            tuple(edit.addressed_session(operands.target(cli, each, changes=True)) for each in addresses)
+        )
     elif older_than:
-        chosen = _old_sessions(older_than, state, project, label, everything=everything)
+        chosen = _old_sessions(cli, older_than, state, project, label, everything=everything)
     else:
         raise _none_selected("`sessgit archive ADDRESS`, or `sessgit archive --older-than 30d`.")
     sessions = tuple(dict.fromkeys(chosen.sessions))
@@ -69,11 +72,11 @@ def archive(
         "dry_run": dry_run,
     }
     listed = sessions if addresses or dry_run or len(result.sessions) <= _LISTED else ()
-    return Answer(document, _archived(result, listed, chosen.passed_over, dry_run=dry_run))
+    return Answer(document, _archived(cli, result, listed, chosen.passed_over, dry_run=dry_run))
 
 
 def _old_sessions(
-    when: str, state: _State | None, project: Path | None = None, labels: Sequence[str] = (), *,
+    cli: Invocation, when: str, state: _State | None, project: Path | None = None, labels: Sequence[str] = (), *,
     everything: bool,
 ) -> OldSessions:  # fmt: skip
     """Return the sessions last used before a time that a user typed."""
@@ -89,10 +92,10 @@ def _old_sessions(
 
 
 def _archived(
-    result: ArchiveResult, sessions: Sequence[str], skipped: Mapping[str, str], *, dry_run: bool
+    cli: Invocation, result: ArchiveResult, sessions: Sequence[str], skipped: Mapping[str, str], *, dry_run: bool
 ) -> Iterator[str]:
     if sessions:
-        yield from _moved(sessions, result, "already archived")
+        yield from _moved(cli, sessions, result, "already archived")
     count = text.counted(len(result.sessions), "conversation")
     if dry_run:
         yield f"{count} would be archived."
@@ -108,19 +111,19 @@ def _skipped(skipped: Mapping[str, str]) -> str:
     return f"Skipped: {', '.join(f'{count:,} {why}' for why, count in sorted(Counter(skipped.values()).items()))}"
 
 
-def _moved(sessions: Sequence[str], result: ArchiveResult, note: str) -> Iterator[str]:
+def _moved(cli: Invocation, sessions: Sequence[str], result: ArchiveResult, note: str) -> Iterator[str]:
     branches = {branch.name: branch for branch in cli.index.branches_named(sessions)}
-    return page.short([branches[name] for name in sessions], dict.fromkeys(result.already, note))
+    return page.short(cli, [branches[name] for name in sessions], dict.fromkeys(result.already, note))
 
 
 @frame.command("unarchive", needs="conversations")
-def unarchive(addresses: list[str] = ADDRESSES) -> Answer:
+def unarchive(cli: Invocation, addresses: list[str] = ADDRESSES) -> Answer:
     """Take conversations out of the archive."""
     if not addresses:
         raise _none_selected("`sessgit ls --only-archived` lists archived conversations.")
-    sessions = _recorded(addresses)
+    sessions = _recorded(cli, addresses)
     result = archives.unarchive(cli.context, sessions)
-    lines = list(_moved(sessions, result, "not archived"))
+    lines = list(_moved(cli, sessions, result, "not archived"))
     if result.operation:
         lines.append(f"{text.counted(len(result.sessions), 'conversation')} unarchived (undo: sessgit undo)")
     operation = result.operation.id if result.operation else None
@@ -130,6 +133,7 @@ def unarchive(addresses: list[str] = ADDRESSES) -> Answer:
 
 @frame.command("delete", needs="conversations", excludes={_OLD: "ADDRESS"}, requires={"--state": _OLD, "--all": _OLD})
 def delete(
+    cli: Invocation,
     addresses: list[str] = ADDRESSES,
     older_than: str = option("--older-than WHEN", "Delete those last used before: 30d, 12w, 2026-03-01."),
     state: _State | None = _STATE,
@@ -145,9 +149,9 @@ def delete(
     this project, except those that are open, labelled keep, or manage others.
     """
     if addresses:
-        sessions, skipped = _recorded(addresses), dict[str, str]()
+        sessions, skipped = _recorded(cli, addresses), dict[str, str]()
     elif older_than:
-        chosen = _old_sessions(older_than, state, everything=everything)
+        chosen = _old_sessions(cli, older_than, state, everything=everything)
         sessions, skipped = list(chosen.sessions), dict(chosen.passed_over)
     else:
         raise _none_selected("`sessgit delete ADDRESS`, or `sessgit delete --older-than 90d`.")
@@ -156,29 +160,29 @@ def delete(
         plans = deletes.plan_deletion(cli.index, sessions, cli.env.homes) if sessions else []
         planned = {"deleted": [_json(plan) for plan in plans], "operation_id": None, "dry_run": dry_run}
         count = f"{text.counted(len(plans), 'conversation')} would be deleted." if plans else "Nothing to delete."
-        return Answer(planned, [*_before_deletion(plans), count], notes=notes)
+        return Answer(planned, [*_before_deletion(cli, plans), count], notes=notes)
     if not yes:
-        render.check_can_ask("Pass --yes.")
+        render.check_can_ask(cli, "Pass --yes.")
     plans = deletes.plan_deletion(cli.index, sessions, cli.env.homes)
     if not yes:
         question = "Delete?" if len(plans) == 1 else f"Delete all {len(plans)}?"
-        frame.confirm(_before_deletion(plans), question, "Nothing was deleted.")
+        frame.confirm(_before_deletion(cli, plans), question, "Nothing was deleted.")
     operation = deletes.delete_sessions(cli.context, plans)
     document = {"deleted": [_json(plan) for plan in plans], "operation_id": operation.id, "dry_run": False}
-    return Answer(document, _deleted(plans), notes=notes)
+    return Answer(document, _deleted(cli, plans), notes=notes)
 
 
-def _before_deletion(plans: Sequence[DeletionPlan]) -> Iterator[str]:
+def _before_deletion(cli: Invocation, plans: Sequence[DeletionPlan]) -> Iterator[str]:
     for plan in plans:
-        yield from page.short([plan.branch], {})
-        for part in _consequences(plan):
+        yield from page.short(cli, [plan.branch], {})
+        for part in _consequences(cli, plan):
             yield from (f"  {line}" for line in text.wrapped(part, cli.width - 2))
         if plan.transcript is not None:  # a path is never broken
             yield "  not deleted, the client's transcript:"
             yield f"  {cli.shown(plan.transcript)}"
 
 
-def _consequences(plan: DeletionPlan) -> Iterator[str]:
+def _consequences(cli: Invocation, plan: DeletionPlan) -> Iterator[str]:
     if plan.rewound:
         yield f"{text.counted(plan.rewound, 'branch', 'branches')} left behind by rewinds"
     if plan.elsewhere:
@@ -198,7 +202,7 @@ def _consequences(plan: DeletionPlan) -> Iterator[str]:
         yield f"{text.counted(turns, 'turn')} of it {were} merged into {cli.ident(into)} and {stay} there"
 
 
-def _deleted(plans: Sequence[DeletionPlan]) -> Iterator[str]:
+def _deleted(cli: Invocation, plans: Sequence[DeletionPlan]) -> Iterator[str]:
     for plan in plans:
         yield f"{cli.paint('yellow', cli.ident(plan.session))}  deleted"
         if plan.transcript is not None:
@@ -218,9 +222,9 @@ def _json(plan: DeletionPlan) -> dict[str, object]:
     }
 
 
-def _recorded(addresses: Sequence[str]) -> list[str]:
+def _recorded(cli: Invocation, addresses: Sequence[str]) -> list[str]:
     """Return the sessions that addresses name, as they are recorded, each once."""
-    sessions = (edit.addressed_session(operands.recorded(address)) for address in addresses)
+    sessions = (edit.addressed_session(operands.recorded(cli, address)) for address in addresses)
     return list(dict.fromkeys(sessions))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from sessgit.cli import blocks, frame, operands, render, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, option
 from sessgit.cli.pages import cells, code_diff, turn_pieces
 from sessgit.errors import NotFoundError, UsageError
@@ -33,6 +33,7 @@ _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 @frame.command("bisect", reads=True, requires={"--timeout": "--run", "--verbose": "--run"})
 def run(
+    cli: Invocation,
     address: str = ADDRESS,
     command: str = option("--run COMMAND", "Run COMMAND at the project's commits."),
     pattern: str = option("--cell-fails REGEX", "Check how the calls that match ended."),
@@ -61,9 +62,9 @@ def run(
         raise UsageError("bisect needs either --run COMMAND or --cell-fails REGEX.", hint)
     limit = _parse_duration(timeout) if timeout else None
     compiled = bisects.compile_pattern(pattern) if pattern else None
-    target = operands.whole_turn(address, "bisect")
-    span = _range(target, good, bad)
-    report = _reporter(runs=bool(command))
+    target = operands.whole_turn(cli, address, "bisect")
+    span = _range(cli, target, good, bad)
+    report = _reporter(cli, runs=bool(command))
     if compiled is not None:
         result = bisects.bisect_by_cells(cli.context, target.branch, span, compiled, report)
     else:
@@ -71,8 +72,8 @@ def run(
             output = _print_output if verbose else lambda data: None
             task = bisects.BisectCommand(command, os.environ, limit, output)
             result = bisects.bisect_by_command(cli.context, target.branch, span, task, report)
-    calls = _deciding_calls(result)
-    return Answer(lambda: _as_json(result, command, pattern, calls), _result_lines(result, calls))
+    calls = _deciding_calls(cli, result)
+    return Answer(lambda: _as_json(result, command, pattern, calls), _result_lines(cli, result, calls))
 
 
 def _parse_duration(typed: str) -> float:
@@ -82,7 +83,7 @@ def _parse_duration(typed: str) -> float:
     return float(int(match[1]) * _UNITS[match[2]])
 
 
-def _range(target: ResolvedTarget, good: int | None, bad: int | None) -> TurnRange:
+def _range(cli: Invocation, target: ResolvedTarget, good: int | None, bad: int | None) -> TurnRange:
     """Return the turns to search; raise NotFoundError for one that does not exist, UsageError if they run backwards."""
     from sessgit.replay.bisect import TurnRange
 
@@ -102,7 +103,7 @@ def _range(target: ResolvedTarget, good: int | None, bad: int | None) -> TurnRan
     return TurnRange(first, last)
 
 
-def _reporter(*, runs: bool) -> ReportStep:
+def _reporter(cli: Invocation, *, runs: bool) -> ReportStep:
     """Return a function that prints each step, if standard error is a terminal."""
 
     def report(turn: int, left: int, result: TestResult | None) -> None:
@@ -138,7 +139,7 @@ class DecidingCalls:
     details: Mapping[str, CellDetail]
 
 
-def _deciding_calls(result: BisectResult) -> DecidingCalls:
+def _deciding_calls(cli: Invocation, result: BisectResult) -> DecidingCalls:
     """Return the calls that decided, with their details."""
     nodes = {
         row.turn: [
@@ -151,23 +152,23 @@ def _deciding_calls(result: BisectResult) -> DecidingCalls:
     return DecidingCalls(nodes, cell_details(cli.store, result.branch, rows, every) if every else {})
 
 
-def _result_lines(result: BisectResult, calls: DecidingCalls) -> Iterator[str]:
+def _result_lines(cli: Invocation, result: BisectResult, calls: DecidingCalls) -> Iterator[str]:
     """Yield the first bad turn and the good one before it, what happened between them, and what to do next."""
-    yield from blocks.session_heading(result.branch)
+    yield from blocks.session_heading(cli, result.branch)
     yield ""
-    yield from blocks.paragraph(_verdict(result), "bold")
+    yield from blocks.paragraph(cli, _verdict(result), "bold")
     yield ""
     for row in (result.good, result.bad):
-        yield from _turn(result, row, calls)
-    yield from _changes(result)
+        yield from _turn(cli, result, row, calls)
+    yield from _changes(cli, result)
     if output := [line for line in text.plain(result.steps[result.bad.turn].output) if line.strip()]:
         yield ""
         yield cli.paint("dim", "Output of the command:")
         yield from (f"  {text.cut(line, cli.width - 2)}" for line in output[-_OUTPUT:])
     yield ""
-    yield from _steps(result)
+    yield from _steps(cli, result)
     yield ""
-    yield from _next_commands(result)
+    yield from _next_commands(cli, result)
 
 
 def _verdict(result: BisectResult) -> str:
@@ -179,7 +180,7 @@ def _verdict(result: BisectResult) -> str:
     return f"The first bad turn is one of {first} to {last}: those before {last} cannot be tested."
 
 
-def _turn(result: BisectResult, row: Row, calls: DecidingCalls) -> Iterator[str]:
+def _turn(cli: Invocation, result: BisectResult, row: Row, calls: DecidingCalls) -> Iterator[str]:
     """Yield a turn with its verdict, and the calls that decided it."""
     test = result.steps[row.turn]
     mark, style = _MARKS[test.verdict]
@@ -192,48 +193,48 @@ def _turn(result: BisectResult, row: Row, calls: DecidingCalls) -> Iterator[str]
     nodes = calls.nodes[row.turn]
     if len(nodes) > _CALLS:
         yield cli.paint("dim", f"{indent}{text.counted(len(nodes) - _CALLS, 'earlier call')}, then")
-    lines = cells.CellLines(result.branch.state.project, nodes[-_CALLS:], calls.details)
+    lines = cells.CellLines(cli, result.branch.state.project, nodes[-_CALLS:], calls.details)
     yield from (indent + lines.line(node, cli.width - len(indent)) for node in nodes[-_CALLS:])
 
 
-def _changes(result: BisectResult) -> Iterator[str]:
+def _changes(cli: Invocation, result: BisectResult) -> Iterator[str]:
     """Yield the commits between the two turns, or else the files that tools changed."""
     if result.code is not None:
         yield ""
-        yield from code_diff.section(result.code)
+        yield from code_diff.section(cli, result.code)
     elif result.files:
         project = result.branch.state.project
-        names = [turn_pieces.path(project, name, cli.width - 12) for name in result.files]
+        names = [turn_pieces.path(cli, project, name, cli.width - 12) for name in result.files]
         yield ""
-        yield from blocks.field("Changed", text.some(names, _FILES), width=10, between="  ")
+        yield from blocks.field(cli, "Changed", text.some(names, _FILES), width=10, between="  ")
 
 
-def _steps(result: BisectResult) -> Iterator[str]:
+def _steps(cli: Invocation, result: BisectResult) -> Iterator[str]:
     """Yield the turns that were tested, and those that could not be."""
     steps = sorted(result.steps.items())
     commits = len({test.commit for _, test in steps if test.seconds is not None})
     at = f", at {text.counted(commits, 'commit')}" if commits else ""
     marks = " ".join(f"{turn}{_MARKS[test.verdict][0]}" for turn, test in steps)
-    yield from blocks.paragraph(f"Tested {text.counted(len(steps), 'turn')}{at}: {marks}")
+    yield from blocks.paragraph(cli, f"Tested {text.counted(len(steps), 'turn')}{at}: {marks}")
     skipped = {turn: test.why for turn, test in steps if test.verdict == "skip"} | dict(result.untested)
     by_reason: dict[str, list[int]] = {}
     for turn, reason in sorted(skipped.items()):
         by_reason.setdefault(reason, []).append(turn)
     for reason, turns in by_reason.items():
         ranges = ", ".join(text.some(humanize.format_ranges(turns, "-"), _RANGES))
-        yield from blocks.paragraph(f"Skipped {ranges}: {text.clean(reason)}.")
+        yield from blocks.paragraph(cli, f"Skipped {ranges}: {text.clean(reason)}.")
 
 
-def _next_commands(result: BisectResult) -> Iterator[str]:
+def _next_commands(cli: Invocation, result: BisectResult) -> Iterator[str]:
     short, bad = cli.ident(result.branch.name), result.bad.turn
     commands = {
         f"sessgit show {short}@{bad}": "what was said and done",
         f"sessgit fork {short} --at {result.good.turn}": "continue from before it",
     }
     if result.files:
-        file = text.clean(turn_pieces.path(result.branch.state.project, result.files[-1], 200))
+        file = text.clean(turn_pieces.path(cli, result.branch.state.project, result.files[-1], 200))
         commands[f"sessgit why {shlex.quote(file)} {short}@{bad}"] = "how the file was written"
-    yield from blocks.table((Column(), Column(optional=True)), [*commands.items()])
+    yield from blocks.table(cli, (Column(), Column(optional=True)), [*commands.items()])
 
 
 def _as_json(result: BisectResult, command: str, pattern: str, calls: DecidingCalls) -> dict[str, Any]:

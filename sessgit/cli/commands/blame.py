@@ -10,7 +10,7 @@ from typing import Any
 
 from sessgit.cli import completion, frame, render, text
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
 from sessgit.errors import UsageError
 from sessgit.history import blame as blames
@@ -24,6 +24,7 @@ _RANGE = re.compile(r"(?P<first>[0-9]{1,9})?(?:,(?P<count>\+)?(?P<last>[0-9]{1,9
 
 @frame.command("blame", reads=True, needs="conversations", excludes={"--porcelain": "--json --explain -s"})
 def run(
+    cli: Invocation,
     file: str = argument("FILE", "A file of this machine.", complete=completion.files, required=True),
     revision: str = argument("REV", "A commit of the project (default: the file as it is now)."),
     lines: str = option("-L RANGE", "Only these lines: 10,40 or 10,+5."),
@@ -37,14 +38,14 @@ def run(
     line that is recognized only by the lines next to it. All conversations are searched, archived and rewound ones too.
     Any other line has its git commit, or “not recorded”: changes by people and shell commands are not recorded.
     """
-    with render.progress("Reading", unit="turns") as progress:
+    with render.progress(cli, "Reading", unit="turns") as progress:
         blamed = blames.blame(cli.context, cli.folder(file), revision, os.environ, progress)
     first, last = _range(lines, len(blamed.lines))
     chosen = blamed.lines[first - 1 : last]
     if porcelain:
-        render.raw([line.encode("utf-8", "replace") for line in _porcelain_lines(blamed, chosen)])
+        render.raw(cli, [line.encode("utf-8", "replace") for line in _porcelain_lines(blamed, chosen)])
         return None
-    lines_shown = _blame_lines(blamed, chosen, short=short, explain=explain)
+    lines_shown = _blame_lines(cli, blamed, chosen, short=short, explain=explain)
     return Answer(lambda: _as_json(blamed, chosen), lines_shown, notes=_notes(blamed))
 
 
@@ -89,7 +90,9 @@ def _notes(blame: Blame) -> Iterator[str]:
         yield f"({text.clean(blame.file.path)} is {where}: only recorded edits are compared.)"
 
 
-def _blame_lines(blame: Blame, lines: Sequence[BlamedLine], *, short: bool, explain: bool) -> Iterator[str]:
+def _blame_lines(
+    cli: Invocation, blame: Blame, lines: Sequence[BlamedLine], *, short: bool, explain: bool
+) -> Iterator[str]:
     """Yield the lines, each behind its margin: only an address if it is `short`; `explain` says why there is none."""
     idents = {name: cli.ident(name) for name in {author.branch.name for author in blame.authors.values()}}
     addresses = [_short_address(idents, blame, line) for line in lines]

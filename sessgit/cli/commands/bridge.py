@@ -12,7 +12,7 @@ import typer
 
 from sessgit.api.bridge import LONGEST_REQUEST, Answer, Bridge
 from sessgit.cli import completion, frame, operands, render
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.store.index import Branch
@@ -20,6 +20,7 @@ from sessgit.store.index import Branch
 
 @frame.command("bridge", reads=True, has_json=False, requires={"--args": "--op"})
 def run(
+    cli: Invocation,
     session: str = argument("SESSION", "The session (default: the current one).", complete=completion.addresses),
     operation: str = option("--op OP", "Ask this one question, then exit."),
     args: str = option("--args JSON", "With --op: its arguments, a JSON object."),
@@ -38,7 +39,7 @@ def run(
         arguments = json.loads(args) if args else None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"--args is not JSON: {error}", 'Pass an object, such as \'{"type": "tool"}\'.') from error
-    bridge = _bridge(session)
+    bridge = _bridge(cli, session)
     if operation:
         answer = bridge.ask(operation, arguments)
         _print(answer)
@@ -50,11 +51,11 @@ def run(
         _print(too_long if line is None else bridge.answer(line))
 
 
-def _bridge(session: str) -> Bridge:
+def _bridge(cli: Invocation, session: str) -> Bridge:
     """Return a bridge to the session, or one that has no session if there is no store: a program reads JSON only."""
     if not cli.has_store:
         return Bridge(None, lambda: None)
-    return Bridge(cli.context, _Subject(session).find)
+    return Bridge(cli.context, _Subject(cli, session).find)
 
 
 def _print(answer: Answer) -> None:
@@ -79,26 +80,26 @@ def _lines() -> Iterator[bytes | None]:
 class _Subject:
     """The session that the questions are about, found and recorded again for each of them."""
 
-    def __init__(self, session: str) -> None:
+    def __init__(self, cli: Invocation, session: str) -> None:
         """Raises NotFoundError if the named session does not exist, or if nothing is recorded at all."""
-        self.session = session
+        self.cli, self.session = cli, session
         self.remarks = set[str]()
         with self._once():
             if session:
-                self.session = operands.target(session).branch.name
+                self.session = operands.target(cli, session).branch.name
             elif self._branch() is None:
                 cli.check_recorded()
 
     def find(self) -> Branch | None:
-        cli.index.sync()
+        self.cli.index.sync()
         with self._once():
             return self._branch()
 
     def _branch(self) -> Branch | None:
         """Return the session's branch, or None; the current session is recorded if it never was."""
-        target = None if self.session else operands.current()
+        target = None if self.session else operands.current(self.cli)
         try:
-            return (target or operands.target(self.session)).branch
+            return (target or operands.target(self.cli, self.session)).branch
         except NotFoundError:
             return None
 

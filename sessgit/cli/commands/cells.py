@@ -13,7 +13,7 @@ from typing import Any, Literal
 from sessgit.cli import completion, frame, operands, render, text
 from sessgit.cli.blocks import paragraph, session_heading
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, CELL_ADDRESS, LIMIT, argument, option
 from sessgit.cli.pages import cells as cells_page
 from sessgit.cli.pages import turn_pieces
@@ -39,6 +39,7 @@ _NEAREST = 40
 
 @frame.command("cells", reads=True, excludes={"--index": "--type --operation --failed --turn --limit"})
 def cells(
+    cli: Invocation,
     address: str = ADDRESS,
     limit: int | None = LIMIT,
     kind: Literal["llm_call", "tool", "repl", "map_reduce", "verification"] | None = option(
@@ -55,29 +56,30 @@ def cells(
     ended and how long it took: the last 100, or N. @N lists those up to turn N. --index prints all of them as one
     graph.
     """
-    target = operands.whole_turn(address, "cells")
+    target = operands.whole_turn(cli, address, "cells")
     branch = target.branch
     if as_index:
-        whole = _graph(branch, target.turn)
+        whole = _graph(cli, branch, target.turn)
         document = cell_graph.index_document(target.session, whole)
         damage = [f"({message})" for message in whole.damage]
         return Answer({"index": document}, json.dumps(document, indent=2).split("\n"), damage)
     number = resolve.resolve_target(cli.index, Address(branch.name, turn), cli.where).turn
     most = limit if limit is not None or cli.json else _LISTED
     query = listing.CellFilter(kind or "", operation, number, failed, target.turn, most)
-    with render.progress("Looking", unit="turns") as progress:
+    with render.progress(cli, "Looking", unit="turns") as progress:
         listed = listing.list_cells(cli.context, branch, query, progress)
-    with render.progress("Reading", unit="turns") as progress:
+    with render.progress(cli, "Reading", unit="turns") as progress:
         known = listing.cell_details(cli.store, branch, listed.rows, listed.nodes, progress)
     return Answer(
         lambda: cells_page.as_json(branch, listed, known, listing.message_places(cli.context, branch)),
-        cells_page.cell_lines(branch, listed, known),
+        cells_page.cell_lines(cli, branch, listed, known),
         notes=map("({})".format, listed.damage),
     )
 
 
 @frame.command("deps", reads=True, excludes={"--up": "--down"})
 def deps(
+    cli: Invocation,
     address: str = CELL_ADDRESS,
     up: bool = option("--up", "Show what it depends on (the default)."),
     down: bool = option("--down", "Show what depends on it."),
@@ -91,23 +93,24 @@ def deps(
     the last call that wrote it. Changes that shell commands make to files are not tracked. Prints the nearest 40 cells
     in the order in which they happened; other cells, and those that merely came before, are counted. --json prints all.
     """
-    target = operands.cell(address, "deps")
+    target = operands.cell(cli, address, "deps")
     branch = target.branch
-    whole = _graph(branch)
+    whole = _graph(cli, branch)
     cell = listing.cell_at(cli.context, branch, target.turn or 0, target.cell)
     chain = cell_graph.cell_chain(whole, cell.address, down=down)
     most = None if cli.json else _NEAREST if limit is None and not every else limit
     nearest = cells_page.nearest(chain, most, every=every or cli.json)
-    known = _details(branch, nearest.nodes)
+    known = _details(cli, branch, nearest.nodes)
     return Answer(
         lambda: cells_page.chain_json(branch, chain, known),
-        (cells_page.chain_drawing if draw else cells_page.chain_lines)(branch, nearest, known),
+        (cells_page.chain_drawing if draw else cells_page.chain_lines)(cli, branch, nearest, known),
         notes=map("({})".format, whole.damage),
     )
 
 
 @frame.command("why", reads=True)
 def explain(
+    cli: Invocation,
     file: str = argument("FILE", "A path, or the end of one.", complete=completion.files, required=True),
     address: str = ADDRESS,
     limit: int | None = LIMIT,
@@ -124,39 +127,39 @@ def explain(
     N. Without ADDRESS, the most recent conversation of the project with FILE is shown if the current one has none, and
     others are named.
     """
-    others = [] if address else _sessions_with(file)
-    if others and not address and not _is_current(others):
+    others = [] if address else _sessions_with(cli, file)
+    if others and not address and not _is_current(cli, others):
         address = others[0]
         render.tell(f"(using {cli.ident(address)}, the most recent conversation here that read or wrote {file})")
-    target = operands.whole_turn(address, f"why {file}")
+    target = operands.whole_turn(cli, address, f"why {file}")
     branch = target.branch
     others = [other for other in others if other != target.session]
-    whole = _graph(branch, target.turn)
+    whole = _graph(cli, branch, target.turn)
     path = why.resolve_file(whole, file, (cli.cwd, branch.state.project))
     story = why.file_history(whole, path, behind=full or cli.json)
     steps = story.steps if limit is None else story.steps[max(0, len(story.steps) - limit) :]
     known = {
         own: replace(detail, changes=tuple(_changes_to(path, detail.changes, branch)))
-        for own, detail in _details(branch, [step.node for step in steps]).items()
+        for own, detail in _details(cli, branch, [step.node for step in steps]).items()
     }
     return Answer(
         lambda: _why_json(branch, story, steps, known) | {"elsewhere": others},
-        _why_lines(branch, story, steps, known, full=full),
-        notes=chain(map("({})".format, whole.damage), _elsewhere(file, others)),
+        _why_lines(cli, branch, story, steps, known, full=full),
+        notes=chain(map("({})".format, whole.damage), _elsewhere(cli, file, others)),
     )
 
 
-def _sessions_with(file: str) -> list[str]:
+def _sessions_with(cli: Invocation, file: str) -> list[str]:
     """Return the sessions of this project that read or wrote a file, also archived ones, the newest first."""
     if not cli.has_store:
         return []
     paths = [file] if file.startswith("/") else [file, f"*/{file}"]
-    found = operands.sessions_with_files(paths)
+    found = operands.sessions_with_files(cli, paths)
     own = resolve.outlines_in_project(cli.index.outlines(), cli.cwd)
     return [outline.name for outline in own if outline.name in found]
 
 
-def _is_current(sessions: Sequence[str]) -> bool:
+def _is_current(cli: Invocation, sessions: Sequence[str]) -> bool:
     """Return whether the current session is one of these."""
     try:
         return layout.session_of(resolve.current_branch(cli.index, cli.where)[0]) in sessions
@@ -164,20 +167,20 @@ def _is_current(sessions: Sequence[str]) -> bool:
         return False
 
 
-def _elsewhere(file: str, sessions: Sequence[str]) -> Iterator[str]:
+def _elsewhere(cli: Invocation, file: str, sessions: Sequence[str]) -> Iterator[str]:
     """Yield which other conversations to look at."""
     if sessions:
         names = ", ".join(text.some([cli.ident(name) for name in sessions], _OTHERS))
         yield f"(Also in {names}; `sessgit blame {humanize.quote_for_shell(file)}` shows the turn of each line.)"
 
 
-def _graph(branch: Branch, end: int | None = None) -> Graph:
-    with render.progress("Reading", unit="turns") as progress:
+def _graph(cli: Invocation, branch: Branch, end: int | None = None) -> Graph:
+    with render.progress(cli, "Reading", unit="turns") as progress:
         return cell_graph.read_graph(cli.context, branch, end, progress)
 
 
-def _details(branch: Branch, nodes: Sequence[Node]) -> dict[str, CellDetail]:
-    with render.progress("Reading", unit="turns") as progress:
+def _details(cli: Invocation, branch: Branch, nodes: Sequence[Node]) -> dict[str, CellDetail]:
+    with render.progress(cli, "Reading", unit="turns") as progress:
         return listing.cell_details(cli.store, branch, listing.turn_rows(cli.index, branch, nodes), nodes, progress)
 
 
@@ -189,19 +192,19 @@ _NARROW = 66
 
 
 def _why_lines(
-    branch: Branch, history: FileHistory, steps: Sequence[FileStep],
+    cli: Invocation, branch: Branch, history: FileHistory, steps: Sequence[FileStep],
     details: Mapping[str, CellDetail], *, full: bool,
 ) -> Iterator[str]:  # fmt: skip
     """Yield what happened to the file, step by step."""
-    name = turn_pieces.path(branch.state.project, history.file, cli.width - 28)
+    name = turn_pieces.path(cli, branch.state.project, history.file, cli.width - 28)
     counts = f"{text.counted(history.count('wrote'), 'write')}, {text.counted(history.readers, 'read')}"
     yield f"{cli.paint('bold', name)}  ·  {counts}"
-    yield from session_heading(branch)
+    yield from session_heading(cli, branch)
     yield ""
     if len(steps) < len(history.steps):
         earlier = text.counted(len(history.steps) - len(steps), "earlier step")
         yield cli.paint("dim", f"({earlier} not shown: -n shows more)")
-    lines = cells_page.CellLines(branch.state.project, [step.node for step in steps], details)
+    lines = cells_page.CellLines(cli, branch.state.project, [step.node for step in steps], details)
     moments = [moment for detail in details.values() if (moment := canonical.seconds(detail.time)) is not None]
     clock = text.clock(cli.now, moments)
     for step in steps:
@@ -212,13 +215,13 @@ def _why_lines(
         end = "" if moment is None else time.strftime(clock, time.localtime(moment))
         yield text.spread(start, _about(step, detail), cli.paint("dim", end), cli.width)
         if step.what == "wrote":
-            yield from _around(branch, step, lines.address + 4, full=full)
+            yield from _around(cli, branch, step, lines.address + 4, full=full)
     if not history.count("wrote"):
         yield "No tool wrote this file here."
     if history.count("named") or any(step.others for step in steps):
         yield ""
         untraced = "Shell commands, searches and subagents are not traced;"
-        yield from paragraph(f"{untraced} ? marks commands that mention the file.", "dim")
+        yield from paragraph(cli, f"{untraced} ? marks commands that mention the file.", "dim")
 
 
 def _changes_to(file: str, changes: Sequence[Change], branch: Branch) -> Sequence[Change]:
@@ -241,7 +244,7 @@ def _about(step: FileStep, detail: CellDetail) -> str:
     return "before any write" if step.what == "read" else text.clean(detail.about or step.node.use.command)
 
 
-def _around(branch: Branch, step: FileStep, indent: int, *, full: bool) -> Iterator[str]:
+def _around(cli: Invocation, branch: Branch, step: FileStep, indent: int, *, full: bool) -> Iterator[str]:
     """Yield what led to a write, and who read the file then."""
     columns = min(cli.width - indent - _LABEL, _WIDEST)
     operations = Counter(cells_page.short_operation(node) for node in step.others)
@@ -251,7 +254,7 @@ def _around(branch: Branch, step: FileStep, indent: int, *, full: bool) -> Itera
         for read in reads:
             place = f" ({read.node.address}{', by ' if read.writer else ''}{read.writer})"
             last.pop(read.file, None)
-            last[read.file] = turn_pieces.path(branch.state.project, read.file, columns - len(place)) + place
+            last[read.file] = turn_pieces.path(cli, branch.state.project, read.file, columns - len(place)) + place
         return list(last.values())
 
     for label, parts in {

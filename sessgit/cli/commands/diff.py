@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sessgit.cli import blocks, completion, frame, operands, text
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
 from sessgit.errors import UsageError
 from sessgit.history import diff as diffs
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 @frame.command("diff", reads=True, requires={"--patch": "--code"})
 def run(
+    cli: Invocation,
     a: str = argument("A", "SESSION[@TURN] (default: the current session).", complete=completion.addresses),
     b: str = argument(
         "B", "SESSION[@TURN] (default: the conversation A was forked from).", complete=completion.addresses
@@ -36,11 +37,11 @@ def run(
     The turns that both share are one line; then come the turns, files and cost that only one of them has. --code also
     compares the commits and files of the project, as recorded after the last turn of A and of B.
     """
-    left = operands.target(a)
+    left = operands.target(cli, a)
     if b:
-        right = operands.target(b)
+        right = operands.target(cli, b)
     elif left.state.origin is not None:
-        left, right = operands.target(left.state.origin.session), left
+        left, right = operands.target(cli, left.state.origin.session), left
     else:
         hint = "Name two conversations: `sessgit diff A B`. `sessgit ls` lists them."
         raise UsageError(f"{cli.ident(left.branch.name)} is not a fork.", hint)
@@ -56,8 +57,8 @@ def run(
         value = diffs.diff_json(cli.store, difference, cli.settings.prices)
         return value | ({"code": _code_json(compared(), patch)} if code else {})
 
-    code_lines = _code_page(compared, patch) if code else ()
-    return Answer(document, chain(_diff_lines(difference), code_lines))
+    code_lines = _code_page(cli, compared, patch) if code else ()
+    return Answer(document, chain(_diff_lines(cli, difference), code_lines))
 
 
 def _code_json(diff: CodeDiff, patch: bool) -> dict[str, object]:
@@ -67,16 +68,16 @@ def _code_json(diff: CodeDiff, patch: bool) -> dict[str, object]:
     return document | {"patch": difference.code_patch(diff, os.environ)} if patch else document
 
 
-def _code_page(compare: Callable[[], CodeDiff], patch: bool) -> Iterator[str]:
+def _code_page(cli: Invocation, compare: Callable[[], CodeDiff], patch: bool) -> Iterator[str]:
     from sessgit.cli.pages import code_diff
     from sessgit.history.code import difference
 
     diff = compare()
-    yield from code_diff.section(diff)
+    yield from code_diff.section(cli, diff)
     text = difference.code_patch(diff, os.environ) if patch else ""
     if text:
         yield ""
-        yield from code_diff.patch(text)
+        yield from code_diff.patch(cli, text)
 
 
 _SIDE_BY_SIDE = 72
@@ -85,11 +86,11 @@ _TURNS = 10
 _STYLES = {"−": "red", "+": "green", "both:": ""}
 
 
-def _diff_lines(diff: ConversationDiff) -> Iterator[str]:
+def _diff_lines(cli: Invocation, diff: ConversationDiff) -> Iterator[str]:
     """Yield the whole page: shared turns as one line, the turns of each side, then files, cost and last answers."""
-    page = _Page(diff)
+    page = _Page(cli, diff)
     yield from page.heads()
-    yield blocks.band(page.shared())
+    yield blocks.band(cli, page.shared())
     if partial := diff.partial:
         mark, part, whole = ("−", partial.a, partial.b) if partial.a < partial.b else ("+", partial.b, partial.a)
         cells = text.counted(whole, "cell")
@@ -110,19 +111,19 @@ def _diff_lines(diff: ConversationDiff) -> Iterator[str]:
 
 
 class _Page:
-    def __init__(self, diff: ConversationDiff) -> None:
-        self.diff = diff
+    def __init__(self, cli: Invocation, diff: ConversationDiff) -> None:
+        self.cli, self.diff = cli, diff
         self.sides = (("−", diff.a), ("+", diff.b))
         self.is_wide = cli.width >= _SIDE_BY_SIDE
         self.column = (cli.width - 2) // 2 if self.is_wide else cli.width
 
     def heads(self) -> Iterator[str]:
-        titles = [f"{cli.ident(side.branch.name)}  {blocks.title(side.branch.state)}" for _, side in self.sides]
+        titles = [f"{self.cli.ident(side.branch.name)}  {blocks.title(side.branch.state)}" for _, side in self.sides]
         if self.is_wide:
-            yield from self._side_by_side(*([cli.paint("bold", text.cut(name, self.column))] for name in titles))
+            yield from self._side_by_side(*([self.cli.paint("bold", text.cut(name, self.column))] for name in titles))
             return
         for (mark, _), name in zip(self.sides, titles, strict=True):
-            yield cli.paint(f"bold {_STYLES[mark]}", text.cut(f"{mark} {name}", self.column))
+            yield self.cli.paint(f"bold {_STYLES[mark]}", text.cut(f"{mark} {name}", self.column))
 
     def shared(self) -> str:
         """Return how many turns both have, and the last one before they differ."""
@@ -130,7 +131,7 @@ class _Page:
         if base is None:
             alike = sum(edit.same or edit.changed for edit in diff.edits)
             return f"no common ancestor, {text.counted(alike, 'prompt')} in both" if alike else "no shared turns"
-        last = text.cut(text.clean(cli.index.title(base)), max(12, cli.width - 40))
+        last = text.cut(text.clean(self.cli.index.title(base)), max(12, self.cli.width - 40))
         later = diff.shared - base.turn
         if later <= 0:
             return f"{text.counted(diff.shared, 'shared turn')} (up to “{last}”)"
@@ -145,7 +146,7 @@ class _Page:
             same = "same message id" if "prompt" in differs else "same prompt"
             parts = " and ".join(filter(None, [", ".join(differs[:-1]), differs[-1]]))
             line = f"{same}, different {parts}: {text.numbers('turn', numbers, _TURNS)}"
-            yield text.cut(line, cli.width)
+            yield text.cut(line, self.cli.width)
 
     def turns(self) -> Iterator[str]:
         """Yield the turns of each side; two with the same prompt are in one row."""
@@ -173,7 +174,7 @@ class _Page:
     def cost(self) -> Iterator[str]:
         parts = {}
         for mark, side in self.sides:
-            dollars = text.money(prices.token_cost(side.tokens_by_model, cli.settings.prices))
+            dollars = text.money(prices.token_cost(side.tokens_by_model, self.cli.settings.prices))
             tokens = text.tokens(text.new_tokens(side.tokens))
             turns = text.counted(len(side.own_rows), "turn")
             parts[mark] = "  ".join(filter(None, [turns, tokens, dollars])) if side.own_rows else turns
@@ -181,8 +182,8 @@ class _Page:
 
     def _turn(self, mark: str, row: Row, side: DiffSide) -> str:
         number = str(row.turn).ljust(len(str(side.own_rows[-1].turn)))
-        line = f"{mark} {number}  {text.clean(cli.index.title(row))}"
-        return cli.paint(_STYLES[mark], text.cut(line, self.column))
+        line = f"{mark} {number}  {text.clean(self.cli.index.title(row))}"
+        return self.cli.paint(_STYLES[mark], text.cut(line, self.column))
 
     def _side_by_side(self, left: Sequence[str], right: Sequence[str]) -> Iterator[str]:
         if self.is_wide:
@@ -194,17 +195,19 @@ class _Page:
     def _field(self, label: str, parts: dict[str, str]) -> Iterator[str]:
         """Yield the parts in one line, that of the second side under its turns, if there is room; else a line each."""
         line = head = f"  {label.ljust(6)}"
-        painted = [cli.paint(_STYLES[mark], f"{mark} {part}") for mark, part in parts.items()]
+        painted = [self.cli.paint(_STYLES[mark], f"{mark} {part}") for mark, part in parts.items()]
         for mark, part in zip(parts, painted, strict=True):
             if mark == "+" and self.is_wide and text.width(line) <= self.column:
                 line = f"{text.fit(line, self.column)}  {part}"
             else:
                 line += f"{'' if line == head else '    '}{part}"
-        yield from ([line] if self.is_wide and text.width(line) <= cli.width else text.hanging_indent(head, painted))
+        yield from (
+            [line] if self.is_wide and text.width(line) <= self.cli.width else text.hanging_indent(head, painted)
+        )
 
     def _names(self, paths: Sequence[str]) -> str:
         """Return the names of the files, as many as there is room for."""
-        room = cli.width - 16
+        room = self.cli.width - 16
         shown = ""
         for number, path in enumerate(paths):
             joined = f"{shown} {text.clean(PurePath(path).name or path, 60)}".strip()

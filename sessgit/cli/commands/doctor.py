@@ -12,7 +12,7 @@ from sessgit.check import doctor as checks
 from sessgit.check.doctor import Diagnosis
 from sessgit.cli import blocks, frame, text
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import option
 from sessgit.cli.pages import findings
 from sessgit.errors import SessgitError
@@ -23,7 +23,7 @@ _CLIENTS = 4
 
 
 @frame.command("doctor")
-def run(fix: bool = option("--fix", "Fix what can be fixed without losing anything.")) -> Answer:
+def run(cli: Invocation, fix: bool = option("--fix", "Fix what can be fixed without losing anything.")) -> Answer:
     """Check that recording works.
 
     Checks hooks and settings, waiting events, indexes, locks, leftovers of killed commands, permissions of the store,
@@ -51,24 +51,26 @@ def run(fix: bool = option("--fix", "Fix what can be fixed without losing anythi
         problem,
     )
     report = checks.diagnose(context, fix=fix)
-    return Answer(lambda: _report_json(report), _problem_lines(report), exit_code=int(not report.is_sound))
+    return Answer(lambda: _report_json(report), _problem_lines(cli, report), exit_code=int(not report.is_sound))
 
 
-def _problem_lines(diagnosis: Diagnosis) -> Iterator[str]:
+def _problem_lines(cli: Invocation, diagnosis: Diagnosis) -> Iterator[str]:
     """Yield the whole page."""
     for fixed in diagnosis.fixed:
         outcome = cli.paint("green", "fixed") if fixed.done else cli.paint("yellow", "not fixed")
-        finding = _short(fixed.finding)
-        yield from findings.block(finding.where, outcome, finding.what, f"→ {fixed.done or fixed.error}")
-    yield from findings.lines([_short(finding) for finding in diagnosis.findings])
+        finding = _short(cli, fixed.finding)
+        yield from findings.block(cli, finding.where, outcome, finding.what, f"→ {fixed.done or fixed.error}")
+    yield from findings.lines(cli, [_short(cli, finding) for finding in diagnosis.findings])
     if diagnosis.fixed or diagnosis.findings:
         yield ""
-    yield from blocks.paragraph(_summary(diagnosis))
+    yield from blocks.paragraph(cli, _summary(diagnosis))
     versions = [f"sessgit {diagnosis.version}", f"Python {diagnosis.python}", f"git {diagnosis.git or 'missing'}"]
     clients, others = diagnosis.clients[:_CLIENTS], diagnosis.clients[_CLIENTS:]
     more = f" and {len(others):,} more" if others else ""
-    yield from blocks.field("", [*versions, f"clients {', '.join(clients)}{more}" if clients else ""], between=" · ")
-    yield from blocks.paragraph("Run `sessgit verify` to check the store.")
+    yield from blocks.field(
+        cli, "", [*versions, f"clients {', '.join(clients)}{more}" if clients else ""], between=" · "
+    )
+    yield from blocks.paragraph(cli, "Run `sessgit verify` to check the store.")
 
 
 def _report_json(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -98,7 +100,7 @@ def _summary(diagnosis: Diagnosis) -> str:
     return f"{text.counted(len(wrong), 'problem')} found.{fix}"
 
 
-def _short(finding: Finding) -> Finding:
+def _short(cli: Invocation, finding: Finding) -> Finding:
     """Return the finding with `~` for the home folder."""
     what, hint = (sentence.replace(f"{cli.env.home}/", "~/") for sentence in (finding.what, finding.next))
     return replace(finding, where=cli.short(finding.where), what=what, next=hint)

@@ -11,7 +11,7 @@ from sessgit.branch.edit import EditChanges
 from sessgit.cli import blocks, completion, frame, operands, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, argument, option
 from sessgit.errors import AmbiguousError, NotFoundError, UsageError
 from sessgit.history import resolve
@@ -28,6 +28,7 @@ _NARROWEST = 16
 
 @frame.command("edit")
 def edit(
+    cli: Invocation,
     address: str = ADDRESS,
     name: str | None = option("--name NAME", "The new name."),
     description: str | None = option("--description TEXT", 'A description; "" removes it.'),
@@ -53,7 +54,7 @@ def edit(
         confidence=None if confidence is None else edits.parse_confidence(confidence),
     )
     is_change = changes != EditChanges()
-    target = operands.target(address, changes=is_change)
+    target = operands.target(cli, address, changes=is_change)
     session = edits.addressed_session(target)
     head, commit, remarks = cli.index.branch(session), "", list[str]()
     state = head.state if head else target.state
@@ -68,10 +69,10 @@ def edit(
         "labels": sorted(state.labels),
         "commit": commit or None,
     }
-    return Answer(document, _values(state), remarks)
+    return Answer(document, _values(cli, state), remarks)
 
 
-def _values(state: Session) -> Iterator[str]:
+def _values(cli: Invocation, state: Session) -> Iterator[str]:
     ident = cli.ident(state.id)
     yield f"{cli.paint('yellow', ident)}  {text.cut(blocks.title(state), cli.width - text.width(ident) - 2)}"
     values = {
@@ -83,7 +84,9 @@ def _values(state: Session) -> Iterator[str]:
     if state.name and state.title:
         values = {"Title": [text.clean(state.title)], **values}
     lines = [
-        line for label, parts in values.items() for line in blocks.field(label, parts, width=_LABEL_WIDTH, between=", ")
+        line
+        for label, parts in values.items()
+        for line in blocks.field(cli, label, parts, width=_LABEL_WIDTH, between=", ")
     ]
     if not lines and not state.name:
         lines = ["Nothing is set yet: sessgit edit --help"]
@@ -96,6 +99,7 @@ def _redacted(secrets: int) -> list[str]:
 
 @frame.command("rename")
 def rename(
+    cli: Invocation,
     address: str | None = argument("ADDRESS", "The conversation (default: the current session)."),
     name: str | None = argument("NAME", "The new name, unique in its project."),
     clear: bool = option("--clear", "Remove the name."),
@@ -109,11 +113,11 @@ def rename(
     if not clear:
         if name is None:
             address, name = None, address
-            _check_is_name(name or "")
+            _check_is_name(cli, name or "")
         if not name or not name.strip():
             raise _nameless(address)
     changes = EditChanges(name=check_name(name) if name else "")
-    target = _renamed_target(address or "", name or "")
+    target = _renamed_target(cli, address or "", name or "")
     result = edits.edit_session(cli.context, edits.addressed_session(target), changes)
     note = f"was: {blocks.title(result.before, 100)}"
     if not result.commit:
@@ -139,7 +143,7 @@ def _nameless(address: str | None) -> UsageError:
     return UsageError("the new name is missing.", hint)
 
 
-def _check_is_name(name: str) -> None:
+def _check_is_name(cli: Invocation, name: str) -> None:
     """Raise UsageError if the only word is the id of a conversation, or the beginning of one."""
     word = name.strip()
     if not cli.has_store or len(word) < resolve.SHORTEST_PREFIX:
@@ -150,10 +154,10 @@ def _check_is_name(name: str) -> None:
         raise UsageError(f"“{name}” is a conversation, but its new name is missing.", hint)
 
 
-def _renamed_target(address: str, name: str) -> ResolvedTarget:
+def _renamed_target(cli: Invocation, address: str, name: str) -> ResolvedTarget:
     """Return the conversation; the error for an unknown one says so if the name is that of a conversation."""
     try:
-        return operands.target(address, changes=True)
+        return operands.target(cli, address, changes=True)
     except AmbiguousError:
         raise
     except NotFoundError as error:
@@ -165,6 +169,7 @@ def _renamed_target(address: str, name: str) -> ResolvedTarget:
 
 @frame.command("tag", reads=True, excludes={"--delete": "NAME --list", "--list": "NAME"})
 def tag(
+    cli: Invocation,
     name: str | None = argument("NAME", "The tag, a single word."),
     address: str = ADDRESS,
     delete: str = option("-d, --delete NAME", "Delete a tag.", complete=completion.tags),
@@ -178,34 +183,34 @@ def tag(
     """
     if delete:
         deleted = tags.delete_tag(cli.context, delete)
-        return _changed(deleted, f"was: {tags.tag_address(deleted)}", is_deleted=True)
+        return _changed(cli, deleted, f"was: {tags.tag_address(deleted)}", is_deleted=True)
     if name is None:
         known = resolve.list_tags(cli.index)
-        return Answer(lambda: {"tags": [_tag_json(each) for each in known]}, _tag_table(known))
-    target = operands.whole_turn(address, f"tag {name}", changes=True)
+        return Answer(lambda: {"tags": [_tag_json(cli, each) for each in known]}, _tag_table(cli, known))
+    target = operands.whole_turn(cli, address, f"tag {name}", changes=True)
     result = tags.tag_turn(cli.context, name, target, cli.where, force=force)
     before = f"was: {tags.tag_address(result.before)}" if result.before else ""
-    return _changed(result.tag, before if result.changed else "already there")
+    return _changed(cli, result.tag, before if result.changed else "already there")
 
 
-def _changed(changed: Tag, note: str, *, is_deleted: bool = False) -> Answer:
-    parts = [text.clean(changed.name), *([] if is_deleted else [_tagged(changed)]), f"({note})" if note else ""]
+def _changed(cli: Invocation, changed: Tag, note: str, *, is_deleted: bool = False) -> Answer:
+    parts = [text.clean(changed.name), *([] if is_deleted else [_tagged(cli, changed)]), f"({note})" if note else ""]
     parts = list(filter(None, parts))
     room = cli.width - text.width("  ".join(parts)) - 2
-    title, _ = _turn(changed)
+    title, _ = _turn(cli, changed)
     if title and not is_deleted and room >= _NARROWEST:
         parts.insert(2, text.cut(title, room))
-    document = _tag_json(changed) | {"deleted": is_deleted}
+    document = _tag_json(cli, changed) | {"deleted": is_deleted}
     return Answer(document, text.fold(parts, cli.width, "  ", "  "))
 
 
-def _turn(tagged: Tag) -> tuple[str, float]:
+def _turn(cli: Invocation, tagged: Tag) -> tuple[str, float]:
     """Return the title of the tagged turn, and its time."""
     row = cli.index.turn(tagged.branch, tagged.turn) if tagged.turn else None
     return (text.clean(cli.index.title(row)), row.time) if row else ("", 0.0)
 
 
-def _tag_json(tagged: Tag) -> dict[str, object]:
+def _tag_json(cli: Invocation, tagged: Tag) -> dict[str, object]:
     row = cli.index.turn(tagged.branch, tagged.turn) if tagged.turn else None
     return {
         **frame.attributes(tagged, "name", "commit"),
@@ -216,20 +221,20 @@ def _tag_json(tagged: Tag) -> dict[str, object]:
     }
 
 
-def _tagged(tagged: Tag) -> str:
+def _tagged(cli: Invocation, tagged: Tag) -> str:
     return f"{cli.ident(tagged.branch)}@{tagged.turn}" if tagged.branch else tagged.commit[:12]
 
 
-def _tag_table(known: list[Tag]) -> Iterator[str]:
+def _tag_table(cli: Invocation, known: list[Tag]) -> Iterator[str]:
     if not known:
         yield "No tags yet: sessgit tag NAME [ADDRESS]"
         return
-    turns = [_turn(each) for each in known]
+    turns = [_turn(cli, each) for each in known]
     clock = text.clock(cli.now, [time for _, time in turns])
     rows = [
         (
             text.clean(each.name),
-            _tagged(each),
+            _tagged(cli, each),
             title or ("" if each.turn else "(the start)" if each.branch else "(no conversation here)"),
             text.at(clock, time),
         )
@@ -239,4 +244,4 @@ def _tag_table(known: list[Tag]) -> Iterator[str]:
         Column(least=_NARROWEST), Column("yellow"), Column(least=_NARROWEST // 2, optional=True),
         Column("dim", optional=True),
     )  # fmt: skip
-    yield from blocks.table(columns, rows)
+    yield from blocks.table(cli, columns, rows)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from sessgit.cli import client_notes, frame, operands, render, text
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import export, tree
@@ -30,6 +30,7 @@ _SHARE = "It contains what tools read and printed: check it before you share it.
 
 @frame.command("export", reads=True, excludes={"--project": "ADDRESS --turns"})
 def run(
+    cli: Invocation,
     format_: Format = argument("FORMAT", "The format.", required=True),
     addresses: list[str] = argument("ADDRESS...", "SESSION[@TURN] (default: the current session)."),
     output: str = option("-o, --output FILE", "Write to this file, or into this folder."),
@@ -51,24 +52,24 @@ def run(
     page of each conversation.
     """
     if project is not None:
-        return _export_project(format_, project, output, _Style(full, not no_tools), replace=force)
+        return _export_project(cli, format_, project, output, _Style(full, not no_tools), replace=force)
     addresses = addresses or [""]
     request = _Request(format_, output, len(addresses), bool(turns or no_tools), full, force)
-    if problem := _problem(request):
+    if problem := _problem(cli, request):
         raise UsageError(*problem)
-    targets = [operands.whole_turn(address, f"export {format_}") for address in addresses]
+    targets = [operands.whole_turn(cli, address, f"export {format_}") for address in addresses]
     if format_ not in _DOCUMENTS:
         for target in targets:
             if target.turn is not None:
                 hint = f"`sessgit export {format_} {cli.ident(target.session)}` exports all of it."
                 raise UsageError(f"{format_} exports only whole conversations.", hint)
-        return _export_folder(format_, [target.branch for target in targets], Path(output).absolute())
+        return _export_folder(cli, format_, [target.branch for target in targets], Path(output).absolute())
     choice = ExportChoice(targets[0].branch, targets[0].turn, turns, not no_tools)
     task = _Task(format_, choice, export.chosen_rows(cli.index, choice), full)
     if output in ("", "-"):
-        _print(task)
+        _print(cli, task)
         return None
-    return _export_file(task, output, replace=force)
+    return _export_file(cli, task, output, replace=force)
 
 
 @frozen
@@ -92,7 +93,7 @@ class _Request:
     force: bool
 
 
-def _problem(request: _Request) -> tuple[str, str] | None:
+def _problem(cli: Invocation, request: _Request) -> tuple[str, str] | None:
     """Return what the format cannot do of what is asked for, with a hint; None if it can do all."""
     name, to_stdout = request.format, request.output in ("", "-")
     if name not in _DOCUMENTS:
@@ -129,21 +130,21 @@ class _Task:
     """What the pages of a project share."""
 
 
-def _print(task: _Task) -> None:
-    with render.progress("Exporting", unit="turns") as progress:
-        data = _data(task, progress)
+def _print(cli: Invocation, task: _Task) -> None:
+    with render.progress(cli, "Exporting", unit="turns") as progress:
+        data = _data(cli, task, progress)
         if not cli.terminal.shows_output:
             render.data(data)
             return
         page = b"".join(data).decode("utf-8", "replace")
-    render.lines(canonical.printable(page).removesuffix("\n").split("\n"))
+    render.lines(cli, canonical.printable(page).removesuffix("\n").split("\n"))
 
 
-def _export_file(task: _Task, output: str, *, replace: bool) -> Answer:
+def _export_file(cli: Invocation, task: _Task, output: str, *, replace: bool) -> Answer:
     name = export.file_name(task.choice, task.rows, task.format)
     path = export.output_path(Path(output).absolute(), name, is_folder=output.endswith("/"))
-    with render.progress("Exporting", unit="turns") as progress:
-        size = export.write_export(path, _data(task, progress), replacing=replace)
+    with render.progress(cli, "Exporting", unit="turns") as progress:
+        size = export.write_export(path, _data(cli, task, progress), replacing=replace)
     redacted = export.count_redacted(cli.store, task.rows)
     document = {
         "format": task.format,
@@ -159,7 +160,7 @@ def _export_file(task: _Task, output: str, *, replace: bool) -> Answer:
     return Answer(document, lines + client_notes.redacted(redacted, "it"))
 
 
-def _data(task: _Task, progress: Progress) -> Iterable[bytes]:
+def _data(cli: Invocation, task: _Task, progress: Progress) -> Iterable[bytes]:
     """Return the document, piece by piece."""
     if task.format == "jsonl":
         lines = export.export_lines(cli.store, task.choice, task.rows)
@@ -185,7 +186,9 @@ def _encoded(parts: Iterable[str]) -> Iterable[bytes]:
     return (part.encode("utf-8", "replace") for part in parts)
 
 
-def _export_project(format_: Format, project: str, output: str, style: _Style, *, replace: bool) -> Answer:
+def _export_project(
+    cli: Invocation, format_: Format, project: str, output: str, style: _Style, *, replace: bool
+) -> Answer:
     """Write a page for each branch of a project, and the index last, so that what it links is there."""
     if format_ != "html":
         raise UsageError(f"{format_} exports no project.", "`sessgit export html --project --output DIR` does.")
@@ -203,21 +206,21 @@ def _export_project(format_: Format, project: str, output: str, style: _Style, *
     pages, families = {branch.name for branch in branches}, Families(cli.index)
     export.create_folder(folder, replacing=replace)
     export.create_folder(folder / html.PAGES, replacing=replace)
-    with render.progress("Exporting", unit="conversations") as progress:
+    with render.progress(cli, "Exporting", unit="conversations") as progress:
         for done, branch in enumerate(branches):
             progress(done, len(branches))
             part = ExportChoice(branch, tools=style.tools)
             task = _Task(format_, part, export.chosen_rows(cli.index, part), style.full, pages, families)
             path = folder / html.PAGES / f"{branch.name}.html"
-            export.write_export(path, _data(task, no_progress), replacing=replace)
+            export.write_export(path, _data(cli, task, no_progress), replacing=replace)
         progress(len(branches), len(branches))
     entries = [list(export.index_entries(family)) for family in forest.families]
     index = _encoded(html.render_index(project, entries, pages))
     export.write_export(folder / "index.html", index, replacing=replace)
-    return _folder_answer(format_, folder, forest.sessions, len(branches) + 1, share=style.tools)
+    return _folder_answer(cli, format_, folder, forest.sessions, len(branches) + 1, share=style.tools)
 
 
-def _export_folder(format_: Format, branches: list[Branch], folder: Path) -> Answer:
+def _export_folder(cli: Invocation, format_: Format, branches: list[Branch], folder: Path) -> Answer:
     """Export whole conversations as a folder of the client, or of another system."""
     if format_ == "claude":
         from sessgit.branch import client_folder
@@ -232,12 +235,14 @@ def _export_folder(format_: Format, branches: list[Branch], folder: Path) -> Ans
         store = cli.library()
         sessions = [Session(store, name) for name in dict.fromkeys(session_of(branch.name) for branch in branches)]
         conversations = len(sessions)
-        with store, render.progress("Exporting", unit="turns") as progress:
+        with store, render.progress(cli, "Exporting", unit="turns") as progress:
             files = systems.export_sessions(format_, sessions, folder, progress)
-    return _folder_answer(format_, folder, conversations, files)
+    return _folder_answer(cli, format_, folder, conversations, files)
 
 
-def _folder_answer(format_: Format, folder: Path, conversations: int, files: int, *, share: bool = True) -> Answer:
+def _folder_answer(
+    cli: Invocation, format_: Format, folder: Path, conversations: int, files: int, *, share: bool = True
+) -> Answer:
     document = {"format": format_, "path": str(folder), "conversations": conversations, "files": files}
     counts = f"{text.counted(conversations, 'conversation')}, {text.counted(files, 'file')}"
     return Answer(document, [f"Written: {cli.shown(folder)}, {counts}", *[_SHARE] * share])

@@ -12,7 +12,7 @@ from sessgit.branch import fork as forks
 from sessgit.branch.fork import ForkResult
 from sessgit.cli import blocks, client_notes, frame, operands, text
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, option
 from sessgit.errors import UsageError
 from sessgit.history import client_files, fork_point, resolve
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     requires={"--branch": "--worktree"},
 )
 def fork(
+    cli: Invocation,
     address: str = ADDRESS,
     at: str | None = option("--at N[.C]", "Keep turns up to N, or up to cell C of turn N."),
     at_message: int | None = option("--at-message N", "Keep messages up to N, counted from 0."),
@@ -52,8 +53,8 @@ def fork(
     then are not restored.
     """
     if worktree and not address:
-        _check_is_path(worktree)
-    source = operands.target(address, at, changes=True)
+        _check_is_path(cli, worktree)
+    source = operands.target(cli, address, at, changes=True)
     if at_message is not None:
         source = fork_point.at_message(cli.context, source, at_message)
     folder = str(project.resolve()) if project else ""
@@ -76,7 +77,7 @@ def fork(
         tree = worktrees.plan_worktree(source.state.project, head, path, plan.id[:8], os.environ, branch)
         result = worktrees.fork_into_worktree(cli.store, source.state, point, plan, tree, os.environ)
     state = client_files.localize_state(result.state, cli.local_path)
-    command, next_step = client_notes.continuation(state)
+    command, next_step = client_notes.continuation(cli, state)
     can_continue = fork_point.chain_is_closed(cli.store, result.commit, point.turn)
     remarks = client_notes.redacted(result.missing, "the fork")
     if result.dropped_calls:
@@ -98,13 +99,13 @@ def fork(
         "files": client_notes.as_json(result.files),
         "worktree": tree.as_json() if tree else None,
     }
-    lines = _page(result, point, tree, next_step)
+    lines = _page(cli, result, point, tree, next_step)
     return Answer(
         document, lines, remarks, then=lambda: run and can_continue and client_notes.start_client(state, cli.cwd)
     )
 
 
-def _check_is_path(word: str) -> None:
+def _check_is_path(cli: Invocation, word: str) -> None:
     """Raise UsageError if the word after --worktree names a conversation: it would be taken for a path."""
     name = word.partition("@")[0]
     if "/" not in word and (resolve.branches_by_name(cli.index, name, cli.where) or name in cli.index.tags()):
@@ -112,7 +113,9 @@ def _check_is_path(word: str) -> None:
         raise UsageError(f"--worktree expects a path, but “{word}” is a conversation.", hint)
 
 
-def _page(result: ForkResult, point: ForkPoint, tree: Worktree | None, next_step: str) -> Iterator[str]:
+def _page(
+    cli: Invocation, result: ForkResult, point: ForkPoint, tree: Worktree | None, next_step: str
+) -> Iterator[str]:
     origin, ident = result.state.origin, cli.ident(result.state.id)
     name = f"{result.state.name}  ·  " if result.state.name else ""
     at = origin.cell if origin and origin.cell else point.turn
@@ -124,11 +127,11 @@ def _page(result: ForkResult, point: ForkPoint, tree: Worktree | None, next_step
     yield f"{cli.paint('yellow', ident)}  {text.cut(line, cli.width - len(ident) - 2)}"
     yield from client_notes.written(result.files, count_secrets=False)
     if tree is not None:
-        yield from _worktree(tree)
+        yield from _worktree(cli, tree)
     yield next_step if result.transcript else f"Continue it:  sessgit resume {ident}"
 
 
-def _worktree(tree: Worktree) -> Iterator[str]:
+def _worktree(cli: Invocation, tree: Worktree) -> Iterator[str]:
     commit = tree.head.commit[:8] + (f" ({text.clean(tree.head.branch)})" if tree.head.branch else "")
     branch = f"its new branch {text.clean(tree.branch)}" if tree.branch else "no branch"
     missing = [
@@ -143,4 +146,4 @@ def _worktree(tree: Worktree) -> Iterator[str]:
         f"Earlier turns name files in {cli.shown(tree.source)}: tell the agent the new folder.",
         *([] if tree.branch else ["To make a branch:  git switch -c NAME, in the worktree"]),
     ):
-        yield from blocks.paragraph(paragraph)
+        yield from blocks.paragraph(cli, paragraph)

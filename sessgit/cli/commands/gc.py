@@ -8,7 +8,7 @@ from sessgit.check import gc as checks
 from sessgit.check.gc import Collected
 from sessgit.cli import frame, render, text
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import YES, option
 from sessgit.model.config import span_seconds
 from sessgit.store.maintenance import ObjectCount
@@ -18,6 +18,7 @@ _NAMED_SESSIONS = 8
 
 @frame.command("gc", needs="store")
 def run(
+    cli: Invocation,
     prune: bool = option("--prune", "Make deletions final, and remove unreachable objects."),
     yes: bool = YES,
 ) -> Answer:
@@ -29,9 +30,9 @@ def run(
     """
 
     if prune and not yes:
-        _confirm_prune(checks.doomed(cli.store))
+        _confirm_prune(cli, checks.doomed(cli.store))
     keep = span_seconds(cli.settings.undo.keep)
-    with render.progress("Packing", unit="objects") as progress:
+    with render.progress(cli, "Packing", unit="objects") as progress:
         result = checks.collect(cli.context, keep=keep, prune=prune, progress=progress)
     document = {
         "before": _count_json(result.before),
@@ -42,11 +43,11 @@ def run(
     return Answer(document, _packed(result))
 
 
-def _confirm_prune(sessions: Sequence[str]) -> None:
+def _confirm_prune(cli: Invocation, sessions: Sequence[str]) -> None:
     if not sessions:
         return
     count = text.counted(len(sessions), "deleted conversation")
-    render.check_can_ask(f"Pass --yes: {count} would be deleted for good.")
+    render.check_can_ask(cli, f"Pass --yes: {count} would be deleted for good.")
     names = ", ".join(text.some([cli.ident(session) for session in sessions], _NAMED_SESSIONS))
     them = "it" if len(sessions) == 1 else "them"
     question = f"{count} would be deleted for good: {names}. Until then, `sessgit undo` brings {them} back."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sessgit import agents
 from sessgit.cli import frame, operands, render
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS
 from sessgit.history import resolve
 from sessgit.model import ids
@@ -13,11 +13,12 @@ from sessgit.model import ids
 
 @frame.command("id", reads=True)
 def run(
+    cli: Invocation,
     address: str = ADDRESS,
 ) -> Answer:
     """Print the full id of a session."""
     if address:
-        session = operands.target(address).branch.name
+        session = operands.target(cli, address).branch.name
     elif cli.env.session:
         session = ids.session_id(cli.env.session)
     elif client := agents.client_above(cli.env.homes, cli.where.pid):

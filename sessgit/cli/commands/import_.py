@@ -14,7 +14,7 @@ from sessgit.api.values import ImportedSession
 from sessgit.cli import blocks, frame, render, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.exchange.systems import FolderImport
@@ -33,6 +33,7 @@ _SHORTEST_ID = 4
 
 @frame.command("import", excludes={"--id": "--from"})
 def run(
+    cli: Invocation,
     paths: list[Path] = argument("PATH...", "Transcripts or folders (default: all of the client's)."),
     source: str = option(
         "--from SYSTEM", "The files' origin: claude or codex (a whole folder), rlm, dialectic, apex or io-log."
@@ -58,7 +59,7 @@ def run(
             f"“{ident}” is too short for an id.", "`sessgit import --id ID [PATH]` imports one conversation."
         )
     if source in systems.MODULES:
-        return _import_system(source, paths, dry_run=dry_run)
+        return _import_system(cli, source, paths, dry_run=dry_run)
     if source and source not in imports.SOURCES:
         known = sorted({*imports.SOURCES, *systems.MODULES})
         raise UsageError(f"cannot import from “{source}”", f"SYSTEM is one of {', '.join(known)}.")
@@ -74,14 +75,14 @@ def run(
         if not dry_run:
             cli.create_store()
     with (
-        _scratch_context() if dry_run else _count_if_interrupted() as context,
-        render.progress("Importing") as reading,
-        render.progress("Packing", unit="objects") as packing,
+        _scratch_context(cli) if dry_run else _count_if_interrupted(cli) as context,
+        render.progress(cli, "Importing") as reading,
+        render.progress(cli, "Packing", unit="objects") as packing,
     ):
         progress = imports.ImportProgress(reading, packing)
         result = imports.import_one(context, ident, paths, progress) if ident else import_all(context, paths, progress)
     if result.turns and not dry_run:
-        _index_and_pack()
+        _index_and_pack(cli)
     if result.unpacked:
         render.tell(f"Cannot pack the store: {result.unpacked}")
     document = {
@@ -91,12 +92,12 @@ def run(
         "dry_run": dry_run,
         "errors": [frame.attributes(failure, "path", "reason") for failure in result.errors],
     }
-    report = _report_lines(result, has_paths=bool(paths), dry_run=dry_run)
+    report = _report_lines(cli, result, has_paths=bool(paths), dry_run=dry_run)
     lines = (part for line in report for part in text.wrap(line, cli.width))
-    return Answer(document, lines, _failures(result), int(bool(result.errors)))
+    return Answer(document, lines, _failures(cli, result), int(bool(result.errors)))
 
 
-def _import_system(system: str, paths: list[Path], *, dry_run: bool) -> Answer:
+def _import_system(cli: Invocation, system: str, paths: list[Path], *, dry_run: bool) -> Answer:
     from sessgit.exchange import systems
     from sessgit.record import imports
 
@@ -106,32 +107,32 @@ def _import_system(system: str, paths: list[Path], *, dry_run: bool) -> Answer:
     if not dry_run:
         cli.create_store()
     store = cli.library()
-    with render.exit_on_signals(), render.progress("Importing", unit="conversations") as progress:
+    with render.exit_on_signals(), render.progress(cli, "Importing", unit="conversations") as progress:
         result = systems.import_folder(store, system, paths[0], progress, dry_run=dry_run)
     if result.report.operation:
         unpacked = imports.pack_import(cli.store)
         if unpacked:
             render.tell(f"Cannot pack the store: {unpacked}")
-        _index_and_pack()
+        _index_and_pack(cli)
     remarks = (f"{path}: {reason}" for path, reason in (result.errors if cli.json else result.refused))
-    lines = _full(result, dry_run=dry_run)
+    lines = _full(cli, result, dry_run=dry_run)
     return Answer(lambda: _as_json(result, dry_run=dry_run), lines, remarks, int(bool(result.errors)))
 
 
-def _index_and_pack() -> None:
+def _index_and_pack(cli: Invocation) -> None:
     """Make the new turns searchable and pack the store again: in the background if there is much of it."""
     from sessgit.store import maintenance
 
     if maintenance.start_repack(cli.env.store, os.environ):
         return
-    with render.progress("Indexing", unit="conversations") as progress:
+    with render.progress(cli, "Indexing", unit="conversations") as progress:
         problem = search.update_fulltext(cli.index, progress)
     if problem:
         render.tell(f"({problem})")
 
 
 @contextmanager
-def _scratch_context() -> Iterator[Context]:
+def _scratch_context(cli: Invocation) -> Iterator[Context]:
     """Yield a context with a scratch store that has what the store has, if there is one."""
     from sessgit.record import scratch_store
     from sessgit.store.index import Index
@@ -142,7 +143,7 @@ def _scratch_context() -> Iterator[Context]:
 
 
 @contextmanager
-def _count_if_interrupted() -> Iterator[Context]:
+def _count_if_interrupted(cli: Invocation) -> Iterator[Context]:
     before = refs.read_all(cli.env.store, layout.HEADS)
     try:
         yield cli.context
@@ -153,7 +154,7 @@ def _count_if_interrupted() -> Iterator[Context]:
         raise
 
 
-def _failures(result: ImportResult) -> Iterator[str]:
+def _failures(cli: Invocation, result: ImportResult) -> Iterator[str]:
     """Say which files could not be imported; a path is never broken."""
     for failure in result.errors:
         path, reason = cli.short(failure.path), text.clean(failure.reason).replace(f" {failure.path}", "")
@@ -164,7 +165,7 @@ def _failures(result: ImportResult) -> Iterator[str]:
             yield from (f"  {line}" for line in text.wrapped(reason, cli.width - 2))
 
 
-def _report_lines(result: ImportResult, *, has_paths: bool, dry_run: bool) -> Iterator[str]:
+def _report_lines(cli: Invocation, result: ImportResult, *, has_paths: bool, dry_run: bool) -> Iterator[str]:
     imported = "would be imported" if dry_run else "imported"
     counts = [f"{text.counted(result.sessions, 'conversation')}, {text.counted(result.turns, 'turn')} {imported}"]
     if result.unchanged:
@@ -212,7 +213,7 @@ _FILES = {"imported": "imported", "empty": "empty", "left": "left out", "damaged
 _EXPECTED = ("", "kept as it is", "derived from the cells", "the transcript contains it")
 
 
-def _full(report: FolderImport, *, dry_run: bool) -> Iterator[str]:
+def _full(cli: Invocation, report: FolderImport, *, dry_run: bool) -> Iterator[str]:
     """Yield the whole page."""
     turns = text.counted(sum(session.turns for session in report.changed), "turn")
     imported = f"{text.counted(len(report.changed), 'conversation')}, {turns}"
@@ -222,12 +223,12 @@ def _full(report: FolderImport, *, dry_run: bool) -> Iterator[str]:
     yield f"{imported} {'would be ' if dry_run else ''}imported from {report.system}{were}"
     rows = [_row(session) for session in report.changed[:_LIMIT]]
     columns = (Column(), Column("yellow"), Column(least=12), Column("dim", least=1))
-    yield from blocks.table(columns, rows)
+    yield from blocks.table(cli, columns, rows)
     yield from _more(report.changed)
     for outcome, phrase in _SKIPPED.items():
         if outcomes[outcome]:
             yield f"{text.counted(outcomes[outcome], 'conversation')} {phrase}"
-    yield from _files(report)
+    yield from _files(cli, report)
 
 
 def _as_json(report: FolderImport, *, dry_run: bool) -> dict[str, Any]:
@@ -269,7 +270,7 @@ def _row(session: ImportedSession) -> tuple[str, ...]:
     return outcome.ljust(_OUTCOME), session.id[:8], text.clean(session.title, 200), note
 
 
-def _files(report: FolderImport) -> Iterator[str]:
+def _files(cli: Invocation, report: FolderImport) -> Iterator[str]:
     """Yield how many files had which outcome, and those that were not simply imported."""
     outcomes = Counter[str](file.outcome for file in report.files)
     counts = [f"{outcomes[key]:,} {phrase}" for key, phrase in _FILES.items() if outcomes[key]]

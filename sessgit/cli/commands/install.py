@@ -13,7 +13,7 @@ from sessgit import agents
 from sessgit.agents import Client
 from sessgit.cli import frame, render, text
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import AGENT, FOLDER, argument, option
 from sessgit.errors import ConflictError, UsageError
 from sessgit.model import canonical
@@ -28,6 +28,7 @@ from sessgit.store.settings import Setting
 
 @frame.command("install", excludes={"--plugin": "--granularity --agent --trust --statusline"})
 def install(
+    cli: Invocation,
     granularity: Literal["turn", "cell"] | None = option(
         "--granularity", "Commit after each turn, or also after each tool result."
     ),
@@ -53,11 +54,11 @@ def install(
     from sessgit.check import status
 
     if plugin:
-        return _prepared()
+        return _prepared(cli)
     if statusline:
         client = agents.client(cli.env.homes, agents.check_name(agent) or DEFAULT)
         hooks.show_status_line(cli.env.store, client, python=sys.executable)
-    clients = _clients(agent)
+    clients = _clients(cli, agent)
     is_first = not cli.has_store
     known = set[str]()
     if not is_first:
@@ -72,13 +73,13 @@ def install(
             result = hooks.install(
                 cli.env.store, client, python=sys.executable, granularity=unit, known=known, privacy=cli.privacy
             )
-            if result.untrusted and (trust or _may_trust(result)):
+            if result.untrusted and (trust or _may_trust(cli, result)):
                 result = replace(result, untrusted=(), refusal=hooks.trust(client, cli.context.env))
         except ConflictError as error:  # the others can be recorded all the same
             errors.append(error)
             continue
         results.append(result)
-        lines += _installed(result, is_first=is_first)
+        lines += _installed(cli, result, is_first=is_first)
         running += _running_clients(result, has_settings=has_settings)
     if errors and not results:
         raise errors[0]
@@ -90,17 +91,17 @@ def install(
     if older:
         lines.append(f"{text.counted(older, 'older conversation')} can be imported: sessgit import")
     if is_first or any(result.added and not result.already_there for result in results):  # an import may have made it
-        lines += _privacy()
+        lines += _privacy(cli)
     lines += running
     if status.blocked_folders(cli.env.store):
-        hooks_there = " and ".join(_hooks(result) for result in results)
+        hooks_there = " and ".join(_hooks(cli, result) for result in results)
         lines = [f"Nothing can be recorded: {status.blocked_reason(cli.env.store)}"]
         lines.append(f"There are {hooks_there} (undo: sessgit uninstall)")
     document = {"store": str(cli.env.store), "older": older, "clients": list(map(_client_json, results))}
     return Answer(document, lines, error=next(iter(errors), None))
 
 
-def _clients(name: str) -> list[Client]:
+def _clients(cli: Invocation, name: str) -> list[Client]:
     """Return the client of the named agent, else every client with a folder here, or the default one if none has."""
     if agents.check_name(name):
         named = agents.client(cli.env.homes, name)
@@ -111,10 +112,10 @@ def _clients(name: str) -> list[Client]:
     return present or [agents.client(cli.env.homes)]
 
 
-def _may_trust(result: InstallResult) -> bool:
+def _may_trust(cli: Invocation, result: InstallResult) -> bool:
     """Ask the user whether the client may run the hooks, if there is a terminal to ask at."""
     question = f"{result.agent.title} runs hooks only if you trust them. Trust the hook of sessgit?"
-    return render.can_ask() and render.ask(question)
+    return render.can_ask(cli) and render.ask(question)
 
 
 def _client_json(result: InstallResult) -> dict[str, object]:
@@ -122,7 +123,7 @@ def _client_json(result: InstallResult) -> dict[str, object]:
     return {"agent": result.agent.name, **changes}
 
 
-def _prepared() -> Answer:
+def _prepared(cli: Invocation) -> Answer:
     """Make what the plugin needs, and say what else it needs."""
     from sessgit.check import status
 
@@ -140,19 +141,19 @@ def _prepared() -> Answer:
     return Answer({"store": str(cli.env.store), "older": 0, "clients": []}, lines)
 
 
-def _hooks(result: InstallResult) -> str:
+def _hooks(cli: Invocation, result: InstallResult) -> str:
     if result.plugin and not result.added and not result.already_there:
         return f"the hooks of the plugin {result.plugin}"
     count = text.counted(len(result.added) + len(result.already_there), "hook")
     return f"{count} in {cli.short(result.settings)}"
 
 
-def _installed(result: InstallResult, *, is_first: bool) -> Iterator[str]:
+def _installed(cli: Invocation, result: InstallResult, *, is_first: bool) -> Iterator[str]:
     if result.refusal:
-        yield f"{result.agent.title} is not recorded yet: {result.refusal} ({_hooks(result)})."
+        yield f"{result.agent.title} is not recorded yet: {result.refusal} ({_hooks(cli, result)})."
     else:
         was = " already" if not is_first and not result.added and not result.other_stubs else ""
-        yield f"Recording is on{was}: {_hooks(result)} (undo: sessgit uninstall)"
+        yield f"Recording is on{was}: {_hooks(cli, result)} (undo: sessgit uninstall)"
     if result.untrusted:
         yield f"To trust them: sessgit install --agent {result.agent.name} --trust"
     for stub in result.other_stubs:
@@ -161,7 +162,7 @@ def _installed(result: InstallResult, *, is_first: bool) -> Iterator[str]:
         yield f"The plugin {result.plugin} leaves recording to these hooks."
 
 
-def _privacy() -> Iterator[str]:
+def _privacy(cli: Invocation) -> Iterator[str]:
     yield f"Prompts, answers and tool output go to {cli.short(cli.env.store)}."
     yield "Only you can read it. It is not encrypted; common secrets are redacted."
     yield "To exclude a project: sessgit off"
@@ -180,7 +181,7 @@ def _running_clients(result: InstallResult, *, has_settings: bool) -> Iterator[s
 
 
 @frame.command("uninstall")
-def uninstall() -> Answer:
+def uninstall(cli: Invocation) -> Answer:
     """Stop recording.
 
     Removes the hooks from the clients' settings and disables the plugin; the store stays. A command that names a
@@ -189,7 +190,7 @@ def uninstall() -> Answer:
     """
     has_store = cli.has_store
     results, errors, removed = list[UninstallResult](), list[ConflictError](), list[str]()
-    for client in _clients(""):
+    for client in _clients(cli, ""):
         try:
             results.append(hooks.uninstall(cli.env.store, client))
         except ConflictError as error:
@@ -215,7 +216,7 @@ def uninstall() -> Answer:
 
 
 @frame.command("on", needs="store")
-def on(folder: str = FOLDER) -> Answer:
+def on(cli: Invocation, folder: str = FOLDER) -> Answer:
     """Record a project again after `sessgit off`.
 
     Turns from the meantime are recorded with the next turn of their conversation, or by `sessgit import`.
@@ -235,7 +236,7 @@ def on(folder: str = FOLDER) -> Answer:
 
 
 @frame.command("off")
-def off(folder: str = FOLDER) -> Answer:
+def off(cli: Invocation, folder: str = FOLDER) -> Answer:
     """Stop recording a project.
 
     The project is the git repository of DIR with all its worktrees, or else DIR itself, with all subfolders. What is
@@ -256,6 +257,7 @@ def off(folder: str = FOLDER) -> Answer:
 
 @frame.command("config", excludes={"--unset": "KEY VALUE"})
 def config(
+    cli: Invocation,
     key: str = argument("KEY", "A setting, such as record.granularity."),
     value: str | None = argument("VALUE", "The new value."),
     unset: str = option("--unset KEY", "Restore the default."),
@@ -290,27 +292,27 @@ def config(
         cli.create_store()
         settings.change_setting(paths, key, new)
         listed = settings.list_settings(cli.settings, settings.read_document(paths))
-        remarks = _remarks(key) if value is not None else ()
+        remarks = _remarks(cli, key) if value is not None else ()
         return Answer(_settings_json(each for each in listed if each.key == key), remarks=remarks)
     listed = settings.list_settings(cli.settings, settings.read_document(paths) if has_store else {})
     if key:
         listed = [each for each in listed if each.key == key or each.key.startswith(f"{key}.")]
         if not listed and key not in settings.TABLES:
             raise UsageError(f"there is no setting “{key}”.", "`sessgit config` lists all settings.")
-    lines = _settings(listed)
+    lines = _settings(cli, listed)
     if len(listed) == 1 and listed[0].key == key:
         lines = iter([_value(listed[0].value)])
     return Answer(_settings_json(listed), lines)
 
 
-def _remarks(key: str) -> Iterator[str]:
+def _remarks(cli: Invocation, key: str) -> Iterator[str]:
     if key == "record.granularity":
         yield "Run sessgit install again: a commit for each cell needs one more hook."
     if key == "record.redact" and not cli.settings.record.redact:
         yield "From now on secrets are stored unredacted (undo: sessgit config --unset record.redact)."
 
 
-def _settings(listed: list[Setting]) -> Iterator[str]:
+def _settings(cli: Invocation, listed: list[Setting]) -> Iterator[str]:
     width = max((len(each.key) for each in listed), default=0)
     for each in listed:
         note = cli.paint("dim", "  (default)") if each.is_default else ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sessgit.cli import at_operation, blocks, frame, operands, render, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, AT_OP, LIMIT, SINCE, option, parse_time
 from sessgit.cli.pages import rails
 from sessgit.errors import SessgitError, UsageError
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     excludes={"--commit": "ADDRESS -n --limit --reverse --oneline --graph --rewound -p --text --since --tool --at-op"},
 )
 def run(
+    cli: Invocation,
     address: str = ADDRESS,
     limit: int | None = LIMIT,
     reverse: bool = option("--reverse", "Oldest first."),
@@ -66,36 +67,36 @@ def run(
     if commit:
         from sessgit.history import blame
 
-        with render.progress("Reading", unit="turns") as progress:
+        with render.progress(cli, "Reading", unit="turns") as progress:
             oid, turns = blame.commit_turns(cli.context, cli.cwd, commit, os.environ, progress)
-        return Answer(lambda: _commit_json(oid, turns), _commit_lines(oid, turns))
+        return Answer(lambda: _commit_json(cli, oid, turns), _commit_lines(cli, oid, turns))
     if everything:
         hint = "`sessgit ls --all` lists all conversations, `sessgit tree --all` draws them."
         raise UsageError("log shows one conversation.", hint)
-    asof = at_operation.read(at_op)
-    target = at_operation.target(asof, address)
+    asof = at_operation.read(cli, at_op)
+    target = at_operation.target(cli, asof, address)
     commits = None
     if paths:
-        commits = operands.commits(paths)
+        commits = operands.commits(cli, paths)
     selection = logs.TurnFilter(parse_time(since, cli.now), tool, commits)
     if graph and (selection.narrows or reverse):
         raise UsageError("--graph draws all turns, newest first.", "To select or reverse turns, leave out --graph.")
-    operands.check_no_cell(target, "log")
+    operands.check_no_cell(cli, target, "log")
     log = logs.branch_log(cli.index, target.branch, target.turn, limit, selection)
 
     def document() -> dict[str, object]:
-        return _as_json(log, rewound=rewound) | {"at_op": at_operation.as_json(asof)}
+        return _as_json(cli, log, rewound=rewound) | {"at_op": at_operation.as_json(asof)}
 
-    headline = at_operation.headline(asof)
+    headline = at_operation.headline(cli, asof)
     if graph:
         lines = _graph_lines(
-            [branch for branch, _ in logs.session_family(cli.index, target.branch)], limit, rewound=rewound
+            cli, [branch for branch, _ in logs.session_family(cli.index, target.branch)], limit, rewound=rewound
         )
     elif oneline:
         remarks = () if cli.json else headline  # standard output has addresses only
-        return Answer(document, _oneline_lines(log, reverse=reverse), remarks)
+        return Answer(document, _oneline_lines(cli, log, reverse=reverse), remarks)
     else:
-        lines = _log_lines(log, _LogOptions(reverse, rewound, texts, limit))
+        lines = _log_lines(cli, log, _LogOptions(reverse, rewound, texts, limit))
     return Answer(document, chain(headline, lines))
 
 
@@ -117,16 +118,16 @@ class _LogOptions:
     limit: int | None = None
 
 
-def _log_lines(log: BranchLog, options: _LogOptions) -> Iterator[str]:
+def _log_lines(cli: Invocation, log: BranchLog, options: _LogOptions) -> Iterator[str]:
     """Yield the whole page; newest turn first, like git's log."""
-    yield from _header(log)
+    yield from _header(cli, log)
     if options.limit == 0:
         return
     yield ""
     if not log.rows:
         yield "No matching turns." if log.branch.state.turns else "No turns yet."
         return
-    page = _LogPage(log, options)
+    page = _LogPage(cli, log, options)
     start = page.side_lines(0) if log.rows[0].turn == 1 else []
     if options.reverse:
         yield from start
@@ -136,19 +137,19 @@ def _log_lines(log: BranchLog, options: _LogOptions) -> Iterator[str]:
         yield from start
 
 
-def _header(log: BranchLog) -> Iterator[str]:
+def _header(cli: Invocation, log: BranchLog) -> Iterator[str]:
     state, name = log.branch.state, cli.ident(log.branch.name)
     tokens = text.tokens(text.new_tokens(views.total_tokens(state)))
     cost = text.money(views.session_cost(state, cli.settings.prices))
     total = ", ".join(filter(None, (text.counted(state.turns, "turn"), f"{tokens} tokens", cost)))
     model = next((model for row in reversed(log.rows) if (model := row.trailer("Model"))), "")
     project = text.clean(cli.short(state.project))
-    yield from blocks.session_heading(log.branch, project, text.clean(model), total)
+    yield from blocks.session_heading(cli, log.branch, project, text.clean(model), total)
     if state.origin is not None and (left := ancestry.fork_place(cli.index, log.branch)):
-        yield cli.paint("dim", f"{' ' * len(name)}  from {blocks.fork_place(left)}")
+        yield cli.paint("dim", f"{' ' * len(name)}  from {blocks.fork_place(cli, left)}")
 
 
-def _oneline_lines(log: BranchLog, *, reverse: bool) -> Iterator[str]:
+def _oneline_lines(cli: Invocation, log: BranchLog, *, reverse: bool) -> Iterator[str]:
     """Yield for each turn its address and its prompt; cut to the terminal, whole in a pipe."""
     name = cli.ident(log.branch.name)
     for row in log.rows if reverse else reversed(log.rows):
@@ -157,13 +158,13 @@ def _oneline_lines(log: BranchLog, *, reverse: bool) -> Iterator[str]:
         yield f"{cli.paint('yellow', address)} {text.cut(prompt, room) if cli.terminal.shows_output else prompt}"
 
 
-def _as_json(log: BranchLog, *, rewound: bool) -> dict[str, Any]:
+def _as_json(cli: Invocation, log: BranchLog, *, rewound: bool) -> dict[str, Any]:
     """Return what `log --json` prints."""
     prices = cli.settings.prices
     rows = [(log.branch.tip, row) for row in log.rows]
     if rewound:
         sides = (side for turn in sorted(log.left) for side in log.left[turn])
-        rows += [(side.branch.tip, row) for side in sides for row in _side_rows(side)]
+        rows += [(side.branch.tip, row) for side in sides for row in _side_rows(cli, side)]
     turns = [views.turn_json(row, views.read_turn(cli.store, tip, row), prices) for tip, row in rows]
     return {"session": views.session_json(log.branch, prices), "turns": turns}
 
@@ -186,16 +187,16 @@ def _source_turns(row: Row) -> int:
     return max(1, int(last) - int(first) + 1) if is_range else 1
 
 
-def _side_rows(side: SideBranch) -> list[Row]:
+def _side_rows(cli: Invocation, side: SideBranch) -> list[Row]:
     return cli.index.turns(side.branch.name, side.turn + 1)
 
 
 class _LogPage:
     """Draws turns with what happened around them, in columns that fit all of them."""
 
-    def __init__(self, log: BranchLog, options: _LogOptions) -> None:
-        self.log, self.options = log, options
-        self.tags = tags_by_commit(cli.index)
+    def __init__(self, cli: Invocation, log: BranchLog, options: _LogOptions) -> None:
+        self.cli, self.log, self.options = cli, log, options
+        self.paint, self.tags = cli.paint, tags_by_commit(cli.index)
         self.number = max(len(str(row.turn)) for row in log.rows)
         self.clock = text.clock(cli.now, (row.time for row in log.rows))
         self.clock_width = len(time.strftime(self.clock, time.localtime(cli.now)))
@@ -213,7 +214,7 @@ class _LogPage:
     @cached_property
     def merges(self) -> set[tuple[str, int]]:
         """The branches that were merged, with the turn after each merge; turns that were picked are in none."""
-        return set(list_merges(cli.store, self.log.branch))
+        return set(list_merges(self.cli.store, self.log.branch))
 
     def block(self, row: Row) -> list[str]:
         """Return a turn with its texts, and the lines before and after it, in the order of the page."""
@@ -227,7 +228,7 @@ class _LogPage:
         lines: list[str] = []
         drawn = set[str]()
         for side in self.log.left.get(turn, ()):
-            lines.append(self._note("┊", f"{blocks.side_branch_phrase(side)}: {cli.ident(side.branch.name)}"))
+            lines.append(self._note("┊", f"{blocks.side_branch_phrase(side)}: {self.cli.ident(side.branch.name)}"))
             if self.options.rewound:
                 lines += self._side_branch(side)
                 drawn.add(side.branch.name)
@@ -236,7 +237,7 @@ class _LogPage:
 
     def _side_branch(self, side: SideBranch) -> Iterator[str]:
         """Yield the turns of a side branch with their forks."""
-        rows = _side_rows(side)
+        rows = _side_rows(self.cli, side)
         forks = [fork for fork in self.log.forks.get(side.turn, ()) if fork.left.branch == side.branch.name]
         for row in rows if self.options.reverse else reversed(rows):
             turn = self._turn(row, "○")
@@ -255,7 +256,7 @@ class _LogPage:
             turn: Row | None = row
             while turn is not None and _source(turn) == source:
                 count += _source_turns(turn)  # also of turns before the page
-                turn = self.rows.get(turn.turn - 1) or cli.index.turn(self.log.branch.name, turn.turn - 1)
+                turn = self.rows.get(turn.turn - 1) or self.cli.index.turn(self.log.branch.name, turn.turn - 1)
             is_pick = row.trailer("Event") == "graft" and (source, row.turn) not in self.merges
             yield self._merge("picked from" if is_pick else "merged", source, f" ({text.counted(count, 'turn')})")
         for theirs in self.log.merged.get(row.turn, ()):
@@ -263,25 +264,25 @@ class _LogPage:
                 yield self._merge("merged", theirs)
 
     def _merge(self, verb: str, theirs: str, turns: str = "") -> str:
-        branch = cli.index.branch(theirs)
-        name = cli.ident(theirs) if branch else text.clean(layout.short_name(theirs), 30)
+        branch = self.cli.index.branch(theirs)
+        name = self.cli.ident(theirs) if branch else text.clean(layout.short_name(theirs), 30)
         title = f"  {blocks.title(branch.state)}" if branch else ""
         return self._note("○─┐", f"{verb} {name}{title}{turns}")
 
     def _fork(self, fork: ForkEntry) -> str:
         state = fork.branch.state
         moment = text.at(self.clock, canonical.seconds(state.created) or 0).ljust(self.clock_width)
-        start = cli.paint("dim", text.fit("├─", self.number + 4) + moment)
-        name = cli.paint("yellow", cli.ident(fork.branch.name))
+        start = self.paint("dim", text.fit("├─", self.number + 4) + moment)
+        name = self.paint("yellow", self.cli.ident(fork.branch.name))
         place = f"  (at {text.clean(fork.cell)})" if fork.cell else ""
         if fork.is_elsewhere:
-            place = f"  (from {blocks.fork_place(fork.left)})"
+            place = f"  (from {blocks.fork_place(self.cli, fork.left)})"
         return f"{start}  ↳ {name}  {blocks.title(state)}{place}"
 
     def _turn(self, row: Row, mark: str = "●") -> str:
-        paint, new = cli.paint, text.new_tokens(row.tokens)
+        paint, new = self.paint, text.new_tokens(row.tokens)
         number, moment = str(row.turn).ljust(self.number), text.at(self.clock, row.time).ljust(self.clock_width)
-        prompt = text.clean(cli.index.title(row))
+        prompt = text.clean(self.cli.index.title(row))
         if names := self.tags.get(row.commit):
             tags = text.cut("".join(f"  ({text.clean(name)})" for name in names), self.prompt // 2)
             prompt = text.cut(prompt, self.prompt - text.width(tags)) + tags
@@ -294,28 +295,28 @@ class _LogPage:
 
     def _note(self, rail: str, words: str) -> str:
         """Return a line between turns."""
-        return cli.paint("dim", text.cut(text.fit(rail, self.number + 4) + words, cli.width))
+        return self.paint("dim", text.cut(text.fit(rail, self.number + 4) + words, self.cli.width))
 
     def _answer_line(self, row: Row) -> list[str]:
         """Return the first line of the answer if the prompt says too little, such as `ok`."""
-        if not is_terse(cli.index.title(row)):
+        if not is_terse(self.cli.index.title(row)):
             return []
         with suppress(SessgitError):  # damaged lines do not keep the other turns from being listed
-            if answer := canonical.one_line(views.read_turn(cli.store, self.log.branch.tip, row).answer, _LONGEST):
+            if answer := canonical.one_line(views.read_turn(self.cli.store, self.log.branch.tip, row).answer, _LONGEST):
                 indent = self.number + self.clock_width + 6
-                return [" " * indent + cli.paint("dim", text.cut(text.clean(answer), cli.width - indent))]
+                return [" " * indent + self.paint("dim", text.cut(text.clean(answer), self.cli.width - indent))]
         return []
 
     def _texts(self, row: Row) -> list[str]:
         """Return the prompt and the last answer, whole."""
-        content = views.read_turn(cli.store, self.log.branch.tip, row)
-        room = cli.width - len(_RAIL)
-        prompt = [cli.paint("bold", line) for line in text.wrapped(content.prompt, room)]
+        content = views.read_turn(self.cli.store, self.log.branch.tip, row)
+        room = self.cli.width - len(_RAIL)
+        prompt = [self.paint("bold", line) for line in text.wrapped(content.prompt, room)]
         answer = text.wrapped(content.answer or "(no answer)", room)
-        return [*(cli.paint("dim", _RAIL) + line for line in ["", *prompt, "", *answer]), ""]
+        return [*(self.paint("dim", _RAIL) + line for line in ["", *prompt, "", *answer]), ""]
 
 
-def _graph_lines(family: list[Branch], limit: int | None, *, rewound: bool) -> Iterator[str]:
+def _graph_lines(cli: Invocation, family: list[Branch], limit: int | None, *, rewound: bool) -> Iterator[str]:
     """Yield all turns of a family, newest first, with a rail for each branch, as `git log --graph` draws."""
     side_names = [name for branch in family if rewound for name in ancestry.side_branches(cli.index, branch.name)]
     rows: dict[str, Row] = {}
@@ -349,7 +350,7 @@ def _graph_lines(family: list[Branch], limit: int | None, *, rewound: bool) -> I
         yield f"{cli.paint('green', rail)}  {prompt}{cli.paint('yellow', names)}"
 
 
-def _commit_lines(commit: str, turns: Sequence[CommitTurn]) -> Iterator[str]:
+def _commit_lines(cli: Invocation, commit: str, turns: Sequence[CommitTurn]) -> Iterator[str]:
     """Yield the turns that led to a commit of the project, oldest first."""
     yield f"{cli.paint('bold', commit[:8])}  ·  lines by {text.counted(len(turns), 'turn')}"
     clock = text.clock(cli.now, [turn.author.row.time for turn in turns])
@@ -363,10 +364,10 @@ def _commit_lines(commit: str, turns: Sequence[CommitTurn]) -> Iterator[str]:
             (f"{cli.ident(row.branch)}@{row.turn}", text.at(clock, row.time), text.clean(turn.author.prompt), where)
         )
     columns = (Column("yellow"), Column("dim"), Column(least=8), Column("dim", least=16))
-    yield from blocks.table(columns, rows)
+    yield from blocks.table(cli, columns, rows)
 
 
-def _commit_json(commit: str, turns: Sequence[CommitTurn]) -> dict[str, Any]:
+def _commit_json(cli: Invocation, commit: str, turns: Sequence[CommitTurn]) -> dict[str, Any]:
     """Return what `log --commit --json` prints."""
     prices = cli.settings.prices
     turns_json = [

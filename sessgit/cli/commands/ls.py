@@ -9,7 +9,7 @@ from typing import Literal
 from sessgit import agents
 from sessgit.cli import frame, render
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import AGENT, EVERYWHERE, LABELS, LIMIT, PATHS, PROJECT, SINCE, at_least_0, option, parse_time
 from sessgit.cli.pages import ls as page
 from sessgit.history import ls
@@ -20,6 +20,7 @@ _LISTED = 200
 
 @frame.command("ls", needs="conversations", reads=True)
 def run(
+    cli: Invocation,
     paths: list[str] = PATHS,
     everything: bool = EVERYWHERE,
     project: Path | None = PROJECT,
@@ -60,9 +61,9 @@ def run(
         state=state,
         stage=stage or "",
         since=parse_time(since, cli.now),
-        among=tuple(_among(search, paths)),
-        forks_of=operands.target(forks_of).session if forks_of else "",
-        children_of=operands.target(children).session if children else "",
+        among=tuple(_among(cli, search, paths)),
+        forks_of=operands.target(cli, forks_of).session if forks_of else "",
+        children_of=operands.target(cli, children).session if children else "",
         archived="only" if only_archived else "also" if archived else "",
         headless=headless or everything,
         empty=everything or bool(children),
@@ -73,18 +74,18 @@ def run(
     most = limit if limit is not None or cli.json else _LISTED
     listing = ls.list_sessions(cli.index, query, most, offset, cli.settings.prices)
     return Answer(
-        lambda: {"sessions": page.as_json(listing)},
-        page.full(listing, folded=limit is None),
-        _damaged(),
+        lambda: {"sessions": page.as_json(cli, listing)},
+        page.full(cli, listing, folded=limit is None),
+        _damaged(cli),
     )
 
 
-def _among(query: str, paths: list[str]) -> Iterator[Collection[str]]:
+def _among(cli: Invocation, query: str, paths: list[str]) -> Iterator[Collection[str]]:
     """Yield the conversations that a search selects, and those whose turns touched a path."""
     if query:
         from sessgit.history.search import sessions_with
 
-        with render.progress("Searching", unit="turns") as progress:
+        with render.progress(cli, "Searching", unit="turns") as progress:
             sessions, behind = sessions_with(cli.index, query, progress)
         if behind:
             render.tell(f"({behind})")
@@ -92,10 +93,10 @@ def _among(query: str, paths: list[str]) -> Iterator[Collection[str]]:
     if paths:
         from sessgit.cli import operands
 
-        yield operands.sessions_with_files(paths)
+        yield operands.sessions_with_files(cli, paths)
 
 
-def _damaged() -> Iterator[str]:
+def _damaged(cli: Invocation) -> Iterator[str]:
     damaged = cli.index.damaged
     for name, damage in list(damaged.items())[:1]:
         others = f", and {len(damaged) - 1} more" if len(damaged) > 1 else ""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from sessgit.cli import frame, mcp
+from sessgit.cli.invocation import Invocation
 
 
 @frame.command("mcp", has_json=False)
-def run() -> None:
+def run(cli: Invocation) -> None:
     """Let a client's model search conversations.
 
     A server of the Model Context Protocol on standard input and output, which a client starts. It has the tools search,

@@ -12,7 +12,7 @@ from sessgit.branch.merge import MergeResult, NewSession
 from sessgit.branch.merge_plan import MergePlan, MergeRequest, PickPlan
 from sessgit.cli import blocks, client_notes, completion, frame, operands, text
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import DRY_RUN, INTO, NEW, argument, option
 from sessgit.errors import UsageError
 from sessgit.history.resolve import ResolvedTarget
@@ -29,6 +29,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
 
 @frame.command("merge", reads=True, excludes={"--ours": "--theirs"})
 def merge(
+    cli: Invocation,
     theirs: str = argument(
         "THEIRS",
         "The conversation to merge: SESSION[@TURN], up to TURN.",
@@ -67,19 +68,19 @@ def merge(
         raise UsageError(wrong, "For example: `--mode pick --turns 4,6-8`.")
     if rewriter and mode != "summary":
         raise UsageError(f"--with rewrites a summary, but --mode {mode} makes none.", "Use one of the two.")
-    ours = operands.target(into, changes=not dry_run)
-    other = operands.target(theirs)
+    ours = operands.target(cli, into, changes=not dry_run)
+    other = operands.target(cli, theirs)
     merge_plan.check_sides(ours, other)
-    request = _request(other, mode, turns, choice, rewriter)
+    request = _request(cli, other, mode, turns, choice, rewriter)
     if dry_run:
         plan = merges.plan_merge(cli.context, ours, other, request)
-        return Answer({**plan.as_json(), "commit": None, "session_id": None}, _plan_lines(plan))
-    result = merges.merge_sessions(cli.context, ours, other, request, _new_session(ours, new))
+        return Answer({**plan.as_json(), "commit": None, "session_id": None}, _plan_lines(cli, plan))
+    result = merges.merge_sessions(cli.context, ours, other, request, _new_session(cli, ours, new))
     assert result.plan is not None
     document = {**result.plan.as_json(), "commit": result.commit or None, "session_id": result.state.id}
     if not result.commit:
-        return Answer(document, notes=[_nothing_to_do(result.plan)])
-    return _merged(result, document, [other])
+        return Answer(document, notes=[_nothing_to_do(cli, result.plan)])
+    return _merged(cli, result, document, [other])
 
 
 def _parse_value(pair: str) -> tuple[str, object]:
@@ -90,6 +91,7 @@ def _parse_value(pair: str) -> tuple[str, object]:
 
 
 def _request(
+    cli: Invocation,
     theirs: ResolvedTarget,
     mode: Literal["summary", "graft", "pick"] | None,
     turns: str,
@@ -108,7 +110,7 @@ def _request(
     return MergeRequest(mode, numbers, choice, rewrite if rewriter else None)
 
 
-def _new_session(ours: ResolvedTarget, name: str | None) -> NewSession | None:
+def _new_session(cli: Invocation, ours: ResolvedTarget, name: str | None) -> NewSession | None:
     """Return the new session that --new asks for; raise UsageError or ConflictError if it cannot have the name."""
     from sessgit.branch.merge import NewSession
 
@@ -120,16 +122,19 @@ def _new_session(ours: ResolvedTarget, name: str | None) -> NewSession | None:
     return NewSession(str(uuid.uuid4()), name)
 
 
-def _merged(result: MergeResult, document: dict[str, object], sources: Sequence[ResolvedTarget]) -> Answer:
+def _merged(
+    cli: Invocation, result: MergeResult, document: dict[str, object], sources: Sequence[ResolvedTarget]
+) -> Answer:
 
-    _, next_step = client_notes.continuation(result.state)
+    _, next_step = client_notes.continuation(cli, result.state)
     names = list(dict.fromkeys(source.branch.name for source in sources))
     remarks = client_notes.redacted(result.secrets, "the merged turns")
-    return Answer(document, merged(result, names, next_step), remarks)
+    return Answer(document, merged(cli, result, names, next_step), remarks)
 
 
 @frame.command("pick", reads=True)
 def pick(
+    cli: Invocation,
     addresses: list[str] = argument("ADDRESS", "The turns to copy, in order: SESSION@TURN.", required=True),
     into: str = INTO,
     new: str | None = NEW,
@@ -143,10 +148,10 @@ def pick(
     from sessgit.branch import merge as merges
     from sessgit.branch import merge_plan
 
-    ours = operands.target(into, changes=not dry_run)
+    ours = operands.target(cli, into, changes=not dry_run)
     merge_plan.check_ours(ours)
-    sources = [operands.target(address) for address in addresses]
-    result = None if dry_run else merges.pick_turns(cli.context, ours, sources, _new_session(ours, new))
+    sources = [operands.target(cli, address) for address in addresses]
+    result = None if dry_run else merges.pick_turns(cli.context, ours, sources, _new_session(cli, ours, new))
     plan = result.picked if result else merges.plan_pick(cli.context, ours, sources)
     assert plan is not None
     document = {
@@ -156,7 +161,7 @@ def pick(
         "session_id": result.state.id if result else None,
         "commit": result.commit if result else None,
     }
-    return _merged(result, document, sources) if result else Answer(document, picked(ours, plan))
+    return _merged(cli, result, document, sources) if result else Answer(document, picked(cli, ours, plan))
 
 
 _LABEL = 15
@@ -165,36 +170,36 @@ _VALUE = 40
 _SOURCES = {"ours": "ours", "theirs": "theirs", "set": "from --set"}
 
 
-def _plan_lines(plan: MergePlan) -> Iterator[str]:
+def _plan_lines(cli: Invocation, plan: MergePlan) -> Iterator[str]:
     """Yield the sides, then a line for each kind of decision."""
     sides = plan.sides
     heads = [
-        f"base   {cli.ident(_base_session(plan))}@{sides.shared}" if sides.shared else "base   none",
+        f"base   {cli.ident(_base_session(cli, plan))}@{sides.shared}" if sides.shared else "base   none",
         f"ours  {cli.ident(sides.ours.name)} (+{text.counted(len(sides.own), 'turn')})",
         f"theirs  {cli.ident(sides.theirs.name)} (+{text.counted(len(sides.new), 'turn')})",
     ]
     yield from (cli.paint("bold", line) for line in text.fold(heads, cli.width, "   ", "       "))
     if not plan.is_open:
-        yield _nothing_to_do(plan)
+        yield _nothing_to_do(cli, plan)
         return
     if plan.rows or plan.standing == "unfinished":
-        yield from _line("append", [appended(plan)])
-    yield from _line("union", [_united(decision) for decision in plan.decisions if decision.action == "unite"])
+        yield from _line(cli, "append", [appended(plan)])
+    yield from _line(cli, "union", [_united(decision) for decision in plan.decisions if decision.action == "unite"])
     for decision in plan.decisions:
         if decision.action in _SOURCES:
             is_scalar = decision.path in SCALARS or decision.path in unified_state.SCALARS
             value = f" {_value(decision.value)}" if is_scalar else ""
             what = f"{text.clean(decision.path, _PATH)}{value} ({_SOURCES[decision.action]})"
-            yield from _line("take", [what])
-    yield from _line("add", [_added(decision) for decision in plan.decisions if decision.action == "add"])
+            yield from _line(cli, "take", [what])
+    yield from _line(cli, "add", [_added(decision) for decision in plan.decisions if decision.action == "add"])
     for decision in plan.conflicts:
         options = ["--ours", "--theirs", *([f"--set {decision.path}=…"] if decision.path in SCALARS else [])]
         values = [f"ours {_value(decision.ours)}", f"theirs {_value(decision.theirs)}"]
         parts = [text.clean(decision.path, _PATH), *(text.cut(value, _VALUE) for value in values), " | ".join(options)]
-        yield from _line("conflict", parts, style="red", between="   ")
+        yield from _line(cli, "conflict", parts, style="red", between="   ")
 
 
-def picked(ours: ResolvedTarget, plan: PickPlan) -> Iterator[str]:
+def picked(cli: Invocation, ours: ResolvedTarget, plan: PickPlan) -> Iterator[str]:
     """Ours, then a line for each turn, and one for the files."""
     yield cli.paint("bold", f"ours  {cli.ident(ours.branch.name)} ({text.counted(ours.state.turns, 'turn')})")
     label = "append"
@@ -203,10 +208,10 @@ def picked(ours: ResolvedTarget, plan: PickPlan) -> Iterator[str]:
         yield f"{head}“{text.cut(text.clean(cli.index.title(row)), cli.width - text.width(head) - 2)}”"
         label = ""
     for decision in plan.decisions[1:]:
-        yield from _line("union", [_united(decision)])
+        yield from _line(cli, "union", [_united(decision)])
 
 
-def _nothing_to_do(plan: MergePlan) -> str:
+def _nothing_to_do(cli: Invocation, plan: MergePlan) -> str:
     """Return why there is nothing to merge."""
     ours, theirs = cli.ident(plan.sides.ours.name), cli.ident(plan.sides.theirs.name)
     is_merged = plan.standing == "merged"
@@ -223,7 +228,7 @@ def appended(plan: MergePlan) -> str:
     return f"{turns}, as {where}{' (fast-forward)' if plan.mode == 'forward' else ''}"
 
 
-def merged(result: MergeResult, theirs: Iterable[str], way_on: str) -> Iterator[str]:
+def merged(cli: Invocation, result: MergeResult, theirs: Iterable[str], way_on: str) -> Iterator[str]:
     """Yield what was merged into what, and how to continue."""
     names = ", ".join(map(cli.ident, theirs))
     what = f"added {_turns(result.turns)} from {names}" if result.turns else f"merged {names}"
@@ -238,7 +243,7 @@ def _turns(numbers: Sequence[int]) -> str:
     return f"turn {numbers[0]}" if len(numbers) == 1 else f"turns {numbers[0]} to {numbers[-1]}"
 
 
-def _base_session(plan: MergePlan) -> str:
+def _base_session(cli: Invocation, plan: MergePlan) -> str:
     """Return the session whose turn the base is, or ours if it is unknown."""
     base = plan.sides.base
     turn = cli.index.turn_of_commit(base) if base else None
@@ -246,8 +251,8 @@ def _base_session(plan: MergePlan) -> str:
     return session if cli.index.branch(session) else plan.sides.ours.name
 
 
-def _line(label: str, parts: Iterable[str], *, style: str = "", between: str = " · ") -> Iterator[str]:
-    return blocks.field(f"  {label}", parts, width=_LABEL, style=style, between=between)
+def _line(cli: Invocation, label: str, parts: Iterable[str], *, style: str = "", between: str = " · ") -> Iterator[str]:
+    return blocks.field(cli, f"  {label}", parts, width=_LABEL, style=style, between=between)
 
 
 def _united(decision: Decision) -> str:

@@ -9,13 +9,14 @@ from sessgit.api import new_session
 from sessgit.api.new_session import NewSession
 from sessgit.cli import frame, operands, text
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import option
 from sessgit.errors import UsageError
 
 
 @frame.command("new", requires={"--inherit": "--parent"})
 def run(
+    cli: Invocation,
     title: str = option("--title TEXT", "Its title."),
     parent: str = option("--parent ADDRESS", "Make it a child of this conversation."),
     role: str = option("--role ROLE", "Its role, such as manager."),
@@ -28,7 +29,7 @@ def run(
     parent, but `sessgit tree` and `sessgit ls` draw it there. A manager, which is a conversation with that role or with
     children, is never archived because of its age.
     """
-    above = operands.target(parent, changes=True) if parent else None
+    above = operands.target(cli, parent, changes=True) if parent else None
     if above is not None and above.turn is not None:
         raise UsageError("a child has a conversation as its parent, not a turn.", "Leave out @ and what follows.")
     made = NewSession(str(uuid.uuid4()), cli.folder(project), title, above.session if above else "", role, inherit)

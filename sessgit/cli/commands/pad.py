@@ -10,7 +10,7 @@ from sessgit.branch import edit, pad_changes
 from sessgit.branch.pad_changes import EntryPlace, MakeChange, PadResult
 from sessgit.cli import blocks, completion, frame, operands, text
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
 from sessgit.errors import UsageError
 from sessgit.history import fork_point, pad_lists
@@ -27,6 +27,7 @@ _LONGEST_INPUT = 1 << 20
 
 @frame.command("pad", reads=True)
 def run(
+    cli: Invocation,
     words: list[str] = argument("ADDRESS | ACTION...", "A conversation, or an action.", complete=completion.addresses),
     into: str = option("--into ADDRESS", "The conversation (default: the current session)."),
     turn: int | None = option("--turn N", "The turn it comes from."),
@@ -62,15 +63,15 @@ def run(
     action, rest = (words[0], words[1:]) if words and words[0] in (*_KINDS, *_CHANGES, "brief") else ("", words)
     if action in _KINDS or (action in _CHANGES and action != "compact"):
         claims = tuple(part for value in between for part in value.split(",") if part)
-        return _change(into, _parse_change([action, *rest], EntryPlace(turn, source), claims))
+        return _change(cli, into, _parse_change([action, *rest], EntryPlace(turn, source), claims))
     if len(rest) > 1 or (rest and into):
         raise _not_understood(words)
     address = rest[0] if rest else into
     if action == "compact":
-        return _change(address, pad_changes.compact_pad())
-    state, pad = _stored(address)
+        return _change(cli, address, pad_changes.compact_pad())
+    state, pad = _stored(cli, address)
     if action != "brief":
-        return Answer(lambda: _pad_json(state, pad), _pad_lines(state, pad, named=bool(address)))
+        return Answer(lambda: _pad_json(state, pad), _pad_lines(cli, state, pad, named=bool(address)))
     brief = pads.pad_brief(pad, state.id, session_title(state), state.stage, state.confidence)
     notes = [] if brief else ["The scratchpad is empty."]
     return Answer({"id": state.id, "text": brief}, brief.split("\n") if brief else (), notes=notes)
@@ -118,8 +119,8 @@ def _text(words: list[str]) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _change(address: str, change: MakeChange) -> Answer:
-    session = edit.addressed_session(operands.target(address, changes=True))
+def _change(cli: Invocation, address: str, change: MakeChange) -> Answer:
+    session = edit.addressed_session(operands.target(cli, address, changes=True))
     result = pad_changes.perform_change(cli.context, session, change)
     compacted = result.change.compacted
     if compacted is not None:
@@ -128,16 +129,16 @@ def _change(address: str, change: MakeChange) -> Answer:
             "passes": [entry.id for entry in compacted.passes],
         }
         document = {"id": session, **removed, "commit": result.commit or None}
-        return Answer(document, _compacted_lines(result, compacted))
+        return Answer(document, _compacted_lines(cli, result, compacted))
     remarks = [_secrets_note(result.change.secrets)] if result.change.secrets else []
     remarks += [] if result.commit else ["Nothing changed."]
     document = _pad_json(result.change.state, result.pad, result.commit)
-    return Answer(document, _changed_lines(result), remarks)
+    return Answer(document, _changed_lines(cli, result), remarks)
 
 
-def _stored(address: str) -> tuple[Session, pads.Pad]:
+def _stored(cli: Invocation, address: str) -> tuple[Session, pads.Pad]:
     """Return the state and the pad of a conversation as of a turn."""
-    target = operands.whole_turn(address, "pad")
+    target = operands.whole_turn(cli, address, "pad")
     turn = target.state.turns if target.turn is None else target.turn
     commit = fork_point.last_commit_before_next(cli.context, target.branch, turn)
     return cli.store.state(commit), pad_lists.read_pad(cli.store, commit)
@@ -152,18 +153,18 @@ _HEADINGS = {
 _CYCLES = 8
 
 
-def _pad_lines(state: Session, pad: Pad, *, named: bool = False) -> Iterator[str]:
+def _pad_lines(cli: Invocation, state: Session, pad: Pad, *, named: bool = False) -> Iterator[str]:
     """Yield the whole scratchpad, the newest entry of each list last, and the next step.
 
     `named` says that commands have to name the session, since it need not be the current one.
     """
     ident = cli.ident(state.id)
-    yield from blocks.heading(ident, blocks.title(state))
+    yield from blocks.heading(cli, ident, blocks.title(state))
     if pad.entries or state.stage or state.confidence is not None:
-        yield from _facts(state, pad)
-        yield from _lists(state, pad)
+        yield from _facts(cli, state, pad)
+        yield from _lists(cli, state, pad)
         yield ""
-        yield from _gains(state, pad)
+        yield from _gains(cli, state, pad)
         step = pads.next_step(pad, state.id, state.stage, state.confidence)
         sentence = f"{step.what}:" if step.command else f"{step.what}."
         next_step = _next(sentence, _command(step.command, ident if named else ""), cli.width - _LABEL)
@@ -175,7 +176,7 @@ def _pad_lines(state: Session, pad: Pad, *, named: bool = False) -> Iterator[str
         yield f"{text.counted(pad.passed, 'line')} of the scratchpad could not be read."
 
 
-def _changed_lines(result: PadResult) -> Iterator[str]:
+def _changed_lines(cli: Invocation, result: PadResult) -> Iterator[str]:
     """Yield what a change did, in a line for each entry."""
     before, after, entries = result.before, result.change.state, result.change.entries
     ident = cli.ident(after.id)
@@ -200,7 +201,7 @@ def _changed_lines(result: PadResult) -> Iterator[str]:
         yield f"{ident}  {f'stage {after.stage}' if is_stage else 'no confidence'}{was}"
 
 
-def _compacted_lines(result: PadResult, removed: CompactedPad) -> Iterator[str]:
+def _compacted_lines(cli: Invocation, result: PadResult, removed: CompactedPad) -> Iterator[str]:
     """Yield the entries that were merged or removed, a line each."""
     ident = cli.ident(result.change.state.id)
     if not result.commit:
@@ -249,32 +250,32 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _facts(state: Session, pad: Pad) -> Iterator[str]:
+def _facts(cli: Invocation, state: Session, pad: Pad) -> Iterator[str]:
     stage = [text.clean(state.stage, 40) or "none yet", f"cycle {pads.current_cycle(pad, state.id)}"]
-    yield from blocks.field("Stage", stage, width=_LABEL)
+    yield from blocks.field(cli, "Stage", stage, width=_LABEL)
     values = [f"{value:g}" for value in pads.confidence_history(pad, state.id, state.confidence)[-_CYCLES:]]
     if values:
         current = "none" if state.confidence is None else values.pop()
         was = f"(was {', '.join(values)})" if values else ""
-        yield from blocks.field("Confidence", [current, was], width=_LABEL, between="  ")
+        yield from blocks.field(cli, "Confidence", [current, was], width=_LABEL, between="  ")
 
 
-def _lists(state: Session, pad: Pad) -> Iterator[str]:
+def _lists(cli: Invocation, state: Session, pad: Pad) -> Iterator[str]:
     """Yield each kind of entry under its heading; entries that are resolved are last."""
     ids = pads.shown_ids(pad)
     for kind, heading in _HEADINGS.items():
         entries = sorted(pad.of(kind), key=lambda entry: bool(entry.resolved))
         for number, entry in enumerate(entries):
-            details = _details(state, entry, ids)
+            details = _details(cli, state, entry, ids)
             if not heading or not number:
                 yield ""
                 yield cli.paint("bold", heading or text.cut(f"Thesis{details}", cli.width))
             answer = f": {entry.answer}" if entry.answer else ""
             words = f"{entry.text}{details if heading else ''}" + (f"\nresolved{answer}" if entry.resolved else "")
-            yield from blocks.field(f"  {cli.paint('yellow', ids[entry.id])}  ", [words])
+            yield from blocks.field(cli, f"  {cli.paint('yellow', ids[entry.id])}  ", [words])
 
 
-def _details(state: Session, entry: Entry, ids: dict[str, str]) -> str:
+def _details(cli: Invocation, state: Session, entry: Entry, ids: dict[str, str]) -> str:
     """` (cycle 2, turn 4, lexer.py, from e90c55aa)`: what is known of an entry besides its text."""
     parts = [
         f"v{entry.version}" if entry.version > 1 else "",
@@ -289,13 +290,13 @@ def _details(state: Session, entry: Entry, ids: dict[str, str]) -> str:
     return f" ({details})" if details else ""
 
 
-def _gains(state: Session, pad: Pad) -> Iterator[str]:
+def _gains(cli: Invocation, state: Session, pad: Pad) -> Iterator[str]:
     """Yield how many new entries each cycle brought, if there was more than one."""
     gains = pads.gains_by_cycle(pad, state.id)
     if len(gains) > 1:
         trend = "few new entries" if pads.has_diminishing_returns(pad, state.id) else ""
         counts = f"{', '.join(map(str, gains[-_CYCLES:]))} in each cycle"
-        yield from blocks.field("New", [counts, trend], width=_LABEL)
+        yield from blocks.field(cli, "New", [counts, trend], width=_LABEL)
 
 
 def _next(sentence: str, command: str, columns: int) -> Sequence[str]:

@@ -6,7 +6,7 @@ import json
 import sys
 
 from sessgit.cli import frame, prompt, render, text
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import option
 from sessgit.history import views
 from sessgit.model import canonical, humanize, ids
@@ -14,6 +14,7 @@ from sessgit.model import canonical, humanize, ids
 
 @frame.command("prompt", has_json=False)
 def run(
+    cli: Invocation,
     statusline: bool = option("--statusline", "Print a status line for the session in the JSON on standard input."),
 ) -> None:
     """Print the last turn here, for a shell prompt.
@@ -27,10 +28,10 @@ def run(
     if not statusline:
         prompt.main()
         return
-    render.write(f"{_status_line(sys.stdin.read())}\n")
+    render.write(f"{_status_line(cli, sys.stdin.read())}\n")
 
 
-def _status_line(payload: str) -> str:
+def _status_line(cli: Invocation, payload: str) -> str:
     """Return the session, its last turn, whether it is recorded, its forks and its cost."""
     from sessgit.check import status
     from sessgit.record import privacy

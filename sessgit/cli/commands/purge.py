@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sessgit.cli import blocks, frame, render, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import YES, argument, option
 from sessgit.errors import UsageError
 from sessgit.model import canonical
@@ -37,6 +37,7 @@ _FIND_HINT = "`sessgit purge --find` lists them."
     },
 )
 def run(
+    cli: Invocation,
     pattern: str = argument("PATTERN", "The value; - reads it from standard input."),
     regex: bool = option("--regex", "PATTERN is a Python regular expression."),
     secret: str = option("--secret ID", "Purge a likely secret that --find listed."),
@@ -64,7 +65,7 @@ def run(
     if listed:
         denied = denied_values.list_denied(paths)
         return Answer(
-            {"denied": [frame.attributes(each, "id", "time", "lost") for each in denied]}, _denied_lines(denied)
+            {"denied": [frame.attributes(each, "id", "time", "lost") for each in denied]}, _denied_lines(cli, denied)
         )
     if lifted:
         value = denied_values.allow_value(paths, lifted)
@@ -74,21 +75,21 @@ def run(
     if must_ask and pattern == "-":
         raise UsageError("cannot ask for confirmation: stdin holds the value.", hint)
     if must_ask:
-        render.check_can_ask(hint)
-    with _progress() as progress:
+        render.check_can_ask(cli, hint)
+    with _progress(cli) as progress:
         likely = likely_secrets.find_likely_secrets(cli.store, progress.reading) if find or secret else []
         if find:
-            return Answer({"secrets": _secrets_json(likely)}, _secret_lines(likely))
+            return Answer({"secrets": _secrets_json(likely)}, _secret_lines(cli, likely))
         chosen = denied_values.find_by_id(likely, secret, "likely secret", _FIND_HINT).value if secret else ""
-        values = _values(pattern, chosen, regex, progress)
+        values = _values(cli, pattern, chosen, regex, progress)
         report = purges.preview_purge(cli.store, values, cli.env.homes, progress) if must_ask or dry_run else None
     if report is not None and must_ask and (report.had_value or purges.is_pending(cli.env.store)):
-        frame.confirm(_question(report), "Purge it for good?")
+        frame.confirm(_question(cli, report), "Purge it for good?")
     if not dry_run:
-        with _progress() as progress:
+        with _progress(cli) as progress:
             report = purges.purge_values(cli.context, values, progress)
     assert report is not None
-    return Answer(lambda: _result_json(report, dry_run=dry_run), _result_lines(report, dry_run=dry_run))
+    return Answer(lambda: _result_json(report, dry_run=dry_run), _result_lines(cli, report, dry_run=dry_run))
 
 
 def _check(pattern: str, ident: str, *, regex: bool, is_query: bool) -> None:
@@ -106,7 +107,7 @@ def _check(pattern: str, ident: str, *, regex: bool, is_query: bool) -> None:
         purges.compile_expression(pattern) if regex else purges.literal_value(pattern)
 
 
-def _values(pattern: str, secret: str, regex: bool, progress: PurgeProgress) -> tuple[str, ...]:
+def _values(cli: Invocation, pattern: str, secret: str, regex: bool, progress: PurgeProgress) -> tuple[str, ...]:
     from sessgit.purge import purge as purges
 
     value = secret or (_typed() if pattern == "-" else pattern)
@@ -125,7 +126,7 @@ def _typed() -> str:
 
 
 @contextmanager
-def _progress() -> Iterator[PurgeProgress]:
+def _progress(cli: Invocation) -> Iterator[PurgeProgress]:
     """Show a bar for each step, one after another: the next one ends the one before."""
     from sessgit.purge.purge import PurgeProgress
 
@@ -138,7 +139,7 @@ def _progress() -> Iterator[PurgeProgress]:
                 nonlocal current, report
                 if current != name:
                     bar.close()
-                    current, report = name, bar.enter_context(render.progress(name, unit="objects"))
+                    current, report = name, bar.enter_context(render.progress(cli, name, unit="objects"))
                 report(done, total)
 
             return progress
@@ -151,34 +152,34 @@ _TURNS = 12
 _PLACES = 4
 
 
-def _question(preview: PurgeResult) -> Iterator[str]:
+def _question(cli: Invocation, preview: PurgeResult) -> Iterator[str]:
     """Yield the page before the question: everything that holds a value, and what will stay."""
-    yield from _held(preview)
-    yield from _remaining_lines(preview)
-    yield from _outside(preview, dry_run=True)
+    yield from _held(cli, preview)
+    yield from _remaining_lines(cli, preview)
+    yield from _outside(cli, preview, dry_run=True)
     yield "This rewrites history and cannot be undone."
 
 
-def _result_lines(result: PurgeResult, *, dry_run: bool) -> Iterator[str]:
+def _result_lines(cli: Invocation, result: PurgeResult, *, dry_run: bool) -> Iterator[str]:
     """Yield the page of a purge that was done, or would be."""
     if result.completed:
         yield "Finished an interrupted purge"
     if not result.had_value:
         yield "Nothing in the store holds it" + ("" if dry_run else "; it is blocked from now on")
     elif dry_run:
-        yield from _held(result)
+        yield from _held(cli, result)
     else:
         yield f"{_sessions(result)} purged: {text.counted(result.commits, 'commit')} rewritten"
-        yield from _hits(result)
+        yield from _hits(cli, result)
     if not dry_run and result.objects:
         checked = f"Checked: none of {text.counted(result.objects, 'object')} and no file of the store holds it"
-        yield from blocks.paragraph(f"{checked}, as it is, JSON-escaped, URL-encoded, or in base64 or hex")
+        yield from blocks.paragraph(cli, f"{checked}, as it is, JSON-escaped, URL-encoded, or in base64 or hex")
     yield from (f"a tag that held it was renamed to “{text.clean(new)}”" for _, new in result.tags)
-    yield from _remaining_lines(result)
-    yield from _outside(result, dry_run=dry_run)
+    yield from _remaining_lines(cli, result)
+    yield from _outside(cli, result, dry_run=dry_run)
 
 
-def _secret_lines(likely: Sequence[LikelySecret]) -> Iterator[str]:
+def _secret_lines(cli: Invocation, likely: Sequence[LikelySecret]) -> Iterator[str]:
     """Yield the list of likely secrets."""
     if not likely:
         yield "No likely secrets found"
@@ -188,22 +189,22 @@ def _secret_lines(likely: Sequence[LikelySecret]) -> Iterator[str]:
         for secret in likely
     ]
     columns = (Column("yellow"), Column(), Column(right=True), Column())
-    for secret, line in zip(likely, blocks.table(columns, rows), strict=True):
+    for secret, line in zip(likely, blocks.table(cli, columns, rows), strict=True):
         yield line
         places = [cli.ident(name) + at + turn for name, at, turn in (place.partition("@") for place in secret.places)]
         more = " and more: --json" if len(places) > _PLACES else ""
-        yield from blocks.paragraph((", ".join(places[:_PLACES]) or "not on any branch") + more, indent=10)
+        yield from blocks.paragraph(cli, (", ".join(places[:_PLACES]) or "not on any branch") + more, indent=10)
     yield "Remove one: sessgit purge --secret ID"
 
 
-def _denied_lines(values: Sequence[DeniedValue]) -> Iterator[str]:
+def _denied_lines(cli: Invocation, values: Sequence[DeniedValue]) -> Iterator[str]:
     """Yield the list of values that are kept out of the store."""
     if not values:
         yield "No purged values"
         return
     for value in values:
         lost = "no longer blocked, since the store's key is lost: purge it again" if value.lost else ""
-        yield from blocks.field(f"{cli.paint('yellow', value.id)}  ", [value.time, lost], between="  ")
+        yield from blocks.field(cli, f"{cli.paint('yellow', value.id)}  ", [value.time, lost], between="  ")
     yield "The values themselves are not stored. Allow one again: sessgit purge --lift ID"
 
 
@@ -235,31 +236,31 @@ def _sessions(result: PurgeResult) -> str:
     return text.counted(len(result.sessions), "conversation")
 
 
-def _held(preview: PurgeResult) -> Iterator[str]:
+def _held(cli: Invocation, preview: PurgeResult) -> Iterator[str]:
     hold = "holds" if len(preview.sessions) == 1 else "hold"
     yield f"{_sessions(preview)} {hold} it:" if preview.sessions else "It is not on any branch"
-    yield from _hits(preview)
+    yield from _hits(cli, preview)
     if preview.tags:
         yield f"  and the names of {text.counted(len(preview.tags), 'tag')}"
 
 
-def _hits(result: PurgeResult) -> Iterator[str]:
+def _hits(cli: Invocation, result: PurgeResult) -> Iterator[str]:
     """Yield a block for each conversation: its turns, and the places in words."""
     for hit in result.sessions:
         turns = text.numbers("turn", hit.turns, _TURNS) + ": " if hit.turns else ""
-        yield from blocks.field(f"  {cli.paint('yellow', hit.session[:8])}  ", [turns + ", ".join(hit.places)])
+        yield from blocks.field(cli, f"  {cli.paint('yellow', hit.session[:8])}  ", [turns + ", ".join(hit.places)])
 
 
-def _remaining_lines(result: PurgeResult) -> Iterator[str]:
+def _remaining_lines(cli: Invocation, result: PurgeResult) -> Iterator[str]:
     """Long lines of a value that also occur elsewhere, none of which is the whole value."""
     if result.lines:
         occur = "line of it also occurs" if result.lines == 1 else "lines of it also occur"
         stay = "its own elsewhere, and stays" if result.lines == 1 else "their own elsewhere, and stay"
         hint = "To purge several values, use sessgit purge --regex."
-        yield from blocks.paragraph(f"{result.lines:,} long {occur} on {stay}. {hint}")
+        yield from blocks.paragraph(cli, f"{result.lines:,} long {occur} on {stay}. {hint}")
 
 
-def _outside(result: PurgeResult, *, dry_run: bool) -> Iterator[str]:
+def _outside(cli: Invocation, result: PurgeResult, *, dry_run: bool) -> Iterator[str]:
     """Yield the client's files and the remotes that hold a value."""
     if result.client:
         yield f"{'These' if dry_run else 'Still, these'} files of the client hold it, and are not changed:"
@@ -269,6 +270,7 @@ def _outside(result: PurgeResult, *, dry_run: bool) -> Iterator[str]:
     if result.remotes:
         hold = "Remotes hold" if len(result.remotes) > 1 else "A remote holds"
         yield from blocks.paragraph(
+            cli,
             f"{hold} it too: {', '.join(map(canonical.printable, result.remotes))}. sessgit push replaces its branches;"
             " the old objects stay in that repository until it is pruned.",
         )

@@ -12,7 +12,7 @@ from sessgit.check import recover as checks
 from sessgit.check.recover import Outcome, Recovered
 from sessgit.cli import blocks, frame, render, text
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import option
 from sessgit.history import client_files
 from sessgit.history.resolve import session_title
@@ -25,7 +25,7 @@ _CUT = {"call": "stopped during a call", "answer": "stopped before an answer"}
 
 
 @frame.command("recover", needs="store")
-def run(everything: bool = option("--all", "Search all projects.")) -> Answer:
+def run(cli: Invocation, everything: bool = option("--all", "Search all projects.")) -> Answer:
     """Find conversations whose client was killed.
 
     Records what their transcripts still hold, marks them as interrupted or ended, and prints the command that continues
@@ -37,53 +37,54 @@ def run(everything: bool = option("--all", "Search all projects.")) -> Answer:
     """
 
     def wait(seconds: float) -> None:
-        wait_until_quiet(seconds)
+        wait_until_quiet(cli, seconds)
 
     result = checks.recover(cli.context, None if everything else cli.cwd, clock=time.time, wait=wait)
     notes = (f"{cli.ident(failure.session)}: {failure.reason}" for failure in result.errors)
-    return Answer(lambda: _report_json(result), _session_lines(result), notes=notes)
+    return Answer(lambda: _report_json(cli, result), _session_lines(cli, result), notes=notes)
 
 
-def wait_until_quiet(seconds: float) -> None:
+def wait_until_quiet(cli: Invocation, seconds: float) -> None:
     """Wait until files are no longer written, with a bar on a terminal."""
     end = time.monotonic() + seconds
-    with render.progress("waiting for files that were just written", unit="seconds") as progress:
+    with render.progress(cli, "waiting for files that were just written", unit="seconds") as progress:
         while (left := end - time.monotonic()) > 0:
             progress(int(seconds - left), math.ceil(seconds))
             time.sleep(min(left, _WAIT_STEP))
 
 
-def _session_lines(outcome: Outcome) -> Iterator[str]:
+def _session_lines(cli: Invocation, outcome: Outcome) -> Iterator[str]:
     """Yield the whole page."""
     if not outcome.sessions and not outcome.errors and not outcome.waiting:
         yield "Nothing needs to be recovered."
     for recovered in outcome.sessions:
         state, ident = recovered.branch.state, cli.ident(recovered.branch.name)
         yield from blocks.heading(
+            cli,
             ident,
             blocks.title(state, 40),
-            blocks.ago(state.updated) or "time unknown",
+            blocks.ago(cli, state.updated) or "time unknown",
             f"{text.counted(recovered.turns, 'turn')} recorded" if recovered.turns else "fully recorded",
             _CUT.get(recovered.cut, ""),
         )
         folder_gone = f"{cli.short(state.project)} is gone: sessgit fork {ident} --project DIR"
-        yield _INDENT + canonical.printable(_command(state) or folder_gone)
+        yield _INDENT + canonical.printable(_command(cli, state) or folder_gone)
     for waiting in outcome.waiting:
         seconds = text.counted(math.ceil(waiting.seconds), "second")
         ident = cli.ident(waiting.session)
         yield text.cut(f"{ident}  its file was just written: run sessgit recover again in {seconds}", cli.width)
 
 
-def _report_json(outcome: Outcome) -> dict[str, Any]:
+def _report_json(cli: Invocation, outcome: Outcome) -> dict[str, Any]:
     """Return what `recover --json` prints."""
     return {
-        "sessions": [_session_json(recovered) for recovered in outcome.sessions],
+        "sessions": [_session_json(cli, recovered) for recovered in outcome.sessions],
         "errors": [{"id": failure.session, "reason": failure.reason} for failure in outcome.errors],
         "waiting": [{"id": one.session, "seconds": math.ceil(one.seconds)} for one in outcome.waiting],
     }
 
 
-def _session_json(recovered: Recovered) -> dict[str, Any]:
+def _session_json(cli: Invocation, recovered: Recovered) -> dict[str, Any]:
     state = recovered.branch.state
     return {
         "id": recovered.branch.name,
@@ -94,10 +95,10 @@ def _session_json(recovered: Recovered) -> dict[str, Any]:
         "turns": state.turns,
         "recorded": recovered.turns,
         "cut": recovered.cut or None,
-        "command": _command(state) or None,
+        "command": _command(cli, state) or None,
     }
 
 
-def _command(state: Session) -> str:
+def _command(cli: Invocation, state: Session) -> str:
     """Return the command that continues the conversation, or ``""`` if its folder is gone."""
     return "" if client_files.is_folder_gone(state.project) else fork.resume_command(state, cli.cwd)

@@ -14,7 +14,7 @@ from sessgit.check import repair as checks
 from sessgit.check.repair import Repaired
 from sessgit.cli import blocks, client_notes, frame, operands, text
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import DRY_RUN, argument, option
 from sessgit.cli.pages import findings
 from sessgit.errors import DamageError
@@ -26,6 +26,7 @@ _MENDS = 12
 
 @frame.command("repair", needs="store")
 def run(
+    cli: Invocation,
     address: str = argument("ADDRESS", "SESSION (default: the current one)."),
     dry_run: bool = DRY_RUN,
     copy: Path | None = option("--from FILE", "Also search this copy of its transcript."),
@@ -41,33 +42,33 @@ def run(
     conversation.
     """
 
-    branch = operands.branch(address)
+    branch = operands.branch(cli, address)
     with ExitStack() as stack:
         known = remotes.list_remotes(cli.env.store)
-        connections = [stack.enter_context(operands.connected(remote)) for remote in known]
+        connections = [stack.enter_context(operands.connected(cli, remote)) for remote in known]
         result = checks.repair(cli.context, branch, str(uuid.uuid4()), connections, copy=copy, dry_run=dry_run)
-    command, next_step = client_notes.continuation(result.made.state) if result.made else ("", "")
+    command, next_step = client_notes.continuation(cli, result.made.state) if result.made else ("", "")
     failed = (result.lost or result.findings) and not result.is_needed
     return Answer(
         lambda: _report_json(result, command, dry_run=dry_run),
-        _repair_lines(result, next_step, dry_run=dry_run),
+        _repair_lines(cli, result, next_step, dry_run=dry_run),
         client_notes.redacted(result.redacted if result.made else 0, "it"),
         DamageError.exit_code if failed else 0,
     )
 
 
-def _repair_lines(repaired: Repaired, way_on: str, *, dry_run: bool) -> Iterator[str]:
+def _repair_lines(cli: Invocation, repaired: Repaired, way_on: str, *, dry_run: bool) -> Iterator[str]:
     """Yield the whole page; `way_on` says how the repaired session is continued, or is ``""``."""
-    for sentence in _restored(repaired, dry_run=dry_run):
-        yield from blocks.paragraph(sentence)
+    for sentence in _restored(cli, repaired, dry_run=dry_run):
+        yield from blocks.paragraph(cli, sentence)
     if repaired.was_sound:
         return
     # Findings about objects advise this command.
     shown = (replace(finding, next="") if finding.objects else finding for finding in repaired.findings)
-    yield from findings.lines(shown)
-    yield from _mends(repaired)
-    for sentence in _outcome(repaired, dry_run=dry_run):
-        yield from blocks.paragraph(sentence)
+    yield from findings.lines(cli, shown)
+    yield from _mends(cli, repaired)
+    for sentence in _outcome(cli, repaired, dry_run=dry_run):
+        yield from blocks.paragraph(cli, sentence)
     if repaired.made is not None and not dry_run:
         yield from client_notes.written(repaired.made.files)
         yield canonical.printable(way_on)
@@ -94,7 +95,7 @@ def _report_json(repaired: Repaired, command: str, *, dry_run: bool) -> dict[str
     }  # fmt: skip
 
 
-def _restored(repaired: Repaired, *, dry_run: bool) -> Iterator[str]:
+def _restored(cli: Invocation, repaired: Repaired, *, dry_run: bool) -> Iterator[str]:
     """Yield what was restored from elsewhere, and what could not be."""
     name = cli.ident(repaired.branch)
     if repaired.was_sound:
@@ -114,7 +115,7 @@ def _restored(repaired: Repaired, *, dry_run: bool) -> Iterator[str]:
         yield f"To search another copy of its transcript: sessgit repair {name} --from FILE"
 
 
-def _mends(repaired: Repaired) -> Iterator[str]:
+def _mends(cli: Invocation, repaired: Repaired) -> Iterator[str]:
     """Yield the mended lines; the first few of each kind in each turn."""
     groups: dict[tuple[int, str], list[Mend]] = {}
     for mend in repaired.mends:
@@ -122,7 +123,7 @@ def _mends(repaired: Repaired) -> Iterator[str]:
     for mends in groups.values():
         limit = _MENDS if len(mends) == _MENDS else _MENDS - 1
         for mend in mends[:limit]:
-            yield from blocks.field(cli.paint("bold", _place(repaired, mend)), [mend.what])
+            yield from blocks.field(cli, cli.paint("bold", _place(repaired, mend)), [mend.what])
         if len(mends) > limit:
             yield f"{_place(repaired, mends[limit])}and {len(mends) - limit:,} more of this kind"
 
@@ -131,7 +132,7 @@ def _place(repaired: Repaired, mend: Mend) -> str:
     return f"  {f'@{mend.turn}' if mend.turn <= repaired.turns else 'end'}:{mend.line}".ljust(16)
 
 
-def _outcome(repaired: Repaired, *, dry_run: bool) -> Iterator[str]:
+def _outcome(cli: Invocation, repaired: Repaired, *, dry_run: bool) -> Iterator[str]:
     name, turns, made = cli.ident(repaired.branch), text.counted(repaired.turns, "turn"), repaired.made
     if repaired.unread:
         unread = text.counted(repaired.unread, "turn")

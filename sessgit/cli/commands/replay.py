@@ -12,7 +12,7 @@ from typing import Any, Literal
 from sessgit.cli import frame, operands, render, text
 from sessgit.cli.blocks import paragraph, session_heading
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ANY_ADDRESS, option
 from sessgit.cli.pages import cells as cell_pages
 from sessgit.cli.pages import turn_pieces
@@ -38,6 +38,7 @@ _SECONDS, _PROMPT_SECONDS = 60.0, 600.0
     requires={"--inputs": "--to", "--to": "--inputs", "--protocol": "--inputs"},
 )
 def run(
+    cli: Invocation,
     address: str = ANY_ADDRESS,
     cells: list[str] = option("--cell CELL", "Only this cell: 7.3, an id, or its number; may be repeated."),
     chain: bool = option("--chain", "Also all cells that these depend on."),
@@ -75,9 +76,9 @@ def run(
     if (timeout is not None and not 0 < timeout < 1 << 31) or not 0 < memory < 1 << 31:
         raise UsageError("--timeout and --memory must be more than 0", "And less than 2147483648.")
     if inputs:
-        target = operands.target(address)
-        return _send_prompts(target, to, protocol, timeout or _PROMPT_SECONDS, keep=not no_keep)
-    target = operands.target_or_cell_id(address)
+        target = operands.target(cli, address)
+        return _send_prompts(cli, target, to, protocol, timeout or _PROMPT_SECONDS, keep=not no_keep)
+    target = operands.target_or_cell_id(cli, address)
     if target.cell and cells:
         raise UsageError("the address already names a cell.", "Use the address or --cell.")
     from sessgit.replay import plan as plans
@@ -90,13 +91,13 @@ def run(
     root = workspace.sandboxed_root(state.project, project, os.environ)
     commands, named = _commands(execs), (target.cell,) if target.cell else tuple(cells)
     choice = plans.ReplayChoice(target.turn, named, chain, root, bool(llm), tuple(commands))
-    with render.progress("Reading", unit="turns") as progress:
+    with render.progress(cli, "Reading", unit="turns") as progress:
         plan = plans.plan_replay(cli.context, target.branch, choice, progress)
     if not execute:
-        return Answer(lambda: _as_json(plan), _plan_lines(plan), notes=map("({})".format, plan.damage))
+        return Answer(lambda: _as_json(plan), _plan_lines(cli, plan), notes=map("({})".format, plan.damage))
     limits = Limits(seconds=timeout or _SECONDS, memory=memory << 20)
     options = RunOptions(limits, network, unconfined, llm, cli.cwd, os.environ, commands)
-    return _execute(target, plan, options, keep=not no_keep)
+    return _execute(cli, target, plan, options, keep=not no_keep)
 
 
 def _commands(execs: Sequence[str]) -> dict[str, str]:
@@ -108,7 +109,7 @@ def _commands(execs: Sequence[str]) -> dict[str, str]:
     return dict(word.split("=", 1) for word in execs)
 
 
-def _execute(target: ResolvedTarget, plan: ReplayPlan, options: RunOptions, *, keep: bool) -> Answer:
+def _execute(cli: Invocation, target: ResolvedTarget, plan: ReplayPlan, options: RunOptions, *, keep: bool) -> Answer:
     from sessgit.replay import run as runs
     from sessgit.replay.sandbox import workspace
 
@@ -123,20 +124,20 @@ def _execute(target: ResolvedTarget, plan: ReplayPlan, options: RunOptions, *, k
         with render.exit_on_signals():
             with (
                 workspace.make_sandbox(origin, os.environ) as box,
-                render.progress("Running", unit="cells") as progress,
+                render.progress(cli, "Running", unit="cells") as progress,
             ):
                 results = runs.run_plan(plan, box, options, progress)
             if keep and any(result.outcome != "skipped" for result in results):
-                kept = _keep(target, plan, results)
+                kept = _keep(cli, target, plan, results)
     return Answer(
         lambda: _as_json(plan, results, box, kept),
-        _result_lines(plan, results, box, kept),
+        _result_lines(cli, plan, results, box, kept),
         notes=map("({})".format, plan.damage),
         exit_code=_exit_code(result.outcome for result in results),
     )
 
 
-def _keep(target: ResolvedTarget, plan: ReplayPlan, results: tuple[CellResult, ...]) -> KeptSession:
+def _keep(cli: Invocation, target: ResolvedTarget, plan: ReplayPlan, results: tuple[CellResult, ...]) -> KeptSession:
     """Keep the results as a fork from the last replayed turn."""
 
     context, name = cli.context, cli.ident(target.branch.name)
@@ -150,6 +151,7 @@ def _keep(target: ResolvedTarget, plan: ReplayPlan, results: tuple[CellResult, .
 
 
 def _send_prompts(
+    cli: Invocation,
     target: ResolvedTarget,
     command: str,
     protocol: Literal["each", "lines", "stream-json"] | None,
@@ -160,10 +162,10 @@ def _send_prompts(
     from sessgit.replay import inputs
 
     partner = inputs.ModelCommand(command, protocol or inputs.guess_protocol(command), seconds, cli.cwd, os.environ)
-    with render.exit_on_signals(), render.progress("Asking", unit="prompts") as progress:
+    with render.exit_on_signals(), render.progress(cli, "Asking", unit="prompts") as progress:
         sent = inputs.send_prompts(cli.context, target, partner, str(uuid.uuid4()) if keep else "", progress)
     exit_code = _exit_code(answer.outcome for answer in sent.answers)
-    return Answer(lambda: _prompts_json(sent), _prompt_lines(sent), exit_code=exit_code)
+    return Answer(lambda: _prompts_json(sent), _prompt_lines(cli, sent), exit_code=exit_code)
 
 
 def _exit_code(outcomes: Iterable[str]) -> int:
@@ -178,60 +180,60 @@ _STYLES = {"equal": "green", "differs": "red", "failed": "red", "skipped": "dim"
 _DIFF_LINES = 12
 
 
-def _plan_lines(plan: ReplayPlan) -> Iterator[str]:
+def _plan_lines(cli: Invocation, plan: ReplayPlan) -> Iterator[str]:
     """Yield the cells that would run, in order, and those that would not."""
     would_run = [item for item in plan.items if item.kind]
     others = sum(not item.is_message for item in plan.items) - len(would_run)
     count = f"{text.counted(len(would_run), 'cell')} would run{f', {others} not' if others else ''}"
-    yield from session_heading(plan.branch, count)
+    yield from session_heading(cli, plan.branch, count)
     yield ""
-    lines = _cell_lines(plan)
+    lines = _cell_lines(cli, plan)
     for item in plan.items:
         if item.kind:
             yield _line(lines, item, cli.paint("dim", _RUN_BY[item.kind]))
         elif not item.is_message:
             yield _line(lines, item, cli.paint("dim", "skipped"))
-            yield from paragraph(item.why, indent=4)
-    yield from _messages(plan)
+            yield from paragraph(cli, item.why, indent=4)
+    yield from _messages(cli, plan)
     if would_run:
         yield ""
-        yield from paragraph("To run them in a sandbox and compare the results, use --execute.")
+        yield from paragraph(cli, "To run them in a sandbox and compare the results, use --execute.")
     elif not plan.items:
         yield cli.paint("dim", "No cells.")
 
 
 def _result_lines(
-    plan: ReplayPlan, results: Sequence[CellResult], sandbox: Sandbox | None, kept: KeptSession | None
+    cli: Invocation, plan: ReplayPlan, results: Sequence[CellResult], sandbox: Sandbox | None, kept: KeptSession | None
 ) -> Iterator[str]:
     """Yield the result of each cell, how it differs, and where the results are kept."""
-    yield from session_heading(plan.branch, kept_result.counts_text(results))
+    yield from session_heading(cli, plan.branch, kept_result.counts_text(results))
     yield ""
-    lines = _cell_lines(plan)
+    lines = _cell_lines(cli, plan)
     for result in results:
         if not result.item.is_message:
             took = turn_pieces.duration(None if result.ms is None else result.ms / 1000)
             end = "  ".join(filter(None, (result.outcome, took)))
             yield _line(lines, result.item, cli.paint(_STYLES[result.outcome], end))
             if result.outcome in ("failed", "skipped"):
-                yield from paragraph(result.why, indent=4)
+                yield from paragraph(cli, result.why, indent=4)
             elif result.compared is not None and result.outcome == "differs":
-                yield from _diff(result.compared.diff)
-    yield from _messages(plan)
+                yield from _diff(cli, result.compared.diff)
+    yield from _messages(cli, plan)
     if sandbox is not None:
         yield ""
-        yield from paragraph(_where(sandbox))
+        yield from paragraph(cli, _where(cli, sandbox))
     if kept is not None:
-        yield _kept(kept)
+        yield _kept(cli, kept)
         results_of = f"{cli.ident(kept.id)}@{kept.turn}"
-        yield from paragraph(f"List the results:  sessgit cells {results_of} --type verification")
+        yield from paragraph(cli, f"List the results:  sessgit cells {results_of} --type verification")
 
 
-def _prompt_lines(results: PromptResults) -> Iterator[str]:
+def _prompt_lines(cli: Invocation, results: PromptResults) -> Iterator[str]:
     """Yield each prompt, and whether it got the same answer."""
     width = max((len(str(answer.turn)) for answer in results.answers), default=1)
     counts = Counter[str](answer.outcome for answer in results.answers)
     summary = ", ".join(f"{counts[outcome]} {outcome}" for outcome in _STYLES if counts[outcome])
-    yield from session_heading(results.branch, summary or "no prompt to send")
+    yield from session_heading(cli, results.branch, summary or "no prompt to send")
     yield ""
     for answer in results.answers:
         start, end = (
@@ -240,14 +242,14 @@ def _prompt_lines(results: PromptResults) -> Iterator[str]:
         )
         yield text.spread(start, text.clean(answer.prompt), end, cli.width)
         if answer.why:
-            yield from paragraph(answer.why, indent=4)
+            yield from paragraph(cli, answer.why, indent=4)
         elif answer.outcome == "differs":
-            yield from _diff(answer.diff)
+            yield from _diff(cli, answer.diff)
     if results.left:
-        yield from paragraph(f"Not sent: {text.counted(results.left, 'prompt')} after the one that failed.")
+        yield from paragraph(cli, f"Not sent: {text.counted(results.left, 'prompt')} after the one that failed.")
     if results.kept is not None:
         yield ""
-        yield _kept(results.kept)
+        yield _kept(cli, results.kept)
         yield f"Compare them:  sessgit diff {cli.ident(results.branch.name)} {cli.ident(results.kept.id)}"
 
 
@@ -280,20 +282,20 @@ def _prompts_json(results: PromptResults) -> dict[str, Any]:
     }
 
 
-def _cell_lines(plan: ReplayPlan) -> CellLines:
+def _cell_lines(cli: Invocation, plan: ReplayPlan) -> CellLines:
     nodes = [item.node for item in plan.items if not item.is_message]
-    return CellLines(plan.branch.state.project, nodes, {})
+    return CellLines(cli, plan.branch.state.project, nodes, {})
 
 
 def _line(lines: CellLines, item: PlanItem, end: str) -> str:
-    start, about = lines.start(item.node), ""
+    cli, start, about = lines.cli, lines.start(item.node), ""
     if item.call is not None:
         room = text.room(start, end, cli.width)
-        about = turn_pieces.subject(lines.project, item.call.about, item.call.file, room)
+        about = turn_pieces.subject(cli, lines.project, item.call.about, item.call.file, room)
     return text.spread(start, about, end, cli.width)
 
 
-def _diff(diff: Sequence[str]) -> Iterator[str]:
+def _diff(cli: Invocation, diff: Sequence[str]) -> Iterator[str]:
     changes = [line for line in diff if not line.startswith("@@")]
     for line in changes[:_DIFF_LINES]:
         mark, style = {"-": ("−", "red"), "+": ("+", "green")}.get(line[:1], (" ", "dim"))
@@ -302,15 +304,15 @@ def _diff(diff: Sequence[str]) -> Iterator[str]:
         yield cli.paint("dim", f"    … {len(changes) - _DIFF_LINES} more lines: --json lists all")
 
 
-def _messages(plan: ReplayPlan) -> Iterator[str]:
+def _messages(cli: Invocation, plan: ReplayPlan) -> Iterator[str]:
     count = sum(item.is_message for item in plan.items)
     if count:
         messages = text.counted(count, "message")
         hint = "To send the prompts again, use --inputs."
-        yield from paragraph(f"Not replayed: {messages} of the model. {hint}")
+        yield from paragraph(cli, f"Not replayed: {messages} of the model. {hint}")
 
 
-def _where(sandbox: Sandbox) -> str:
+def _where(cli: Invocation, sandbox: Sandbox) -> str:
     head = sandbox.head
     if head is None:
         return f"Ran in an empty folder: {sandbox.why}."
@@ -319,7 +321,7 @@ def _where(sandbox: Sandbox) -> str:
     return f"Ran in a copy of the project at {at}, its commit after turn {sandbox.before}. Not included: {missing}."
 
 
-def _kept(kept: KeptSession) -> str:
+def _kept(cli: Invocation, kept: KeptSession) -> str:
     return f"Kept: {cli.paint('yellow', cli.ident(kept.id))}  {text.cut(kept.name, cli.width - 20)}"
 
 

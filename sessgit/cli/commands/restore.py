@@ -14,7 +14,7 @@ from sessgit.branch import restore as restores
 from sessgit.branch.restore import RebuiltFile, RestoreAllResult, RestoreResult, VerifiedFile
 from sessgit.cli import blocks, client_notes, frame, operands, render, text
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, option
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import client_files, pad_lists
@@ -38,6 +38,7 @@ _STDOUT = Path("-")
     },
 )
 def restore(
+    cli: Invocation,
     address: str = ADDRESS,
     output: Path | None = option("-o, --output FILE", "Write only the transcript, to FILE; - is standard output."),
     verify: bool = option("--verify", "Check what is stored, write nothing."),
@@ -57,18 +58,18 @@ def restore(
     machine, the conversation keeps it, and the setting project.map maps it to DIR on this machine.
     """
     if all_lost:
-        return _restore_all()
-    target = operands.target(address)
-    _check_whole(target, "restored")
+        return _restore_all(cli)
+    target = operands.target(cli, address)
+    _check_whole(cli, target, "restored")
     session = target.session
     if verify:
         checked = restores.verify_file(cli.store, session, cli.env.homes, local_path=cli.local_path)
         outcome = {"turns": checked.turns, "file": str(checked.file) if checked.file else None, "same": checked.same}
         document = _json(session, None, checked.restored) | outcome
-        end = _unrecorded_end(target, checked.restored)
-        return Answer(document, _proof(session, checked), notes=end)
+        end = _unrecorded_end(cli, target, checked.restored)
+        return Answer(document, _proof(cli, session, checked), notes=end)
     if output == _STDOUT:
-        _print_transcript(target)
+        _print_transcript(cli, target)
         return None
     if output:
         result = restores.restore_transcript_to(cli.store, session, output.absolute())
@@ -82,13 +83,13 @@ def restore(
         if result.appended:
             catch_up.record_file(cli.context, file, project=result.project)
             render.tell(client_notes.appended(result.appended))
-    notes = [] if result.already else list(_unrecorded_end(target, result.restored))
-    notes += _folder_notes(target, result)
-    lines = [*_written(result), *client_notes.written(result.files)]
+    notes = [] if result.already else list(_unrecorded_end(cli, target, result.restored))
+    notes += _folder_notes(cli, target, result)
+    lines = [*_written(cli, result), *client_notes.written(result.files)]
     return Answer(_result_json(session, result), lines, notes=notes)
 
 
-def _unrecorded_end(target: ResolvedTarget, rebuilt: RebuiltFile) -> Iterator[str]:
+def _unrecorded_end(cli: Invocation, target: ResolvedTarget, rebuilt: RebuiltFile) -> Iterator[str]:
     """Say that lines after an open turn are not recorded, because no event says that the client ended."""
     cursor = recorder_state.load_cursor(cli.store.paths, target.session)
     is_open_turn = cursor is not None and cursor.pending and not cursor.final
@@ -98,7 +99,7 @@ def _unrecorded_end(target: ResolvedTarget, rebuilt: RebuiltFile) -> Iterator[st
         yield "Lines after the last turn are missing: its client was killed. To record them: sessgit recover"
 
 
-def _folder_notes(target: ResolvedTarget, result: RestoreResult) -> Iterator[str]:
+def _folder_notes(cli: Invocation, target: ResolvedTarget, result: RestoreResult) -> Iterator[str]:
     """Say which folder the project's folder is mapped to, which other files it needed, and that the folder is gone."""
     if result.stands_for:
         unset = shlex.quote(f"project.map.{result.stands_for}")
@@ -107,21 +108,21 @@ def _folder_notes(target: ResolvedTarget, result: RestoreResult) -> Iterator[str
     for base in result.bases:
         yield f"The conversation that it goes on from was restored, too: {cli.short(base)}"
     if client_files.is_folder_gone(result.project):
-        map_it = "" if _was_recorded_here(target) else f"; {_map_hint(target)}"
+        map_it = "" if _was_recorded_here(cli, target) else f"; {_map_hint(cli, target)}"
         fork = f"sessgit fork {cli.ident(target.session)} --project DIR"
         yield f"The project's folder is gone: {cli.short(result.project)}. To continue it elsewhere: {fork}{map_it}"
 
 
-def _was_recorded_here(target: ResolvedTarget) -> bool:
+def _was_recorded_here(cli: Invocation, target: ResolvedTarget) -> bool:
     return client_files.was_recorded_here(target.state, cli.store.paths)
 
 
-def _map_hint(target: ResolvedTarget) -> str:
+def _map_hint(cli: Invocation, target: ResolvedTarget) -> str:
     key = shlex.quote(f"project.map.{cli.store.state(target.branch.tip).project}")
     return f"map its folder to one here with `sessgit config {key} DIR`."
 
 
-def _print_transcript(target: ResolvedTarget) -> None:
+def _print_transcript(cli: Invocation, target: ResolvedTarget) -> None:
     if cli.json:
         raise UsageError("--json describes a written file, and needs --output FILE.", "Name it with `--output FILE`.")
     if cli.terminal.shows_output:
@@ -130,11 +131,11 @@ def _print_transcript(target: ResolvedTarget) -> None:
     render.data(rebuilt.file.pieces())
     if not rebuilt.exact:
         render.tell(" ".join(_quality(rebuilt)))
-    for note in _unrecorded_end(target, rebuilt):
+    for note in _unrecorded_end(cli, target, rebuilt):
         render.tell(note)
 
 
-def _check_whole(target: ResolvedTarget, verb: str, option: str = "") -> None:
+def _check_whole(cli: Invocation, target: ResolvedTarget, verb: str, option: str = "") -> None:
     """Raise UsageError for what is no whole conversation here; `option` is for the fork that the hint names."""
     name = cli.ident(target.branch.name)
     if layout.is_other_version(target.branch.name):
@@ -146,9 +147,9 @@ def _check_whole(target: ResolvedTarget, verb: str, option: str = "") -> None:
         raise UsageError(f"only a whole conversation can be {verb}.", hint)
 
 
-def _restore_all() -> Answer:
+def _restore_all(cli: Invocation) -> Answer:
     sessions = client_files.lost_sessions(cli.index, cli.env.homes)
-    with render.progress("Restoring", unit="conversations") as progress:
+    with render.progress(cli, "Restoring", unit="conversations") as progress:
         result = restores.restore_all(cli.store, sessions, cli.env.homes, progress, cli.local_path)
     document = {
         "restored": [_result_json(session, each) for session, each in result.back],
@@ -172,7 +173,7 @@ def _all_written(result: RestoreAllResult) -> Iterator[str]:
     yield from client_notes.redacted(sum(each.restored.redacted for _, each in result.back), "them")
 
 
-def _written(result: RestoreResult) -> list[str]:
+def _written(cli: Invocation, result: RestoreResult) -> list[str]:
     existing = "was completed" if result.appended else "already exists"
     what = "was moved" if result.moved else existing if result.already else "was restored"
     # The path is never cut: it is there to be copied.
@@ -222,25 +223,25 @@ def _result_json(session: str, result: RestoreResult) -> dict[str, object]:
     return _json(session, result.path, result.restored) | outcome | {"files": client_notes.as_json(result.files)}
 
 
-def _proof(session: str, checked: VerifiedFile) -> Iterator[str]:
+def _proof(cli: Invocation, session: str, checked: VerifiedFile) -> Iterator[str]:
     rebuilt = checked.restored
-    yield from blocks.paragraph(f"{session}: {text.counted(checked.turns, 'turn')}, no damage.")
+    yield from blocks.paragraph(cli, f"{session}: {text.counted(checked.turns, 'turn')}, no damage.")
     hashes = text.counted(rebuilt.checked, "hash", "hashes")
     words = f"{hashes} of lines match (Lines-SHA256, taken when they were recorded)"
-    yield from _labelled("Hashes", words.split(" "))
-    yield from _labelled("File", " ".join(_quality(rebuilt)).split(" "))
+    yield from _labelled(cli, "Hashes", words.split(" "))
+    yield from _labelled(cli, "File", " ".join(_quality(rebuilt)).split(" "))
     if checked.file is None:
-        yield from blocks.paragraph("The client has deleted its file: only this store has it.")
+        yield from blocks.paragraph(cli, "The client has deleted its file: only this store has it.")
         return
     path = cli.short(checked.file)
     difference = "differs: it changed since it was recorded"
     if rebuilt.redacted:
         difference = "differs, as expected: the client's file holds the redacted values"
     parts = ["equal to", path] if checked.same else [path, *difference.split(" ")]
-    yield from _labelled("Compared", parts)
+    yield from _labelled(cli, "Compared", parts)
 
 
-def _labelled(label: str, parts: Sequence[str]) -> Iterator[str]:
+def _labelled(cli: Invocation, label: str, parts: Sequence[str]) -> Iterator[str]:
     """Put the parts behind a label, in as many lines as they need; no part is cut, so that a path can be copied."""
     line = label.ljust(_LABEL_WIDTH)
     for part in parts:
@@ -253,6 +254,7 @@ def _labelled(label: str, parts: Sequence[str]) -> Iterator[str]:
 
 @frame.command("resume", reads=True, has_json=False)
 def resume(
+    cli: Invocation,
     address: str = ADDRESS,
     show: bool = option("--print", "Only print the command."),
     brief: bool = option("--brief", "Start with its scratchpad as the prompt."),
@@ -262,8 +264,8 @@ def resume(
     If the client has deleted its transcript and sidecar files, they are written again. If the conversation was
     continued on another machine, the missing turns are appended.
     """
-    target = operands.target(address)
-    _check_whole(target, "continued", " --run")
+    target = operands.target(cli, address)
+    _check_whole(cli, target, "continued", " --run")
     if not target.state.turns:
         hint = "`sessgit ls` lists others."
         raise NotFoundError(f"{cli.ident(target.branch.name)} has no turns to continue from.", hint)
@@ -272,21 +274,21 @@ def resume(
     if client_files.is_folder_gone(target.state.project):  # the client finds a conversation only from there
         verb = "fork" if exists else "restore"
         hint = f"`sessgit {verb} {cli.ident(target.session)} --project DIR` makes a copy that continues in DIR."
-        hint = hint if _was_recorded_here(target) else _map_hint(target)
+        hint = hint if _was_recorded_here(cli, target) else _map_hint(cli, target)
         raise NotFoundError(f"the project's folder is gone: {cli.short(target.state.project)}", hint)
     if place is not None and exists:
-        _append_missing_turns(target, place)
+        _append_missing_turns(cli, target, place)
     else:
-        place = _write_files(target)
+        place = _write_files(cli, target)
     state = replace(target.state, transcript=str(place))
-    prompt = _brief(target.branch.tip) if brief else ""
+    prompt = _brief(cli, target.branch.tip) if brief else ""
     if show:
         render.write(forks.resume_command(state, cli.cwd) + (f" {shlex.quote(prompt)}" if prompt else "") + "\n")
     else:
         client_notes.start_client(state, cli.cwd, prompt)
 
 
-def _append_missing_turns(target: ResolvedTarget, place: Path) -> None:
+def _append_missing_turns(cli: Invocation, target: ResolvedTarget, place: Path) -> None:
     if restores.is_up_to_date(layout.StorePaths(cli.env.store), target.branch, place):
         return
     turns = restores.append_missing_turns(cli.store, target.session, cli.env.homes, place)
@@ -296,8 +298,8 @@ def _append_missing_turns(target: ResolvedTarget, place: Path) -> None:
         render.tell(client_notes.appended(turns))
 
 
-def _write_files(target: ResolvedTarget) -> Path:
-    was_here = _was_recorded_here(target)
+def _write_files(cli: Invocation, target: ResolvedTarget) -> Path:
+    was_here = _was_recorded_here(cli, target)
     result = restores.restore_session(cli.store, target.session, cli.env.homes, local_path=cli.local_path)
     path = cli.short(result.path)
     was = f"The client had deleted it: {path} was restored." if was_here else f"It is from another machine: {path}"
@@ -307,7 +309,7 @@ def _write_files(target: ResolvedTarget) -> Path:
     return result.path
 
 
-def _brief(commit: str) -> str:
+def _brief(cli: Invocation, commit: str) -> str:
     state, pad = cli.store.state(commit), pad_lists.read_pad(cli.store, commit)
     prompt = pads.pad_brief(pad, state.id, session_title(state), state.stage, state.confidence)
     if not prompt:

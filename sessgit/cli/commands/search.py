@@ -10,7 +10,7 @@ from sessgit import agents
 from sessgit.cli import blocks, frame, render, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import AGENT, LIMIT, PROJECT, SINCE, argument, option, parse_time
 from sessgit.errors import UsageError
 from sessgit.history import search
@@ -26,6 +26,7 @@ _SNIPPET_LENGTH = 160
 
 @frame.command("search", needs="conversations", reads=True, excludes={"--all": "--project --session"})
 def run(
+    cli: Invocation,
     words: list[str] = argument("QUERY", "What to look for."),
     everything: bool = option("--all", "Search all projects (the default)."),
     project: Path | None = PROJECT,
@@ -58,9 +59,9 @@ def run(
     if file or session or without:
         from sessgit.cli import operands  # what catches up with a transcript is not needed else
 
-        commits = operands.commits([file]) if file else None
-        branch = operands.target(session).branch.name if session else ""
-        left_out = operands.target(without).session if without else ""
+        commits = operands.commits(cli, [file]) if file else None
+        branch = operands.target(cli, session).branch.name if session else ""
+        left_out = operands.target(cli, without).session if without else ""
     scope = search.SearchScope(
         session=branch,
         without=left_out,
@@ -73,9 +74,9 @@ def run(
         commits=commits,
     )
     query = " ".join(words)
-    length = _SNIPPET_LENGTH if cli.json else _snippet_length()
+    length = _SNIPPET_LENGTH if cli.json else _snippet_length(cli)
     most = _MOST if limit is None else limit
-    with render.progress("Indexing", unit="conversations") as progress:
+    with render.progress(cli, "Indexing", unit="conversations") as progress:
         if query:
             results = search.search(cli.index, query, scope, most, length, progress)
         else:
@@ -88,7 +89,7 @@ def run(
         )
     return Answer(
         lambda: search.results_json(query, results),
-        () if results.is_empty else _result_lines(results),
+        () if results.is_empty else _result_lines(cli, results),
         [f"({results.behind})"] if results.behind else [],
         int(results.is_empty),
         notes,
@@ -101,26 +102,26 @@ _TITLE = 12
 _COLUMNS = (Column("yellow"), Column(least=_TITLE), Column(), Column("dim", right=True))
 
 
-def _snippet_length() -> int:
+def _snippet_length(cli: Invocation) -> int:
     """Return how many characters of a snippet are shown."""
     return _LINES * (cli.width - _INDENT) - 12
 
 
-def _result_lines(results: SearchResults) -> Iterator[str]:
+def _result_lines(cli: Invocation, results: SearchResults) -> Iterator[str]:
     """Yield the whole page, with how many matches there are at its end."""
     hits: list[MetadataHit | SearchHit] = [*results.conversations, *results.turns]
-    rows = [_row(hit) for hit in hits]
-    for hit, line in zip(hits, blocks.table(_COLUMNS, rows), strict=True):
+    rows = [_row(cli, hit) for hit in hits]
+    for hit, line in zip(hits, blocks.table(cli, _COLUMNS, rows), strict=True):
         yield line
         if not isinstance(hit, MetadataHit) or f"  {hit.snippet.text} " not in text.without_colours(line):
-            yield from _snippet(hit.snippet)
+            yield from _snippet(cli, hit.snippet)
     yield cli.paint("dim", _footer(results))
 
 
-def _row(hit: MetadataHit | SearchHit) -> tuple[str, ...]:
+def _row(cli: Invocation, hit: MetadataHit | SearchHit) -> tuple[str, ...]:
     name, state = cli.ident(hit.branch.name), hit.branch.state
     if isinstance(hit, MetadataHit):
-        return name, blocks.title(state).ljust(_TITLE), ", ".join(hit.matched), blocks.ago(state.updated)
+        return name, blocks.title(state).ljust(_TITLE), ", ".join(hit.matched), blocks.ago(cli, state.updated)
     kind = text.clean(hit.tool.rpartition("__")[2] or hit.tool, 16) if hit.kind == "tool" else hit.kind
     if hit.left_behind:
         kind += ", left behind"
@@ -129,7 +130,7 @@ def _row(hit: MetadataHit | SearchHit) -> tuple[str, ...]:
     return f"{name}@{hit.place}", blocks.title(state).ljust(_TITLE), kind, text.ago(hit.row.time, cli.now)
 
 
-def _snippet(snippet: Snippet) -> Iterator[str]:
+def _snippet(cli: Invocation, snippet: Snippet) -> Iterator[str]:
     """Yield the snippet in two lines at most, with the matches in bold."""
     lines = list(_folded(snippet.text, cli.width - _INDENT))
     for number, (start, end) in enumerate(lines[:_LINES], start=1):

@@ -12,7 +12,7 @@ from sessgit import agents
 from sessgit.cli import blocks, frame, operands, render, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ANY_ADDRESS, option
 from sessgit.cli.pages import turn_pieces
 from sessgit.cli.pages.turn_pieces import ShowOptions, TurnPieces
@@ -29,6 +29,7 @@ from sessgit.store.index import Branch
 
 @frame.command("show", reads=True, excludes={"--raw": "--json --deps", "--kept": "--raw --deps"})
 def run(
+    cli: Invocation,
     address: str = ANY_ADDRESS,
     thinking: bool = option("--thinking", "Show the model's thinking in full."),
     full: bool = option("--full", "Show everything in full."),
@@ -43,51 +44,51 @@ def run(
     prints the transcript lines of the turn (including those before its prompt), of the cell, or of all turns, byte for
     byte if the output is a pipe.
     """
-    target = operands.target_or_cell_id(address)
+    target = operands.target_or_cell_id(cli, address)
     if deps and not target.cell:
         name = cli.ident(target.branch.name)
         raise UsageError("--deps needs a cell.", f"`sessgit cells {name}` lists the cells.")
     if raw:
-        _print_lines(target)
+        _print_lines(cli, target)
         return None
     if kept is not None:
-        return _kept(target, kept)
+        return _kept(cli, target, kept)
     context, branch, prices = cli.context, target.branch, cli.settings.prices
     detail = ShowOptions(thinking, full)
     if target.turn is None:
-        with render.progress("Reading", unit="turns") as progress:
+        with render.progress(cli, "Reading", unit="turns") as progress:
             if cli.json:
                 return Answer({"session": show.session_document(context, branch, prices, progress)})
-            return Answer({}, _card_lines(show.session_card(context, branch, progress), detail))
+            return Answer({}, _card_lines(cli, show.session_card(context, branch, progress), detail))
     if target.turn == 0 and not target.cell:
         start = show.show_start(context, branch)
-        return Answer(lambda: {"turn": show.start_document(start)}, _start_lines(start))
+        return Answer(lambda: {"turn": show.start_document(start)}, _start_lines(cli, start))
     if not target.cell:
         turn = show.show_turn(context, branch, target.turn)
-        return Answer(lambda: {"turn": show.turn_document(turn, prices)}, _turn_lines(turn, detail))
+        return Answer(lambda: {"turn": show.turn_document(turn, prices)}, _turn_lines(cli, turn, detail))
     cell = show.show_cell(context, branch, target.turn, target.cell)
     document = show.cell_document(cell, prices) if cli.json else {}
     if deps:
-        return _cell_with_dependencies(branch, cell, document)
-    return Answer({"cell": document}, _cell_lines(cell))
+        return _cell_with_dependencies(cli, branch, cell, document)
+    return Answer({"cell": document}, _cell_lines(cli, cell))
 
 
-def _cell_with_dependencies(branch: Branch, cell: ShownCell, document: dict[str, Any]) -> Answer:
+def _cell_with_dependencies(cli: Invocation, branch: Branch, cell: ShownCell, document: dict[str, Any]) -> Answer:
     from sessgit.cli.pages import cells as cells_page
     from sessgit.history import cell_graph, cells
 
     own = f"{cell.turn.row.turn}.{cell.ordinal}"
-    with render.progress("Reading", unit="turns") as progress:
+    with render.progress(cli, "Reading", unit="turns") as progress:
         whole = cell_graph.read_graph(cli.context, branch, progress=progress)
     if cli.json:
         return Answer({"cell": document | {"in_session": cells_page.related_json(whole, own)}})
     others = cells_page.related_nodes(whole, own)
     known = cells.cell_details(cli.store, branch, cells.turn_rows(cli.index, branch, others), others)
-    related = cells_page.related(branch, whole, own, known)
-    return Answer({}, chain(_cell_lines(cell), related), notes=map("({})".format, whole.damage))
+    related = cells_page.related(cli, branch, whole, own, known)
+    return Answer({}, chain(_cell_lines(cli, cell), related), notes=map("({})".format, whole.damage))
 
 
-def _kept(target: ResolvedTarget, path: str) -> Answer | None:
+def _kept(cli: Invocation, target: ResolvedTarget, path: str) -> Answer | None:
     from sessgit.history import session_files
 
     store, tip = cli.store, target.branch.tip
@@ -98,7 +99,7 @@ def _kept(target: ResolvedTarget, path: str) -> Answer | None:
     if path and not cli.json:
         data = store.objects.blob(files[path][0])
         if cli.terminal.shows_output:
-            render.raw([data])
+            render.raw(cli, [data])
         else:
             render.data([data])
         return None
@@ -107,19 +108,19 @@ def _kept(target: ResolvedTarget, path: str) -> Answer | None:
     if path:
         document["text"] = store.objects.blob(files[path][0]).decode("utf-8", "replace")
     rows = [(text.size(size), text.clean(one, 300)) for one, size in sizes.items()]
-    lines = blocks.table((Column(right=True), Column(least=20)), rows)
+    lines = blocks.table(cli, (Column(right=True), Column(least=20)), rows)
     return Answer(document, lines, notes=[] if sizes else [f"{name} keeps no files of another system."])
 
 
-def _print_lines(target: ResolvedTarget) -> None:
+def _print_lines(cli: Invocation, target: ResolvedTarget) -> None:
     if target.turn is None:
-        render.raw(show.raw_session(cli.store, target.branch))
+        render.raw(cli, show.raw_session(cli.store, target.branch))
     elif target.cell:
         cell = show.show_cell(cli.context, target.branch, target.turn, target.cell)
-        render.raw(show.raw_cell(cli.store, cell))
+        render.raw(cli, show.raw_cell(cli.store, cell))
     elif target.turn:
         resolve.row_of(cli.index, target.branch, target.turn)
-        render.raw(show.raw_turn(cli.store, target.branch, target.turn))
+        render.raw(cli, show.raw_turn(cli.store, target.branch, target.turn))
 
 
 _FILES = 12
@@ -129,17 +130,19 @@ _KEYS = 6
 _field = partial(blocks.field, width=12, style="bold")
 
 
-def _turn_lines(shown: ShownTurn, options: ShowOptions) -> Iterator[str]:
+def _turn_lines(cli: Invocation, shown: ShownTurn, options: ShowOptions) -> Iterator[str]:
     """Yield the turn from its prompt to its answer."""
     row, content = shown.row, shown.content
     name = f"{cli.ident(shown.branch.name)}@{row.turn}"
     cost = text.money(prices.token_cost(content.tokens, cli.settings.prices) if content.tokens else None)
     used = ", ".join(filter(None, [_new_tokens(content.total), cost]))
-    when = _clock(content.time, row.time)
-    yield from blocks.heading(name, "", when, text.clean(content.model, 200), used, turn_pieces.duration(shown.seconds))
+    when = _clock(cli, content.time, row.time)
+    yield from blocks.heading(
+        cli, name, "", when, text.clean(content.model, 200), used, turn_pieces.duration(shown.seconds)
+    )
     for note in _notes(shown):
         yield cli.paint("dim", text.cut(f"{' ' * len(name)}  {note}", cli.width))
-    yield from TurnPieces(shown, options).draw(shown.pieces)
+    yield from TurnPieces(cli, shown, options).draw(shown.pieces)
     ending = "" if content.answer else "No answer."
     if content.interrupted:
         ending = "Interrupted." if content.answer else "Interrupted before an answer."
@@ -159,27 +162,27 @@ def _notes(shown: ShownTurn) -> Iterator[str]:
         yield f"subagent {text.clean(name, 80)}: {text.counted(lines, 'line')}"
 
 
-def _cell_lines(shown: ShownCell) -> Iterator[str]:
+def _cell_lines(cli: Invocation, shown: ShownCell) -> Iterator[str]:
     """Yield all of a cell: its input, its result, the cells it needed and those that needed it."""
     row, call = shown.turn.row, shown.call
     result = (failure(call.cell.ok, call.exit_code) or "ok") if call else ""
     yield from blocks.heading(
-        f"{cli.ident(row.branch)}@{row.turn}.{shown.ordinal}", text.clean(shown.cell.operation, 200), result,
-        _new_tokens(shown.tokens), turn_pieces.duration(shown.seconds), _clock(shown.time, row.time),
+        cli, f"{cli.ident(row.branch)}@{row.turn}.{shown.ordinal}", text.clean(shown.cell.operation, 200), result,
+        _new_tokens(shown.tokens), turn_pieces.duration(shown.seconds), _clock(cli, shown.time, row.time),
     )  # fmt: skip
     facts = [shown.cell.id, text.numbers("line", list(shown.cell.lines), 100)]
     for word, ordinals in (("after", shown.depends), ("before", shown.dependents)):
         facts.append(f"{word} {', '.join(f'{row.turn}.{ordinal}' for ordinal in ordinals)}" if ordinals else "")
     yield from (cli.paint("dim", line) for line in text.fold(facts, cli.width, "  ·  "))
     yield ""
-    yield from _message(shown) if call is None else ()
+    yield from _message(cli, shown) if call is None else ()
     if call is None:
         return
     for change in call.changes:
-        yield cli.paint("bold", turn_pieces.path(shown.turn.branch.state.project, change.path, cli.width))
+        yield cli.paint("bold", turn_pieces.path(cli, shown.turn.branch.state.project, change.path, cli.width))
         yield from turn_pieces.diff(cli.paint, change)
     if not call.changes:
-        yield from turn_pieces.call_input(call)
+        yield from turn_pieces.call_input(cli, call)
     if call.result_line:
         output = turn_pieces.output(call)
         yield ""
@@ -187,7 +190,7 @@ def _cell_lines(shown: ShownCell) -> Iterator[str]:
         yield from output
 
 
-def _message(shown: ShownCell) -> Iterator[str]:
+def _message(cli: Invocation, shown: ShownCell) -> Iterator[str]:
     """Yield the words of the model."""
     if not shown.words:
         yield "No text."
@@ -197,71 +200,71 @@ def _message(shown: ShownCell) -> Iterator[str]:
         if words.thinking:
             yield from (cli.paint("dim", line) for line in ["thinking:", *text.plain(words.text)])
         else:
-            yield from turn_pieces.prose(words.text, cli.width)
+            yield from turn_pieces.prose(cli, words.text, cli.width)
 
 
-def _start_lines(shown: SessionStart) -> Iterator[str]:
+def _start_lines(cli: Invocation, shown: SessionStart) -> Iterator[str]:
     """Yield the place before turn 1."""
     state, origin, at = shown.branch.state, shown.branch.state.origin, shown.at
     name = cli.ident(shown.branch.name)
-    when = _clock(state.created, shown.time)
-    yield from blocks.heading(f"{name}@0", "", "the start", when, text.clean(cli.short(state.project)))
+    when = _clock(cli, state.created, shown.time)
+    yield from blocks.heading(cli, f"{name}@0", "", "the start", when, text.clean(cli.short(state.project)))
     if origin is not None and at is not None:
         turns = "Its first turn is shared with" if at.turn == 1 else f"Its first {at.turn:,} turns are shared with"
         was_rewound = at.turn < origin.turn
-        place = f"turn {origin.turn}" if was_rewound else blocks.fork_place(at)
+        place = f"turn {origin.turn}" if was_rewound else blocks.fork_place(cli, at)
         note = ", and rewound since" if was_rewound else ""
         parent = f"{cli.ident(at.branch)}: forked at {place}, commit {origin.commit[:12]}{note}"
-        yield from blocks.paragraph(f"{turns} {parent}.")
+        yield from blocks.paragraph(cli, f"{turns} {parent}.")
     elif state.turns:
-        yield from blocks.paragraph(f"Nothing comes before turn 1. To show it: sessgit show {name}@1")
+        yield from blocks.paragraph(cli, f"Nothing comes before turn 1. To show it: sessgit show {name}@1")
     else:
         yield "No turns yet."
 
 
-def _card_lines(shown: SessionCard, options: ShowOptions) -> Iterator[str]:
+def _card_lines(cli: Invocation, shown: SessionCard, options: ShowOptions) -> Iterator[str]:
     """Yield the session on a page: its facts, files, relatives and last words."""
     state, name = shown.state, cli.ident(shown.branch.name)
-    yield from blocks.session_heading(shown.branch)
+    yield from blocks.session_heading(cli, shown.branch)
     indent = len(name) + 2
     if state.name and state.title and state.title != state.name:
-        yield from blocks.paragraph(f"title in the client: “{text.clean(state.title, 200)}”", indent=indent)
+        yield from blocks.paragraph(cli, f"title in the client: “{text.clean(state.title, 200)}”", indent=indent)
     if state.description:
-        yield from blocks.paragraph(state.description, indent=indent)
+        yield from blocks.paragraph(cli, state.description, indent=indent)
     labels = " ".join(text.label(label, 60) for label in state.labels)
     confidence = "" if state.confidence is None else f"confidence {state.confidence:g}"
     authored = [f"labels {labels}" if labels else "", text.clean(state.stage, 60), confidence]
-    yield from blocks.field(" " * indent, authored)
+    yield from blocks.field(cli, " " * indent, authored)
     yield ""
-    for label, parts in (*_session_facts(shown), *_program_facts(shown)):
-        yield from _field(label, parts)
+    for label, parts in (*_session_facts(cli, shown), *_program_facts(cli, shown)):
+        yield from _field(cli, label, parts)
     if memory := state.unified.working_memory:
         size = f"{text.counted(len(memory), 'key')}, {text.size(unified_state.memory_size(memory))}:"
         keys = [text.clean(key, 30) or "(no name)" for key in sorted(memory)]
-        yield from _field("Memory", [size, *text.some(keys, _KEYS)], between="  ")
-    yield from _field("Exported", [text.clean(cli.short(state.unified.trajectory.export_path or ""), 300)])
+        yield from _field(cli, "Memory", [size, *text.some(keys, _KEYS)], between="  ")
+    yield from _field(cli, "Exported", [text.clean(cli.short(state.unified.trajectory.export_path or ""), 300)])
     for number, parts in enumerate(_source(shown.source)):
-        yield from _field("" if number else "Imported", parts)
+        yield from _field(cli, "" if number else "Imported", parts)
     label = "Files"
     for verb, paths in (("changed", shown.changed), ("read", shown.read)):
         if paths:
-            names = [turn_pieces.path(state.project, path, _PATH) for path in paths]
+            names = [turn_pieces.path(cli, state.project, path, _PATH) for path in paths]
             names = names if options.full else text.some(names, _FILES)
-            yield from _field(label, [f"{len(paths)} {verb}:", *names], between="  ")
+            yield from _field(cli, label, [f"{len(paths)} {verb}:", *names], between="  ")
             label = ""
-    yield from _field("Role", [text.clean(state.unified.metadata.role or "")])
-    for number, relative in enumerate((*_family(shown), *_relatives(shown))):
-        yield from _field("" if number else "Family", [relative])
-    yield from _field("Redacted", [text.counted(state.redacted, "secret")] if state.redacted else [])
+    yield from _field(cli, "Role", [text.clean(state.unified.metadata.role or "")])
+    for number, relative in enumerate((*_family(cli, shown), *_relatives(cli, shown))):
+        yield from _field(cli, "" if number else "Family", [relative])
+    yield from _field(cli, "Redacted", [text.counted(state.redacted, "secret")] if state.redacted else [])
     if shown.only_here:
         restore = f"sessgit restore {name.partition('.')[0]}"
-        yield from _field("Kept", ["only in this store", "the client has no transcript", restore])
+        yield from _field(cli, "Kept", ["only in this store", "the client has no transcript", restore])
     version = text.clean(state.agent_version, 40)
-    yield from _field("Client", [f"{agents.of(state).title} {version}" if version else ""])
-    yield from _last_turn(shown, options)
+    yield from _field(cli, "Client", [f"{agents.of(state).title} {version}" if version else ""])
+    yield from _last_turn(cli, shown, options)
 
 
-def _relatives(shown: SessionCard) -> Iterator[str]:
+def _relatives(cli: Invocation, shown: SessionCard) -> Iterator[str]:
     """Yield the parent of a child, and the children of a parent."""
     if parent := shown.state.unified.metadata.parent:
         yield f"child of {cli.ident(parent)}"
@@ -269,12 +272,12 @@ def _relatives(shown: SessionCard) -> Iterator[str]:
         yield f"child {cli.ident(child.name)}  {blocks.title(child.state, 60)}"
 
 
-def _session_facts(shown: SessionCard) -> Iterator[tuple[str, list[str]]]:
+def _session_facts(cli: Invocation, shown: SessionCard) -> Iterator[tuple[str, list[str]]]:
     """Yield where and when it took place, how large it is, and what each model used."""
     state, known_prices = shown.state, cli.settings.prices
     branch = f"branch {text.clean(state.git_branch, 100)}" if state.git_branch else ""
     yield "Project", [text.clean(cli.short(state.project), 300), branch]
-    yield "Time", _times(shown)
+    yield "Time", _times(cli, shown)
     turns, messages = text.counted(state.turns, "turn"), text.counted(state.messages, "message")
     yield "Size", [turns, messages, text.counted(state.cells, "cell")]
     models = sorted({*state.tokens, *state.calls}, key=lambda model: -state.tokens.get(model, Tokens()).total)
@@ -295,21 +298,21 @@ def _session_facts(shown: SessionCard) -> Iterator[tuple[str, list[str]]]:
         yield "Subagents", [*_tokens(total), f"{cost} more" if cost else ""]
 
 
-def _times(shown: SessionCard) -> list[str]:
+def _times(cli: Invocation, shown: SessionCard) -> list[str]:
     """From when to when, whether it is live or has ended, and whether it is headless."""
     state = shown.state
-    span = _span(state.created, state.updated)
+    span = _span(cli, state.created, state.updated)
     if layout.is_side_branch(shown.branch.name):
         return [span]
     standing: str = state.state
     if agents.is_open(cli.env.homes, state.agent_id):
         standing = "live"
-    elif " – " in (rest := _span(state.updated, state.ended)):  # it continued after its last turn
+    elif " – " in (rest := _span(cli, state.updated, state.ended)):  # it continued after its last turn
         standing += f" {rest.rpartition(' – ')[2]}"
     return [span, standing, "headless" if state.is_headless else ""]
 
 
-def _program_facts(shown: SessionCard) -> Iterator[tuple[str, list[str]]]:
+def _program_facts(cli: Invocation, shown: SessionCard) -> Iterator[tuple[str, list[str]]]:
     """Yield what a program that drives the session has set."""
     own = shown.state.unified
     activation, budget = own.activation, own.budget
@@ -340,7 +343,7 @@ def _source(note: Mapping[str, Any]) -> Iterator[list[str]]:
     yield out
 
 
-def _family(shown: SessionCard) -> Iterator[str]:
+def _family(cli: Invocation, shown: SessionCard) -> Iterator[str]:
     """Yield the conversation it was forked from, its forks, and its side branches."""
     name, log = shown.branch.name, shown.log
     if layout.is_side_branch(name):
@@ -348,16 +351,16 @@ def _family(shown: SessionCard) -> Iterator[str]:
         yield f"{what} {cli.ident(layout.session_of(name))}"
     if shown.at is not None:
         parent = blocks.title(shown.parent.state, 60) if shown.parent else "(not in this store)"
-        yield f"forked from {blocks.fork_place(shown.at)}  {parent}"
+        yield f"forked from {blocks.fork_place(cli, shown.at)}  {parent}"
     for fork in (fork for turn in sorted(log.forks) for fork in log.forks[turn]):
         at = f"at {text.clean(fork.cell)}" if fork.cell else f"after turn {fork.turn}"
-        at += f" (from {blocks.fork_place(fork.left)})" if fork.is_elsewhere else ""
+        at += f" (from {blocks.fork_place(cli, fork.left)})" if fork.is_elsewhere else ""
         yield f"fork {cli.ident(fork.branch.name)}  {blocks.title(fork.branch.state, 60)}, {at}"
     for side in (side for turn in sorted(log.left) for side in log.left[turn]):
         yield f"{blocks.side_branch_phrase(side, f' after turn {side.turn}')}: {cli.ident(side.branch.name)}"
 
 
-def _last_turn(shown: SessionCard, options: ShowOptions) -> Iterator[str]:
+def _last_turn(cli: Invocation, shown: SessionCard, options: ShowOptions) -> Iterator[str]:
     last = shown.last
     if last is None:
         yield ""
@@ -368,7 +371,7 @@ def _last_turn(shown: SessionCard, options: ShowOptions) -> Iterator[str]:
     for heading, words in sections.items():
         yield ""
         yield cli.paint("bold", heading)
-        lines = list(blocks.paragraph(words.strip(), indent=2))
+        lines = list(blocks.paragraph(cli, words.strip(), indent=2))
         more = 0 if options.full or len(lines) <= _LINES + 1 else len(lines) - _LINES
         yield from lines[: len(lines) - more]
         if more:
@@ -394,7 +397,7 @@ def _of(noun: str, number: int | None, limit: int | None) -> str:
     return f"{noun} {number}" if limit is None else f"{noun} {number} of {limit}"
 
 
-def _span(began: str, ended: str) -> str:
+def _span(cli: Invocation, began: str, ended: str) -> str:
     """`02 Mar 11:40 – 12:10`, or one time if both are shown alike."""
     moments = [moment for moment in map(canonical.seconds, (began, ended)) if moment is not None]
     clock = text.clock(cli.now, moments)
@@ -404,7 +407,7 @@ def _span(began: str, ended: str) -> str:
     return " – ".join(shown)
 
 
-def _clock(moment: str, otherwise: float) -> str:
+def _clock(cli: Invocation, moment: str, otherwise: float) -> str:
     """Return the RFC 3339 time as a person reads it; if there is none, the other one."""
     seconds = canonical.seconds(moment) or otherwise
     return text.at(text.clock(cli.now, [seconds]), seconds)

@@ -11,7 +11,7 @@ from sessgit import agents
 from sessgit.cli import blocks, frame, render, text
 from sessgit.cli.blocks import Column, Row
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import AGENT, LIMIT, PROJECT, SINCE, argument, option, parse_time
 from sessgit.history import stats
 from sessgit.history.resolve import ResolvedTarget, session_title
@@ -23,6 +23,7 @@ from sessgit.store import project as projects
 
 @frame.command("stats", needs="conversations", reads=True, excludes={"--all": "ADDRESS --project"})
 def run(
+    cli: Invocation,
     address: str = argument("ADDRESS", "SESSION[@TURN] (default: all conversations)."),
     by: Literal["day", "project", "agent", "model", "session", "tool"] | None = option(
         "--by", "Print one line for each."
@@ -44,13 +45,13 @@ def run(
     if address:
         from sessgit.cli import operands  # what catches up with a transcript is not needed else
 
-        target = operands.target(address)
-    with render.progress("Counting", unit="turns") as progress:
+        target = operands.target(cli, address)
+    with render.progress(cli, "Counting", unit="turns") as progress:
         shares = stats.all_shares(cli.index, progress)
     root = projects.project_root(cli.folder(project)) if project else None
     options = StatsOptions(by, parse_time(since, cli.now), root, target, limit, agents.check_name(agent))
-    chosen = _selected_shares(shares, options)
-    return Answer(lambda: _as_json(chosen, options), _stats_lines(chosen, options))
+    chosen = _selected_shares(cli, shares, options)
+    return Answer(lambda: _as_json(cli, chosen, options), _stats_lines(cli, chosen, options))
 
 
 _SESSIONS = 20
@@ -77,7 +78,7 @@ class StatsOptions:
     agent: str = ""
 
 
-def _selected_shares(shares: list[TurnShare], options: StatsOptions) -> list[TurnShare]:
+def _selected_shares(cli: Invocation, shares: list[TurnShare], options: StatsOptions) -> list[TurnShare]:
     """Return the shares that the options select."""
     if options.target is not None:
         shares = stats.branch_shares(shares, cli.index, options.target.branch, options.target.turn)
@@ -90,10 +91,10 @@ def _selected_shares(shares: list[TurnShare], options: StatsOptions) -> list[Tur
     ]
 
 
-def _stats_lines(shares: list[TurnShare], options: StatsOptions) -> Iterator[str]:
+def _stats_lines(cli: Invocation, shares: list[TurnShare], options: StatsOptions) -> Iterator[str]:
     """Yield the whole page."""
-    yield from _target(shares, options)
-    page = _Page(shares)
+    yield from _target(cli, shares, options)
+    page = _Page(cli, shares)
     if not shares:
         project = "" if options.project is None else f" in {text.clean(cli.short(options.project))}"
         if options.since is None:
@@ -105,20 +106,20 @@ def _stats_lines(shares: list[TurnShare], options: StatsOptions) -> Iterator[str
         yield from page.summary(options)
     else:
         yield from page.table(options.by, options.limit)
-    if (imported := _imported(shares))["sessions"]:
+    if (imported := _imported(cli, shares))["sessions"]:
         count = text.counted(imported["sessions"], "imported conversation")
         used = f"{text.tokens(imported['tokens'])} tokens, {text.money(imported['cost_usd']) or '$0'}"
         yield cli.paint("dim", text.cut(f"According to their systems, {count} used {used}.", cli.width))
 
 
-def _as_json(shares: list[TurnShare], options: StatsOptions) -> dict[str, Any]:
+def _as_json(cli: Invocation, shares: list[TurnShare], options: StatsOptions) -> dict[str, Any]:
     """Return what `stats --json` prints; without `by` the rows are the last seven days and today."""
-    tallies = _group(shares, options.by) if options.by else _periods(shares, options.since)
+    tallies = _group(cli, shares, options.by) if options.by else _periods(cli, shares, options.since)
     rows = [
         {
             "key": key,
-            **_session_json(key if options.by == "session" else ""),
-            **_tally_json(options.by, tally),
+            **_session_json(cli, key if options.by == "session" else ""),
+            **_tally_json(cli, options.by, tally),
         }
         for key, tally in list(tallies.items())[: options.limit]
     ]
@@ -126,12 +127,12 @@ def _as_json(shares: list[TurnShare], options: StatsOptions) -> dict[str, Any]:
         "since": None if options.since is None else canonical.rfc3339(options.since),
         "by": options.by,
         "rows": rows,
-        "total": _tally_json(None, stats.tally_shares(shares)),
-        "imported": _imported(shares),
+        "total": _tally_json(cli, None, stats.tally_shares(shares)),
+        "imported": _imported(cli, shares),
     }
 
 
-def _imported(shares: list[TurnShare]) -> dict[str, Any]:
+def _imported(cli: Invocation, shares: list[TurnShare]) -> dict[str, Any]:
     """Return what other systems say that their sessions used, which no line says."""
     facts, own = cli.index.imported_facts(), {share.session for share in shares}
     known = [each for name, each in facts.items() if name in own and each.keys() & {"tokens", "cost_usd"}]
@@ -143,7 +144,7 @@ def _imported(shares: list[TurnShare]) -> dict[str, Any]:
     }
 
 
-def _session_json(name: str) -> dict[str, Any]:
+def _session_json(cli: Invocation, name: str) -> dict[str, Any]:
     """Return the title and the project of a session; null for rows of something else."""
     branch = cli.index.branch(name) if name else None
     return {
@@ -152,15 +153,15 @@ def _session_json(name: str) -> dict[str, Any]:
     }
 
 
-def _tally_json(by: GroupBy | None, tally: UsageTally) -> dict[str, Any]:
+def _tally_json(cli: Invocation, by: GroupBy | None, tally: UsageTally) -> dict[str, Any]:
     return {
-        **_part_json(by, tally.whole),
-        "left_behind": _part_json(by, tally.left),
-        "subagents": _part_json(by, tally.subagents),
+        **_part_json(cli, by, tally.whole),
+        "left_behind": _part_json(cli, by, tally.left),
+        "subagents": _part_json(cli, by, tally.subagents),
     }
 
 
-def _part_json(by: GroupBy | None, part: UsagePart) -> dict[str, Any]:
+def _part_json(cli: Invocation, by: GroupBy | None, part: UsagePart) -> dict[str, Any]:
     """Return the numbers of a part; null where a tool or a model has none of its own."""
     cost, is_tool = stats.part_cost(part, cli.settings.prices), by == "tool"
     return {
@@ -174,12 +175,12 @@ def _part_json(by: GroupBy | None, part: UsagePart) -> dict[str, Any]:
     }
 
 
-def _group(shares: list[TurnShare], by: GroupBy) -> dict[str, UsageTally]:
+def _group(cli: Invocation, shares: list[TurnShare], by: GroupBy) -> dict[str, UsageTally]:
     tallies = stats.tally_by(shares, by)
     return tallies if by in ("day", "tool") else stats.rank_by_cost(tallies, cli.settings.prices)
 
 
-def _periods(shares: list[TurnShare], since: float | None) -> dict[str, UsageTally]:
+def _periods(cli: Invocation, shares: list[TurnShare], since: float | None) -> dict[str, UsageTally]:
     """Return the last seven days and today, if they begin after `since`, without turns dated in the future."""
     year, month, day = time.localtime(cli.now)[:3]
     end = time.mktime((year, month, day + 1, 0, 0, 0, 0, 0, -1))
@@ -194,14 +195,14 @@ def _periods(shares: list[TurnShare], since: float | None) -> dict[str, UsageTal
     }
 
 
-def _target(shares: list[TurnShare], options: StatsOptions) -> Iterator[str]:
+def _target(cli: Invocation, shares: list[TurnShare], options: StatsOptions) -> Iterator[str]:
     """Yield the conversation that was asked for, and how many of its turns count in another one."""
     target = options.target
     if target is None:
         return
     branch = target.branch
     address = cli.ident(branch.name) + ("" if target.turn is None else f"@{target.turn}")
-    yield from blocks.heading(address, blocks.title(target.state))
+    yield from blocks.heading(cli, address, blocks.title(target.state))
     prompts = {row.prompt for row in cli.index.turns(branch.name, 1, target.turn)}
     own = stats.branch_shares(shares, cli.index, branch, target.turn)
     elsewhere = len(prompts - {share.row.prompt for share in own})
@@ -211,14 +212,14 @@ def _target(shares: list[TurnShare], options: StatsOptions) -> Iterator[str]:
 
 
 class _Page:
-    def __init__(self, shares: list[TurnShare]) -> None:
-        self.shares, self.prices = shares, cli.settings.prices
+    def __init__(self, cli: Invocation, shares: list[TurnShare]) -> None:
+        self.cli, self.shares, self.prices = cli, shares, cli.settings.prices
         self.total = stats.tally_shares(shares)
         self.is_priced = not stats.part_cost(self.total.whole, self.prices).unpriced
 
     def summary(self, options: StatsOptions) -> Iterator[str]:
         """Total, recent days, models, projects and tools."""
-        periods = _periods(self.shares, options.since) if options.target is None else {}
+        periods = _periods(self.cli, self.shares, options.since) if options.target is None else {}
         sections = {"": [self._line(name, tally) for name, tally in {"total": self.total, **periods}.items()]}
         groups: tuple[tuple[GroupBy, int], ...] = (("model", _MODELS), ("project", _PROJECTS))
         for by, limit in groups:
@@ -227,7 +228,7 @@ class _Page:
                 sections[_heading(by, len(lines) - limit)] = lines[:limit]
         heads, *rows = self._draw("", [line for lines in sections.values() for line in lines])
         for heading, lines in sections.items():
-            yield cli.paint("dim", heading) if heading else heads
+            yield self.cli.paint("dim", heading) if heading else heads
             yield from rows[: len(lines)]
             del rows[: len(lines)]
             if not heading:
@@ -237,8 +238,8 @@ class _Page:
         if tools:
             names = {text.clean(name.rpartition("__")[2] or name, 40): number for name, number in tools.items()}
             counts = [f"{name} {number:,}" for name, number in names.items()][:_TOOLS]
-            yield cli.paint("dim", _heading("tool", len(tools) - _TOOLS))
-            yield from blocks.field("  ", counts, between="  ")
+            yield self.cli.paint("dim", _heading("tool", len(tools) - _TOOLS))
+            yield from blocks.field(self.cli, "  ", counts, between="  ")
 
     def table(self, by: GroupBy, limit: int | None) -> Iterator[str]:
         lines = self._lines(by)
@@ -247,10 +248,10 @@ class _Page:
         yield from self._draw(by, [*shown, *total])
         yield from self._notes()
         if len(shown) < len(lines):
-            yield cli.paint("dim", f"{len(shown)} of {text.counted(len(lines), by)}; all: -n {len(lines)}")
+            yield self.cli.paint("dim", f"{len(shown)} of {text.counted(len(lines), by)}; all: -n {len(lines)}")
 
     def _lines(self, by: GroupBy) -> list[Row]:
-        tallies = _group(self.shares, by)
+        tallies = _group(self.cli, self.shares, by)
         sizes = [self._size(by, tally.whole) for tally in tallies.values()]
         largest = max(sizes) if len(sizes) > 1 else 0.0
         return [
@@ -266,9 +267,9 @@ class _Page:
 
     def _name(self, by: GroupBy, key: str) -> str:
         if by == "session":
-            branch = cli.index.branch(key)
-            return f"{cli.ident(key)}  {blocks.title(branch.state) if branch else ''}".rstrip()
-        return text.clean(cli.short(key) if by == "project" else key, 200) or f"(unknown {by})"
+            branch = self.cli.index.branch(key)
+            return f"{self.cli.ident(key)}  {blocks.title(branch.state) if branch else ''}".rstrip()
+        return text.clean(self.cli.short(key) if by == "project" else key, 200) or f"(unknown {by})"
 
     def _line(self, name: str, tally: UsageTally, by: GroupBy | None = None) -> Row:
         """Return the name and what the columns with heads have."""
@@ -290,8 +291,8 @@ class _Page:
         texts = zip([*[*_COLUMNS][:-1], bars], [*zip(*rows, strict=True)][1:], strict=True)
         heads = [head if any(column) else "" for head, column in texts]
         columns = [Column(is_path=by != "session", least=20), *_COLUMNS.values()]
-        head, *drawn = blocks.table(columns, [(by, *heads), *rows], indent=2)
-        yield cli.paint("dim", text.without_colours(head))
+        head, *drawn = blocks.table(self.cli, columns, [(by, *heads), *rows], indent=2)
+        yield self.cli.paint("dim", text.without_colours(head))
         yield from drawn
 
     def _cost(self, part: UsagePart) -> str:
@@ -308,7 +309,7 @@ class _Page:
                 tokens = f"{text.tokens(text.new_tokens(part.total))} tokens"
                 cost = self._cost(part).replace("unknown", "cost unknown")
                 parts = [f"  of which {what}: {text.counted(part.turns, 'turn')}", tokens, cost]
-                yield from (cli.paint("dim", line) for line in text.fold(parts, cli.width, ", ", " " * 4))
+                yield from (self.cli.paint("dim", line) for line in text.fold(parts, self.cli.width, ", ", " " * 4))
 
 
 def _bar(share: float) -> str:

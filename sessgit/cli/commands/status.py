@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from sessgit.check.status import Contents, Deleting, Status, Waiting
-from sessgit.cli import blocks, frame, operands, render, text
+from sessgit.cli import blocks, frame, invocation, operands, render, text
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical
@@ -20,6 +20,7 @@ from sessgit.store.layout import StorePaths
 
 @frame.command("status")
 def run(
+    cli: Invocation,
     address: str = ADDRESS,
 ) -> Answer:
     """Show what is recorded and what needs attention.
@@ -27,25 +28,27 @@ def run(
     Also shows how far the current session, or the one at ADDRESS, is recorded, and which transcripts the client will
     soon delete.
     """
-    session = _session(address)
-    status = _status()
-    return Answer(lambda: _as_json(status, session), _status_lines(status, session), then=cli.record_waiting)
+    session = _session(cli, address)
+    status = _status(cli)
+    return Answer(lambda: _as_json(cli, status, session), _status_lines(cli, status, session), then=cli.record_waiting)
 
 
 def first() -> None:
     """Print what `sessgit` says without a command."""
-    render.lines(_welcome_lines(_status(), _session()))
+    cli = invocation.read()
+    session = _session(cli)
+    render.lines(cli, _welcome_lines(cli, _status(cli), session))
     cli.record_waiting()
 
 
-def _session(address: str = "") -> ResolvedTarget | None:
+def _session(cli: Invocation, address: str = "") -> ResolvedTarget | None:
     if address:
         cli.check_store()
-        return operands.target(address)
-    return operands.current() if cli.has_store else None
+        return operands.target(cli, address)
+    return operands.current(cli) if cli.has_store else None
 
 
-def _status() -> Status:
+def _status(cli: Invocation) -> Status:
     from sessgit.check import status
 
     index = cli.index if cli.has_store else None
@@ -61,46 +64,46 @@ FIRST_COMMANDS = (
 )
 
 
-def _status_lines(status: Status, session: ResolvedTarget | None) -> Iterator[str]:
+def _status_lines(cli: Invocation, status: Status, session: ResolvedTarget | None) -> Iterator[str]:
     """Yield the whole page."""
-    yield from _recording(status)
-    yield from _line("Store", "", cli.short(cli.env.store), *_store(status.contents))
+    yield from _recording(cli, status)
+    yield from _line(cli, "Store", "", cli.short(cli.env.store), *_store(status.contents))
     if session is not None:
         state = session.state
         title = f"{cli.ident(session.branch.name)}@{state.turns}  {blocks.title(state, 40)}"
-        level = "all recorded" if _is_level(session) else "its transcript has newer turns"
-        yield from _line("Session", "", title, text.counted(state.turns, "turn"), level)
-    for remark in _remarks(status):
-        yield from _line("Attention", "yellow", *remark)
+        level = "all recorded" if _is_level(cli, session) else "its transcript has newer turns"
+        yield from _line(cli, "Session", "", title, text.counted(state.turns, "turn"), level)
+    for remark in _remarks(cli, status):
+        yield from _line(cli, "Attention", "yellow", *remark)
 
 
-def _welcome_lines(status: Status, session: ResolvedTarget | None) -> Iterator[str]:
+def _welcome_lines(cli: Invocation, status: Status, session: ResolvedTarget | None) -> Iterator[str]:
     """Yield the page of `sessgit` alone: the status and the first commands, or how to begin."""
     if status.contents is None:
-        yield from _recording(status)
+        yield from _recording(cli, status)
         older = f": {status.older:,} {'is' if status.older == 1 else 'are'} here" if status.older else ""
         commands: Sequence[tuple[str, str]] = (
             ("sessgit install", "record every conversation with Claude Code from now on"),
             ("sessgit import", f"import the conversations that you had before{older}"),
         )
     else:
-        yield from _status_lines(status, session)
+        yield from _status_lines(cli, status, session)
         commands = FIRST_COMMANDS
     yield ""
     columns = max(text.width(command) for command, _ in commands)
     for command, purpose in commands:
-        yield from blocks.field(f"  {cli.paint('bold', command.ljust(columns))}  ", [purpose])
+        yield from blocks.field(cli, f"  {cli.paint('bold', command.ljust(columns))}  ", [purpose])
     yield ""
     yield cli.paint("dim", "sessgit --help lists all commands.")
 
 
-def _is_level(session: ResolvedTarget) -> bool:
+def _is_level(cli: Invocation, session: ResolvedTarget) -> bool:
     """Return whether the session is recorded up to the end of its transcript."""
     path = session.state.transcript
     return not path or catch_up.is_level(StorePaths(cli.env.store), session.session, Path(path))
 
 
-def _as_json(status: Status, session: ResolvedTarget | None) -> dict[str, Any]:
+def _as_json(cli: Invocation, status: Status, session: ResolvedTarget | None) -> dict[str, Any]:
     """Return what `status --json` prints."""
     contents, deleting, waiting = status.contents, status.deleting, status.waiting
     return {
@@ -109,7 +112,7 @@ def _as_json(status: Status, session: ResolvedTarget | None) -> dict[str, Any]:
             "plugin": status.recording.plugin or None,
         },
         "here": {
-            "on": status.recording.on and not _reasons_off_here(status), "project": status.project,
+            "on": status.recording.on and not _reasons_off_here(cli, status), "project": status.project,
             "recorded": status.here.recorded, "glob": status.here.glob or None, "off_in_environment": cli.env.off,
         },
         "redact": cli.settings.record.redact,
@@ -135,7 +138,7 @@ def _as_json(status: Status, session: ResolvedTarget | None) -> dict[str, Any]:
             for entry in status.errors
         ],
         "session": session and {
-            "id": session.branch.name, "turns": session.state.turns, "level": _is_level(session)
+            "id": session.branch.name, "turns": session.state.turns, "level": _is_level(cli, session)
         },
     }  # fmt: skip
 
@@ -159,36 +162,36 @@ def _moment(seconds: float | None) -> str | None:
         return None
 
 
-def _line(label: str, style: str, *parts: str) -> Iterator[str]:
-    return blocks.field(label, parts, width=12, style=f"bold {style}".strip(), between=" · ")
+def _line(cli: Invocation, label: str, style: str, *parts: str) -> Iterator[str]:
+    return blocks.field(cli, label, parts, width=12, style=f"bold {style}".strip(), between=" · ")
 
 
-def _recording(status: Status) -> Iterator[str]:
+def _recording(cli: Invocation, status: Status) -> Iterator[str]:
     """Yield whether this project is recorded, with the last turn, or why not."""
-    reasons, last = _reasons_off_here(status), _last(status.contents)
+    reasons, last = _reasons_off_here(cli, status), _last(cli, status.contents)
     if status.recording.on and not reasons:
         by = f"by the plugin {status.recording.plugin}" if status.recording.plugin else ""
-        yield from _line("Recording", "green", "on", by, status.recording.why, last)
+        yield from _line(cli, "Recording", "green", "on", by, status.recording.why, last)
         return
     yield from _line(
-        "Recording", "yellow", "off here" if status.recording.on else "off", status.recording.why, *reasons
+        cli, "Recording", "yellow", "off here" if status.recording.on else "off", status.recording.why, *reasons
     )
     if status.recording.on:
-        yield from _line("", "", last)
+        yield from _line(cli, "", "", last)
 
 
-def _reasons_off_here(status: Status) -> list[str]:
+def _reasons_off_here(cli: Invocation, status: Status) -> list[str]:
     reasons = ["SESSGIT_OFF=1 is set: no client started here is recorded"] if cli.env.off else []
     if not status.here.recorded:
         reasons.append(f"{cli.short(status.project)} is off: {status.here.why}")
     return reasons
 
 
-def _last(contents: Contents | None) -> str:
+def _last(cli: Invocation, contents: Contents | None) -> str:
     if contents is None or contents.last is None:
         return ""
     address = f"{cli.ident(contents.last.name)}@{contents.last.turns}"
-    last = f"last turn {blocks.ago(contents.last.updated)} ({address})"
+    last = f"last turn {blocks.ago(cli, contents.last.updated)} ({address})"
     delay = contents.latest.delay if contents.latest else None
     if delay is None:
         return last
@@ -203,12 +206,12 @@ def _store(contents: Contents | None) -> list[str]:
     return [f"{sessions}, {turns}", text.size(contents.size) + raw]
 
 
-def _remarks(status: Status) -> Iterator[Sequence[str]]:
+def _remarks(cli: Invocation, status: Status) -> Iterator[Sequence[str]]:
     """Yield what needs attention, each as the parts of a line."""
     if status.waiting:
-        yield _waiting(status.waiting)
+        yield _waiting(cli, status.waiting)
     if status.deleting:
-        yield list(_deleting(status.deleting))
+        yield list(_deleting(cli, status.deleting))
     if status.contents and status.contents.only_here:
         lost = text.counted(status.contents.only_here, "conversation")
         yield [f"the client deleted {lost}: sessgit restore --all-lost"]
@@ -224,11 +227,11 @@ def _remarks(status: Status) -> Iterator[Sequence[str]]:
         last = status.errors[-1]
         entries = text.counted(len(status.errors), "entry", "entries")
         log = cli.short(StorePaths(cli.env.store).log)
-        yield [f"{entries} in {log}", f"the last one {blocks.ago(last.time)}:"]
+        yield [f"{entries} in {log}", f"the last one {blocks.ago(cli, last.time)}:"]
         yield [last.message, "find the cause: sessgit doctor"]
 
 
-def _waiting(waiting: Waiting) -> tuple[str, str]:
+def _waiting(cli: Invocation, waiting: Waiting) -> tuple[str, str]:
     when = text.ago(waiting.first, cli.now)
     if waiting.events == 1:
         events = f"1 event is waiting to be recorded, from {when}"
@@ -240,7 +243,7 @@ def _waiting(waiting: Waiting) -> tuple[str, str]:
     return events, f"no recorder was running: {outcome}"
 
 
-def _deleting(deleting: Deleting) -> Iterator[str]:
+def _deleting(cli: Invocation, deleting: Deleting) -> Iterator[str]:
     day = time.strftime("%d %b", time.localtime(deleting.first)).lstrip("0")
     when = "at its next start" if deleting.first <= cli.now else f"on {day}"
     first = when if deleting.transcripts == 1 else f"within a week, the first {when}"

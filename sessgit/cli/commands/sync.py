@@ -10,7 +10,7 @@ from typing import Any
 from sessgit.cli import blocks, completion, frame, operands, text
 from sessgit.cli.blocks import Column, paragraph
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import DRY_RUN, LABELS, PROJECT, REMOTE, argument, option
 from sessgit.errors import NotFoundError, SessgitError, UsageError
 from sessgit.record.tip_delivery import BranchChange
@@ -24,6 +24,7 @@ _SETTING = 'sessgit config sync.include \'["~/code/*", "label:shared"]\''
 
 @frame.command("remote")
 def remote(
+    cli: Invocation,
     action: str = argument("add|remove", "add or remove (default: list all remotes)."),
     name: str = argument("NAME", "The remote's name, such as origin."),
     url: str = argument("URL", "Any URL or path that git clone accepts."),
@@ -37,7 +38,7 @@ def remote(
         cli.check_store()
     if not action:
         known = remotes.list_remotes(cli.env.store)
-        return Answer({"remotes": [_remote_json(each) for each in known]}, _remote_table(known))
+        return Answer({"remotes": [_remote_json(each) for each in known]}, _remote_table(cli, known))
     if action == "add" and name and url:
         cli.create_store()
         # A folder with its whole path: git would take it relative to wherever it is called.
@@ -55,10 +56,10 @@ def remote(
     return Answer(document, text.wrap(remark, cli.width) if cli.terminal.shows_output else ())
 
 
-def _remote_table(known: Sequence[Remote]) -> Iterable[str]:
+def _remote_table(cli: Invocation, known: Sequence[Remote]) -> Iterable[str]:
     if not known:
         return ["No remotes yet: sessgit remote add NAME URL"]
-    return blocks.table((Column(), Column()), [(each.name, each.shown) for each in known])
+    return blocks.table(cli, (Column(), Column()), [(each.name, each.shown) for each in known])
 
 
 def _remote_json(known: Remote) -> dict[str, object]:
@@ -67,6 +68,7 @@ def _remote_json(known: Remote) -> dict[str, object]:
 
 @frame.command("pull", needs="store")
 def pull(
+    cli: Invocation,
     remote: str = REMOTE,
     addresses: list[str] = argument("ID...", "Conversations on the remote (default: all)."),
     dry_run: bool = DRY_RUN,
@@ -80,19 +82,20 @@ def pull(
     from sessgit.sync import pull as pulling
     from sessgit.sync import selection
 
-    source, named = operands.chosen(remote, addresses)
-    with operands.connected(source) as connection:
+    source, named = operands.chosen(cli, remote, addresses)
+    with operands.connected(cli, source) as connection:
         sessions = None
         if named:
             listed = remotes.remote_refs(cli.env.store, connection)
             with operands.explain_unknown(source, named):
                 sessions = selection.remote_sessions(cli.index, listed, named, cli.where)
         result = pulling.pull_sessions(cli.context, connection, sessions, dry_run=dry_run)
-    return Answer(_pulled_json(result, dry_run=dry_run), _pulled_lines(result, dry_run=dry_run))
+    return Answer(_pulled_json(result, dry_run=dry_run), _pulled_lines(cli, result, dry_run=dry_run))
 
 
 @frame.command("push", needs="store", excludes={"--all": "--label --project"})
 def push(
+    cli: Invocation,
     remote: str = argument("REMOTE", "The remote (default: the only one).", complete=completion.destinations),
     addresses: list[str] = argument("ADDRESS...", "The conversations to send."),
     label: list[str] = LABELS,
@@ -109,16 +112,18 @@ def push(
     """
     from sessgit.sync import push as pushing
 
-    destination, named = operands.chosen(remote, addresses)
+    destination, named = operands.chosen(cli, remote, addresses)
     with operands.explain_unknown(destination, named):
-        sessions = _selected(named, label, project, everything=everything)
-    with operands.connected(destination) as connection:
+        sessions = _selected(cli, named, label, project, everything=everything)
+    with operands.connected(cli, destination) as connection:
         request = pushing.PushRequest(sessions, named=sessions if named else (), unredacted=unredacted)
         result = pushing.push_sessions(cli.context, connection, request, dry_run=dry_run)
-    return Answer(_pushed_json(result, dry_run=dry_run), _pushed_lines(result, dry_run=dry_run))
+    return Answer(_pushed_json(result, dry_run=dry_run), _pushed_lines(cli, result, dry_run=dry_run))
 
 
-def _selected(addresses: Sequence[str], labels: Sequence[str], project: Path | None, *, everything: bool) -> list[str]:
+def _selected(
+    cli: Invocation, addresses: Sequence[str], labels: Sequence[str], project: Path | None, *, everything: bool
+) -> list[str]:
     """Return the sessions to send; those that are named are recorded first."""
     from sessgit.sync import selection
 
@@ -130,7 +135,7 @@ def _selected(addresses: Sequence[str], labels: Sequence[str], project: Path | N
         if addresses or not refs.read_all(cli.env.store, layout.DELETED):
             raise  # else the deletions are sent
     if addresses:
-        return list(dict.fromkeys(_whole_session(address) for address in addresses))
+        return list(dict.fromkeys(_whole_session(cli, address) for address in addresses))
     if labels or project or everything:
         folder = cli.folder(project) if project else None
         return selection.chosen_sessions(cli.index, selection.SessionChoice(tuple(labels), folder, everything))
@@ -140,8 +145,8 @@ def _selected(addresses: Sequence[str], labels: Sequence[str], project: Path | N
     return selection.included_sessions(cli.index, cli.settings.sync.include, cli.privacy)
 
 
-def _whole_session(address: str) -> str:
-    target = operands.target(address, changes=True)
+def _whole_session(cli: Invocation, address: str) -> str:
+    target = operands.target(cli, address, changes=True)
     name = cli.ident(target.session)
     if target.turn is not None or target.cell:
         hint = f"`sessgit fork {name} --at {target.turn}` makes one that ends there."
@@ -156,7 +161,7 @@ def _whole_session(address: str) -> str:
 
 
 @frame.command("sync", needs="store")
-def sync(remote: str = REMOTE) -> Answer:
+def sync(cli: Invocation, remote: str = REMOTE) -> Answer:
     """Pull, then push what sync.include selects.
 
     Without that setting, sync only pulls: nothing leaves this machine unless you ask for it.
@@ -168,7 +173,7 @@ def sync(remote: str = REMOTE) -> Answer:
     include = cli.settings.sync.include
     pushed: PushResult | None = None
     failure: SessgitError | None = None
-    with operands.connected(remotes.find_remote(cli.env.store, remote)) as connection:
+    with operands.connected(cli, remotes.find_remote(cli.env.store, remote)) as connection:
         pulled = pulling.pull_sessions(cli.context, connection)
         if include:
             sessions = selection.included_sessions(cli.index, include, cli.privacy)
@@ -178,7 +183,7 @@ def sync(remote: str = REMOTE) -> Answer:
                 failure = error
     document = {"pull": _pulled_json(pulled), "push": _pushed_json(pushed) if pushed else None}
     remarks = [] if include else [f"Nothing was sent: sync.include is empty. To select conversations: {_SETTING}"]
-    return Answer(document, list(_synced_lines(pulled, pushed)), remarks, error=failure)
+    return Answer(document, list(_synced_lines(cli, pulled, pushed)), remarks, error=failure)
 
 
 _LIMIT = 20
@@ -186,51 +191,51 @@ _MOVING = ("new", "forward", "diverged", "merged", "rewound", "joined")
 _OTHERS = ("archived", "unarchived", "deleted", "kept", "purged")
 
 
-def _pulled_lines(result: PullResult, *, dry_run: bool = False) -> Iterator[str]:
+def _pulled_lines(cli: Invocation, result: PullResult, *, dry_run: bool = False) -> Iterator[str]:
     """Yield what was received, what to do about divergence, and what was skipped.
 
     If nothing is new, yield one line on a terminal, and nothing for a program.
     """
     if result.changes or result.tags:
-        yield from _changes(result, "would be received" if dry_run else "received")
+        yield from _changes(cli, result, "would be received" if dry_run else "received")
         if not dry_run:
-            yield from _divergence_hints(result.changes)
-            yield from _same_names(result.changes)
+            yield from _divergence_hints(cli, result.changes)
+            yield from _same_names(cli, result.changes)
     elif cli.terminal.shows_output:
         yield f"Nothing new in {result.remote}."
-    yield from _skipped(result.skipped)
-    yield from _resume_hints(result.behind)
+    yield from _skipped(cli, result.skipped)
+    yield from _resume_hints(cli, result.behind)
 
 
-def _pushed_lines(result: PushResult, *, dry_run: bool = False) -> Iterator[str]:
+def _pushed_lines(cli: Invocation, result: PushResult, *, dry_run: bool = False) -> Iterator[str]:
     """Yield what was sent and what was skipped; if the remote has everything, one line on a terminal."""
     if result.changes or result.tags:
         verb = "would be sent" if dry_run else "sent"
-        yield from _changes(result, verb)
+        yield from _changes(cli, result, verb)
         if result.carried:
             names = _names([cli.ident(session) for session in result.carried])
-            yield from paragraph(f"also {verb}: turns of {names} that a fork or a merge contains", indent=2)
+            yield from paragraph(cli, f"also {verb}: turns of {names} that a fork or a merge contains", indent=2)
         diverged = (change.session for change in result.changes if change.what == "diverged")
-        if not all(_has_other_version(session) for session in diverged):
-            yield from paragraph("The remote has turns that this store lacks. Fetch them: sessgit pull")
+        if not all(_has_other_version(cli, session) for session in diverged):
+            yield from paragraph(cli, "The remote has turns that this store lacks. Fetch them: sessgit pull")
     elif cli.terminal.shows_output and not result.skipped:
         yield f"{result.remote} is up to date."
-    yield from _skipped(result.skipped)
+    yield from _skipped(cli, result.skipped)
 
 
-def _synced_lines(received: PullResult, sent: PushResult | None) -> Iterator[str]:
+def _synced_lines(cli: Invocation, received: PullResult, sent: PushResult | None) -> Iterator[str]:
     """Yield what was received, then what was sent; a single line on a terminal if nothing was."""
     has_received, has_sent = bool(received.changes or received.tags), bool(sent and (sent.changes or sent.tags))
     if not has_received and not has_sent:
         if cli.terminal.shows_output:
             name = received.remote
             yield f"{name} and this machine are in sync." if sent else f"Nothing new in {name}."
-        yield from _skipped((*received.skipped, *(sent.skipped if sent else ())))
+        yield from _skipped(cli, (*received.skipped, *(sent.skipped if sent else ())))
         return
     if has_received or received.skipped:
-        yield from _pulled_lines(received)
+        yield from _pulled_lines(cli, received)
     if sent and (has_sent or sent.skipped):
-        yield from _pushed_lines(sent)
+        yield from _pushed_lines(cli, sent)
 
 
 def _pulled_json(result: PullResult, *, dry_run: bool = False) -> dict[str, Any]:
@@ -260,9 +265,9 @@ def _json(result: PullResult | PushResult, *, dry_run: bool) -> dict[str, Any]:
     }
 
 
-def _changes(result: PullResult | PushResult, verb: str) -> Iterator[str]:
+def _changes(cli: Invocation, result: PullResult | PushResult, verb: str) -> Iterator[str]:
     """Yield a heading with counts, a line for each session, and the tags."""
-    yield from blocks.field(cli.paint("bold", result.remote) + "  ·  ", [", ".join(_counts(result, verb))])
+    yield from blocks.field(cli, cli.paint("bold", result.remote) + "  ·  ", [", ".join(_counts(result, verb))])
     by_session: dict[str, list[BranchChange]] = {}
     for change in result.changes:
         by_session.setdefault(change.session, []).append(change)
@@ -272,7 +277,7 @@ def _changes(result: PullResult | PushResult, verb: str) -> Iterator[str]:
         (
             cli.ident(session),
             blocks.title(branches[session].state) if session in branches else "",
-            ", ".join(_phrases(changes, is_push=is_push)),
+            ", ".join(_phrases(cli, changes, is_push=is_push)),
         )
         for session, changes in list(by_session.items())[:_LIMIT]
     ]
@@ -280,11 +285,11 @@ def _changes(result: PullResult | PushResult, verb: str) -> Iterator[str]:
     title = min(title, max(12, cli.width // 2 - ident))
     for name, called, phrases in rows:
         start = f"  {cli.paint('yellow', name.ljust(ident))}  " + (f"{text.fit(called, title)}  " if title else "")
-        yield from blocks.field(start, [phrases])
+        yield from blocks.field(cli, start, [phrases])
     if len(by_session) > _LIMIT:
         yield f"  and {len(by_session) - _LIMIT:,} more"
     if result.tags:
-        yield from paragraph(f"tags: {_names(list(map(text.clean, result.tags)))}", indent=2)
+        yield from paragraph(cli, f"tags: {_names(list(map(text.clean, result.tags)))}", indent=2)
 
 
 def _names(names: Sequence[str]) -> str:
@@ -304,14 +309,14 @@ def _counts(result: PullResult | PushResult, verb: str) -> Iterator[str]:
     yield from (f"{count:,} {what}" for what, count in others)
 
 
-def _phrases(changes: Iterable[BranchChange], *, is_push: bool) -> Iterator[str]:
+def _phrases(cli: Invocation, changes: Iterable[BranchChange], *, is_push: bool) -> Iterator[str]:
     """Yield what happened to one session; several rewinds are one phrase."""
     rewound: list[BranchChange] = []
     for change in changes:
         if change.what == "rewound":
             rewound.append(change)
         else:
-            yield _phrase(change, is_push=is_push)
+            yield _phrase(cli, change, is_push=is_push)
     if rewound:
         turns = text.counted(sum(change.turns for change in rewound), "turn")
         is_single = len(rewound) == 1
@@ -319,7 +324,7 @@ def _phrases(changes: Iterable[BranchChange], *, is_push: bool) -> Iterator[str]
         yield f"{'a rewind' if is_single else f'{len(rewound)} rewinds'} left {turns} behind{branch}"
 
 
-def _phrase(change: BranchChange, *, is_push: bool) -> str:
+def _phrase(cli: Invocation, change: BranchChange, *, is_push: bool) -> str:
     turns = text.counted(change.turns, "turn")
     match change.what:
         case "new":
@@ -341,11 +346,11 @@ def _phrase(change: BranchChange, *, is_push: bool) -> str:
             return what
 
 
-def _has_other_version(session: str) -> bool:
+def _has_other_version(cli: Invocation, session: str) -> bool:
     return any(layout.is_other_version(branch.name) for branch in cli.index.branches(session))
 
 
-def _divergence_hints(changes: Sequence[BranchChange]) -> Iterator[str]:
+def _divergence_hints(cli: Invocation, changes: Sequence[BranchChange]) -> Iterator[str]:
     """Yield how to compare and merge two versions of a session, if another one came or grew."""
     diverged = [
         change
@@ -368,7 +373,7 @@ def _divergence_hints(changes: Sequence[BranchChange]) -> Iterator[str]:
         yield "Do the same with the others."
 
 
-def _resume_hints(behind: Sequence[str]) -> Iterator[str]:
+def _resume_hints(cli: Invocation, behind: Sequence[str]) -> Iterator[str]:
     """Yield how to continue with turns that the client's own files lack."""
     if behind:
         have, lack = ("has", "file lacks") if len(behind) == 1 else ("have", "files lack")
@@ -380,7 +385,7 @@ def _resume_hints(behind: Sequence[str]) -> Iterator[str]:
             yield f"and {len(behind) - _LIMIT:,} more"
 
 
-def _same_names(changes: Sequence[BranchChange]) -> Iterator[str]:
+def _same_names(cli: Invocation, changes: Sequence[BranchChange]) -> Iterator[str]:
     """Yield names that two conversations of a project have now, because each machine gave one."""
     received = {change.session for change in changes if change.what in _MOVING}
     named: dict[tuple[str, str], list[str]] = {}
@@ -391,13 +396,13 @@ def _same_names(changes: Sequence[BranchChange]) -> Iterator[str]:
         if len(sessions) > 1 and received.intersection(sessions):
             both = " and ".join(map(cli.ident, sorted(sessions)))
             quoted = f"“{text.clean(name, 100)}”"
-            yield from paragraph(f"{quoted} now names both {both}: rename one with sessgit rename.")
+            yield from paragraph(cli, f"{quoted} now names both {both}: rename one with sessgit rename.")
 
 
-def _skipped(items: Sequence[SkippedItem]) -> Iterator[str]:
+def _skipped(cli: Invocation, items: Sequence[SkippedItem]) -> Iterator[str]:
     """Yield what was skipped, why, and what to do about it."""
     for item in items[:_LIMIT]:
         what = layout.short_name(item.what) if "-" in item.what and "/" not in item.what else item.what
-        yield from paragraph(f"Skipped: {text.clean(what)}: {text.clean(item.why)}. {text.clean(item.hint)}")
+        yield from paragraph(cli, f"Skipped: {text.clean(what)}: {text.clean(item.why)}. {text.clean(item.hint)}")
     if len(items) > _LIMIT:
         yield f"and {len(items) - _LIMIT:,} more were skipped"

@@ -11,7 +11,7 @@ from sessgit import agents
 from sessgit.cli import at_operation, blocks, frame, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import AT_OP, EVERYWHERE, PROJECT, argument, at_least_0, option
 from sessgit.cli.pages import ls
 from sessgit.history import tree
@@ -26,6 +26,7 @@ _DRAWN = 40
 
 @frame.command("tree", reads=True, excludes={"ADDRESS": "--all --project"})
 def run(
+    cli: Invocation,
     address: str = argument("ADDRESS", "Draw this family (default: those of this project)."),
     everything: bool = EVERYWHERE,
     project: Path | None = PROJECT,
@@ -41,10 +42,10 @@ def run(
 
     With --at-op, draws the state after that operation, and marks nothing as live.
     """
-    asof = at_operation.read(at_op)
+    asof = at_operation.read(cli, at_op)
     if not cli.json and asof is None:
         cli.check_recorded()
-    session = at_operation.target(asof, address).session if address else ""
+    session = at_operation.target(cli, asof, address).session if address else ""
     live = agents.open_sessions(cli.env.homes) if asof is None else frozenset[str]()
     query = tree.TreeFilter(
         session=session,
@@ -58,7 +59,7 @@ def run(
     options = TreeOptions(bool(address), everything, str(project or ""), limit is not None, live)
     return Answer(
         lambda: tree.forest_json(forest, live, cli.settings.prices) | {"at_op": at_operation.as_json(asof)},
-        chain(at_operation.headline(asof), full(forest, options)),
+        chain(at_operation.headline(cli, asof), full(cli, forest, options)),
     )
 
 
@@ -116,27 +117,27 @@ class _Line:
 _Row = _Line | tuple[str, FoldedForks]
 
 
-def full(forest: Forest, options: TreeOptions) -> Iterator[str]:
+def full(cli: Invocation, forest: Forest, options: TreeOptions) -> Iterator[str]:
     """Yield the whole page, under a line for each project if all are shown."""
-    families = [(family, list(_rows(family, options))) for family in forest.families]
-    widths = _widths([row for _, rows in families for row in rows if isinstance(row, _Line)])
+    families = [(family, list(_rows(cli, family, options))) for family in forest.families]
+    widths = _widths(cli, [row for _, rows in families for row in rows if isinstance(row, _Line)])
     projects: dict[str, list[list[str]]] = {}
     for family, rows in families:
         project = family.root.branch.state.project if options.everything else ""
-        projects.setdefault(project, []).append([line for row in rows for line in _draw(widths, row)])
+        projects.setdefault(project, []).append([line for row in rows for line in _draw(cli, widths, row)])
     for project, drawings in projects.items():
         if options.everything:
-            yield ls.project_heading(project)
+            yield ls.project_heading(cli, project)
         for before, drawing in zip([[], *drawings], drawings, strict=False):
             if before and max(len(before), len(drawing)) > 1:
                 yield ""
             yield from drawing
     if not options.address:
-        for line in _footer(forest, options):
-            yield from blocks.paragraph(line, "dim")
+        for line in _footer(cli, forest, options):
+            yield from blocks.paragraph(cli, line, "dim")
 
 
-def _rows(family: TreeFamily, options: TreeOptions) -> Iterator[_Row]:
+def _rows(cli: Invocation, family: TreeFamily, options: TreeOptions) -> Iterator[_Row]:
     """Yield the nodes of a family from top to bottom, and the forks that are only counted, each with its rail."""
     below: dict[str, list[TreeNode | FoldedForks]] = {}
     for node in family.nodes[1:]:
@@ -146,7 +147,7 @@ def _rows(family: TreeFamily, options: TreeOptions) -> Iterator[_Row]:
     waiting: list[tuple[TreeNode | FoldedForks, str, bool]] = [(family.root, "", True)]
     while waiting:
         member, before, is_last = waiting.pop()
-        rail = _shortened(before) + ("└" if is_last else "├")
+        rail = _shortened(cli, before) + ("└" if is_last else "├")
         if isinstance(member, FoldedForks):
             yield f"{rail}─ ", member
             continue
@@ -155,17 +156,17 @@ def _rows(family: TreeFamily, options: TreeOptions) -> Iterator[_Row]:
         if node is family.root:
             rail, under = "● ", ""
         members = below.get(node.branch.name, [])
-        yield _line(node, options.live, (rail, _shortened(under) + ("│ " if members else "  ")))
+        yield _line(cli, node, options.live, (rail, _shortened(cli, under) + ("│ " if members else "  ")))
         waiting += [(member, under, member is members[-1]) for member in reversed(members)]
 
 
-def _shortened(rail: str) -> str:
+def _shortened(cli: Invocation, rail: str) -> str:
     """Return the rail, cut at its start if it would leave no room."""
     limit = cli.width // 4
     return rail if len(rail) <= limit else f"… {rail[len(rail) - limit + 2 :]}"
 
 
-def _line(node: TreeNode, live: frozenset[str], rails: tuple[str, str]) -> _Line:
+def _line(cli: Invocation, node: TreeNode, live: frozenset[str], rails: tuple[str, str]) -> _Line:
     state = node.branch.state
     at = f"  @{text.clean(node.cell, 20) or node.turn}" if node.parent and not node.is_child else ""
     role = state.unified.metadata.role
@@ -179,27 +180,27 @@ def _line(node: TreeNode, live: frozenset[str], rails: tuple[str, str]) -> _Line
             title = "nothing new yet" if node.parent else blocks.title(state)
     cost = text.money(node.own_cost) if node.own_turns else ""
     first_words = f"“{text.clean(node.first_words, 200)}”" if node.first_words else ""
-    cells = (turns, blocks.ago(state.updated), cost, note)
+    cells = (turns, blocks.ago(cli, state.updated), cost, note)
     address = cli.ident(node.branch.name) + at
-    return _Line(node, *rails, address, title, first_words, cells, tuple(_notes(node)))
+    return _Line(node, *rails, address, title, first_words, cells, tuple(_notes(cli, node)))
 
 
-def _notes(node: TreeNode) -> Iterator[str]:
+def _notes(cli: Invocation, node: TreeNode) -> Iterator[str]:
     place = ancestry.fork_place(cli.index, node.branch) if node.branch.state.origin and not node.parent else None
     if place:
-        yield f"from {blocks.fork_place(place)}"
+        yield f"from {blocks.fork_place(cli, place)}"
     for session, turn in node.merged:
         yield f"merged into {cli.ident(session)} at turn {turn}"
 
 
-def _widths(lines: Sequence[_Line]) -> list[int]:
+def _widths(cli: Invocation, lines: Sequence[_Line]) -> list[int]:
     """Return the widths of the drawing and of the columns behind it."""
     columns = [max((text.width(line.cells[place]) for line in lines), default=0) for place in range(len(_COLUMNS))]
     most, least = (max((line.needed(limit, columns[0]) for line in lines), default=0) for limit in (cli.width, _TITLE))
     return blocks.fit_widths((Column(least=least), *_COLUMNS), [most, *columns], cli.width)
 
 
-def _draw(widths: Sequence[int], row: _Row) -> Iterator[str]:
+def _draw(cli: Invocation, widths: Sequence[int], row: _Row) -> Iterator[str]:
     """Yield the lines of a row."""
     if not isinstance(row, _Line):
         rail, fold = row
@@ -227,13 +228,13 @@ def _draw(widths: Sequence[int], row: _Row) -> Iterator[str]:
     out = text.fit(out, row.start + room)
     for column, words, width in columns:
         if width:
-            out += "  " + Column(dim or column.style, column.right).cell(words, width)
+            out += "  " + Column(dim or column.style, column.right).cell(cli, words, width)
     yield out
     for note in row.notes:
         yield cli.paint("dim", text.cut(row.rail_below + note, cli.width))
 
 
-def _footer(forest: Forest, options: TreeOptions) -> Iterator[str]:
+def _footer(cli: Invocation, forest: Forest, options: TreeOptions) -> Iterator[str]:
     if forest.quiet:
         project = f" --project {shlex.quote(options.project)}" if options.project else ""
         where = " --all" if options.everything else project
@@ -248,6 +249,6 @@ def _footer(forest: Forest, options: TreeOptions) -> Iterator[str]:
         there = " All projects: sessgit tree --all" if forest.others and not options.everything else ""
         yield f"{counted}{families if forest.sessions > 1 else ''}.{there}"
     elif forest.others and not options.everything:
-        yield ls.nothing_here(count_hidden(cli.index, options.project or cli.cwd), "tree")
+        yield ls.nothing_here(cli, count_hidden(cli.index, options.project or cli.cwd), "tree")
     else:
         yield "No conversations."

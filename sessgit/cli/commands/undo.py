@@ -10,7 +10,7 @@ from sessgit.branch.undo import UndoResult
 from sessgit.cli import blocks, frame, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import DRY_RUN, LIMIT, argument
 from sessgit.store import layout, operations
 from sessgit.store.journal import Operation
@@ -22,6 +22,7 @@ _NAMED_FILES = 5
 
 @frame.command("undo", needs="store")
 def undo(
+    cli: Invocation,
     operation: str = argument("OP", "An id from `sessgit ops` (default: the last one)."),
     dry_run: bool = DRY_RUN,
 ) -> Answer:
@@ -39,10 +40,10 @@ def undo(
         "refs": _refs(result.moves),
         **frame.attributes(result, "removed", "left", "cut", "appended"),
     }
-    return Answer(document, _undone(result))
+    return Answer(document, _undone(cli, result))
 
 
-def _undone(result: UndoResult) -> Iterator[str]:
+def _undone(cli: Invocation, result: UndoResult) -> Iterator[str]:
     from sessgit.branch import worktree
 
     verb = "{}" if result.undo else "Would be {}"
@@ -76,7 +77,7 @@ def _name(operation: Operation) -> str:
 
 
 @frame.command("ops", reads=True)
-def ops(limit: int | None = LIMIT) -> Answer:
+def ops(cli: Invocation, limit: int | None = LIMIT) -> Answer:
     """List what commands did, newest first.
 
     Forks, edits, tags, archives, merges, picks and others, each with the id for `sessgit undo`. Recorded turns are not
@@ -89,14 +90,14 @@ def ops(limit: int | None = LIMIT) -> Answer:
     rows = [
         (
             text.clean(each.operation.id, 8),
-            blocks.ago(each.operation.time),
+            blocks.ago(cli, each.operation.time),
             text.clean(each.operation.command, 20),
             text.clean(each.operation.summary),
             "" if each.standing == "done" else f"({each.standing})",
         )
         for each in listed
     ]
-    return Answer({"operations": [_json(each) for each in listed]}, blocks.table(columns, rows))
+    return Answer({"operations": [_json(each) for each in listed]}, blocks.table(cli, columns, rows))
 
 
 def _json(listed: ListedOperation) -> dict[str, object]:

@@ -9,7 +9,7 @@ from sessgit.check import verify as checks
 from sessgit.check.verify import Verified
 from sessgit.cli import blocks, frame, operands, render, text
 from sessgit.cli.frame import Answer
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
 from sessgit.cli.pages import findings
 from sessgit.errors import DamageError
@@ -18,6 +18,7 @@ from sessgit.store import layout
 
 @frame.command("verify", needs="store")
 def run(
+    cli: Invocation,
     address: str = argument("ADDRESS", "SESSION (default: the whole store)."),
     deep: bool = option("--deep", "Also hash every object and cut every file again."),
 ) -> Answer:
@@ -33,25 +34,25 @@ def run(
     and the proofs of redacted lines in the client's own files with the store.
     """
 
-    session = layout.session_of(operands.branch(address)) if address else ""
+    session = layout.session_of(operands.branch(cli, address)) if address else ""
     if session:
         report = checks.verify_session(cli.store, session, deep=deep)
     else:
-        with render.progress("Checking", unit="turns") as progress:
+        with render.progress(cli, "Checking", unit="turns") as progress:
             report = checks.verify_store(cli.store, cli.index, progress, deep=deep)
     if deep:
-        with render.progress("Hashing", unit="objects") as progress:
+        with render.progress(cli, "Hashing", unit="objects") as progress:
             report = checks.verify_objects(cli.store, report, progress)
     return Answer(
         lambda: _report_json(report, address=session, deep=deep),
-        _report_lines(report, deep=deep),
+        _report_lines(cli, report, deep=deep),
         exit_code=0 if report.is_sound else DamageError.exit_code,
     )
 
 
-def _report_lines(result: Verified, *, deep: bool) -> Iterator[str]:
+def _report_lines(cli: Invocation, result: Verified, *, deep: bool) -> Iterator[str]:
     """Yield the whole page."""
-    yield from findings.lines(result.findings)
+    yield from findings.lines(cli, result.findings)
     if result.findings:
         yield ""
     sessions = text.counted(result.sessions, "conversation")
@@ -63,14 +64,14 @@ def _report_lines(result: Verified, *, deep: bool) -> Iterator[str]:
     else:
         outcome = "they are intact, but other parts of the store are not"
     style = "green" if result.is_sound else ""
-    yield from blocks.paragraph(f"{sessions}, {text.counted(result.turns, 'turn')}: {outcome}.", style)
+    yield from blocks.paragraph(cli, f"{sessions}, {text.counted(result.turns, 'turn')}: {outcome}.", style)
     hashes = f"{text.counted(result.proved, 'hash', 'hashes')} of lines, taken when they were recorded"
     checks = {"Checked": hashes, "Recomputed": "cells and texts, from the lines"}
     if deep:
         checks["Cut"] = f"{text.counted(result.cut or 0, 'file')} rebuilt and cut into turns again"
         checks["Hashed"] = "every object, by git fsck --strict"
     for label, check in checks.items():
-        yield from blocks.field(label, [check], width=11)
+        yield from blocks.field(cli, label, [check], width=11)
 
 
 def _report_json(result: Verified, *, address: str, deep: bool) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from sessgit.cli import frame, render, text
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
 from sessgit.history import resolve, watch
 from sessgit.history.watch import INTERVAL, WatchEvent
@@ -20,6 +20,7 @@ from sessgit.store.store import Store
 
 @frame.command("watch", needs="store", reads=True, excludes={"--all": "ADDRESS"})
 def run(
+    cli: Invocation,
     addresses: list[str] = argument("ADDRESS...", "Only these conversations and their new forks."),
     everything: bool = option("--all", "Watch all projects."),
 ) -> None:
@@ -45,7 +46,7 @@ def run(
             render.tell(f"{event.branch[:8]}: {event.error}" if event.branch else str(event.error))
         else:
             changes = [change for change in event if query.holds(change)]
-            for line in map(_as_json, changes) if cli.json else full(changes, time.time()):
+            for line in map(_as_json, changes) if cli.json else full(cli, changes, time.time()):
                 render.write(f"{line}\n")
 
 
@@ -83,7 +84,7 @@ _PHRASES = {
 }
 
 
-def full(events: Sequence[WatchEvent], now: float) -> Iterator[str]:
+def full(cli: Invocation, events: Sequence[WatchEvent], now: float) -> Iterator[str]:
     """Yield the lines, each as wide as the terminal at most."""
     for event in events:
         recorded = canonical.seconds(event.time)

@@ -7,12 +7,13 @@ import webbrowser
 from pathlib import Path
 
 from sessgit.cli import frame, render
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import EVERYWHERE, PROJECT, at_least_0, option
 
 
 @frame.command("web", needs="conversations", reads=True, has_json=False)
 def run(
+    cli: Invocation,
     project: Path | None = PROJECT,
     everything: bool = EVERYWHERE,
     port: int = option("--port N", "The port (default: any free one).", callback=at_least_0),

@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from sessgit.cli import blocks, frame, text
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import rails, turn_pieces
 from sessgit.history.cell_graph import KINDS, CellChain, Graph
 from sessgit.history.cells import NO_DETAIL, CellDetail, CellListing, Node
@@ -26,8 +26,10 @@ _TYPE, _LONGEST_TYPE = len("llm_call"), len("verification")
 class CellLines:
     """Draws cells one to a line, with columns that fit all of them."""
 
-    def __init__(self, project: str, nodes: Collection[Node], details: Mapping[str, CellDetail]) -> None:
-        self.project, self.details = project, details
+    def __init__(
+        self, cli: Invocation, project: str, nodes: Collection[Node], details: Mapping[str, CellDetail]
+    ) -> None:
+        self.cli, self.project, self.details = cli, project, details
         self.address = max((len(node.address) for node in nodes), default=0)
         self.type = max([_TYPE, *(min(_LONGEST_TYPE, len(node.cell.type)) for node in nodes)])
         self.operation = max((text.width(short_operation(node)) for node in nodes), default=0)
@@ -38,12 +40,12 @@ class CellLines:
         if with_id:
             ident, kind = text.fit(text.clean(node.cell.id, _ID), _ID), text.clean(node.cell.type, 20)
             kind = f"{ident}  {text.fit(kind, self.type)}  "
-        paint, tool = cli.paint, text.fit(short_operation(node), self.operation)
+        paint, tool = self.cli.paint, text.fit(short_operation(node), self.operation)
         return f"{paint('yellow', node.address.ljust(self.address))}  {paint('dim', kind)}{paint('cyan', tool)}  "
 
     def line(self, node: Node, columns: int, *, with_id: bool = False, note: str = "") -> str:
         """Return the cell in so many columns; a note follows what it is about."""
-        paint, detail = cli.paint, self.details.get(node.address, NO_DETAIL)
+        paint, detail = self.cli.paint, self.details.get(node.address, NO_DETAIL)
         start = self.start(node, with_id=with_id)
         end = "  ".join(filter(None, (outcome(node, detail), turn_pieces.duration(detail.seconds))))
         end = paint("dim" if node.cell.ok and not detail.exit_code else "red", end)
@@ -51,7 +53,7 @@ class CellLines:
         note = text.cut(f"  {note}", room // 2) if note else ""
         room = max(1, room - text.width(note))
         if detail.about:
-            about = turn_pieces.subject(self.project, detail.about, detail.file, room)
+            about = turn_pieces.subject(self.cli, self.project, detail.about, detail.file, room)
         else:
             tools = text.tools(detail.calls, room - 6) if detail.calls else ""
             about = paint("dim", text.cut(f"calls {tools}", room)) if tools else ""
@@ -72,10 +74,12 @@ def outcome(node: Node, detail: CellDetail) -> str:
     return failure(node.cell.ok, detail.exit_code) or ("" if is_message else "ok")
 
 
-def cell_lines(branch: Branch, listing: CellListing, details: Mapping[str, CellDetail]) -> Iterator[str]:
+def cell_lines(
+    cli: Invocation, branch: Branch, listing: CellListing, details: Mapping[str, CellDetail]
+) -> Iterator[str]:
     """Yield a line for each cell, oldest first."""
-    lines = CellLines(branch.state.project, listing.nodes, details)
-    yield from blocks.session_heading(branch)
+    lines = CellLines(cli, branch.state.project, listing.nodes, details)
+    yield from blocks.session_heading(cli, branch)
     yield ""
     if listing.earlier:
         shown = f"the last {len(listing.nodes)}" if listing.nodes else "none shown"
@@ -165,10 +169,10 @@ def nearest(chain: CellChain, limit: int | None, *, every: bool) -> ShownChain:
     return ShownChain(chain, addresses)
 
 
-def chain_lines(branch: Branch, shown: ShownChain, details: Mapping[str, CellDetail]) -> Iterator[str]:
+def chain_lines(cli: Invocation, branch: Branch, shown: ShownChain, details: Mapping[str, CellDetail]) -> Iterator[str]:
     """Yield a line for each cell of the chain; the one that was asked for is last, or first if the chain leads down."""
     chain, folded = shown.chain, set(shown.folded)
-    lines = CellLines(branch.state.project, shown.nodes, details)
+    lines = CellLines(cli, branch.state.project, shown.nodes, details)
 
     def line(address: str, mark: str) -> str:
         cell = lines.line(chain.graph.nodes[address], cli.width - 2, note=_writer(chain.graph, address))
@@ -177,17 +181,19 @@ def chain_lines(branch: Branch, shown: ShownChain, details: Mapping[str, CellDet
     body: list[str] = []
     for is_folded, group in groupby(chain.cells, key=folded.__contains__):
         run = list(group)
-        body += [_count(chain, run)] if is_folded else [line(address, " ") for address in run]
+        body += [_count(cli, chain, run)] if is_folded else [line(address, " ") for address in run]
     start = line(chain.start.address, "●")
-    yield from _header(branch, chain)
+    yield from _header(cli, branch, chain)
     yield ""
     yield from [start, *body] if chain.down else [*body, start]
 
 
-def chain_drawing(branch: Branch, shown: ShownChain, details: Mapping[str, CellDetail]) -> Iterator[str]:
+def chain_drawing(
+    cli: Invocation, branch: Branch, shown: ShownChain, details: Mapping[str, CellDetail]
+) -> Iterator[str]:
     """Yield the same with rails between cells that depend on each other, the last cell first."""
     paint, chain, start = cli.paint, shown.chain, shown.chain.start.address
-    lines = CellLines(branch.state.project, shown.nodes, details)
+    lines = CellLines(cli, branch.state.project, shown.nodes, details)
     drawn, folded = {*shown.addresses, start}, shown.folded
     kinds = ("causal", "data") if chain.near.issuperset(shown.addresses) else ()
     needs = {
@@ -195,10 +201,10 @@ def chain_drawing(branch: Branch, shown: ShownChain, details: Mapping[str, CellD
         for address, others in chain.graph.needs(*kinds).items()
         if address in drawn
     }
-    yield from _header(branch, chain)
+    yield from _header(cli, branch, chain)
     yield ""
     if chain.down and folded:
-        yield _count(chain, folded)
+        yield _count(cli, chain, folded)
     # If each cell needs just the one before, no line between them would show it.
     is_plain = all(needs[later] == [before] for before, later in pairwise(needs))
     for drawing_of_rails, address, undrawn in rails.draw_cells(needs):
@@ -213,7 +219,7 @@ def chain_drawing(branch: Branch, shown: ShownChain, details: Mapping[str, CellD
             if is_plain and needs[address]:
                 yield paint("green", "│")
     if not chain.down and folded:
-        yield _count(chain, folded)
+        yield _count(cli, chain, folded)
 
 
 def chain_json(branch: Branch, chain: CellChain, details: Mapping[str, CellDetail]) -> dict[str, Any]:
@@ -234,13 +240,15 @@ def chain_json(branch: Branch, chain: CellChain, details: Mapping[str, CellDetai
     }
 
 
-def related(branch: Branch, graph: Graph, address: str, details: Mapping[str, CellDetail]) -> Iterator[str]:
+def related(
+    cli: Invocation, branch: Branch, graph: Graph, address: str, details: Mapping[str, CellDetail]
+) -> Iterator[str]:
     """Yield what a cell depends on, and what depends on it, and how."""
     for (heading, phrases), others in zip(_HOW, _neighbours(graph, address), strict=True):
         yield ""
         yield cli.paint("bold", heading if others else f"{heading} nothing")
         nodes = [graph.nodes[other] for other in others[:_RELATED]]
-        lines = CellLines(branch.state.project, nodes, details)
+        lines = CellLines(cli, branch.state.project, nodes, details)
         for node in nodes:
             kinds = edge_json(graph, address, node.address)["kinds"]
             note = ", ".join(phrases[kind] for kind in kinds if kind in phrases)
@@ -277,14 +285,14 @@ def _writer(graph: Graph, address: str) -> str:
     return "".join(f"as {writer} wrote it" for writer in graph.edges["data"].get(address, ()))
 
 
-def _header(branch: Branch, chain: CellChain) -> Iterator[str]:
+def _header(cli: Invocation, branch: Branch, chain: CellChain) -> Iterator[str]:
     count, own = text.counted(len(chain.cells), "cell"), chain.start.address
     verb = "depends" if len(chain.cells) == 1 else "depend"
     fact = f"{count} {verb} on {own}" if chain.down else f"{own} depends on {count}"
-    return blocks.session_heading(branch, fact)
+    return blocks.session_heading(cli, branch, fact)
 
 
-def _count(chain: CellChain, run: Sequence[str]) -> str:
+def _count(cli: Invocation, chain: CellChain, run: Sequence[str]) -> str:
     """Return how many cells are not shown, and of which turns."""
     turns = [int(address.partition(".")[0]) for address in run]
     first, last = min(turns), max(turns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sessgit.cli import blocks, text
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.history.code.difference import ChangedFile, CodeDiff, CodeSide
 from sessgit.model import canonical
 
@@ -15,24 +15,24 @@ _STYLES = {"−": "red", "+": "green"}
 _PATCH = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def section(diff: CodeDiff) -> Iterator[str]:
+def section(cli: Invocation, diff: CodeDiff) -> Iterator[str]:
     """Yield the differences in the code, below the page that compares the conversations."""
     since = f"since {diff.base[:8]}" if diff.base else "no common commit"
-    yield blocks.band(f"code of {_visible(cli.short(diff.folder))}, {since}" if diff.folder else "code")
+    yield blocks.band(cli, f"code of {_visible(cli.short(diff.folder))}, {since}" if diff.folder else "code")
     if diff.problem:
-        yield from blocks.paragraph(f"Not compared: {diff.problem}")
+        yield from blocks.paragraph(cli, f"Not compared: {diff.problem}")
         return
     sides = (("−", diff.a), ("+", diff.b))
     for mark, side in sides:
-        yield from _side(mark, side)
-    yield from _files(diff)
+        yield from _side(cli, mark, side)
+    yield from _files(cli, diff)
     dirty = [mark for mark, side in sides if side.head and side.head.dirty]
     if dirty:
         where = "on both sides" if len(dirty) > 1 else f"on the {dirty[0]} side"
         yield f"Not compared: uncommitted changes {where}."
 
 
-def patch(data: str) -> Iterator[str]:
+def patch(cli: Invocation, data: str) -> Iterator[str]:
     """Yield the lines of a patch as git colours them, without control characters."""
     is_hunk = False
     for line in canonical.printable(data.replace("\r\n", "\n")).split("\n")[:-1]:
@@ -45,7 +45,7 @@ def patch(data: str) -> Iterator[str]:
         yield cli.paint(_PATCH.get(line[:1], "") if is_hunk else "bold", line)
 
 
-def _side(mark: str, side: CodeSide) -> Iterator[str]:
+def _side(cli: Invocation, mark: str, side: CodeSide) -> Iterator[str]:
     assert side.head is not None
     dirty = ", dirty" if side.head.dirty else ""
     commits = f"  ·  {text.counted(side.ahead, 'commit')}" if side.ahead else ""
@@ -58,12 +58,12 @@ def _side(mark: str, side: CodeSide) -> Iterator[str]:
         yield cli.paint("dim", f"    … and {side.ahead - _COMMITS:,} more")
 
 
-def _files(diff: CodeDiff) -> Iterator[str]:
+def _files(cli: Invocation, diff: CodeDiff) -> Iterator[str]:
     if not diff.files:
         yield "No files differ."
         return
-    yield f"  {text.counted(len(diff.files), 'file')}  {_lines(diff.added, diff.removed)}"
-    rows = [(file.status, _name(file), _change(file)) for file in diff.files[:_FILES]]
+    yield f"  {text.counted(len(diff.files), 'file')}  {_lines(cli, diff.added, diff.removed)}"
+    rows = [(file.status, _name(file), _change(cli, file)) for file in diff.files[:_FILES]]
     room = cli.width - 8 - max(text.width(change) for _, _, change in rows)
     room = min(room, max(text.width(name) for _, name, _ in rows))
     for status, name, change in rows:
@@ -72,13 +72,13 @@ def _files(diff: CodeDiff) -> Iterator[str]:
         yield cli.paint("dim", f"    … and {len(diff.files) - _FILES:,} more")
 
 
-def _change(file: ChangedFile) -> str:
+def _change(cli: Invocation, file: ChangedFile) -> str:
     if file.is_submodule:
         return "submodule"
-    return "binary" if file.added is None else _lines(file.added, file.removed or 0)
+    return "binary" if file.added is None else _lines(cli, file.added, file.removed or 0)
 
 
-def _lines(added: int, removed: int) -> str:
+def _lines(cli: Invocation, added: int, removed: int) -> str:
     plus = cli.paint("green", f"+{added:,}") if added else ""
     minus = cli.paint("red", f"−{removed:,}") if removed else ""
     return " ".join(filter(None, (plus, minus)))

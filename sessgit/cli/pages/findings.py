@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sessgit.cli import blocks, text
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.model import canonical, ids
 from sessgit.model.finding import Finding
 from sessgit.store.layout import session_of
@@ -17,22 +17,22 @@ _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LIMIT = 200
 
 
-def lines(findings: Iterable[Finding]) -> Iterator[str]:
+def lines(cli: Invocation, findings: Iterable[Finding]) -> Iterator[str]:
     """Yield the first findings; JSON has all of them."""
     every = list(findings)
     for finding in every[:_LIMIT]:
         style, word = _SEVERITIES[finding.severity]
-        yield from block(_short(finding.where), cli.paint(style, word), finding.what, finding.next)
+        yield from block(cli, _short(cli, finding.where), cli.paint(style, word), finding.what, finding.next)
     if len(every) > _LIMIT:
         yield f"and {len(every) - _LIMIT:,} more: --json lists all"
 
 
-def block(where: str, outcome: str, *sentences: str) -> Iterator[str]:
+def block(cli: Invocation, where: str, outcome: str, *sentences: str) -> Iterator[str]:
     """Yield a place with a word about it, and sentences below."""
     place = text.cut(canonical.printable(where), cli.width - 2 - text.width(outcome))
     yield f"{cli.paint('bold', place)}  {outcome}"
     for sentence in filter(None, sentences):
-        yield from blocks.paragraph(sentence, indent=4)
+        yield from blocks.paragraph(cli, sentence, indent=4)
 
 
 def as_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
@@ -48,7 +48,7 @@ def finding_json(finding: Finding) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _short(where: str) -> str:
+def _short(cli: Invocation, where: str) -> str:
     """Return the address with a short id, if it is one."""
     name, at, turn = where.partition("@")
     is_address = ids.is_branch(name) and _UUID.fullmatch(session_of(name))

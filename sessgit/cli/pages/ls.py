@@ -8,7 +8,7 @@ from typing import Any
 
 from sessgit.cli import blocks, text
 from sessgit.cli.blocks import Column
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.history import views
 from sessgit.history.ls import HiddenCounts, ListEntry, SessionFilter, SessionListing, count_hidden, matching_sessions
 from sessgit.store import layout
@@ -22,18 +22,18 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def full(listing: SessionListing, *, folded: bool) -> Iterator[str]:
+def full(cli: Invocation, listing: SessionListing, *, folded: bool) -> Iterator[str]:
     """Yield the whole page, with a heading above each project if it is about all of them; `folded` says that no limit
     was given."""
-    rows = [_row(entry, listing.query) for entry in listing.entries]
-    lines = list(blocks.table(_COLUMNS, rows, indent=2))
+    rows = [_row(cli, entry, listing.query) for entry in listing.entries]
+    lines = list(blocks.table(cli, _COLUMNS, rows, indent=2))
     is_grouped = listing.query.folder is None and listing.query.order is None
-    yield from _by_project(listing, lines) if is_grouped else lines
-    for line in _footer(listing, folded=folded):
-        yield from blocks.paragraph(line, "dim")
+    yield from _by_project(cli, listing, lines) if is_grouped else lines
+    for line in _footer(cli, listing, folded=folded):
+        yield from blocks.paragraph(cli, line, "dim")
 
 
-def as_json(listing: SessionListing) -> list[dict[str, Any]]:
+def as_json(cli: Invocation, listing: SessionListing) -> list[dict[str, Any]]:
     """Return what `ls --json` prints."""
     return [
         {
@@ -45,28 +45,28 @@ def as_json(listing: SessionListing) -> list[dict[str, Any]]:
     ]
 
 
-def short(branches: Sequence[Branch], notes: Mapping[str, str]) -> Iterator[str]:
+def short(cli: Invocation, branches: Sequence[Branch], notes: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each conversation that a command moved, with a note about some of them."""
     rows = [
         (
             cli.ident(branch.name),
             blocks.title(branch.state),
             text.counted(branch.state.turns, "turn"),
-            blocks.ago(branch.state.updated),
+            blocks.ago(cli, branch.state.updated),
             f"({notes[branch.name]})" if branch.name in notes else "",
         )
         for branch in branches
     ]
     columns = (Column("yellow"), Column(least=_LEAST), Column(right=True), Column("dim", right=True), Column())
-    return blocks.table(columns, rows)
+    return blocks.table(cli, columns, rows)
 
 
-def project_heading(project: str) -> str:
+def project_heading(cli: Invocation, project: str) -> str:
     """Return the line above the conversations of a project."""
     return cli.paint("bold", text.cut_start(text.clean(cli.short(project)), cli.width) or "(unknown project)")
 
 
-def nothing_here(hidden: HiddenCounts, command: str) -> str:
+def nothing_here(cli: Invocation, hidden: HiddenCounts, command: str) -> str:
     """Return the sentence for a project that has no conversation to show: what else there is, and how to see it."""
     counts = {"headless": hidden.headless, "without turns": hidden.empty, "in other projects": hidden.elsewhere}
     phrases = [f"{count:,} {what}" for what, count in counts.items() if count]
@@ -76,7 +76,7 @@ def nothing_here(hidden: HiddenCounts, command: str) -> str:
     return f"No {kind} here; {others}: sessgit {command} {option}"
 
 
-def _by_project(listing: SessionListing, lines: Sequence[str]) -> Iterator[str]:
+def _by_project(cli: Invocation, listing: SessionListing, lines: Sequence[str]) -> Iterator[str]:
     """Yield the lines under their projects; a fork stays with its family."""
     projects: dict[str, list[str]] = {}
     project = ""
@@ -84,30 +84,30 @@ def _by_project(listing: SessionListing, lines: Sequence[str]) -> Iterator[str]:
         project = project if entry.depth else entry.branch.state.project
         projects.setdefault(project, []).append(line)
     for name, members in projects.items():
-        yield project_heading(name)
+        yield project_heading(cli, name)
         yield from members
 
 
-def _row(entry: ListEntry, query: SessionFilter) -> tuple[str, ...]:
+def _row(cli: Invocation, entry: ListEntry, query: SessionFilter) -> tuple[str, ...]:
     state = entry.branch.state
     return (
         cli.ident(entry.branch.name),
         (("  " * (entry.depth - 1) + "└ " if entry.depth else "") + blocks.title(state)).ljust(_LEAST),
         text.counted(state.turns, "turn"),
-        blocks.ago(entry.accessed or state.updated),
+        blocks.ago(cli, entry.accessed or state.updated),
         text.money(views.session_cost(state, cli.settings.prices)),
         "● live" if state.agent_id in query.live else "",
-        ", ".join(_notes(entry, query)),
+        ", ".join(_notes(cli, entry, query)),
     )
 
 
-def _notes(entry: ListEntry, query: SessionFilter) -> Iterator[str]:
+def _notes(cli: Invocation, entry: ListEntry, query: SessionFilter) -> Iterator[str]:
     if query.archived == "also" and entry.branch.archived:
         yield "archived"
     if entry.left is not None:
         at = text.clean(entry.left.at)
         is_below_parent = entry.depth and not layout.is_side_branch(entry.left.branch)
-        yield f"from turn {at}" if is_below_parent else f"from {blocks.fork_place(entry.left)}"
+        yield f"from turn {at}" if is_below_parent else f"from {blocks.fork_place(cli, entry.left)}"
     elif above := entry.branch.state.unified.metadata.parent:
         yield "child" if entry.depth else f"child of {text.clean(cli.ident(above), 80)}"
     if role := entry.branch.state.unified.metadata.role:
@@ -123,7 +123,7 @@ def _notes(entry: ListEntry, query: SessionFilter) -> Iterator[str]:
     yield from map(text.label, entry.branch.state.labels)
 
 
-def _footer(listing: SessionListing, *, folded: bool) -> Iterator[str]:
+def _footer(cli: Invocation, listing: SessionListing, *, folded: bool) -> Iterator[str]:
     shown, matching, query = len(listing.entries), listing.matching, listing.query
     command = {"": "ls", "also": "ls --archived", "only": "ls --only-archived"}[query.archived]
     total = text.counted(listing.total, "archived conversation" if query.archived == "only" else "conversation")
@@ -142,7 +142,7 @@ def _footer(listing: SessionListing, *, folded: bool) -> Iterator[str]:
     elif matching == listing.total:
         yield f"{total}."
     elif not matching and query.folder is not None:
-        yield nothing_here(count_hidden(cli.index, query.folder, query.archived), command)
+        yield nothing_here(cli, count_hidden(cli.index, query.folder, query.archived), command)
     else:
         verb = "is" if matching == 1 else "are"
         yield f"{matching:,} of {total} {verb} in this project. All projects: sessgit {command} --all"

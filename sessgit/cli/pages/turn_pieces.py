@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sessgit.cli import blocks, render, text
-from sessgit.cli.invocation import cli
+from sessgit.cli.invocation import Invocation
 from sessgit.cli.text import Paint
 from sessgit.model import canonical
 from sessgit.model.conversation.content import Call, Change, Piece, Words, failure
@@ -32,7 +32,7 @@ class ShowOptions:
     full: bool = False
 
 
-def prose(words: str, columns: int) -> list[str]:
+def prose(cli: Invocation, words: str, columns: int) -> list[str]:
     """Return the model's words: Markdown drawn with colours, else its source; code in it is not wrapped."""
     lines = text.plain(words)
     if cli.terminal.colour:
@@ -69,23 +69,23 @@ def output(call: Call) -> list[str]:
     return [*(text.plain(call.output) if call.output.strip() else []), *_images(len(call.images))]
 
 
-def path(project: str, name: str, columns: int) -> str:
+def path(cli: Invocation, project: str, name: str, columns: int) -> str:
     """Return a file's path below the project, or with `~` for the home; a long one is cut at its start."""
     below = name.removeprefix(f"{project.rstrip('/')}/") if project.rstrip("/") else name
     return text.cut_start(text.clean(cli.short(below), _LONGEST), columns)
 
 
-def subject(project: str, about: str, file: str, columns: int) -> str:
+def subject(cli: Invocation, project: str, about: str, file: str, columns: int) -> str:
     """Return what a call is about: the path of its file, or its most telling argument."""
     about = about[:_LONGEST]
-    return path(project, file, columns) if file and about == file else text.cut(text.clean(about), columns)
+    return path(cli, project, file, columns) if file and about == file else text.cut(text.clean(about), columns)
 
 
 class TurnPieces:
     """Draws the pieces of a turn, each with the address of its cell in the margin."""
 
-    def __init__(self, shown: ShownTurn, options: ShowOptions) -> None:
-        self.options = options
+    def __init__(self, cli: Invocation, shown: ShownTurn, options: ShowOptions) -> None:
+        self.cli, self.options, self.paint = cli, options, cli.paint
         self.turn, self.project = shown.row.turn, shown.branch.state.project
         self.margin = len(f"{self.turn}.{len(shown.content.cells)}") + 2
         self.columns = cli.width - self.margin
@@ -104,20 +104,20 @@ class TurnPieces:
     def _words(self, words: Words) -> Iterator[str]:
         mark, style = f"{self.turn}.{words.ordinal}" if words.ordinal else "", "yellow"
         if words.by == "model" and not words.thinking:
-            lines = prose(words.text.strip("\r\n"), self.columns)
+            lines = prose(self.cli, words.text.strip("\r\n"), self.columns)
         elif words.by == "model":
             lines = self._wrapped(words)
             if not self.options.thinking and not self.options.full:
                 more = f"  ({text.counted(len(lines), 'line')})" if len(lines) > 1 else ""
                 first = next((line.strip() for line in lines if line.strip()), "")
                 lines = [text.cut(f"thinking: {first}", self.columns - len(more)) + more]
-            lines = [cli.paint("dim", line) for line in lines]
+            lines = [self.paint("dim", line) for line in lines]
         elif words.by == "person":
             mark, style, lines = "❯", "green", self._folded(self._wrapped(words), _PROMPT)
         else:
             mark, style = "·", "dim"
-            lines = [cli.paint("dim", line) for line in self._folded(self._wrapped(words), _NOTICE)]
-        return text.hanging_indent(cli.paint(style, mark) + " " * (self.margin - len(mark)), lines)
+            lines = [self.paint("dim", line) for line in self._folded(self._wrapped(words), _NOTICE)]
+        return text.hanging_indent(self.paint(style, mark) + " " * (self.margin - len(mark)), lines)
 
     def _call(self, call: Call) -> Iterator[str]:
         """Yield the address, the tool, what the call is about and its outcome on one line; the result below."""
@@ -126,10 +126,10 @@ class TurnPieces:
         least = _ABOUT if call.about else 0
         tool = text.clean(call.tool.rpartition("__")[2] or call.tool, 40)
         tool = text.cut(tool, max(_ABOUT, room - least))
-        about = subject(self.project, call.about, call.file, max(least, room - text.width(tool)))
-        address = cli.paint("yellow", f"{self.turn}.{call.ordinal}".ljust(self.margin))
-        end = cli.paint("dim" if call.cell.ok and not call.exit_code else "red", end)
-        yield text.spread(f"{address}{cli.paint('cyan', tool)}  ", about, end, cli.width)
+        about = subject(self.cli, self.project, call.about, call.file, max(least, room - text.width(tool)))
+        address = self.paint("yellow", f"{self.turn}.{call.ordinal}".ljust(self.margin))
+        end = self.paint("dim" if call.cell.ok and not call.exit_code else "red", end)
+        yield text.spread(f"{address}{self.paint('cyan', tool)}  ", about, end, self.cli.width)
         if call.changes and call.cell.ok:
             lines = self._folded(list(self._changes(call.changes)), _DIFF)
         else:
@@ -141,8 +141,8 @@ class TurnPieces:
         """Yield the diffs, of several files each with its path."""
         for change in changes:
             if len(changes) > 1:
-                yield cli.paint("bold", path(self.project, change.path, self.columns))
-            yield from diff(cli.paint, change)
+                yield self.paint("bold", path(self.cli, self.project, change.path, self.columns))
+            yield from diff(self.paint, change)
 
     def _wrapped(self, words: Words) -> list[str]:
         lines = text.wrapped(words.text, self.columns) if words.text.strip() else []
@@ -152,24 +152,24 @@ class TurnPieces:
         """Return the first lines and how many more there are; a single line is not folded away."""
         if self.options.full or len(lines) <= limit + 1:
             return lines
-        return [*lines[:limit], cli.paint("dim", f"… {text.counted(len(lines) - limit, 'more line')}")]
+        return [*lines[:limit], self.paint("dim", f"… {text.counted(len(lines) - limit, 'more line')}")]
 
 
-def call_input(call: Call) -> Iterator[str]:
+def call_input(cli: Invocation, call: Call) -> Iterator[str]:
     """Yield the arguments of a call: JSON, or of a command the command and then the other arguments."""
     command = call.input.get("command")
     if not isinstance(command, str):
         document = json.dumps(canonical.bounded(dict(call.input)), ensure_ascii=False, indent=2)
-        yield from _code(document, "json")
+        yield from _code(cli, document, "json")
         return
-    yield from _code(command, "bash")
+    yield from _code(cli, command, "bash")
     for key, value in call.input.items():
         if key != "command":
             words = value if isinstance(value, str) else json.dumps(canonical.bounded(value), ensure_ascii=False)
-            yield from blocks.paragraph(" ".join(text.plain(f"{key}: {words}")))
+            yield from blocks.paragraph(cli, " ".join(text.plain(f"{key}: {words}")))
 
 
-def _code(source: str, language: str) -> list[str]:
+def _code(cli: Invocation, source: str, language: str) -> list[str]:
     lines = text.plain(source)
     return render.code("\n".join(lines), language) if cli.terminal.colour else lines
 
