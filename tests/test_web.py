@@ -342,6 +342,7 @@ def test_what_the_page_reads_is_what_the_commands_say(told: Shell, page: Page) -
     fork = forest["families"][0]["nodes"][1]["id"]
     compared = page.get(f"/api/diff?a={SESSION}&b={fork}").json
     assert compared.pop("titles").keys() == {"a", "b"}
+    assert (compared.pop("last_a"), compared.pop("last_b")) == ("<p>About third prompt.</p>\n", "")
     assert compared == told.json("diff", SESSION, fork, "--code")
     missing = page.get("/api/conversation?address=nope")
     assert (missing.status, missing.json["error"]["message"]) == (404, "no conversation starts with “nope”")

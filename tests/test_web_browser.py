@@ -111,6 +111,50 @@ def test_a_fork_by_the_page_and_its_undo(tab: Tab, sessgit: Shell) -> None:
     tab.page.wait_for_selector("dialog", state="detached")
 
 
+def test_a_merge_from_the_comparison(tab: Tab, sessgit: Shell) -> None:
+    fork = sessgit.json("fork", SESSION, "--at", "2", "--name", "a fork")["id"]
+    tab.goto(f"/s/{fork}")
+    assert tab.page.locator("#row-2 + .between").inner_text() == "↳ Forked here from 5e551011 first prompt · compare"
+    tab.goto(f"/d/{SESSION}/{fork}")
+    tab.page.locator("[data-merge]").click()  # only this side lacks turns
+    command = f"sessgit merge 5e551011 --into {fork[:8]} --mode summary"
+    assert tab.page.locator("dialog .command code").inner_text() == command
+    tab.page.locator("dialog .primary").click()
+    assert tab.page.locator("dialog .decisions tbody tr").first.inner_text() == "turns\t0\t1\t1 turn of theirs appended"
+    tab.page.locator("dialog .primary", has_text="Merge").click()
+    tab.page.locator("dialog b", has_text="Done.").wait_for()
+    assert tab.page.evaluate("document.activeElement.innerText") == "Close"
+    tab.page.locator("dialog button", has_text="Undo").click()
+    tab.page.locator("dialog .outcome-of").wait_for()
+    assert command in tab.page.locator("dialog").inner_text()
+    tab.page.keyboard.press("Escape")
+
+
+def test_a_label_by_keys(tab: Tab) -> None:
+    tab.goto(f"/s/{SESSION}")
+    tab.page.wait_for_selector("#row-3")
+    tab.page.keyboard.press("l")
+    tab.page.keyboard.type("draft")
+    tab.page.locator("dialog code", has_text="sessgit edit 5e551011 --label=+draft").wait_for()
+    tab.page.keyboard.press("Enter")
+    tab.page.locator("dialog b", has_text="Done.").wait_for()
+    tab.page.keyboard.press("Enter")
+    tab.page.wait_for_selector("dialog", state="detached")
+    assert tab.page.locator(".facts .tag").all_inner_texts() == ["#draft"]
+
+
+def test_a_result_shows_where_it_was_said(program: Any, sessgit: Shell) -> None:
+    talk = sessgit.talk().prompt("where is the needle?").tool("Bash", {"command": "ls"}, "hay\n")
+    sessgit.recorded(talk.answer("no\n\n" * 80 + "A needle.").stop_lines())
+    with serving(sessgit) as server:
+        tab = Tab(program, server)
+        tab.goto("/search?q=needle&in=answers")
+        tab.page.locator(".hits a").click()
+        tab.page.wait_for_selector(".prose.asked")
+        assert 0 < tab.page.locator(".prose.asked p").last.bounding_box()["y"] < 720
+        tab.context.close()
+
+
 def test_it_fits_a_phone(program: Any, server: Page, sessgit: Shell) -> None:
     fork = sessgit.json("fork", SESSION, "--at", "2", "--name", "n" * 80)["id"]
     tab = Tab(program, server, viewport={"width": 420, "height": 800})

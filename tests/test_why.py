@@ -189,3 +189,11 @@ def test_a_file_that_was_written_again_and_again(sessgit: Shell) -> None:
     steps = sessgit.json("why", "/a.py", "5e55")["steps"]
     assert len([step for step in steps if step["what"] == "wrote"]) == 400
     assert max(len(step["behind"]) for step in steps) == 200
+
+
+def test_a_file_that_only_another_project_has(lexer: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    (lexer.home / "other").mkdir()
+    monkeypatch.chdir(lexer.home / "other")
+    done = lexer("why", "parser.py")
+    assert done.err == "(using 5e551011, the most recent conversation that read or wrote parser.py)\n"
+    assert done.out == lexer.out("why", "parser.py", "5e55")

@@ -60,6 +60,11 @@ def render_turn(turn: StoryTurn, project: str, image_address: Callable[[int], st
     return "".join(template.render("turn.html.j2", filters, shown=turn))
 
 
+def render_answer(text: str) -> str:
+    """Return an answer as a turn has it."""
+    return _paint(text, text_bounds(full=False)[0], prose.markdown_html)
+
+
 def turn_images(pieces: Iterable[Piece]) -> list[str]:
     """Return the images of a turn, in base64."""
     return [image for piece in pieces for image in piece.images]

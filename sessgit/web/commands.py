@@ -21,7 +21,7 @@ Values = Mapping[str, object]
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}(@[0-9]{1,9}(\.[0-9]{1,9})?)?")
 _CELL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _OPERATION = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{3,63}")
-_LABEL = re.compile(r"[+-][^\s+,-][^\s,]{0,99}")
+_LABEL = re.compile(r"[+-]?[^\s+,-][^\s,]{0,99}")
 _MODES = ("summary", "graft")
 _LONGEST = 2000
 
@@ -109,8 +109,8 @@ def _rename(values: Values) -> list[str]:
 def _edit(values: Values) -> list[str]:
     labels = str(values.get("labels") or "").split()
     if not labels or not all(_LABEL.fullmatch(label) for label in labels):
-        raise UsageError("no labels to add or to remove.", "+LABEL adds one, -LABEL removes one.")
-    return [_address(values, "address"), *(f"--label={label}" for label in labels)]
+        raise UsageError("no labels to add or to remove.", "LABEL adds one, -LABEL removes one.")
+    return [_address(values, "address"), *(f"--label={label if label[0] in '+-' else f'+{label}'}" for label in labels)]
 
 
 def _archive(values: Values) -> list[str]:

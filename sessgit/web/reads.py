@@ -126,6 +126,7 @@ class Reader:
         branch = self._target(address).branch
         index, overrides = self.context.index, self.context.prices
         log = logs.branch_log(index, branch)
+        parent = index.branch(branch.state.origin.session) if branch.state.origin else None
         gists = views.indexed_gists(index, log.rows)
         turns = []
         for row, gist in zip(log.rows, gists, strict=True):
@@ -149,6 +150,7 @@ class Reader:
             "session": views.session_json(branch, overrides),
             "short": self._short(branch.name),
             "resume": self._resume(branch),
+            "origin": self._title(parent) if parent else None,
             "turns": turns,
             "forks": {
                 turn: [{**self._title(fork.branch), "cell": fork.cell} for fork in forks]
@@ -192,13 +194,16 @@ class Reader:
         raise NotFoundError(f"turn {number} has no image {image} to show.", "")
 
     def diff(self, a: str, b: str) -> Json:
-        """Return what `diff --code --json` prints, and what both conversations are called."""
+        """Return what `diff --code --json` prints, both titles, and the last answers in HTML."""
         left, right = self._target(a), self._target(b)
         context = self.context
         found = diff.diff_branches(context, (left.branch, left.turn), (right.branch, right.turn))
         ends = [(one.branch, one.state.turns if one.turn is None else one.turn) for one in (left, right)]
         document = diff.diff_json(context.store, found, context.prices)
         document["code"] = code_json(compare_code(context, ends[0], ends[1], context.env))
+        for side in ("a", "b"):
+            turns = document[f"only_{side}"]
+            document[f"last_{side}"] = html.render_answer(turns[-1]["answer"]) if turns else ""
         return {**document, "titles": {"a": self._title(left.branch), "b": self._title(right.branch)}}
 
     def search(self, query: str, project: str, place: str, label: str, file: str, days: str) -> Json:

@@ -124,13 +124,13 @@ def explain(
     also follows the reads behind each read.
 
     FILE is an absolute path, a path relative to this folder or to the project, or the end of a path. @N stops at turn
-    N. Without ADDRESS, the most recent conversation of the project with FILE is shown if the current one has none, and
-    others are named.
+    N. Without ADDRESS, the most recent conversation with FILE is shown if the current one has none, and others are
+    named: those of the project, or of all projects if it has none.
     """
     others = [] if address else _sessions_with(cli, file)
     if others and not address and not _is_current(cli, others):
         address = others[0]
-        render.tell(f"(using {cli.ident(address)}, the most recent conversation here that read or wrote {file})")
+        render.tell(f"(using {cli.ident(address)}, the most recent conversation that read or wrote {file})")
     target = operands.whole_turn(cli, address, f"why {file}")
     branch = target.branch
     others = [other for other in others if other != target.session]
@@ -150,13 +150,14 @@ def explain(
 
 
 def _sessions_with(cli: Invocation, file: str) -> list[str]:
-    """Return the sessions of this project that read or wrote a file, also archived ones, the newest first."""
+    """Return the sessions of this project that read or wrote a file, or if it has none those of all projects; also
+    archived ones, the newest first."""
     if not cli.has_store:
         return []
     paths = [file] if file.startswith("/") else [file, f"*/{file}"]
     found = operands.sessions_with_files(cli, paths)
-    own = resolve.outlines_in_project(cli.index.outlines(), cli.cwd)
-    return [outline.name for outline in own if outline.name in found]
+    having = [outline for outline in cli.index.outlines() if outline.name in found]
+    return [outline.name for outline in resolve.outlines_in_project(having, cli.cwd) or having]
 
 
 def _is_current(cli: Invocation, sessions: Sequence[str]) -> bool:

@@ -1,6 +1,6 @@
 // What a command says of a conversation, or of all: why a file is as it is, the scratchpad, what was used.
 import { Choice } from "/static/forest.js";
-import { Message, Problem, clean, count, firstLine, get, go, html, moment, money, newTokens, plural, useEffect, useLive, useLoaded } from "/static/util.js";
+import { Message, Problem, clean, count, firstLine, get, go, html, moment, money, newTokens, plural, useEffect, useLive, useLoaded, useRef } from "/static/util.js";
 
 const WHAT = { wrote: "wrote", read: "read, before any write", failed: "failed", named: "names the file" };
 const BY = [["day", "By day"], ["project", "By project"], ["agent", "By agent"], ["model", "By model"], ["tool", "By tool"], ["session", "By conversation"]];
@@ -22,10 +22,12 @@ const Of = ({ id }) => id && html`<p class="facts"><a href=${`/s/${id}`}>Back to
 export function Why() {
   const file = asked("file"), of = asked("of");
   useEffect(() => void (document.title = `${file || "Files"} · sessgit`), [file]);
+  const field = useRef();
+  useEffect(() => void (!file && !of && field.current.focus()), []);
   const look = (event) => (event.preventDefault(), go(`/why?${new URLSearchParams({ file: new FormData(event.target).get("file"), ...(of && { of }) })}`));
-  return html`<h1>${file ? "Why a file is as it is" : "Files"}</h1><${Of} id=${of} />
+  return html`<h1>Files</h1><${Of} id=${of} />
     <form class="filters" role="search" onSubmit=${look}>
-      <input key=${file} type="search" name="file" aria-label="File" placeholder="A path, or the end of one, as lexer.py" value=${file} />
+      <input key=${file} ref=${field} type="search" name="file" aria-label="File" placeholder="A path, or the end of one, as lexer.py" value=${file} />
       <button>Show the turns that wrote it</button></form>
     ${file ? html`<${History} key=${`${file} ${of}`} file=${file} of=${of} />` : of && html`<${Files} of=${of} />`}`;
 }
@@ -34,9 +36,10 @@ function Files({ of }) {
   const { value, error } = useAnswer({ command: "show", address: of });
   if (error) return html`<${Message} error=${error} />`;
   if (!value) return html`<p class="quiet">Reading…</p>`;
+  const { project } = value.document.session;
   const files = Object.entries(value.document.session.files).sort(([, a], [, b]) => (a.last < b.last ? 1 : -1));
   return html`${!files.length && html`<p class="quiet">No tool read or wrote a file.</p>`}
-    <ol class="plain">${files.map(([path, one]) => html`<li><a data-row href=${`/why?${new URLSearchParams({ file: path, of })}`}><code>${path}</code></a>
+    <ol class="plain">${files.map(([path, one]) => html`<li><a data-row href=${`/why?${new URLSearchParams({ file: path, of })}`}><code>${path.startsWith(`${project}/`) ? path.slice(project.length + 1) : path}</code></a>
       <time class="ago" datetime=${one.last}>${moment(one.last)}</time></li>`)}</ol>`;
 }
 

@@ -54,7 +54,7 @@ function Panel({ kind, readOnly, close }) {
       ${!listed.length && html`<p class="quiet">Nothing yet.</p>`}
       <ol class="operations">${listed.map((one) => html`<li><span class="what"><b>${one.command}</b> <bdi>${one.summary}</bdi></span>
         <span class="quiet">${ago(one.time)}${one.standing !== "done" ? ` · ${one.standing}` : ""}</span>
-        ${!readOnly && one.standing === "done" && html`<button onClick=${() => (place.current.close(), act("undo", { operation: one.id }))}>Undo…</button>`}</li>`)}</ol>`}
+        ${!readOnly && one.standing === "done" && html`<button onClick=${() => (place.current.close(), act("undo", { operation: one.id }, html`<b>${one.command}</b> <bdi>${one.summary}</bdi>`))}>Undo…</button>`}</li>`)}</ol>`}
     <p class="buttons"><button class="primary" onClick=${() => place.current.close()}>Close</button></p>
   </dialog>`;
 }

@@ -2,7 +2,7 @@
 import { Family } from "/static/forest.js";
 import { act } from "/static/dialog.js";
 import {
-  Problem, ago, base, copy, count, firstLine, get, html, moment, money, newTokens, plural, sessionOf, useEffect, useLayoutEffect,
+  Message, Problem, ago, base, copy, count, firstLine, get, html, moment, money, newTokens, plural, sessionOf, titleOf, useEffect, useLayoutEffect,
   useLive, useLoaded, useMemo, useNear, useRef, useState,
 } from "/static/util.js";
 
@@ -19,7 +19,7 @@ export function Conversation({ address, readOnly }) {
   const seen = useMemo(() => (value ? Number(localStorage.getItem(`seen ${value.session.id}`) ?? value.turns.length) : Infinity), [id, !value]);
   useEffect(() => {
     if (!value) return;
-    document.title = `${title(value.session)} · sessgit`;
+    document.title = `${titleOf(value.session)} · sessgit`;
     localStorage.setItem(`seen ${value.session.id}`, value.turns.length);
   }, [value]);
   if (error && !value) return html`<${Problem} error=${error} />`;
@@ -30,19 +30,20 @@ export function Conversation({ address, readOnly }) {
   const family = forest.value?.families.find((one) => one.nodes.some((node) => node.id === session.id));
   const node = family?.nodes.find((one) => one.id === session.id);
   const own = session.id === sessionOf(session.id);
+  const labels = session.labels.map((label) => html` <span class="tag">#${label}</span>`);
   return html`<header class="heading">
-      <h1 dir="auto">${title(session)}</h1>
+      <h1 dir="auto">${titleOf(session)}</h1>
       <p class="facts"><code>${value.short}</code>${node?.live && html` · <b class="tag live">live</b>`} · <span title=${session.project}>${base(session.project)}</span>
         ${session.git_branch && html` · ${session.git_branch}`} · ${plural(session.turns, "turn")} · ${count(newTokens(session.tokens))} tokens
         ${session.cost_usd !== null && html` · ${money(session.cost_usd)}`} · <time datetime=${session.updated} title=${session.updated}>${ago(session.updated)}</time>
-        ${session.labels.map((label) => html` <span class="tag">#${label}</span>`)}${session.archived && html` <span class="tag">archived</span>`}</p>
+        ${labels}${session.archived && html` <span class="tag">archived</span>`}</p>
       ${session.description && html`<p class="description" dir="auto">${session.description}</p>`}
       <div class="actions">
         ${value.resume && html`<button id="resume" data-text=${value.resume} title=${value.resume} onClick=${() => copy(value.resume)}>Copy resume command</button>`}
         ${!readOnly && html`<button id="fork" onClick=${() => act("fork", { address: session.id })}>Fork…</button>
           ${own && html`<button id="merge" onClick=${() => act("merge", { into: session.id })}>Merge…</button>
           <button id="rename" onClick=${() => act("rename", { address: session.id, name: session.name })}>Rename…</button>
-          <button id="label" onClick=${() => act("edit", { address: session.id }, session.labels)}>Label…</button>
+          <button id="label" onClick=${() => act("edit", { address: session.id }, labels.length > 0 && html`Now: ${labels}`)}>Label…</button>
           <button id="archive" onClick=${() => act(session.archived ? "unarchive" : "archive", { address: session.id })}>${session.archived ? "Unarchive…" : "Archive…"}</button>`}`}
         <a class="button" href=${`/why?of=${session.id}`}>Files</a>
         <a class="button" href=${`/pad/${session.id}`}>Scratchpad</a>
@@ -51,15 +52,13 @@ export function Conversation({ address, readOnly }) {
       </div>
     </header>
     ${family && family.nodes.length > 1 && html`<details class="relatives" open><summary>Family</summary>
-      <${Family} family=${family} here=${session.id} /></details>`}
+      <${Family} family=${family} sessions=${new Map(forest.value.sessions.map((one) => [one.id, one]))} here=${session.id} /></details>`}
     <ol class="turns" aria-label="Turns">
       <${Between} after=${0} value=${value} />
       ${blocks.map((block, n) => html`<${Block} key=${block[0].turn} block=${block} value=${value} open=${open} toggle=${toggle}
         isAtEnd=${n === 0 || n === blocks.length - 1} seen=${seen} asked=${turn} cell=${cell} readOnly=${readOnly} />`)}
     </ol>`;
 }
-
-const title = (session) => session.name || session.title || firstLine(session.first_prompt) || "(no prompt yet)";
 
 /**
  * Fifty turns. They are drawn once they are near the screen, and what the index does not know of them is read then; until
@@ -130,17 +129,16 @@ function Body({ address, turn, cell }) {
     if (wanted) {
       wanted.open = true;
       wanted.classList.add("asked");
-      wanted.scrollIntoView({ block: "center" });
     }
-    mark(place.current, wanted);
+    (mark(place.current, wanted || place.current) || wanted)?.scrollIntoView({ block: "center" });
   }, [text]);
-  return html`${error && html`<p class="problem" role="alert">${error.message} ${error.hint}</p>`}<div class="body" ref=${place}></div>`;
+  return html`${error && html`<${Message} error=${error} />`}<div class="body" ref=${place}></div>`;
 }
 
-/** Mark the words of a search that led here, without touching the text, and show the first one. */
-function mark(body, isShown) {
+/** Mark the words of a search that led here, without touching the text; return the first element of a part that has one. */
+function mark(body, part) {
   const words = (new URLSearchParams(location.search).get("q") || "").split(/\s+/).filter(Boolean);
-  if (!words.length || !CSS.highlights) return;
+  if (!words.length || !CSS.highlights) return null;
   const pattern = new RegExp(words.map((word) => word.replace(/[^\p{L}\p{N}]/gu, "\\$&")).join("|"), "giu");
   const ranges = [], texts = document.createTreeWalker(body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode() && ranges.length < 1000)
@@ -149,16 +147,16 @@ function mark(body, isShown) {
       ranges.push(range);
     }
   CSS.highlights.set("found", new Highlight(...ranges));
-  const first = ranges.map((range) => range.startContainer.parentElement).find((one) => one.checkVisibility());
-  if (!isShown) first?.scrollIntoView({ block: "center" });
+  return ranges.map((range) => range.startContainer.parentElement).find((one) => part.contains(one) && one.checkVisibility());
 }
 
 /** What left the conversation, and what came back, after a turn. */
 function Between({ after, value }) {
-  const { forks, left, merged, session } = value;
+  const { forks, left, merged, session, origin } = value;
   const link = (one) => html`<a data-row href=${`/s/${one.id}`}><code>${one.short}</code> <bdi>${one.title}</bdi></a>`;
   const compare = (one) => html` · <a href=${`/d/${session.id}/${one.id}`}>compare</a>`;
   const lines = [
+    ...(origin && session.fork_turn === after ? [html`<span class="sign">↳</span> Forked here from ${link(origin)}${compare(origin)}`] : []),
     ...(merged[after] || []).map((one) => html`<span class="sign">⤶</span> ${link(one)} was merged here${compare(one)}`),
     ...(forks[after] || []).map((one) => html`<span class="sign">↳</span> ${link(one)} was forked here${one.cell && ` at ${one.cell}`} · ${plural(one.turns, "turn")}${compare(one)}`),
     ...(left[after] || []).map((one) => html`<span class="sign">↶</span> <a data-row href=${`/s/${one.id}@${after + 1}`}>${plural(one.count, "turn")}</a> ${one.rewound ? "left behind by a rewind" : "in another version"}${compare(one)}`),

@@ -1,5 +1,5 @@
 // The forest: a lane for each conversation, along which its turns go; forks and rewinds leave it, merges come back.
-import { Problem, ago, base, get, go, html, money, plural, short, useEffect, useLive, useLoaded, useMemo, useNear, useRef, useState } from "/static/util.js";
+import { Problem, ago, base, get, go, html, money, plural, short, titleOf, useEffect, useLive, useLoaded, useMemo, useNear, useRef, useState } from "/static/util.js";
 
 const ROW = 40, DAY = 864e5, FAMILIES = 150;
 export const TIMES = { "": "Any time", 1: "Today", 7: "7 days", 30: "30 days", 90: "90 days" };
@@ -112,16 +112,15 @@ export function Family({ family, sessions, current, here }) {
 }
 
 function Row({ node, session, current, here }) {
-  const title = node.name || node.title;
-  const first = node.first_words || session?.first_prompt || "(no prompt yet)"; // a fork may have no turn of its own
   const kind = { rewound: "left behind by a rewind", machine: "another version" }[node.kind];
+  const title = kind || node.name || node.title || (node.parent && node.first_words) || titleOf(session || node);
   const turns = node.parent && node.kind === "session" ? `${node.own_turns} of ${plural(node.turns, "turn")}` : plural(node.own_turns, "turn");
   return html`<li class=${`node ${node.kind} ${node.archived ? "archived" : ""}`}>
     <a data-row href=${`/s/${node.id}`} aria-current=${here ? "true" : null}>
       <span class="what">
         ${node.live && html`<b class="tag live">live</b> `}${current && html`<b class="tag">current</b> `}
-        <bdi class="title">${kind || title || first}</bdi>
-        ${(title || kind) && node.first_words && node.first_words !== title && html` <bdi class="words">${node.first_words}</bdi>`}
+        <bdi class="title">${title}</bdi>
+        ${node.first_words && !title.startsWith(node.first_words.replace(/…$/, "")) && html` <bdi class="words">${node.first_words}</bdi>`}
       </span>
       <span class="meta">
         ${session?.labels.map((label) => html`<span class="tag">#${label}</span>`)}

@@ -71,7 +71,7 @@ export function useNear(place, back, key) {
 /** What is shown instead of a view that could not be read. */
 export const Problem = ({ error }) => html`<h1 class="sr">Problem</h1><${Message} error=${error} />`;
 /** What went wrong, and the hint. */
-export const Message = ({ error }) => html`<p class="problem" role="alert">${error.message.replace(/[^.?!]$/, "$&.")} ${error.hint}</p>`;
+export const Message = ({ error }) => html`<p class="problem" role="alert">${error.message.replace(/^./u, (first) => first.toUpperCase()).replace(/[^.?!]$/, "$&.")} ${error.hint}</p>`;
 export const sessionOf = (branch) => branch.split(".r-")[0].split(".m-")[0];
 export const plural = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
 export const money = (n) => (n === null || n === undefined ? "" : n && n < 0.01 ? "<$0.01" : `$${n.toFixed(2)}`);
@@ -94,6 +94,8 @@ export const moment = (text) => (text ? text.slice(0, 16).replace("T", " ") : ""
 export const clean = (text) => (text || "")
   .replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)/g, "")
   .replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "");
+/** The name of a session, else its title, else its first prompt, as `ls` has it. */
+export const titleOf = (session) => session.name || session.title || firstLine(session.first_prompt) || "(no prompt yet)";
 export const firstLine = (text) => clean(text).trim().split("\n", 1)[0].replace(/\*\*|`|^#+ /g, "");
 export const short = (path, home) => (`${path}/`.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path);
 export const base = (path) => path.replace(/\/+$/, "").split("/").pop() || path || "no project";
