@@ -38,23 +38,23 @@ def measure(scale: Scale) -> Iterator[Table]:
     """Imports of several kinds of transcripts, and searches."""
     with timing.folder() as root:
         words = many.Texts(1)
-        made = _Both(root / "made")
-        _write(made.projects, words, scale.megabytes)
+        made = Both(root / "made")
+        write(made.projects, words, scale.megabytes)
         yield from made.take_in(f"importing {made.size} of made-up transcripts", scale.few)
         yield from _searched(made, words, scale.rounds)
-        small = _Both(root / "small")
+        small = Both(root / "small")
         yield _rate(small, _write_small(small.projects, words, SMALL if scale.sessions > 1_000 else 2_000), scale.few)
         if scale.transcripts is not None:
-            real = _Both(root / "real", real=True)
+            real = Both(root / "real", real=True)
             _copy(scale.transcripts, real.projects)
             yield from real.take_in(f"importing {real.size} of real transcripts", scale.few)
-            many_real = _Both(root / "reworded", real=True)
+            many_real = Both(root / "reworded", real=True)
             rewording.write(real.files, many_real.projects, scale.megabytes)
             title = f"importing {many_real.size} of real transcripts, each several times in other words"
             yield from many_real.take_in(title, scale.few)
 
 
-class _Both:
+class Both:
     """The same transcripts for both programs, each with a home and a store of its own."""
 
     def __init__(self, root: Path, *, real: bool = False) -> None:
@@ -116,9 +116,10 @@ class _Both:
         self.objects = *sizes, _objects(self.store)
         return took
 
-    def sync(self) -> Took:
-        """The same by agentsview, without a server that stays."""
-        shutil.rmtree(self.other_home / ".agentsview", ignore_errors=True)
+    def sync(self, *, anew: bool = True) -> Took:
+        """The same by agentsview, without a server that stays; or only what is new."""
+        if anew:
+            shutil.rmtree(self.other_home / ".agentsview", ignore_errors=True)
         alone = Place(self.other.cwd, {**self.other.env, "AGENTSVIEW_NO_DAEMON": "1"})
         return alone.run([self.program, "sync"], whole=True)
 
@@ -138,7 +139,7 @@ class _Both:
                 self.other.run([self.program, "daemon", "stop"])
 
 
-def _searched(both: _Both, words: many.Texts, rounds: int) -> Iterator[Table]:
+def _searched(both: Both, words: many.Texts, rounds: int) -> Iterator[Table]:
     """Whole commands: agentsview's asks its server, which has all open; sessgit opens its index."""
     asked = {"a rare word": words.words[40_000], "a frequent word": words.words[3]}
     with both.serving() as served:
@@ -160,7 +161,7 @@ def _searched(both: _Both, words: many.Texts, rounds: int) -> Iterator[Table]:
             yield timing.of(title, took, everywhere)
 
 
-def _rate(both: _Both, turns: int, rounds: int) -> Table:
+def _rate(both: Both, turns: int, rounds: int) -> Table:
     took = [both.import_() for _ in range(rounds)]
     rates = [turns / each.seconds for each in took]
     row = frame.figure(
@@ -169,7 +170,8 @@ def _rate(both: _Both, turns: int, rounds: int) -> Table:
     return Table(f"importing {turns:,} small turns, {both.size}", (row,))
 
 
-def _write(projects: Path, words: many.Texts, megabytes: int) -> None:
+def write(projects: Path, words: many.Texts, megabytes: int) -> None:
+    """So many megabytes of made-up sessions."""
     written = number = 0
     while written < megabytes * 1e6:
         talk = _talk(projects, number)

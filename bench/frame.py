@@ -186,6 +186,33 @@ def table(
     return Table(title, tuple(rows), note)
 
 
+def compared(
+    title: str,
+    units: Mapping[str, str],
+    own: Mapping[str, Sequence[float]],
+    other: tuple[str, Mapping[str, Sequence[float]], Mapping[str, str]] | None,
+    note: str = "",
+) -> Table:
+    """The table of what was measured of two programs in several units; ours should be at most half of the other's.
+
+    `other` has its name, what was measured, and why something could not be, which its row says; ours has then no goal,
+    unless it could in other rounds.
+    """
+    figures: list[Figure] = []
+    for what, unit in units.items():
+        name, more = f"{what} (goal .5 x)", dict[str, Any]()
+        if other is not None:
+            program, measured, problems = other
+            if measured[what]:
+                more = {"competitor": program, "base": statistics.median(measured[what])}
+                failed = f"; not in every round: {problems[what]}" if what in problems else ""
+                figures.append(figure(f"{what}, {program}{failed}", measured[what], unit=unit, **more))
+            else:
+                name = f"{what}, not compared with {program}: {problems[what]}"
+        figures.append(figure(name, own[what], unit=unit, **more))
+    return Table(title, tuple(figures), note)
+
+
 # Runs
 
 

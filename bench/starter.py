@@ -65,10 +65,10 @@ class _Whole:
 
     def _look(self) -> None:
         while not self.ended.wait(_SAMPLES):
-            self.peak = max(self.peak, _tree(self.pid))
+            self.peak = max(self.peak, tree(self.pid))
 
 
-def _tree(pid: int) -> int:
+def tree(pid: int) -> int:
     """Bytes that a process and its descendants have in use; 0 where the system does not tell."""
     used = 0
     with suppress(OSError, ValueError, IndexError):
@@ -76,7 +76,7 @@ def _tree(pid: int) -> int:
         lines = (process / "smaps_rollup").read_bytes().splitlines()
         used = next(int(line.split()[1]) * 1024 for line in lines if line.startswith(b"Pss:"))
         for task in (process / "task").iterdir():
-            used += sum(_tree(int(child)) for child in (task / "children").read_bytes().split())
+            used += sum(tree(int(child)) for child in (task / "children").read_bytes().split())
     return used
 
 

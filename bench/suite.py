@@ -41,6 +41,7 @@ GROUPS = {
     "size": ("packing", "size"),
     "sync": ("syncing",),
     "codex": ("codex",),
+    "web": ("web",),
 }
 """The files of each group."""
 

@@ -141,6 +141,22 @@ def test_the_base_has_a_goal_of_its_own() -> None:
     assert [figure.ratio for figure in table.figures] == [1, 2]
 
 
+def test_ours_should_be_half_of_the_others_or_says_why_it_is_not_compared() -> None:
+    own = {"start": [0.2, 0.1, 0.3], "code": [80.0], "live": [0.5]}
+    problems = {"live": "Timeout 30000ms exceeded.", "code": "no answer"}
+    other = ("other 1.0", {"start": [0.3, 0.3, 0.3], "code": [160.0], "live": []}, problems)
+    table = frame.compared("pages", {"start": "s", "code": "kB", "live": "s"}, own, other)
+    assert [(row.name, row.median, row.unit, row.verdict) for row in table.figures] == [
+        ("start, other 1.0", 0.3, "s", ""),
+        ("start", 0.2, "s", "missed"),
+        ("code, other 1.0; not in every round: no answer", 160, "kB", ""),
+        ("code", 80, "kB", "met"),
+        ("live, not compared with other 1.0: Timeout 30000ms exceeded.", 0.5, "s", ""),
+    ]
+    with pytest.raises(frame.BenchError, match="nothing was measured"):
+        frame.compared("pages", {"live": "s"}, {"live": []}, other)
+
+
 def test_what_was_not_measured_is_no_figure() -> None:
     with pytest.raises(frame.BenchError, match="nothing was measured"):
         frame.figure("x", [])
@@ -291,7 +307,7 @@ def test_memory_is_that_of_the_command_and_of_all_that_it_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two processes of 40 MB each at once, whatever started them."""
-    measure = starter._tree
+    measure = starter.tree
     (tmp_path / "hold.py").write_text(HOLD)
     hold = f"{sys.executable} hold.py"
     asked = {"cwd": str(tmp_path), "env": {"PATH": "/usr/bin:/bin"}, "given": ""}
@@ -313,6 +329,6 @@ def test_memory_is_that_of_the_command_and_of_all_that_it_starts(
             (tmp_path / "seen").touch()
         return used
 
-    monkeypatch.setattr(starter, "_tree", seen)
+    monkeypatch.setattr(starter, "tree", seen)
     if Path("/proc/self/smaps_rollup").exists():
         assert starter.run({**both, "whole": True})["peak"] > 80e6
