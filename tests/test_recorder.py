@@ -29,27 +29,11 @@ from sessgit.store.layout import StorePaths
 SESSIONS = [f"{n}{n}{n}{n}{n}{n}{n}{n}-0000-4000-8000-000000000000" for n in range(1, 6)]
 
 
-class Place:
-    """A client's folder with recording turned on."""
+class Recorded:
+    """What of a store is recorded, and by whom."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.config = root / "home" / ".claude"
-        self.projects = self.config / "projects" / "-code-calc"
-        self.projects.mkdir(parents=True)
-        self.store = self.config / "session-store"
-        install(self.store, claude_client(self.config), python=sys.executable)
-        self.env = {"PATH": os.environ["PATH"], "HOME": str(root / "home")}
-
-    def event(self, name: str, path: Path | str, **more: Any) -> subprocess.CompletedProcess[bytes]:
-        payload = {"session_id": Path(path).stem, "transcript_path": str(path), "cwd": "/", "hook_event_name": name}
-        return self.stub(json.dumps(payload | more).encode())
-
-    def stub(self, given: bytes, **env: str) -> subprocess.CompletedProcess[bytes]:
-        command = ["sh", "-c", stub_command(self.store / "hook")]
-        done = subprocess.run(command, input=given, env={**self.env, **env}, capture_output=True, check=False)
-        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-        return done
+    def __init__(self, store: Path) -> None:
+        self.store = store
 
     def turns(self, session: str) -> int:
         tip = refs.read(self.store, f"refs/heads/{session}")
@@ -76,6 +60,29 @@ class Place:
             if b"sessgit.recorder" in words and str(self.store).encode() in words:
                 found.append(folder.name)
         return found
+
+
+class Place(Recorded):
+    """A client's folder with recording turned on."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.config = root / "home" / ".claude"
+        self.projects = self.config / "projects" / "-code-calc"
+        self.projects.mkdir(parents=True)
+        super().__init__(self.config / "session-store")
+        install(self.store, claude_client(self.config), python=sys.executable)
+        self.env = {"PATH": os.environ["PATH"], "HOME": str(root / "home")}
+
+    def event(self, name: str, path: Path | str, **more: Any) -> subprocess.CompletedProcess[bytes]:
+        payload = {"session_id": Path(path).stem, "transcript_path": str(path), "cwd": "/", "hook_event_name": name}
+        return self.stub(json.dumps(payload | more).encode())
+
+    def stub(self, given: bytes, **env: str) -> subprocess.CompletedProcess[bytes]:
+        command = ["sh", "-c", stub_command(self.store / "hook")]
+        done = subprocess.run(command, input=given, env={**self.env, **env}, capture_output=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        return done
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,9 +11,10 @@ import browser as chromium
 import hostile
 import pytest
 from shell import Shell
+from test_recorder import Recorded
 from test_web import Page, serving
 from transcripts import SESSION, Talk
-from waiting import PATIENCE
+from waiting import PATIENCE, until
 
 pytestmark = [*chromium.needed, pytest.mark.xdist_group("web")]
 
@@ -94,6 +97,53 @@ def test_a_change_elsewhere_shows_and_folds_nothing(tab: Tab, sessgit: Shell) ->
     assert tab.page.evaluate("document.activeElement.dataset.turn") == "2"
 
 
+def test_twenty_tabs_follow_a_burst_of_hooks(tab: Tab, sessgit: Shell) -> None:
+    """A browser opens six connections to a server at most, and a tab that follows must not keep one to itself."""
+    sessgit.out("install")
+    pages = [tab.page, *(tab.context.new_page() for _ in range(19))]
+    for page in pages[1:]:
+        page.goto(f"{tab.address}/s/{SESSION}", wait_until="commit")
+    focused = tab.page
+    tab.goto(f"/s/{SESSION}@1")
+    focused.bring_to_front()
+    focused.locator("#row-1 .call > summary").click()
+    focused.locator("#row-2 .head").focus()
+    focused.evaluate("scrollTo(0, 90)")
+    for page in pages:
+        page.wait_for_selector("#row-3")
+    recorded, talk, hooks, most = Recorded(sessgit.store), told(sessgit), [], 0
+    for number in range(4, 54):
+        path = sessgit.keep(talk.turns(f"prompt {number}"))
+        event = {"session_id": SESSION, "transcript_path": str(path), "cwd": "/", "hook_event_name": "Stop"}
+        hook = subprocess.Popen(["sh", str(sessgit.store / "hook")], stdin=subprocess.PIPE)
+        assert hook.stdin is not None
+        hook.stdin.write(json.dumps(event | {"last_assistant_message": f"About prompt {number}."}).encode())
+        hook.stdin.close()
+        hooks.append(hook)
+        most = max(most, len(recorded.recorders()))
+    assert [hook.wait() for hook in hooks] == [0] * 50
+    until(recorded.is_quiet)
+    assert (recorded.turns(SESSION), recorded.log()) == (53, "")
+    assert most <= 12
+    for page in pages:
+        page.wait_for_selector("#row-53", state="attached", timeout=10_000)
+    assert focused.evaluate("scrollY") == 90
+    assert focused.evaluate("document.querySelectorAll('#row-1 .call[open]').length") == 1
+    assert [page.locator(".row.open").count() for page in pages] == [1] + [0] * 19
+    assert focused.evaluate("document.activeElement.dataset.turn") == "2"
+    show = """isHidden => {
+        Object.defineProperty(document, "hidden", {value: isHidden, configurable: true});
+        document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    focused.evaluate(show, True)  # another tab follows now
+    sessgit.out("rename", SESSION, "a new name")
+    for page in pages[1:]:
+        page.locator("h1", has_text="a new name").wait_for()
+    assert focused.locator("h1").inner_text() == "first prompt"
+    focused.evaluate(show, False)
+    focused.locator("h1", has_text="a new name").wait_for()
+
+
 def test_a_fork_by_the_page_and_its_undo(tab: Tab, sessgit: Shell) -> None:
     tab.goto(f"/s/{SESSION}@2")
     tab.page.locator("#row-2 [data-fork]").click()
@@ -123,7 +173,7 @@ def test_a_merge_from_the_comparison(tab: Tab, sessgit: Shell) -> None:
     assert tab.page.locator("dialog .decisions tbody tr").first.inner_text() == "turns\t0\t1\t1 turn of theirs appended"
     tab.page.locator("dialog .primary", has_text="Merge").click()
     tab.page.locator("dialog b", has_text="Done.").wait_for()
-    assert tab.page.evaluate("document.activeElement.innerText") == "Close"
+    assert tab.page.locator("dialog .primary:focus").inner_text() == "Close"
     tab.page.locator("dialog button", has_text="Undo").click()
     tab.page.locator("dialog .outcome-of").wait_for()
     assert command in tab.page.locator("dialog").inner_text()
@@ -134,6 +184,7 @@ def test_a_label_by_keys(tab: Tab) -> None:
     tab.goto(f"/s/{SESSION}")
     tab.page.wait_for_selector("#row-3")
     tab.page.keyboard.press("l")
+    tab.page.wait_for_selector("dialog input:focus")
     tab.page.keyboard.type("draft")
     tab.page.locator("dialog code", has_text="sessgit edit 5e551011 --label=+draft").wait_for()
     tab.page.keyboard.press("Enter")

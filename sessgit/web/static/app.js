@@ -120,24 +120,42 @@ addEventListener("click", (event) => {
   if (!link.getAttribute("href").includes("@")) scrollTo(0, 0);
 });
 
-/** One stream of events while the tab can be seen; a hidden one only says now and then that it is still there. */
-let stream, resting;
+const tell = (names) => live.dispatchEvent(new CustomEvent("change", { detail: names }));
+const tabs = new BroadcastChannel("changes");
+tabs.onmessage = (event) => document.hidden || tell(event.data);
+
+/**
+ * One tab that can be seen has the stream of events and tells the others, as a browser opens six connections to a server
+ * at most; when it is closed or hidden, another one takes over. A hidden tab only says now and then that it is still there.
+ */
+let visit, resting;
 function listen() {
   clearTimeout(resting);
   if (document.hidden) {
-    stream?.close();
-    stream = null;
+    visit?.abort();
+    visit = null;
     const call = () => (get("/api/here").catch(() => {}), (resting = setTimeout(call, CALL_MS)));
     resting = setTimeout(call, RESTING_MS);
-  } else if (!stream) {
-    const again = stream === null;
-    stream = new EventSource("/api/events");
-    const tell = (names) => live.dispatchEvent(new CustomEvent("change", { detail: names }));
-    stream.addEventListener("change", (event) => tell(JSON.parse(event.data).branches));
-    stream.addEventListener("reset", () => tell(null));
-    if (again) tell(null);
+  } else if (!visit) {
+    if (visit === null) tell(null);
+    visit = new AbortController();
+    follow(visit.signal);
   }
 }
+async function follow(signal) {
+  const found = await navigator.locks.request("events", { ifAvailable: true }, (lock) => lock && hear(signal).then(() => lock));
+  if (!found) navigator.locks.request("events", { signal }, () => hear(signal, true)).catch(() => {});
+}
+/** Have the stream until the signal; a tab that takes over lets all read again, as no tab had it for a moment. */
+const hear = (signal, isTakeover = false) => new Promise((leave) => {
+  if (signal.aborted) return leave();
+  const stream = new EventSource("/api/events");
+  const tellAll = (names) => (tell(names), tabs.postMessage(names));
+  stream.addEventListener("change", (event) => tellAll(JSON.parse(event.data).branches));
+  stream.addEventListener("reset", () => tellAll(null));
+  if (isTakeover) stream.addEventListener("ready", () => tellAll(null));
+  signal.addEventListener("abort", () => (stream.close(), leave()));
+});
 document.addEventListener("visibilitychange", listen);
 listen();
 render(html`<${App} />`, document.querySelector("#app"));
