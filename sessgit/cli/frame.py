@@ -44,22 +44,22 @@ def command(
     *,
     needs: Needs = "nothing",
     reads: bool = False,
-    has_json: bool = True,
     excludes: Mapping[str, str] | None = None,
     requires: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[..., Answer | None]], Any]:
     """Make a function a command: it gets the invocation as its first argument, and its answer is printed.
 
-    The function returns None if it has printed everything itself. `needs` is what must be there, else NotFoundError is
-    raised; --json also answers for a store without conversations. If the command `reads` what is recorded, a recorder
-    is started for events that wait. `excludes` says which words cannot be combined with an option, `requires` which
-    option another one needs: UsageError is raised before the command runs.
+    The function returns None if it has printed everything itself; if it always does, the command has no --json. `needs`
+    is what must be there, else NotFoundError is raised; --json also answers for a store without conversations. If the
+    command `reads` what is recorded, a recorder is started for events that wait. `excludes` says which words cannot be
+    combined with an option, `requires` which option another one needs: UsageError is raised before the command runs.
     """
 
     def framed(run: Callable[..., Answer | None]) -> Any:
         own = inspect.signature(run, eval_str=True)
         json = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=options.JSON, annotation=bool)
-        parameters = [_with_default(each) for each in [*own.parameters.values()][1:] + [json] * has_json]
+        listed = [*own.parameters.values()][1:] + [json] * (own.return_annotation is not None)
+        parameters = list(map(_with_default, listed))
 
         @wraps(run)
         def called(*, as_json: bool = False, **arguments: Any) -> None:

@@ -6,7 +6,7 @@ from sessgit.cli import frame, mcp
 from sessgit.cli.invocation import Invocation
 
 
-@frame.command("mcp", has_json=False)
+@frame.command("mcp")
 def run(cli: Invocation) -> None:
     """Let a client's model search conversations.
 

@@ -12,7 +12,7 @@ from sessgit.history import views
 from sessgit.model import canonical, humanize, ids
 
 
-@frame.command("prompt", has_json=False)
+@frame.command("prompt")
 def run(
     cli: Invocation,
     statusline: bool = option("--statusline", "Print a status line for the session in the JSON on standard input."),

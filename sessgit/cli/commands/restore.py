@@ -252,7 +252,7 @@ def _labelled(cli: Invocation, label: str, parts: Sequence[str]) -> Iterator[str
     yield line
 
 
-@frame.command("resume", reads=True, has_json=False)
+@frame.command("resume", reads=True)
 def resume(
     cli: Invocation,
     address: str = ADDRESS,

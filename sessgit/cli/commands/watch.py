@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from sessgit.cli import frame, render, text
+from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
 from sessgit.history import resolve, watch
@@ -23,7 +24,7 @@ def run(
     cli: Invocation,
     addresses: list[str] = argument("ADDRESS...", "Only these conversations and their new forks."),
     everything: bool = option("--all", "Watch all projects."),
-) -> None:
+) -> Answer | None:
     """Show changes as they happen, until Ctrl-C.
 
     Prints a line for each new turn, fork, rewind, merge, name, tag and any other change of the store, within half a
@@ -48,6 +49,7 @@ def run(
             changes = [change for change in event if query.holds(change)]
             for line in map(_as_json, changes) if cli.json else full(cli, changes, time.time()):
                 render.write(f"{line}\n")
+    return None
 
 
 def _waiting() -> Callable[[], None]:

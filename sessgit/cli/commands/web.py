@@ -11,7 +11,7 @@ from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import EVERYWHERE, PROJECT, at_least_0, option
 
 
-@frame.command("web", needs="conversations", reads=True, has_json=False)
+@frame.command("web", needs="conversations", reads=True)
 def run(
     cli: Invocation,
     project: Path | None = PROJECT,
