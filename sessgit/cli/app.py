@@ -194,7 +194,10 @@ class _Commands(Light, TyperGroup):
             _version(True)
         if name == "help":
             words = [word for word in args[1:] if not word.startswith("-")][:1]
-            return self.resolve_command(ctx, [*words, "--help"]) if words else self._help(ctx)
+            if words:
+                return self.resolve_command(ctx, [*words, "--help"])
+            render.write(f"{ctx.get_help()}\n")
+            raise typer.Exit
         if name not in COMMANDS:
             import difflib
 
@@ -207,10 +210,6 @@ class _Commands(Light, TyperGroup):
                 f"Did you mean `sessgit {near[0]}`?" if near else "`sessgit --help` lists all commands.",
             )
         return super().resolve_command(ctx, args)
-
-    def _help(self, ctx: Any) -> NoReturn:
-        render.write(f"{ctx.get_help()}\n")
-        raise typer.Exit
 
 
 def _version(is_given: bool) -> None:

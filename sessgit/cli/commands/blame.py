@@ -46,7 +46,9 @@ def run(
         render.raw(cli, [line.encode("utf-8", "replace") for line in _porcelain_lines(blamed, chosen)])
         return None
     lines_shown = _blame_lines(cli, blamed, chosen, short=short, explain=explain)
-    return Answer(lambda: _as_json(blamed, chosen), lines_shown, notes=_notes(blamed))
+    where = "not tracked by git" if blamed.file.top else "not in a git repository"
+    note = f"({text.clean(blamed.file.path)} is {where}: only recorded edits are compared.)"
+    return Answer(lambda: _as_json(blamed, chosen), lines_shown, notes=[note] * (not blamed.is_tracked))
 
 
 def _range(text: str, count: int) -> tuple[int, int]:
@@ -81,13 +83,6 @@ _REASONS = {
     "elsewhere": "edited elsewhere in it",
     "overwritten": "overwritten as a whole",
 }
-
-
-def _notes(blame: Blame) -> Iterator[str]:
-    """Yield what is missing if git does not know the file."""
-    if not blame.is_tracked:
-        where = "not tracked by git" if blame.file.top else "not in a git repository"
-        yield f"({text.clean(blame.file.path)} is {where}: only recorded edits are compared.)"
 
 
 def _blame_lines(

@@ -18,7 +18,7 @@ from sessgit.errors import NotFoundError, UsageError
 from sessgit.store.index import Branch
 
 
-@frame.command("bridge", reads=True, has_json=False, requires={"--args": "--op"})
+@frame.command("bridge", reads=True, requires={"--args": "--op"})
 def run(
     cli: Invocation,
     session: str = argument("SESSION", "The session (default: the current one).", complete=completion.addresses),
@@ -39,7 +39,8 @@ def run(
         arguments = json.loads(args) if args else None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"--args is not JSON: {error}", 'Pass an object, such as \'{"type": "tool"}\'.') from error
-    bridge = _bridge(cli, session)
+    # Without a store there is no session: a program reads JSON only.
+    bridge = Bridge(cli.context, _Subject(cli, session).find) if cli.has_store else Bridge(None, lambda: None)
     if operation:
         answer = bridge.ask(operation, arguments)
         _print(answer)
@@ -49,13 +50,6 @@ def run(
     for line in _lines():
         too_long: Answer = {"error": f"a question can have at most {LONGEST_REQUEST} bytes"}
         _print(too_long if line is None else bridge.answer(line))
-
-
-def _bridge(cli: Invocation, session: str) -> Bridge:
-    """Return a bridge to the session, or one that has no session if there is no store: a program reads JSON only."""
-    if not cli.has_store:
-        return Bridge(None, lambda: None)
-    return Bridge(cli.context, _Subject(cli, session).find)
 
 
 def _print(answer: Answer) -> None:

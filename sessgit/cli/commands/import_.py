@@ -242,7 +242,14 @@ def _as_json(report: FolderImport, *, dry_run: bool) -> dict[str, Any]:
         "system": report.system,
         "dry_run": dry_run,
         "operation_id": report.report.operation or None,
-        "conversations": [_session_json(session) for session in report.sessions],
+        "conversations": [
+            {
+                **frame.attributes(session, "id", "source_id", "outcome", "title", "turns"),
+                "parent": session.parent or None, "fork_turn": session.shared if session.parent else None,
+                "reason": session.why or None,
+            }
+            for session in report.sessions
+        ],
         "files": [
             {"path": file.path, "outcome": file.outcome, "reason": file.why or None,
              "conversation": file.session or None}
@@ -250,15 +257,6 @@ def _as_json(report: FolderImport, *, dry_run: bool) -> dict[str, Any]:
         ],
         "refs": {move.ref: {"before": move.old, "after": move.new} for move in report.report.moves},
     }  # fmt: skip
-
-
-def _session_json(session: ImportedSession) -> dict[str, Any]:
-    return {
-        **frame.attributes(session, "id", "source_id", "outcome", "title", "turns"),
-        "parent": session.parent or None,
-        "fork_turn": session.shared if session.parent else None,
-        "reason": session.why or None,
-    }
 
 
 def _row(session: ImportedSession) -> tuple[str, ...]:

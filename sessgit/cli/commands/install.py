@@ -97,7 +97,9 @@ def install(
         hooks_there = " and ".join(_hooks(cli, result) for result in results)
         lines = [f"Nothing can be recorded: {status.blocked_reason(cli.env.store)}"]
         lines.append(f"There are {hooks_there} (undo: sessgit uninstall)")
-    document = {"store": str(cli.env.store), "older": older, "clients": list(map(_client_json, results))}
+    changes = ("settings", "added", "already_there", "untrusted")
+    clients_json = [{"agent": result.agent.name, **frame.attributes(result, *changes)} for result in results]
+    document = {"store": str(cli.env.store), "older": older, "clients": clients_json}
     return Answer(document, lines, error=next(iter(errors), None))
 
 
@@ -116,11 +118,6 @@ def _may_trust(cli: Invocation, result: InstallResult) -> bool:
     """Ask the user whether the client may run the hooks, if there is a terminal to ask at."""
     question = f"{result.agent.title} runs hooks only if you trust them. Trust the hook of sessgit?"
     return render.can_ask(cli) and render.ask(question)
-
-
-def _client_json(result: InstallResult) -> dict[str, object]:
-    changes = frame.attributes(result, "settings", "added", "already_there", "untrusted")
-    return {"agent": result.agent.name, **changes}
 
 
 def _prepared(cli: Invocation) -> Answer:

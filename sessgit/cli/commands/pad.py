@@ -130,7 +130,7 @@ def _change(cli: Invocation, address: str, change: MakeChange) -> Answer:
         }
         document = {"id": session, **removed, "commit": result.commit or None}
         return Answer(document, _compacted_lines(cli, result, compacted))
-    remarks = [_secrets_note(result.change.secrets)] if result.change.secrets else []
+    remarks = [f"{text.counted(result.change.secrets, 'secret')} redacted."] if result.change.secrets else []
     remarks += [] if result.commit else ["Nothing changed."]
     document = _pad_json(result.change.state, result.pad, result.commit)
     return Answer(document, _changed_lines(cli, result), remarks)
@@ -214,11 +214,6 @@ def _compacted_lines(cli: Invocation, result: PadResult, removed: CompactedPad) 
     yield f"{ident}  {', '.join(filter(None, counts)) or 'duplicate lines removed'}"
     for entry in (*removed.doubles, *removed.passes):
         yield text.cut(f"  {entry.id[:4]}  {entry.form or entry.kind}  {text.clean(entry.text)}", cli.width)
-
-
-def _secrets_note(number: int) -> str:
-    """Return the remark that a change was redacted."""
-    return f"{text.counted(number, 'secret')} redacted."
 
 
 def _pad_json(state: Session, pad: Pad, commit: str = "") -> dict[str, Any]:

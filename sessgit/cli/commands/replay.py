@@ -265,10 +265,13 @@ def _as_json(
         **cell_pages.branch_json(plan.branch),
         "executed": bool(results),
         "cells": [_cell_json(item, plan, by_address.get(item.node.address)) for item in plan.items],
-        "sandbox": _sandbox_json(sandbox) if sandbox is not None else None,
+        "sandbox": sandbox and {
+            "project": sandbox.source, "head": sandbox.head.as_json() if sandbox.head else None,
+            "turn": sandbox.before or None, "empty_reason": sandbox.why or None,
+        },
         "kept": _kept_json(kept),
         "damage": list(plan.damage),
-    }
+    }  # fmt: skip
 
 
 def _prompts_json(results: PromptResults) -> dict[str, Any]:
@@ -327,15 +330,6 @@ def _kept(cli: Invocation, kept: KeptSession) -> str:
 
 def _kept_json(kept: KeptSession | None) -> dict[str, Any] | None:
     return None if kept is None else {"session_id": kept.id, "name": kept.name, "turn": kept.turn}
-
-
-def _sandbox_json(sandbox: Sandbox) -> dict[str, Any]:
-    return {
-        "project": sandbox.source,
-        "head": sandbox.head.as_json() if sandbox.head else None,
-        "turn": sandbox.before or None,
-        "empty_reason": sandbox.why or None,
-    }
 
 
 def _cell_json(item: PlanItem, plan: ReplayPlan, result: CellResult | None) -> dict[str, Any]:

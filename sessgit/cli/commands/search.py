@@ -74,7 +74,7 @@ def run(
         commits=commits,
     )
     query = " ".join(words)
-    length = _SNIPPET_LENGTH if cli.json else _snippet_length(cli)
+    length = _SNIPPET_LENGTH if cli.json else _LINES * (cli.width - _INDENT) - 12
     most = _MOST if limit is None else limit
     with render.progress(cli, "Indexing", unit="conversations") as progress:
         if query:
@@ -100,11 +100,6 @@ _INDENT = 4
 _LINES = 2
 _TITLE = 12
 _COLUMNS = (Column("yellow"), Column(least=_TITLE), Column(), Column("dim", right=True))
-
-
-def _snippet_length(cli: Invocation) -> int:
-    """Return how many characters of a snippet are shown."""
-    return _LINES * (cli.width - _INDENT) - 12
 
 
 def _result_lines(cli: Invocation, results: SearchResults) -> Iterator[str]:

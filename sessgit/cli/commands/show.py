@@ -253,7 +253,7 @@ def _card_lines(cli: Invocation, shown: SessionCard, options: ShowOptions) -> It
             yield from _field(cli, label, [f"{len(paths)} {verb}:", *names], between="  ")
             label = ""
     yield from _field(cli, "Role", [text.clean(state.unified.metadata.role or "")])
-    for number, relative in enumerate((*_family(cli, shown), *_relatives(cli, shown))):
+    for number, relative in enumerate(_family(cli, shown)):
         yield from _field(cli, "" if number else "Family", [relative])
     yield from _field(cli, "Redacted", [text.counted(state.redacted, "secret")] if state.redacted else [])
     if shown.only_here:
@@ -262,14 +262,6 @@ def _card_lines(cli: Invocation, shown: SessionCard, options: ShowOptions) -> It
     version = text.clean(state.agent_version, 40)
     yield from _field(cli, "Client", [f"{agents.of(state).title} {version}" if version else ""])
     yield from _last_turn(cli, shown, options)
-
-
-def _relatives(cli: Invocation, shown: SessionCard) -> Iterator[str]:
-    """Yield the parent of a child, and the children of a parent."""
-    if parent := shown.state.unified.metadata.parent:
-        yield f"child of {cli.ident(parent)}"
-    for child in cli.index.children_of(shown.branch.name):
-        yield f"child {cli.ident(child.name)}  {blocks.title(child.state, 60)}"
 
 
 def _session_facts(cli: Invocation, shown: SessionCard) -> Iterator[tuple[str, list[str]]]:
@@ -344,7 +336,7 @@ def _source(note: Mapping[str, Any]) -> Iterator[list[str]]:
 
 
 def _family(cli: Invocation, shown: SessionCard) -> Iterator[str]:
-    """Yield the conversation it was forked from, its forks, and its side branches."""
+    """Yield the conversation it was forked from, its forks, its side branches, its parent and its children."""
     name, log = shown.branch.name, shown.log
     if layout.is_side_branch(name):
         what = "left behind by a rewind of" if layout.is_rewound_branch(name) else "another version of"
@@ -358,6 +350,10 @@ def _family(cli: Invocation, shown: SessionCard) -> Iterator[str]:
         yield f"fork {cli.ident(fork.branch.name)}  {blocks.title(fork.branch.state, 60)}, {at}"
     for side in (side for turn in sorted(log.left) for side in log.left[turn]):
         yield f"{blocks.side_branch_phrase(side, f' after turn {side.turn}')}: {cli.ident(side.branch.name)}"
+    if above := shown.state.unified.metadata.parent:
+        yield f"child of {cli.ident(above)}"
+    for child in cli.index.children_of(name):
+        yield f"child {cli.ident(child.name)}  {blocks.title(child.state, 60)}"
 
 
 def _last_turn(cli: Invocation, shown: SessionCard, options: ShowOptions) -> Iterator[str]:

@@ -38,7 +38,9 @@ def remote(
         cli.check_store()
     if not action:
         known = remotes.list_remotes(cli.env.store)
-        return Answer({"remotes": [_remote_json(each) for each in known]}, _remote_table(cli, known))
+        lines = blocks.table(cli, (Column(), Column()), [(each.name, each.shown) for each in known])
+        empty = "No remotes yet: sessgit remote add NAME URL"
+        return Answer({"remotes": list(map(_remote_json, known))}, lines if known else [empty])
     if action == "add" and name and url:
         cli.create_store()
         # A folder with its whole path: git would take it relative to wherever it is called.
@@ -54,12 +56,6 @@ def remote(
         raise UsageError(f"cannot understand: {words}", hint)
     document = _remote_json(changed) | {"removed": action != "add"}
     return Answer(document, text.wrap(remark, cli.width) if cli.terminal.shows_output else ())
-
-
-def _remote_table(cli: Invocation, known: Sequence[Remote]) -> Iterable[str]:
-    if not known:
-        return ["No remotes yet: sessgit remote add NAME URL"]
-    return blocks.table(cli, (Column(), Column()), [(each.name, each.shown) for each in known])
 
 
 def _remote_json(known: Remote) -> dict[str, object]:
@@ -215,8 +211,8 @@ def _pushed_lines(cli: Invocation, result: PushResult, *, dry_run: bool = False)
         if result.carried:
             names = _names([cli.ident(session) for session in result.carried])
             yield from paragraph(cli, f"also {verb}: turns of {names} that a fork or a merge contains", indent=2)
-        diverged = (change.session for change in result.changes if change.what == "diverged")
-        if not all(_has_other_version(cli, session) for session in diverged):
+        versions = [cli.index.branches(change.session) for change in result.changes if change.what == "diverged"]
+        if not all(any(layout.is_other_version(branch.name) for branch in known) for known in versions):
             yield from paragraph(cli, "The remote has turns that this store lacks. Fetch them: sessgit pull")
     elif cli.terminal.shows_output and not result.skipped:
         yield f"{result.remote} is up to date."
@@ -344,10 +340,6 @@ def _phrase(cli: Invocation, change: BranchChange, *, is_push: bool) -> str:
             return f"deleted there, kept here{missing}"
         case what:
             return what
-
-
-def _has_other_version(cli: Invocation, session: str) -> bool:
-    return any(layout.is_other_version(branch.name) for branch in cli.index.branches(session))
 
 
 def _divergence_hints(cli: Invocation, changes: Sequence[BranchChange]) -> Iterator[str]:

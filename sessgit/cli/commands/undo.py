@@ -13,7 +13,6 @@ from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import DRY_RUN, LIMIT, argument
 from sessgit.store import layout, operations
-from sessgit.store.journal import Operation
 from sessgit.store.operations import ListedOperation
 from sessgit.store.transaction import Move
 
@@ -47,7 +46,10 @@ def _undone(cli: Invocation, result: UndoResult) -> Iterator[str]:
     from sessgit.branch import worktree
 
     verb = "{}" if result.undo else "Would be {}"
-    yield f"{verb.format('redone' if result.redone else 'undone').capitalize()}: {_name(result.original)}"
+    summary, command = text.clean(result.original.summary), result.original.command
+    if command in ("merge", "pick"):  # the summary does not say it
+        summary = f"{command} into {summary}"
+    yield f"{verb.format('redone' if result.redone else 'undone').capitalize()}: {summary}"
     for path in result.removed[:_NAMED_FILES]:
         yield f"{verb.format('deleted').capitalize()}: {cli.shown(path)}"
     if len(result.removed) > _NAMED_FILES:
@@ -68,12 +70,6 @@ def _undone(cli: Invocation, result: UndoResult) -> Iterator[str]:
         yield f"Remove it:  git -C {shlex.quote(repository)} worktree remove {shlex.quote(folder)}"
     if result.undo:
         yield f"{'Undo' if result.redone else 'Redo'}: sessgit undo {result.undo.id}"
-
-
-def _name(operation: Operation) -> str:
-    """Return the operation's summary, with the command if the summary does not say it."""
-    summary = text.clean(operation.summary)
-    return f"{operation.command} into {summary}" if operation.command in ("merge", "pick") else summary
 
 
 @frame.command("ops", reads=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from sessgit.check import verify as checks
 from sessgit.check.verify import Verified
@@ -43,8 +42,13 @@ def run(
     if deep:
         with render.progress(cli, "Hashing", unit="objects") as progress:
             report = checks.verify_objects(cli.store, report, progress)
+    document = {
+        "id": session or None, "deep": deep, "sound": report.is_sound,
+        **frame.attributes(report, "sessions", "turns", "proved", "cut", "damaged"),
+        "findings": findings.as_json(report.findings),
+    }  # fmt: skip
     return Answer(
-        lambda: _report_json(report, address=session, deep=deep),
+        document,
         _report_lines(cli, report, deep=deep),
         exit_code=0 if report.is_sound else DamageError.exit_code,
     )
@@ -72,12 +76,3 @@ def _report_lines(cli: Invocation, result: Verified, *, deep: bool) -> Iterator[
         checks["Hashed"] = "every object, by git fsck --strict"
     for label, check in checks.items():
         yield from blocks.field(cli, label, [check], width=11)
-
-
-def _report_json(result: Verified, *, address: str, deep: bool) -> dict[str, Any]:
-    """Return what `verify --json` prints."""
-    return {
-        "id": address or None, "deep": deep, "sound": result.is_sound,
-        **frame.attributes(result, "sessions", "turns", "proved", "cut", "damaged"),
-        "findings": findings.as_json(result.findings),
-    }  # fmt: skip

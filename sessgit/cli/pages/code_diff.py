@@ -63,7 +63,10 @@ def _files(cli: Invocation, diff: CodeDiff) -> Iterator[str]:
         yield "No files differ."
         return
     yield f"  {text.counted(len(diff.files), 'file')}  {_lines(cli, diff.added, diff.removed)}"
-    rows = [(file.status, _name(file), _change(cli, file)) for file in diff.files[:_FILES]]
+    rows = [
+        (file.status, (f"{_visible(file.old)} → " if file.old else "") + _visible(file.path), _change(cli, file))
+        for file in diff.files[:_FILES]
+    ]
     room = cli.width - 8 - max(text.width(change) for _, _, change in rows)
     room = min(room, max(text.width(name) for _, name, _ in rows))
     for status, name, change in rows:
@@ -82,10 +85,6 @@ def _lines(cli: Invocation, added: int, removed: int) -> str:
     plus = cli.paint("green", f"+{added:,}") if added else ""
     minus = cli.paint("red", f"−{removed:,}") if removed else ""
     return " ".join(filter(None, (plus, minus)))
-
-
-def _name(file: ChangedFile) -> str:
-    return f"{_visible(file.old)} → {_visible(file.path)}" if file.old else _visible(file.path)
 
 
 def _visible(path: str) -> str:
