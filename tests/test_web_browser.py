@@ -164,7 +164,7 @@ def test_a_fork_by_the_page_and_its_undo(tab: Tab, sessgit: Shell) -> None:
 def test_a_merge_from_the_comparison(tab: Tab, sessgit: Shell) -> None:
     fork = sessgit.json("fork", SESSION, "--at", "2", "--name", "a fork")["id"]
     tab.goto(f"/s/{fork}")
-    assert tab.page.locator("#row-2 + .between").inner_text() == "↳ Forked here from 5e551011 first prompt · compare"
+    assert tab.page.locator("#row-2 + .between").text_content() == "↳ Forked here from 5e551011 first prompt · compare"
     tab.goto(f"/d/{SESSION}/{fork}")
     tab.page.locator("[data-merge]").click()  # only this side lacks turns
     command = f"sessgit merge 5e551011 --into {fork[:8]} --mode summary"
