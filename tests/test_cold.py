@@ -156,6 +156,19 @@ def test_a_recorder_loads_neither_what_tells_secrets_nor_a_search() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
+def test_the_page_reaches_its_first_view_without_what_shows_a_turn(sessgit: Shell) -> None:
+    names = {"jinja2", "markdown_it", "pygments", "pygit2", "sessgit.history.export", "sessgit.branch.fork"}
+    code = (
+        "import asyncio, os, sys; from sessgit import environment; from sessgit.web import server\n"
+        "from sessgit.web.reads import Place, Reader; reader = Reader(Place(environment.read(os.environ), {}, '/'))\n"
+        "print(len(asyncio.run(reader.read(reader.forest))['sessions']))\n"
+        f"print({names!r} & sys.modules.keys())"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "1\nset()\n"
+    )
+
+
 def test_a_command_lets_go_of_the_index(sessgit: Shell) -> None:
     """Though nobody looks for cycles at the end: what SQLite keeps beside its file while it is open is gone."""
     gc.collect()  # those of this process

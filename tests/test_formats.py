@@ -13,7 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from sessgit.formats import code, html, markdown, phrases, prose, template, texts
+from sessgit.formats import code, html, markdown, phrases, prose, texts
+from sessgit.formats.template_files import read_template_file
 from sessgit.history import export
 from sessgit.model.conversation.content import Call, Change, Piece, Words
 from sessgit.model.conversation.session import Session
@@ -435,8 +436,8 @@ def test_the_json_has_a_line_for_each_turn() -> None:
 
 def test_the_page_asks_for_nothing() -> None:
     shown = page(story(), [told(1, Words("model", hostile.MARKDOWN))])
-    assert "url(" not in template.read_template_file("turn.css")
-    assert "@import" not in template.read_template_file("turn.css")
+    assert "url(" not in read_template_file("turn.css")
+    assert "@import" not in read_template_file("turn.css")
     policy = Elements(shown).all("meta")[1]["content"]
     assert re.fullmatch(
         r"default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='; base-uri 'none'; form-action 'none'", policy
@@ -446,7 +447,7 @@ def test_the_page_asks_for_nothing() -> None:
 
 def test_the_colours_can_be_read() -> None:
     """WCAG's contrast, 4.5 at least, in both schemes, of every colour of text on every ground that it stands on."""
-    light, dark = re.findall(r":root \{(.*?)\n *\}", template.read_template_file("turn.css"), re.DOTALL)[:2]
+    light, dark = re.findall(r":root \{(.*?)\n *\}", read_template_file("turn.css"), re.DOTALL)[:2]
     grounds = {
         "text": ("page", "raised", "prompt", "mark"), "muted": ("page", "raised", "prompt"),
         "accent": ("page", "prompt"),

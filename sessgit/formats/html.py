@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from sessgit import __version__
 from sessgit.formats import code, images, phrases, prose, template
+from sessgit.formats.template_files import read_template_file
 from sessgit.formats.texts import Bound, cut_text, one_line, text_bounds
 from sessgit.model.conversation.content import Call, Piece
 from sessgit.model.conversation.story import IndexEntry, Story, StoryTurn
@@ -42,7 +43,7 @@ def render_index(project: str, families: Sequence[Sequence[IndexEntry]], pages: 
 
 
 def _document(name: str, filters: Mapping[str, Callable[..., object]], **values: object) -> Iterator[str]:
-    style = template.read_template_file("turn.css") + template.read_template_file("page.css")
+    style = read_template_file("turn.css") + read_template_file("page.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return template.render(name, filters, **values, style=Markup(style), policy=policy, version=__version__)

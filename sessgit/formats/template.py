@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from types import CodeType
 from typing import Any
 
@@ -15,9 +14,9 @@ from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
+from sessgit.formats.template_files import FOLDER
 from sessgit.formats.texts import clean_text
 
-_FOLDER = Path(__file__).parent / "templates"
 _PIECES_PER_CHUNK = 200
 """Pieces of a template that are written at once, because they are very short."""
 
@@ -45,15 +44,9 @@ class _CompiledTemplates(BytecodeCache):
 
 
 @cache
-def read_template_file(name: str) -> str:
-    """Return the text of a file in the folder of templates."""
-    return (_FOLDER / name).read_text("utf-8")
-
-
-@cache
 def _template_environment() -> Environment:
     return Environment(
-        loader=FileSystemLoader(_FOLDER),
+        loader=FileSystemLoader(FOLDER),
         bytecode_cache=_CompiledTemplates(),
         autoescape=lambda name: bool(name and name.endswith(".html.j2")),
         undefined=StrictUndefined,

@@ -17,7 +17,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from sessgit.errors import NotFoundError, SessgitError, UsageError
-from sessgit.formats import template
+from sessgit.formats.template_files import read_template_file
 from sessgit.web import commands, gate
 from sessgit.web.gate import Access, Gate
 from sessgit.web.live import HIDDEN_SECONDS, Live
@@ -172,7 +172,7 @@ def _endpoint(answer: Callable[[Request], Awaitable[Any]]) -> Callable[[Request]
 
 
 async def _turn_style(request: Request) -> Response:
-    return Response(template.read_template_file("turn.css"), media_type="text/css")
+    return Response(read_template_file("turn.css"), media_type="text/css")
 
 
 def _json(document: object, status: int = 200) -> Response:

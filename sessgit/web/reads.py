@@ -1,4 +1,7 @@
-"""What the page reads: the documents of the commands, from one thread that has the index open."""
+"""What the page reads: the documents of the commands, from one thread that has the index open.
+
+What neither the server's start nor the first view needs is imported when it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,10 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from sessgit import agents
-from sessgit.branch.fork import resume_command
 from sessgit.environment import Environment
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.formats import html, images
-from sessgit.history import client_files, diff, export, resolve, search, subagents, tree, views
+from sessgit.history import client_files, resolve, tree, views
 from sessgit.history import log as logs
-from sessgit.history.code.difference import code_json, compare_code
-from sessgit.history.export import ExportChoice
 from sessgit.history.resolve import CallerContext, ResolvedTarget
 from sessgit.model import canonical, ids, prices
 from sessgit.model.address import parse_address
@@ -175,6 +174,10 @@ class Reader:
 
     def turn_html(self, address: str, number: int) -> Json:
         """Return a turn as an exported page has it."""
+        from sessgit.formats import html
+        from sessgit.history import export, subagents
+        from sessgit.history.export import ExportChoice
+
         branch = self._target(address).branch
         choice = ExportChoice(branch, turns=str(number))
         rows = export.chosen_rows(self.context.index, choice)
@@ -185,6 +188,8 @@ class Reader:
 
     def image(self, address: str, number: int, image: int) -> tuple[bytes, str]:
         """Return an image of a turn with its media type; raises NotFoundError for one that a browser may not show."""
+        from sessgit.formats import html, images
+
         branch = self._target(address).branch
         for row in self.context.index.turns(branch.name, number, number):
             data = html.turn_images(views.read_pieces(self.context.store, branch, row)[1])[image : image + 1]
@@ -195,6 +200,10 @@ class Reader:
 
     def diff(self, a: str, b: str) -> Json:
         """Return what `diff --code --json` prints, both titles, and the last answers in HTML."""
+        from sessgit.formats import html
+        from sessgit.history import diff
+        from sessgit.history.code.difference import code_json, compare_code
+
         left, right = self._target(a), self._target(b)
         context = self.context
         found = diff.diff_branches(context, (left.branch, left.turn), (right.branch, right.turn))
@@ -209,6 +218,8 @@ class Reader:
     def search(self, query: str, project: str, place: str, label: str, file: str, days: str) -> Json:
         """Return what `search --json` prints; `days` is how many back from now, or "". Without a query, the turns that
         read or changed the file."""
+        from sessgit.history import search
+
         context = self.context
         paths = [file] if file.startswith("/") else [file, f"*/{file}"]
         where = search.SearchScope(
@@ -269,6 +280,8 @@ class Reader:
         return ids.shortest_unique(session, others, _SHORT) + branch[len(session) :]
 
     def _resume(self, branch: Branch) -> str | None:
+        from sessgit.branch.fork import resume_command
+
         state = client_files.localize_state(branch.state, self.context.index.local_path)
         gone = layout.is_side_branch(branch.name) or client_files.is_folder_gone(state.project)
         return None if gone else resume_command(state, "")
