@@ -21,7 +21,7 @@ from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreErro
 from sessgit.history import session_files, shared_turns
 from sessgit.model import canonical, ids, merge_decisions, unified_state
 from sessgit.model.conversation import message as messages
-from sessgit.model.conversation.message import EVENTS, Message
+from sessgit.model.conversation.message import EVENTS
 from sessgit.model.conversation.session import Session
 from sessgit.model.finding import Finding, Severity
 from sessgit.model.frozen import frozen
@@ -240,7 +240,8 @@ class _CommitCheck:
         elif self.has_before or self.event == "start":
             self._check_changes(entries, own)
         if self.event == "merge" and len(self.commit.parents) == 2:
-            _check_merge(self.cache.scratch, self.commit, self.message, self.state, self.report)
+            with suppress(SessgitError):  # unreadable parents are reported on their own
+                _MergeCheck(self).run()
 
     def _check_turn(self, number: int) -> list[bytes]:
         """Make the folder of a turn again from its lines, and report what differs; return the lines. Raises
@@ -375,17 +376,13 @@ def _kind(path: str) -> str:
     return "closed" if path.startswith(f"{layout.TURNS}/") else "tree"
 
 
-def _check_merge(scratch: Store, commit: Commit, message: Message, state: Session, report: Report) -> None:
-    """Report what of a merge does not follow from its sides. Unreadable parents are reported on their own; `scratch`
-    writes in memory."""
-    with suppress(SessgitError):
-        _MergeCheck(scratch, commit, message, state, report).run()
-
-
 class _MergeCheck:
-    def __init__(self, store: Store, commit: Commit, message: Message, state: Session, report: Report) -> None:
-        self.store, self.commit, self.message, self.state, self.report = store, commit, message, state, report
-        self.ours, self.theirs = commit.parents
+    """Reports what of a merge does not follow from its sides; it writes in memory."""
+
+    def __init__(self, check: _CommitCheck) -> None:
+        self.store, self.commit, self.message = check.cache.scratch, check.commit, check.message
+        self.state, self.report = check.state, check.report
+        self.ours, self.theirs = check.commit.parents
 
     def run(self) -> None:
         store, state, wrong = self.store, self.state, self.report.wrong

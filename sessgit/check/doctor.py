@@ -159,7 +159,11 @@ def _findings(context: DoctorContext) -> Iterator[Finding]:
         return
     yield from _recording_findings(context)
     yield from _store_findings(context, blocked)
-    yield from _machine_findings(context)
+    yield from _git(context)
+    yield from _disk(context)
+    if context.index is not None:
+        yield from _clock(context, context.index)
+        yield from _remotes(context)
 
 
 def _apply_fix(finding: Finding) -> Fixed:
@@ -183,7 +187,8 @@ def _recording_findings(context: DoctorContext) -> Iterator[Finding]:
 
 
 def _hooks(context: DoctorContext) -> Iterator[Finding]:
-    recording, client = status.hooks_status(context.store, context.homes), _hooked_client(context)
+    clients = (client for client in agents.hooked_clients(context.homes) if _runs_our_hook(context, client))
+    recording, client = status.hooks_status(context.store, context.homes), next(clients, agents.client(context.homes))
     place = str(client.agent.hooks.settings_file(client.folder))
     fix = partial(_reinstall, context) if _runs_our_hook(context, client) else None
     if recording.problem:
@@ -207,35 +212,29 @@ def _other_programs(context: DoctorContext, fix: Callable[[], str] | None) -> It
     run."""
     python = stub.stub_interpreter(context.store)
     if python and python != context.python:
-        version = _version(context, [python, "-P", "-m", "sessgit"])
+        version = _version([python, "-P", "-m", "sessgit"], context.env)
         if version != __version__:
             has = f"sessgit {version}" if version else "no sessgit"
             what = f"the hook starts {python}, which has {has}; this is {__version__}"
             yield Finding("wrong", "hooks", str(context.paths.hook), what, status.INSTALL, fix=fix)
     program = shutil.which("sessgit", path=context.env.get("PATH"))
     if program and Path(program).parent != Path(context.python).parent:
-        version = _version(context, [program])
+        version = _version([program], context.env)
         if version != __version__:
             what = f"the program on the PATH is version {version or 'unknown'}, this is {__version__}"
             yield Finding("wrong", "program", program, what, "remove one of the two, or change the PATH")
 
 
-def _version(context: DoctorContext, program: Sequence[str]) -> str:
-    """Return the version of another installation, or "" if it cannot be run."""
+def _version(program: Sequence[str], env: Mapping[str, str]) -> str:
+    """Return what a program says of its version, or "" if it cannot be run."""
     try:
         done = subprocess.run(
             [*program, "--version"], capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL,
-            check=True, cwd="/", env=dict(context.env), timeout=_PATIENCE,
+            check=True, cwd="/", env=dict(env), timeout=_PATIENCE,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return ""
     return canonical.one_line(done.stdout, 40).removeprefix("sessgit ")
-
-
-def _hooked_client(context: DoctorContext) -> Client:
-    """Return the client whose settings run the hook of this store, else the default one."""
-    clients = (client for client in agents.hooked_clients(context.homes) if _runs_our_hook(context, client))
-    return next(clients, agents.client(context.homes))
 
 
 def _runs_our_hook(context: DoctorContext, client: Client) -> bool:
@@ -616,27 +615,10 @@ def _collect(context: DoctorContext) -> str:
     return f"the store was packed, {format_count(result.leftovers, 'file')} of interrupted commands removed"
 
 
-def _machine_findings(context: DoctorContext) -> Iterator[Finding]:
-    """Return findings about what keeps the store from working, now or soon."""
-    yield from _git(context)
-    yield from _disk(context)
-    if context.index is not None:
-        yield from _clock(context)
-        yield from _remotes(context)
-
-
 def git_version(context: DoctorContext) -> str:
     """Return the version of git, or ``""`` without git."""
     program = shutil.which("git", path=context.env.get("PATH"))
-    if program is None:
-        return ""
-    try:
-        said = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, check=False, env=git.PLAIN_ENV, cwd="/"
-        ).stdout
-    except OSError:
-        return ""
-    version = _VERSION.search(said)
+    version = _VERSION.search(_version([program], git.PLAIN_ENV)) if program else None
     return version[0] if version else ""
 
 
@@ -686,11 +668,10 @@ def _disk(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("wrong", "disk", str(folder), what, "Free some space. `sessgit gc` makes the store smaller.")
 
 
-def _clock(context: DoctorContext) -> Iterator[Finding]:
+def _clock(context: DoctorContext, index: Index) -> Iterator[Finding]:
     note = recorder_state.load_latest(context.paths)
     times = [("the last turn", note.time)] if note else []
-    assert context.index is not None
-    first = next(iter(context.index.outlines()), None)
+    first = next(iter(index.outlines()), None)
     if first is not None and (moment := canonical.seconds(first.updated)) is not None:
         times.append((f"the session {first.name[:8]}", moment))
     ahead = [(what, moment) for what, moment in times if moment > context.now + _AHEAD]

@@ -60,7 +60,9 @@ def restore_objects(
     search, store = Search(), context.store
     for _ in range(_MOST_ROUNDS):
         search.findings = verify.verify_session(store, session).findings
-        search.lost = {oid for one in search.findings for oid in one.objects} | _unreadable_tips(store, session)
+        search.lost = {oid for one in search.findings for oid in one.objects}
+        tips = refs.branches(store.path, session).items()
+        search.lost |= {tip for branch, (tip, _) in tips if ids.is_branch(branch) and store.repo.read_problem(tip)}
         search.unreachable, count = [], search.restored.total()
         if not search.lost:
             break
@@ -107,11 +109,6 @@ def known_commits(context: Context, branch: str) -> list[str]:
     cursor = recorder_state.load_cursor(context.store.paths, branch.partition(".")[0])
     rows = reversed(context.index.turns(branch))
     return [*([cursor.commit] if cursor else ()), *(commit for row in rows for commit in reversed(row.commits))]
-
-
-def _unreadable_tips(store: Store, session: str) -> set[str]:
-    tips = refs.branches(store.path, session).items()
-    return {tip for branch, (tip, _) in tips if ids.is_branch(branch) and store.repo.read_problem(tip)}
 
 
 def _search_sources(context: Context, sources: Iterator[tuple[str, _Fill]], search: Search, *, dry_run: bool) -> None:

@@ -127,16 +127,20 @@ def recover(
     return Outcome(tuple(recovered), tuple(errors), tuple(waiting))
 
 
+def _branches(context: Context, folder: str | None) -> Iterator[Branch]:
+    """Yield the heads of the project's sessions that are not archived, those of all projects for None."""
+    outlines = [outline for outline in context.index.outlines() if not outline.archived]
+    own = outlines if folder is None else resolve.outlines_in_project(outlines, folder)
+    return filter(None, (context.index.branch(outline.name) for outline in own))
+
+
 def _known_sessions(context: Context, folder: str | None) -> Iterator[_Abandoned]:
     """Yield the sessions that did not end, or continued afterwards, and whose client is gone."""
-    index, homes = context.index, context.homes
-    outlines = [outline for outline in index.outlines() if not outline.archived]
-    paths = layout.StorePaths(index.path)
-    for outline in resolve.outlines_in_project(outlines, folder) if folder is not None else outlines:
-        branch = index.branch(outline.name)
-        path = client_files.transcript_place(homes, branch.state, paths) if branch else None
+    homes, paths = context.homes, layout.StorePaths(context.index.path)
+    for branch in _branches(context, folder):
+        path = client_files.transcript_place(homes, branch.state, paths)
         file = agents.transcript_at(homes, path) if path else None
-        if branch is None or path is None or file is None:
+        if path is None or file is None:
             continue
         state = branch.state
         if state.state != "active" and catch_up.is_level(paths, branch.name, path, final=True):
@@ -149,12 +153,9 @@ def _known_sessions(context: Context, folder: str | None) -> Iterator[_Abandoned
 
 def _imported_sessions(context: Context, folder: str | None) -> Iterator[Recovered]:
     """Yield the sessions that were active in another system, without a process, and were not continued here since."""
-    index = context.index
-    gone = {name for name, facts in index.imported_facts().items() if facts.get("process") == "gone"}
-    outlines = [outline for outline in index.outlines() if outline.name in gone and not outline.archived]
-    for outline in resolve.outlines_in_project(outlines, folder) if folder is not None else outlines:
-        branch = index.branch(outline.name)
-        if branch is None or branch.state.state != "interrupted":
+    gone = {name for name, facts in context.index.imported_facts().items() if facts.get("process") == "gone"}
+    for branch in _branches(context, folder) if gone else ():
+        if branch.name not in gone or branch.state.state != "interrupted":
             continue
         if session_files.source_note(context.store, branch.tip, branch.name).get("turns") == branch.state.turns:
             yield Recovered(branch, 0, _cut(context, branch, is_stopped=False))

@@ -61,16 +61,12 @@ def check_packs(store: Path, index: Index | None) -> Iterator[Finding]:
     for path in object_scan.unreadable_packs(store):
         what, hint = "no permission to read it, so its contents seem to be missing", quote_for_shell(str(path))
         fix = partial(_make_readable, path) if path.is_file() else None
-        yield Finding("damage", "permissions", _place(store, path), what, f"chmod u+rX {hint}", fix=fix)
+        yield Finding("damage", "permissions", path.relative_to(store).as_posix(), what, f"chmod u+rX {hint}", fix=fix)
     for broken in object_scan.broken_packs(store):
         if broken.fault != "closed":
             fix = partial(_remove_index if broken.fault == "lost" else _mend_pack, store, index, broken.path)
             what = f"git cannot use it: {_PACK_FAULTS[broken.fault]}"
-            yield Finding("damage", "pack", _place(store, broken.path), what, FIX, fix=fix)
-
-
-def _place(store: Path, path: Path) -> str:
-    return path.relative_to(store).as_posix()
+            yield Finding("damage", "pack", broken.path.relative_to(store).as_posix(), what, FIX, fix=fix)
 
 
 def _make_readable(path: Path) -> str:
