@@ -226,7 +226,8 @@ class _Plan:
             self.remotes.add(ref.removeprefix(layout.REMOTES).partition("/")[0])
 
     def result(self, store: Store, homes: Homes) -> PurgeResult:
-        client = tuple(scan.client_files(homes, store.paths, self.matcher))
+        files = scan.all_client_files(homes, store.paths)
+        client = tuple(path for path in files if scan.name_or_content_holds(path, self.matcher))
         return PurgeResult(
             len(self.values), tuple(self.sessions), len(self.rewriter.commits), 0, tuple(self.tags), client,
             tuple(sorted(self.remotes)), loose=self.loose, lines=self.lines,

@@ -165,13 +165,13 @@ class Rewriter:
             return
         # The hash covers lines of the file that may have held a value, and are not all at hand.
         text = _FILE_HASH_LINE.sub("", text)
-        write = partial(self._write_commit, [self.now(one) for one in commit.parents], text, commit.time)
+
+        def write(tree: str) -> str:
+            return self.store.repo.write_commit(tree, list(map(self.now, commit.parents)), text, commit.time)
+
         made = write(self._rewrite_top(commit, counts.total, write))
         if made != commit.id:
             self.commits[commit.id] = made
-
-    def _write_commit(self, parents: list[str], text: str, time: int, tree: str) -> str:
-        return self.store.repo.write_commit(tree, parents, text, time)
 
     def _agent(self, commit: Commit) -> Agent:
         return agents.named(self.store.agent(messages.parse_message(commit.message).get("Session"), commit.id))
@@ -413,7 +413,10 @@ class Rewriter:
         if number and key:
             # A tail is in the next turn's folder again, and what a fork shares is counted where it was recorded.
             is_own = lines is not None and message.get("Event") != "fork"
-            count = sum(lines.counts[-_line_count(message, lines) :]) if lines is not None and is_own else 0
+            own = sum(extent.lines for extent in message.extents)
+            count = (
+                sum(lines.counts[-own:]) if lines is not None and is_own else 0
+            )  # all lines if no extent says how many
             start = above.total - above.turn if above.key == key else above.total
             counts = _Counts(key, count, start + count)
         subject = value_match.cut_short(self._clean_text(message.subject), self.values)
@@ -487,10 +490,6 @@ def _with_new_references(kind: str, line: bytes, new_ids: Mapping[str, str]) -> 
     if entry is None or not new_ids.keys() & set(entry.between):
         return line
     return pads.entry_with_line(replace(entry, between=tuple(new_ids.get(one, one) for one in entry.between))).line
-
-
-def _line_count(message: Message, lines: RewrittenLines) -> int:
-    return sum(extent.lines for extent in message.extents) or len(lines.old)
 
 
 def _with_proof(trailers: Sequence[tuple[str, str]], message: Message, lines: RewrittenLines) -> list[tuple[str, str]]:

@@ -222,12 +222,7 @@ def _intent_data(path: Path) -> bytes:
 
 def files_with_value(folder: Path, matcher: ValueMatcher, leave: Iterable[Path] = ()) -> Iterator[Path]:
     """Return the regular files below a folder that hold a value, or whose names do, without those below `leave`."""
-    return (path for path in _files_below(folder, leave) if _name_or_content_holds(path, matcher))
-
-
-def client_files(homes: Homes, paths: StorePaths, matcher: ValueMatcher) -> Iterator[Path]:
-    """Return the client's files that hold a value, or whose names do."""
-    return (path for path in all_client_files(homes, paths) if _name_or_content_holds(path, matcher))
+    return (path for path in _files_below(folder, leave) if name_or_content_holds(path, matcher))
 
 
 def all_client_files(homes: Homes, paths: StorePaths) -> Iterator[Path]:
@@ -252,7 +247,8 @@ def _files_below(folder: Path, leave: Iterable[Path] = ()) -> Iterator[Path]:
         yield from (Path(top) / name for name in sorted(names))
 
 
-def _name_or_content_holds(path: Path, matcher: ValueMatcher) -> bool:
+def name_or_content_holds(path: Path, matcher: ValueMatcher) -> bool:
+    """Return whether a file holds a value, or its name does."""
     return matcher.holds(os.fsencode(path.name)) or file_holds(path, matcher)
 
 

@@ -28,7 +28,6 @@ from sessgit.replay.sandbox import process_limits
 from sessgit.store import layout, tempdirs
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Row
-from sessgit.store.store import Store
 
 Verdict = Literal["good", "bad", "skip"]
 
@@ -123,7 +122,10 @@ class BisectResult:
 def bisect_by_command(
     context: Context, branch: Branch, span: TurnRange, command: BisectCommand, report: ReportStep
 ) -> BisectResult:
-    """Find the turn by running a command at the commits that the project had, in a temporary worktree."""
+    """Find the turn by running a command once at each commit that the project had, in a temporary worktree.
+
+    Raises SessgitError if the command ends with a code that stops the search.
+    """
     rows = context.index.turns(branch.name, span.good, span.bad)
     known = {row.turn: head for row in rows if (head := git.head_after_turn(context.store, row)) is not None}
     if not known:
@@ -137,7 +139,14 @@ def bisect_by_command(
         )
     untested = {row.turn: "no commit recorded" for row in rows if row.turn not in known}
     with bisect_worktree(branch.state.project, command.env) as place:
-        test = command_tester(place, layout.session_of(branch.name), known, command)
+        results: dict[str, TestResult] = {}
+
+        def test(turn: int) -> TestResult:
+            head = known[turn]
+            if head.commit not in results:
+                results[head.commit] = _test_commit(place, layout.session_of(branch.name), turn, head, command)
+            return results[head.commit]
+
         result = _search(context, branch, [row for row in rows if row.turn in known], test, report)
     ends = (branch, result.good.turn), (branch, result.bad.turn)
     code = difference.compare_code(context, *ends, command.env)
@@ -147,9 +156,31 @@ def bisect_by_command(
 def bisect_by_cells(
     context: Context, branch: Branch, span: TurnRange, pattern: re.Pattern[str], report: ReportStep
 ) -> BisectResult:
-    """Find the turn by the recorded results of the calls that match a regular expression."""
+    """Find the turn by the recorded results of the calls that match a regular expression: a turn is bad if one failed.
+
+    The expression is searched in the tool's name, a space, and the call's main argument: `Bash python -m pytest`. Only
+    the turns that are tested are read.
+    """
     rows = context.index.turns(branch.name, span.good, span.bad)
-    test = cell_tester(context.store, branch, {row.turn: row for row in rows}, pattern)
+    by_turn = {row.turn: row for row in rows}
+
+    def test(turn: int) -> TestResult:
+        try:
+            pieces = read_pieces(context.store, branch, by_turn[turn])[1]
+        except SessgitError as error:
+            return TestResult("skip", f"cannot read it: {error}")
+        calls = [
+            piece
+            for piece in pieces
+            if isinstance(piece, Call)
+            and piece.cell.ok is not None
+            and pattern.search(f"{piece.tool} {piece.about}"[:_SEARCHED_CALL])
+        ]
+        if not calls:
+            return TestResult("skip", "no call matches")
+        failed = [call for call in calls if call.cell.ok is False or call.exit_code]
+        return TestResult("bad" if failed else "good", cells=tuple(call.ordinal for call in failed or calls))
+
     return _search(context, branch, rows, test, report)
 
 
@@ -254,52 +285,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
         ) from error
 
 
-def cell_tester(store: Store, branch: Branch, rows: Mapping[int, Row], pattern: re.Pattern[str]) -> TestTurn:
-    """Return a test that calls a turn bad if a matching call failed in it.
-
-    The pattern is searched in the tool's name, a space, and the call's main argument: `Bash python -m pytest`. Only the
-    turns that are tested are read.
-    """
-
-    def test(turn: int) -> TestResult:
-        try:
-            pieces = read_pieces(store, branch, rows[turn])[1]
-        except SessgitError as error:
-            return TestResult("skip", f"cannot read it: {error}")
-        calls = [
-            piece
-            for piece in pieces
-            if isinstance(piece, Call)
-            and piece.cell.ok is not None
-            and pattern.search(f"{piece.tool} {piece.about}"[:_SEARCHED_CALL])
-        ]
-        if not calls:
-            return TestResult("skip", "no call matches")
-        failed = [call for call in calls if call.cell.ok is False or call.exit_code]
-        return TestResult("bad" if failed else "good", cells=tuple(call.ordinal for call in failed or calls))
-
-    return test
-
-
 # By a command
-
-
-def command_tester(
-    place: BisectWorktree, session: str, turn_heads: Mapping[int, Head], command: BisectCommand
-) -> TestTurn:
-    """Return a test that runs the command at a turn's commit, once for each commit.
-
-    The test raises SessgitError if the command ends with a code that stops the search.
-    """
-    results: dict[str, TestResult] = {}
-
-    def test(turn: int) -> TestResult:
-        head = turn_heads[turn]
-        if head.commit not in results:
-            results[head.commit] = _test_commit(place, session, turn, head, command)
-        return results[head.commit]
-
-    return test
 
 
 def _test_commit(place: BisectWorktree, session: str, turn: int, head: Head, command: BisectCommand) -> TestResult:

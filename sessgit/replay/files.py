@@ -29,7 +29,8 @@ def apply_write(root: str, paths: Mapping[str, str], edit: Callable[[Texts], Tex
     after = edit(before)
     for name, text in after.items():
         if text is None:
-            _remove(root, paths[name])
+            with _open_folder(root, paths[name], make=False) as (folder, file):
+                os.unlink(file, dir_fd=folder)
         else:
             _write_text(root, paths[name], text)
     return before, after
@@ -40,11 +41,6 @@ def _text_if_any(root: str, path: str) -> str | None:
         return read_text(root, path)
     except FileNotFoundError:
         return None
-
-
-def _remove(root: str, path: str) -> None:
-    with _open_folder(root, path, make=False) as (folder, name):
-        os.unlink(name, dir_fd=folder)
 
 
 def read_text(root: str, path: str) -> str:

@@ -98,7 +98,9 @@ class ReplayChoice:
 def plan_replay(context: Context, branch: Branch, choice: ReplayChoice, progress: Progress = no_progress) -> ReplayPlan:
     """Return the plan for a choice. Raises NotFoundError for a cell that does not exist."""
     graph = cell_graph.read_graph(context, branch, progress=progress)
-    asked = _requested_addresses(graph, branch, choice)
+    asked = [_cell_address(graph, branch, choice.turn, name) for name in choice.cells] or [
+        address for address, node in graph.nodes.items() if choice.turn in (None, node.turn)
+    ]
     needs = graph.needs()
     chosen = set(asked)
     if choice.chain:
@@ -122,12 +124,6 @@ class _TurnCalls:
     calls: Mapping[str, Call] = field(default_factory=dict)
     folders: Sequence[str] = ()
     problem: str = ""
-
-
-def _requested_addresses(graph: Graph, branch: Branch, choice: ReplayChoice) -> list[str]:
-    if choice.cells:
-        return [_cell_address(graph, branch, choice.turn, name) for name in choice.cells]
-    return [address for address, node in graph.nodes.items() if choice.turn in (None, node.turn)]
 
 
 def _cell_address(graph: Graph, branch: Branch, turn: int | None, name: str) -> str:

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sessgit.errors import SessgitError
@@ -82,7 +82,9 @@ def isolated_command(command: Sequence[str], cwd: str, confinement: Confinement)
     """
     writable, network = confinement.writable, confinement.network
     path, apart = confinement.env.get("PATH", os.defpath), [os.path.realpath(place) for place in confinement.hidden]
-    shown = [*_program_folders(path, apart), sys.prefix, sys.base_prefix, PACKAGE, *confinement.readable]
+    programs = map(os.path.realpath, filter(os.path.isabs, path.split(os.pathsep)))
+    shown = [place for place in programs if not any(is_below(place, one) for one in apart)]
+    shown += [sys.prefix, sys.base_prefix, PACKAGE, *confinement.readable]
     shown = [place for place in shown if place != "/" and not any(is_below(one, place) for one in apart)]
     if sys.platform == "darwin":
         return [isolation_tool(path), "-p", _sandbox_profile(writable, shown, apart, network=network), *command]
@@ -108,13 +110,6 @@ def isolated_command(command: Sequence[str], cwd: str, confinement: Confinement)
     for place in (*covered, "/dev", "/"):
         walls += ("--remount-ro", place)
     return [*walls, "--chdir", cwd, "--", *command]
-
-
-def _program_folders(path: str, hidden: Sequence[str]) -> Iterator[str]:
-    """Yield the folders of programs that do not lie in a hidden folder."""
-    for place in map(os.path.realpath, filter(os.path.isabs, path.split(os.pathsep))):
-        if not any(is_below(place, one) for one in hidden):
-            yield place
 
 
 def is_below(path: str, folder: str) -> bool:
