@@ -13,10 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from itertools import islice, pairwise
+from typing import TYPE_CHECKING
 
 from sessgit.cli import invocation, text
 from sessgit.cli.invocation import Invocation
 from sessgit.model import canonical
+
+if TYPE_CHECKING:
+    from sessgit.history.resolve import ResolvedTarget
 
 _MOST = 200
 _TITLE_LENGTH = 60
@@ -80,28 +84,21 @@ def _is_safe(match: Match) -> bool:
 @_completer
 def addresses(cli: Invocation, start: str) -> Iterable[Match]:
     """Sessions by id, name and title; after an `@` the turns of one."""
-    from sessgit.history.resolve import resolve_target
-    from sessgit.model.address import Address
-
     session, sign, turn = start.partition("@")
     if not sign:
         return _sessions(cli, start)
-    branch = resolve_target(cli.index, Address(session), cli.where).branch
-    rows = [row for row in cli.index.turns(branch.name) if str(row.turn).startswith(turn)]
+    rows = [row for row in cli.index.turns(_target(cli, session).branch.name) if str(row.turn).startswith(turn)]
     return [(f"{session}@{row.turn}", cli.index.title(row)) for row in rows[-_MOST:]]
 
 
 @_completer
 def cells(cli: Invocation, start: str) -> Iterable[Match]:
     """Addresses, and after `A@7.` the cells of that turn: these alone are read from the store."""
-    from sessgit.history.resolve import resolve_target
-    from sessgit.model.address import Address
-
     address, dot, _ = start.partition(".")
     session, sign, turn = address.partition("@")
     if not (sign and dot):
         return addresses(start)
-    target = resolve_target(cli.index, Address(session, int(turn)), cli.where)
+    target = _target(cli, session, int(turn))
     stored = enumerate(cli.store.cells(target.branch.tip, target.turn or 0), start=1)
     return _starting(start, ((f"{address}.{ordinal}", cell.operation) for ordinal, cell in stored))
 
@@ -141,13 +138,17 @@ def operations(cli: Invocation, start: str) -> Iterable[Match]:
 @_completer
 def files(cli: Invocation, start: str) -> Iterable[Match]:
     """The files that tools read or changed in the current session, the last one first, relative to this folder."""
-    from sessgit.history.resolve import resolve_target
-    from sessgit.model.address import Address
-
-    rows = cli.index.turns(resolve_target(cli.index, Address(), cli.where).branch.name)
+    rows = cli.index.turns(_target(cli).branch.name)
     gists = cli.index.gists([row.commit for row in rows[-_MOST:]])
     paths = dict.fromkeys(path for row in reversed(rows) if row.commit in gists for path in gists[row.commit].files)
     return _starting(start, ((path.removeprefix(f"{cli.cwd}/"), "") for path in paths))
+
+
+def _target(cli: Invocation, session: str = "", turn: int | None = None) -> ResolvedTarget:
+    from sessgit.history.resolve import resolve_target
+    from sessgit.model.address import Address
+
+    return resolve_target(cli.index, Address(session, turn), cli.where)
 
 
 def _starting(start: str, matches: Iterable[Match]) -> Iterator[Match]:

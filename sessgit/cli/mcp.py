@@ -266,17 +266,9 @@ def _show(arguments: Json) -> list[list[str]]:
     return [["show", "--", f"{session}@{number}"] for number in (int(turn), *others) if number > 0]
 
 
-def _log(arguments: Json) -> list[list[str]]:
-    return [["log", *_options(arguments, "limit"), _address(arguments)]]  # after -- it takes paths
-
-
 def _note(arguments: Json) -> list[list[str]]:
     into = [f"--into={address}"] if (address := _address(arguments)) else []
     return [["pad", *into, "--", "add", arguments.get("kind", "insight"), arguments["text"]]]
-
-
-def _fork(arguments: Json) -> list[list[str]]:
-    return [["fork", *_options(arguments, "at", "name"), "--", _address(arguments)]]
 
 
 _ADDRESS = ("string", "A conversation or a turn, such as a41f9c02 or a41f9c02@4 (default: this conversation).")
@@ -305,7 +297,7 @@ _TOOLS: Mapping[str, _Tool] = {
         "List the turns of a conversation, newest first, with their prompts and tools.",
         {"address": _ADDRESS, "limit": ("integer", "At most so many turns.")},
         (),
-        _log,
+        lambda given: [["log", *_options(given, "limit"), _address(given)]],  # after -- it takes paths
     ),
     "note": _Tool(
         "Add a note to the scratchpad of a conversation, for the user and for later conversations.",
@@ -322,7 +314,7 @@ _TOOLS: Mapping[str, _Tool] = {
         "Fork a conversation at a turn. Returns the command with which the user continues the fork; starts nothing.",
         {"address": _ADDRESS, "at": ("integer", "Keep turns up to this one."), "name": ("string", "Name the fork.")},
         (),
-        _fork,
+        lambda given: [["fork", *_options(given, "at", "name"), "--", _address(given)]],
         changes=True,
     ),
 }

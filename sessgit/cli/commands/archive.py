@@ -72,7 +72,19 @@ def archive(
         "dry_run": dry_run,
     }
     listed = sessions if addresses or dry_run or len(result.sessions) <= _LISTED else ()
-    return Answer(document, _archived(cli, result, listed, chosen.passed_over, dry_run=dry_run))
+    lines, count = (
+        list(_moved(cli, listed, result, "already archived")),
+        text.counted(len(result.sessions), "conversation"),
+    )
+    if dry_run:
+        lines.append(f"{count} would be archived.")
+    elif result.operation:
+        lines.append(f"{count} archived (undo: sessgit undo)")
+    elif not result.already:
+        lines.append("Nothing to archive.")
+    if chosen.passed_over:
+        lines += text.fold([_skipped(chosen.passed_over)], cli.width, "")
+    return Answer(document, lines)
 
 
 def _old_sessions(
@@ -89,22 +101,6 @@ def _old_sessions(
         empty=everything,
     )
     return archives.old_sessions(cli.index, query, cli.env.homes)
-
-
-def _archived(
-    cli: Invocation, result: ArchiveResult, sessions: Sequence[str], skipped: Mapping[str, str], *, dry_run: bool
-) -> Iterator[str]:
-    if sessions:
-        yield from _moved(cli, sessions, result, "already archived")
-    count = text.counted(len(result.sessions), "conversation")
-    if dry_run:
-        yield f"{count} would be archived."
-    elif result.operation:
-        yield f"{count} archived (undo: sessgit undo)"
-    elif not result.already:
-        yield "Nothing to archive."
-    if skipped:
-        yield from text.fold([_skipped(skipped)], cli.width, "")
 
 
 def _skipped(skipped: Mapping[str, str]) -> str:
@@ -156,20 +152,23 @@ def delete(
     else:
         raise _none_selected("`sessgit delete ADDRESS`, or `sessgit delete --older-than 90d`.")
     notes = [_skipped(skipped)] if skipped else []
-    if dry_run or not sessions:
-        plans = deletes.plan_deletion(cli.index, sessions, cli.env.homes) if sessions else []
-        planned = {"deleted": [_json(plan) for plan in plans], "operation_id": None, "dry_run": dry_run}
-        count = f"{text.counted(len(plans), 'conversation')} would be deleted." if plans else "Nothing to delete."
-        return Answer(planned, [*_before_deletion(cli, plans), count], notes=notes)
-    if not yes:
+    must_ask = sessions and not (dry_run or yes)
+    if must_ask:
         render.check_can_ask(cli, "Pass --yes.")
     plans = deletes.plan_deletion(cli.index, sessions, cli.env.homes)
-    if not yes:
+    if must_ask:
         question = "Delete?" if len(plans) == 1 else f"Delete all {len(plans)}?"
         frame.confirm(_before_deletion(cli, plans), question, "Nothing was deleted.")
-    operation = deletes.delete_sessions(cli.context, plans)
-    document = {"deleted": [_json(plan) for plan in plans], "operation_id": operation.id, "dry_run": False}
-    return Answer(document, _deleted(cli, plans), notes=notes)
+    operation = deletes.delete_sessions(cli.context, plans) if plans and not dry_run else None
+    document = {
+        "deleted": [_json(plan) for plan in plans],
+        "operation_id": operation.id if operation else None,
+        "dry_run": dry_run,
+    }
+    if operation:
+        return Answer(document, _deleted(cli, plans), notes=notes)
+    count = f"{text.counted(len(plans), 'conversation')} would be deleted." if plans else "Nothing to delete."
+    return Answer(document, [*_before_deletion(cli, plans), count], notes=notes)
 
 
 def _before_deletion(cli: Invocation, plans: Sequence[DeletionPlan]) -> Iterator[str]:

@@ -192,7 +192,16 @@ def _as_json(blame: Blame, lines: Sequence[BlamedLine]) -> dict[str, Any]:
         author, edit, commit = blame.author(line), line.edited.edit, line.line.commit
         address = _address(author, edit) if author and edit else None
         if author and edit and address and address not in turns:
-            turns[address] = _turn_json(author, edit, address)
+            turns[address] = {
+                "address": address,
+                "session_id": layout.session_of(author.branch.name),
+                "turn": author.row.turn,
+                "cell": edit.cell or None,
+                "subagent": edit.subagent or None,
+                "prompt": author.prompt,
+                "model": author.model or None,
+                "time": canonical.rfc3339(edit.time),
+            }
         if commit and commit.id not in commits:
             commits[commit.id] = {
                 "commit": commit.id,
@@ -218,17 +227,4 @@ def _as_json(blame: Blame, lines: Sequence[BlamedLine]) -> dict[str, Any]:
         "lines": out,
         "turns": list(turns.values()),
         "commits": list(commits.values()),
-    }
-
-
-def _turn_json(author: Author, edit: RecordedEdit, address: str) -> dict[str, Any]:
-    return {
-        "address": address,
-        "session_id": layout.session_of(author.branch.name),
-        "turn": author.row.turn,
-        "cell": edit.cell or None,
-        "subagent": edit.subagent or None,
-        "prompt": author.prompt,
-        "model": author.model or None,
-        "time": canonical.rfc3339(edit.time),
     }

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any, Literal
 
 from sessgit.cli import completion, frame, operands, render, text
@@ -142,10 +141,15 @@ def explain(
         own: replace(detail, changes=tuple(_changes_to(path, detail.changes, branch)))
         for own, detail in _details(cli, branch, [step.node for step in steps]).items()
     }
+    notes = list(map("({})".format, whole.damage))
+    if others:
+        names = ", ".join(text.some([cli.ident(name) for name in others], _OTHERS))
+        blame = f"sessgit blame {humanize.quote_for_shell(file)}"
+        notes.append(f"(Also in {names}; `{blame}` shows the turn of each line.)")
     return Answer(
         lambda: _why_json(branch, story, steps, known) | {"elsewhere": others},
         _why_lines(cli, branch, story, steps, known, full=full),
-        notes=chain(map("({})".format, whole.damage), _elsewhere(cli, file, others)),
+        notes=notes,
     )
 
 
@@ -166,13 +170,6 @@ def _is_current(cli: Invocation, sessions: Sequence[str]) -> bool:
         return layout.session_of(resolve.current_branch(cli.index, cli.where)[0]) in sessions
     except NotFoundError:
         return False
-
-
-def _elsewhere(cli: Invocation, file: str, sessions: Sequence[str]) -> Iterator[str]:
-    """Yield which other conversations to look at."""
-    if sessions:
-        names = ", ".join(text.some([cli.ident(name) for name in sessions], _OTHERS))
-        yield f"(Also in {names}; `sessgit blame {humanize.quote_for_shell(file)}` shows the turn of each line.)"
 
 
 def _graph(cli: Invocation, branch: Branch, end: int | None = None) -> Graph:

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from sessgit.check import doctor as checks
 from sessgit.check.doctor import Diagnosis
@@ -51,7 +50,18 @@ def run(cli: Invocation, fix: bool = option("--fix", "Fix what can be fixed with
         problem,
     )
     report = checks.diagnose(context, fix=fix)
-    return Answer(lambda: _report_json(report), _problem_lines(cli, report), exit_code=int(not report.is_sound))
+    document = {
+        "sound": report.is_sound,
+        "findings": [findings.finding_json(one) | {"fixable": one.fix is not None} for one in report.findings],
+        "fixed": [
+            {"kind": one.finding.kind, "where": one.finding.where, "message": one.finding.what,
+             "done": one.done or None, "error": one.error or None}
+            for one in report.fixed
+        ],
+        "version": report.version, "python": report.python, "git": report.git or None,
+        "clients": list(report.clients),
+    }  # fmt: skip
+    return Answer(document, _problem_lines(cli, report), exit_code=int(not report.is_sound))
 
 
 def _problem_lines(cli: Invocation, diagnosis: Diagnosis) -> Iterator[str]:
@@ -71,23 +81,6 @@ def _problem_lines(cli: Invocation, diagnosis: Diagnosis) -> Iterator[str]:
         cli, "", [*versions, f"clients {', '.join(clients)}{more}" if clients else ""], between=" · "
     )
     yield from blocks.paragraph(cli, "Run `sessgit verify` to check the store.")
-
-
-def _report_json(diagnosis: Diagnosis) -> dict[str, Any]:
-    """Return what `doctor --json` prints."""
-    return {
-        "sound": diagnosis.is_sound,
-        "findings": [
-            findings.finding_json(finding) | {"fixable": finding.fix is not None} for finding in diagnosis.findings
-        ],
-        "fixed": [
-            {"kind": one.finding.kind, "where": one.finding.where, "message": one.finding.what,
-             "done": one.done or None, "error": one.error or None}
-            for one in diagnosis.fixed
-        ],
-        "version": diagnosis.version, "python": diagnosis.python, "git": diagnosis.git or None,
-        "clients": list(diagnosis.clients),
-    }  # fmt: skip
 
 
 def _summary(diagnosis: Diagnosis) -> str:

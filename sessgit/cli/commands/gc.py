@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from sessgit.check import gc as checks
 from sessgit.check.gc import Collected
@@ -29,8 +29,13 @@ def run(
     back. It asks first.
     """
 
-    if prune and not yes:
-        _confirm_prune(cli, checks.doomed(cli.store))
+    if prune and not yes and (sessions := checks.doomed(cli.store)):
+        count = text.counted(len(sessions), "deleted conversation")
+        render.check_can_ask(cli, f"Pass --yes: {count} would be deleted for good.")
+        names = ", ".join(text.some([cli.ident(session) for session in sessions], _NAMED_SESSIONS))
+        them = "it" if len(sessions) == 1 else "them"
+        question = f"{count} would be deleted for good: {names}. Until then, `sessgit undo` brings {them} back."
+        frame.confirm(text.wrap(question, cli.width), "Prune?")
     keep = span_seconds(cli.settings.undo.keep)
     with render.progress(cli, "Packing", unit="objects") as progress:
         result = checks.collect(cli.context, keep=keep, prune=prune, progress=progress)
@@ -41,17 +46,6 @@ def run(
         **frame.attributes(result, "leftovers", "expired", "final"),
     }
     return Answer(document, _packed(result))
-
-
-def _confirm_prune(cli: Invocation, sessions: Sequence[str]) -> None:
-    if not sessions:
-        return
-    count = text.counted(len(sessions), "deleted conversation")
-    render.check_can_ask(cli, f"Pass --yes: {count} would be deleted for good.")
-    names = ", ".join(text.some([cli.ident(session) for session in sessions], _NAMED_SESSIONS))
-    them = "it" if len(sessions) == 1 else "them"
-    question = f"{count} would be deleted for good: {names}. Until then, `sessgit undo` brings {them} back."
-    frame.confirm(text.wrap(question, cli.width), "Prune?")
 
 
 def _packed(result: Collected) -> Iterator[str]:

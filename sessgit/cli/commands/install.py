@@ -91,7 +91,9 @@ def install(
     if older:
         lines.append(f"{text.counted(older, 'older conversation')} can be imported: sessgit import")
     if is_first or any(result.added and not result.already_there for result in results):  # an import may have made it
-        lines += _privacy(cli)
+        lines.append(f"Prompts, answers and tool output go to {cli.short(cli.env.store)}.")
+        lines.append("Only you can read it. It is not encrypted; common secrets are redacted.")
+        lines.append("To exclude a project: sessgit off")
     lines += running
     if status.blocked_folders(cli.env.store):
         hooks_there = " and ".join(_hooks(cli, result) for result in results)
@@ -157,12 +159,6 @@ def _installed(cli: Invocation, result: InstallResult, *, is_first: bool) -> Ite
         yield f"The hooks no longer record into {cli.short(stub.parent)}."
     if result.plugin and (result.added or result.already_there):
         yield f"The plugin {result.plugin} leaves recording to these hooks."
-
-
-def _privacy(cli: Invocation) -> Iterator[str]:
-    yield f"Prompts, answers and tool output go to {cli.short(cli.env.store)}."
-    yield "Only you can read it. It is not encrypted; common secrets are redacted."
-    yield "To exclude a project: sessgit off"
 
 
 def _running_clients(result: InstallResult, *, has_settings: bool) -> Iterator[str]:

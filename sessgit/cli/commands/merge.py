@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from sessgit.branch import edit
 from sessgit.branch.merge import MergeResult, NewSession
-from sessgit.branch.merge_plan import MergePlan, MergeRequest, PickPlan
+from sessgit.branch.merge_plan import MergePlan, PickPlan
 from sessgit.cli import blocks, client_notes, completion, frame, operands, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
@@ -60,6 +60,7 @@ def merge(
     """
     from sessgit.branch import merge as merges
     from sessgit.branch import merge_plan
+    from sessgit.history.export import parse_ranges
 
     choice = Choice("ours" if ours_wins else "theirs" if theirs_wins else "", dict(map(_parse_value, values)))
     mode = mode or ("pick" if turns else "summary" if rewriter else None)
@@ -71,7 +72,12 @@ def merge(
     ours = operands.target(cli, into, changes=not dry_run)
     other = operands.target(cli, theirs)
     merge_plan.check_sides(ours, other)
-    request = _request(cli, other, mode, turns, choice, rewriter)
+    numbers = parse_ranges(turns, other.turn or other.state.turns, cli.ident(other.branch.name)) if turns else ()
+
+    def rewrite(written: str) -> str:
+        return merges.run_retell_command(rewriter, written, cli.cwd, os.environ)
+
+    request = merge_plan.MergeRequest(mode, tuple(numbers), choice, rewrite if rewriter else None)
     if dry_run:
         plan = merges.plan_merge(cli.context, ours, other, request)
         return Answer({**plan.as_json(), "commit": None, "session_id": None}, _plan_lines(cli, plan))
@@ -90,26 +96,6 @@ def _parse_value(pair: str) -> tuple[str, object]:
     return key, _PARSERS[key](value)
 
 
-def _request(
-    cli: Invocation,
-    theirs: ResolvedTarget,
-    mode: Literal["summary", "graft", "pick"] | None,
-    turns: str,
-    choice: Choice,
-    rewriter: str,
-) -> MergeRequest:
-    from sessgit.branch import merge
-    from sessgit.branch.merge_plan import MergeRequest
-    from sessgit.history.export import parse_ranges
-
-    def rewrite(written: str) -> str:
-        return merge.run_retell_command(rewriter, written, cli.cwd, os.environ)
-
-    last, name = theirs.turn or theirs.state.turns, cli.ident(theirs.branch.name)
-    numbers = tuple(parse_ranges(turns, last, name)) if turns else ()
-    return MergeRequest(mode, numbers, choice, rewrite if rewriter else None)
-
-
 def _new_session(cli: Invocation, ours: ResolvedTarget, name: str | None) -> NewSession | None:
     """Return the new session that --new asks for; raise UsageError or ConflictError if it cannot have the name."""
     from sessgit.branch.merge import NewSession
@@ -125,11 +111,16 @@ def _new_session(cli: Invocation, ours: ResolvedTarget, name: str | None) -> New
 def _merged(
     cli: Invocation, result: MergeResult, document: dict[str, object], sources: Sequence[ResolvedTarget]
 ) -> Answer:
-
-    _, next_step = client_notes.continuation(cli, result.state)
-    names = list(dict.fromkeys(source.branch.name for source in sources))
-    remarks = client_notes.redacted(result.secrets, "the merged turns")
-    return Answer(document, merged(cli, result, names, next_step), remarks)
+    """Return what was merged into what, and how to continue."""
+    names = ", ".join(map(cli.ident, dict.fromkeys(source.branch.name for source in sources)))
+    what = f"added {_turns(result.turns)} from {names}" if result.turns else f"merged {names}"
+    if result.plan is not None and result.turns and result.plan.mode == "summary":
+        what += f", a summary of {text.counted(len(result.plan.rows), 'turn')}"
+    ident, (_, next_step) = cli.ident(result.state.id), client_notes.continuation(cli, result.state)
+    if result.turns and result.transcript is None:
+        next_step = f"Continue it:  sessgit resume {ident}"
+    lines = [text.spread(f"{cli.paint('yellow', ident)}  ", what, "", cli.width), next_step]
+    return Answer(document, lines, client_notes.redacted(result.secrets, "the merged turns"))
 
 
 @frame.command("pick", reads=True)
@@ -226,17 +217,6 @@ def appended(plan: MergePlan) -> str:
     turns = f"{'a summary of ' if is_summary else ''}{text.counted(len(plan.rows), 'turn')}"
     where = _turns(range(first, first + (1 if is_summary else len(plan.rows))))
     return f"{turns}, as {where}{' (fast-forward)' if plan.mode == 'forward' else ''}"
-
-
-def merged(cli: Invocation, result: MergeResult, theirs: Iterable[str], way_on: str) -> Iterator[str]:
-    """Yield what was merged into what, and how to continue."""
-    names = ", ".join(map(cli.ident, theirs))
-    what = f"added {_turns(result.turns)} from {names}" if result.turns else f"merged {names}"
-    if result.plan is not None and result.turns and result.plan.mode == "summary":
-        what += f", a summary of {text.counted(len(result.plan.rows), 'turn')}"
-    ident = cli.ident(result.state.id)
-    yield text.spread(f"{cli.paint('yellow', ident)}  ", what, "", cli.width)
-    yield f"Continue it:  sessgit resume {ident}" if result.turns and result.transcript is None else way_on
 
 
 def _turns(numbers: Sequence[int]) -> str:

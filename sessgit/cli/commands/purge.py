@@ -79,7 +79,11 @@ def run(
     with _progress(cli) as progress:
         likely = likely_secrets.find_likely_secrets(cli.store, progress.reading) if find or secret else []
         if find:
-            return Answer({"secrets": _secrets_json(likely)}, _secret_lines(cli, likely))
+            secrets = [
+                {**frame.attributes(each, "id", "kind", "length"), "lines": each.count, "addresses": list(each.places)}
+                for each in likely
+            ]
+            return Answer({"secrets": secrets}, _secret_lines(cli, likely))
         chosen = denied_values.find_by_id(likely, secret, "likely secret", _FIND_HINT).value if secret else ""
         values = _values(cli, pattern, chosen, regex, progress)
         report = purges.preview_purge(cli.store, values, cli.env.homes, progress) if must_ask or dry_run else None
@@ -219,17 +223,6 @@ def _result_json(result: PurgeResult, *, dry_run: bool) -> dict[str, object]:
         "client_files": list(map(str, result.client)),
         "operation_id": result.operation or None,
     }
-
-
-def _secrets_json(likely: Sequence[LikelySecret]) -> list[dict[str, object]]:
-    """Return likely secrets as JSON: where they are, never their text."""
-    return [
-        {
-            **frame.attributes(secret, "id", "kind", "length"), "lines": secret.count,
-            "addresses": list(secret.places),
-        }
-        for secret in likely
-    ]  # fmt: skip
 
 
 def _sessions(result: PurgeResult) -> str:

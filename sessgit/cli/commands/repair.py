@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from sessgit.agents.values import Mend
 from sessgit.check import repair as checks
@@ -49,8 +48,23 @@ def run(
         result = checks.repair(cli.context, branch, str(uuid.uuid4()), connections, copy=copy, dry_run=dry_run)
     command, next_step = client_notes.continuation(cli, result.made.state) if result.made else ("", "")
     failed = (result.lost or result.findings) and not result.is_needed
+    made = result.made
+    document = {
+        **frame.attributes(result, "branch", "lost", "turns", "unread", "refs", "rerecorded"),
+        "sound": result.was_sound, "dry_run": dry_run,
+        "recovered": [{"objects": count, "source": source} for source, count in result.restored],
+        "findings": findings.as_json(result.findings),
+        "repairs": [{**frame.attributes(mend, "turn", "line", "kind"), "message": mend.what} for mend in result.mends],
+        "shared": result.shared if result.is_needed else None,
+        "redacted": result.redacted if result.is_needed else 0,
+        "id": made.state.id if made else None,
+        "commit": made.commit if made else None,
+        "transcript": str(made.transcript) if made else None,
+        "files": client_notes.as_json(made.files) if made else [],
+        "resume": command or None,
+    }  # fmt: skip
     return Answer(
-        lambda: _report_json(result, command, dry_run=dry_run),
+        document,
         _repair_lines(cli, result, next_step, dry_run=dry_run),
         client_notes.redacted(result.redacted if result.made else 0, "it"),
         DamageError.exit_code if failed else 0,
@@ -72,27 +86,6 @@ def _repair_lines(cli: Invocation, repaired: Repaired, way_on: str, *, dry_run: 
     if repaired.made is not None and not dry_run:
         yield from client_notes.written(repaired.made.files)
         yield canonical.printable(way_on)
-
-
-def _report_json(repaired: Repaired, command: str, *, dry_run: bool) -> dict[str, Any]:
-    """Return what `repair --json` prints; `command` continues the repaired session, or is ``""``."""
-    made = repaired.made
-    return {
-        **frame.attributes(repaired, "branch", "lost", "turns", "unread", "refs", "rerecorded"),
-        "sound": repaired.was_sound, "dry_run": dry_run,
-        "recovered": [{"objects": count, "source": source} for source, count in repaired.restored],
-        "findings": findings.as_json(repaired.findings),
-        "repairs": [
-            {**frame.attributes(mend, "turn", "line", "kind"), "message": mend.what} for mend in repaired.mends
-        ],
-        "shared": repaired.shared if repaired.is_needed else None,
-        "redacted": repaired.redacted if repaired.is_needed else 0,
-        "id": made.state.id if made else None,
-        "commit": made.commit if made else None,
-        "transcript": str(made.transcript) if made else None,
-        "files": client_notes.as_json(made.files) if made else [],
-        "resume": command or None,
-    }  # fmt: skip
 
 
 def _restored(cli: Invocation, repaired: Repaired, *, dry_run: bool) -> Iterator[str]:

@@ -77,7 +77,14 @@ def run(
         raise UsageError("--timeout and --memory must be more than 0", "And less than 2147483648.")
     if inputs:
         target = operands.target(cli, address)
-        return _send_prompts(cli, target, to, protocol, timeout or _PROMPT_SECONDS, keep=not no_keep)
+        from sessgit.replay.inputs import ModelCommand, guess_protocol, send_prompts
+
+        seconds, ident = timeout or _PROMPT_SECONDS, "" if no_keep else str(uuid.uuid4())
+        partner = ModelCommand(to, protocol or guess_protocol(to), seconds, cli.cwd, os.environ)
+        with render.exit_on_signals(), render.progress(cli, "Asking", unit="prompts") as progress:
+            sent = send_prompts(cli.context, target, partner, ident, progress)
+        code = _exit_code(answer.outcome for answer in sent.answers)
+        return Answer(lambda: _prompts_json(sent), _prompt_lines(cli, sent), exit_code=code)
     target = operands.target_or_cell_id(cli, address)
     if target.cell and cells:
         raise UsageError("the address already names a cell.", "Use the address or --cell.")
@@ -148,24 +155,6 @@ def _keep(cli: Invocation, target: ResolvedTarget, plan: ReplayPlan, results: tu
     kept = kept_result.add_turn(context, kept, kept_result.result_turn(results, address))
     kept_result.record_operation(context, kept, f"replay of {address}: {kept_result.counts_text(results)}")
     return kept
-
-
-def _send_prompts(
-    cli: Invocation,
-    target: ResolvedTarget,
-    command: str,
-    protocol: Literal["each", "lines", "stream-json"] | None,
-    seconds: float,
-    *,
-    keep: bool,
-) -> Answer:
-    from sessgit.replay import inputs
-
-    partner = inputs.ModelCommand(command, protocol or inputs.guess_protocol(command), seconds, cli.cwd, os.environ)
-    with render.exit_on_signals(), render.progress(cli, "Asking", unit="prompts") as progress:
-        sent = inputs.send_prompts(cli.context, target, partner, str(uuid.uuid4()) if keep else "", progress)
-    exit_code = _exit_code(answer.outcome for answer in sent.answers)
-    return Answer(lambda: _prompts_json(sent), _prompt_lines(cli, sent), exit_code=exit_code)
 
 
 def _exit_code(outcomes: Iterable[str]) -> int:

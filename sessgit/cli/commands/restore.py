@@ -276,37 +276,26 @@ def resume(
         hint = f"`sessgit {verb} {cli.ident(target.session)} --project DIR` makes a copy that continues in DIR."
         hint = hint if _was_recorded_here(cli, target) else _map_hint(cli, target)
         raise NotFoundError(f"the project's folder is gone: {cli.short(target.state.project)}", hint)
-    if place is not None and exists:
-        _append_missing_turns(cli, target, place)
-    else:
-        place = _write_files(cli, target)
+    if place is None or not exists:
+        was_here = _was_recorded_here(cli, target)
+        result = restores.restore_session(cli.store, target.session, cli.env.homes, local_path=cli.local_path)
+        place, path = result.path, cli.short(result.path)
+        was = "The client had deleted it" if was_here else "It is from another machine"
+        render.tell(f"{was}: {path} was {'restored' if was_here else 'written'}.")
+        for line in client_notes.written(result.files):
+            render.tell(line)
+    elif not restores.is_up_to_date(layout.StorePaths(cli.env.store), target.branch, place):
+        turns = restores.append_missing_turns(cli.store, target.session, cli.env.homes, place)
+        if turns:
+            file = Transcript(place, target.state.agent_id, target.state.agent)
+            catch_up.record_file(cli.context, file, project=target.state.project)
+            render.tell(client_notes.appended(turns))
     state = replace(target.state, transcript=str(place))
     prompt = _brief(cli, target.branch.tip) if brief else ""
     if show:
         render.write(forks.resume_command(state, cli.cwd) + (f" {shlex.quote(prompt)}" if prompt else "") + "\n")
     else:
         client_notes.start_client(state, cli.cwd, prompt)
-
-
-def _append_missing_turns(cli: Invocation, target: ResolvedTarget, place: Path) -> None:
-    if restores.is_up_to_date(layout.StorePaths(cli.env.store), target.branch, place):
-        return
-    turns = restores.append_missing_turns(cli.store, target.session, cli.env.homes, place)
-    if turns:
-        file = Transcript(place, target.state.agent_id, target.state.agent)
-        catch_up.record_file(cli.context, file, project=target.state.project)
-        render.tell(client_notes.appended(turns))
-
-
-def _write_files(cli: Invocation, target: ResolvedTarget) -> Path:
-    was_here = _was_recorded_here(cli, target)
-    result = restores.restore_session(cli.store, target.session, cli.env.homes, local_path=cli.local_path)
-    path = cli.short(result.path)
-    was = f"The client had deleted it: {path} was restored." if was_here else f"It is from another machine: {path}"
-    render.tell(was if was_here else f"{was} was written.")
-    for line in client_notes.written(result.files):
-        render.tell(line)
-    return result.path
 
 
 def _brief(cli: Invocation, commit: str) -> str:

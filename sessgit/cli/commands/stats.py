@@ -50,7 +50,15 @@ def run(
         shares = stats.all_shares(cli.index, progress)
     root = projects.project_root(cli.folder(project)) if project else None
     options = StatsOptions(by, parse_time(since, cli.now), root, target, limit, agents.check_name(agent))
-    chosen = _selected_shares(cli, shares, options)
+    if target is not None:
+        shares = stats.branch_shares(shares, cli.index, target.branch, target.turn)
+    chosen = [
+        share
+        for share in shares
+        if (options.since is None or share.row.time >= options.since)
+        and root in (None, share.project)
+        and options.agent in ("", share.agent)
+    ]
     return Answer(lambda: _as_json(cli, chosen, options), _stats_lines(cli, chosen, options))
 
 
@@ -76,19 +84,6 @@ class StatsOptions:
     target: ResolvedTarget | None = None
     limit: int | None = None
     agent: str = ""
-
-
-def _selected_shares(cli: Invocation, shares: list[TurnShare], options: StatsOptions) -> list[TurnShare]:
-    """Return the shares that the options select."""
-    if options.target is not None:
-        shares = stats.branch_shares(shares, cli.index, options.target.branch, options.target.turn)
-    return [
-        share
-        for share in shares
-        if (options.since is None or share.row.time >= options.since)
-        and (options.project is None or share.project == options.project)
-        and options.agent in ("", share.agent)
-    ]
 
 
 def _stats_lines(cli: Invocation, shares: list[TurnShare], options: StatsOptions) -> Iterator[str]:
