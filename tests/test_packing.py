@@ -20,7 +20,7 @@ from sessgit.record.recording import record
 from sessgit.record.source import RecordRules, TranscriptSource
 from sessgit.store import maintenance
 from sessgit.store import store as stores
-from sessgit.store.backend import AUTHOR, Repository
+from sessgit.store.backend import AUTHOR, PackedRepository, Repository
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.objects import Commit
@@ -162,7 +162,7 @@ def test_many_packs_are_made_few(store: Store) -> None:
 
 def _repository(path: Path, pack: Pack | None = None) -> Repository:
     stores.create_store(path)
-    return Repository(path, pack=pack)
+    return PackedRepository(path, pack) if pack is not None else Repository(path)
 
 
 def _text(seed: int, length: int) -> str:

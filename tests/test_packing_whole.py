@@ -17,7 +17,7 @@ from sessgit.errors import StoreError
 from sessgit.model.progress import no_progress
 from sessgit.store import locks, maintenance, refs
 from sessgit.store import store as stores
-from sessgit.store.backend import Repository
+from sessgit.store.backend import PackedRepository, Repository
 from sessgit.store.layout import StorePaths
 from sessgit.store.pack_file import Pack
 from sessgit.store.store import Store
@@ -52,7 +52,7 @@ def _deltas(store: Path) -> Counter[str]:
 def test_a_folder_meets_the_one_that_it_grew_from_however_many_sessions_there_are(store: Store, tmp_path: Path) -> None:
     pack = Pack(tmp_path / "one.pack")
     stores.create_store(tmp_path / "packing")
-    packing = Repository(tmp_path / "packing", pack=pack)
+    packing = PackedRepository(tmp_path / "packing", pack)
     for session in range(SESSIONS):
         _grow(packing, f"s{session}", TURNS)
     name = pack.finish()
@@ -78,7 +78,7 @@ def test_after_an_import_a_text_is_compared_with_one_of_common_lines(
     texts = [("\n".join(text[:count]), f"{number}{count}") for number, text in enumerate(lines) for count in (400, 440)]
     pack = Pack(tmp_path / "one.pack")
     stores.create_store(tmp_path / "packing")
-    packing = Repository(tmp_path / "packing", pack=pack)
+    packing = PackedRepository(tmp_path / "packing", pack)
     blobs = {f"turns/0000/000001/texts/{name}-Bash-content": packing.write_blob(text.encode()) for text, name in texts}
     tree = packing.edit_tree(None, {path: (blob, False) for path, blob in blobs.items()})
     tip = packing.write_commit(tree, [], "turn 1", 1_700_000_000)

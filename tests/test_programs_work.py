@@ -49,22 +49,22 @@ class Meter:
 
     def __init__(self, library: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         self.repo = library.context.store.repo
-        self.read, self.asked, self.bytes = 0, list[str](), 0
+        self.written, self.read, self.asked, self.bytes = 0, 0, list[str](), 0
         library.context.index._db.set_trace_callback(self.asked.append)
-        for name in ("_object", "blob"):
-            monkeypatch.setattr(self.repo, name, self._counted(getattr(self.repo, name)))
+        for method, counter in (("data", "read"), ("_write", "written")):
+            monkeypatch.setattr(self.repo, method, self._counted(getattr(self.repo, method), counter))
         monkeypatch.setattr(agent_programs, "opened", self._opened(agent_programs.opened))
 
     def cost(self, do: Callable[[], object]) -> tuple[int, int, list[str], int]:
-        written, self.read, self.bytes = self.repo.written, 0, 0
+        self.written, self.read, self.bytes = 0, 0, 0
         self.asked.clear()
         do()
-        return self.repo.written - written, self.read, [query.split()[0] for query in self.asked], self.bytes
+        return self.written, self.read, [query.split()[0] for query in self.asked], self.bytes
 
-    def _counted(self, real: Callable[[str], Any]) -> Callable[[str], Any]:
-        def counted(oid: str) -> Any:
-            self.read += 1
-            return real(oid)
+    def _counted(self, real: Callable[..., Any], counter: str) -> Callable[..., Any]:
+        def counted(*arguments: object) -> Any:
+            setattr(self, counter, getattr(self, counter) + 1)
+            return real(*arguments)
 
         return counted
 

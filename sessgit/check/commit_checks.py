@@ -75,7 +75,7 @@ class Cache:
     """What one process has checked: what sessions share is checked once."""
 
     def __init__(self, store: Store) -> None:
-        self.scratch = Store(store.path, backend.Repository(store.path, pack=backend.Overlay(store.repo)))
+        self.scratch = Store(store.path, backend.Overlay(store.path))
         """The store with the folders that are made again, in memory."""
         self.commits = dict[str, Checked]()
         self.folders = set[str]()

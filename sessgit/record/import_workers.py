@@ -31,7 +31,7 @@ from sessgit.record.recording import record
 from sessgit.record.source import RecordRules
 from sessgit.store import layout, refs
 from sessgit.store import store as stores
-from sessgit.store.backend import Repository
+from sessgit.store.backend import PackedRepository
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
@@ -88,7 +88,7 @@ class RecordedTask:
 def record_families(task: RecordTask, report: ReportBytes) -> RecordedTask:
     """Record the families one after the other; raises StoreError if nothing can be written."""
     pack = _create_store(task)
-    store = Store(task.folder, Repository(task.folder, pack=pack))
+    store = Store(task.folder, PackedRepository(task.folder, pack))
     index = Index(task.folder, lambda: store)
     errors, results = list[ImportFailure](), list[RecordingResult]()
     try:

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
 import pygit2
-from pygit2.enums import FileMode, ObjectType, Option
+from pygit2.enums import ObjectType, Option
 
 from sessgit.errors import ROOM, DamageError, MovedError, NotFoundError, StoreError, UnreadableError
-from sessgit.model import canonical
 from sessgit.model.line_list import Bytes
 from sessgit.store import durable_write, locks, objects, private_files, refs
 from sessgit.store.layout import StorePaths
-from sessgit.store.objects import Commit, Entry
+from sessgit.store.objects import Commit, Entry, ObjectSource
 
 if TYPE_CHECKING:
     from sessgit.store.pack_file import Pack
@@ -33,12 +32,9 @@ _WRITE_TRIES = 5
 _LOCK_TRIES = 300
 _LOCK_WAIT = 0.01
 _UNBORN_HEAD = "refs/heads/HEAD-stays-unborn"
-_VERIFY_HINT = "`sessgit verify` names the damaged conversations, `sessgit repair` repairs each of them."
 _BACKEND_PRIORITY = 2
 """The priority of our backends: libgit2 writes to the first that takes objects. Its own have 2 (packs) and 1."""
 _KINDS = {"commit": ObjectType.COMMIT, "tree": ObjectType.TREE, "blob": ObjectType.BLOB}
-_MOST_TREES = 256
-_MOST_COMMITS = 16
 _FSYNC_OPTION_LOCK = Lock()
 _READ_ERRORS = (KeyError, ValueError, pygit2.GitError)
 _MADE = (
@@ -85,7 +81,7 @@ def is_trusted(path: Path) -> bool:
 class _PackBackend(pygit2.OdbBackend):
     """libgit2's view of the objects of a pack that is being written."""
 
-    def __init__(self, pack: Pack | Overlay) -> None:
+    def __init__(self, pack: Pack) -> None:
         super().__init__()
         self._pack = pack
 
@@ -112,50 +108,20 @@ class _PackBackend(pygit2.OdbBackend):
         """Do nothing: only this process writes the pack."""
 
 
-class Overlay:
-    """The objects of a repository, and those that are added, which only this process has, in memory."""
-
-    def __init__(self, below: Repository) -> None:
-        self._below = weakref.proxy(below)  # libgit2 keeps the overlay, and would keep the packs of the repository open
-        self._added = dict[str, tuple[str, bytes]]()
-
-    def __contains__(self, oid: str) -> bool:
-        return oid in self._added or not self._below.read_problem(oid)
-
-    def add(self, kind: str, data: Bytes) -> str:
-        """Add an object, unless the repository has it; return its id."""
-        oid = objects.object_id(kind, data)
-        if oid not in self:
-            self._added[oid] = kind, bytes(data)
-        return oid
-
-    def read(self, oid: str) -> tuple[str, bytes]:
-        """Return the kind and the content of an object."""
-        return self._added.get(oid) or self._below.read(oid)
-
-    def header(self, oid: str) -> tuple[str, int]:
-        """Return the kind and the size of an object."""
-        kind, data = self.read(oid)
-        return kind, len(data)
-
-
-class Repository:
+class Repository(ObjectSource):
     """One open repository, not to be shared between threads.
 
-    With `fsync`, each ref that it moves is on the disk with all objects that were written before. With `pack`, all
-    objects of a new repository go into that pack, which the caller finishes, or into an overlay of another one.
+    With `fsync`, each ref that it moves is on the disk with all objects that were written before.
     """
 
-    def __init__(self, path: Path, *, fsync: bool = False, pack: Pack | Overlay | None = None) -> None:
+    def __init__(self, path: Path, *, fsync: bool = False) -> None:
+        super().__init__()
         self.path = path
         self._paths = StorePaths(path)
-        self._pack = pack
         self._pending = durable_write.PendingObjects(path) if fsync else None
         self._generation, self.was_reopened = locks.prune_generation(self._paths), False
         with _translate_errors(f"cannot open the store at {path}", "`sessgit doctor` shows the cause."):
             self._open()
-        self.written = 0
-        """Number of objects that were to be written: the measure of a recording's work."""
         self._lock: weakref.finalize[..., Repository] | None = None
 
     def begin_write(self) -> None:
@@ -195,22 +161,10 @@ class Repository:
 
     def _open(self) -> None:
         repo = pygit2.Repository(str(self.path))
-        self._trees = dict[str, objects.Tree]()
-        """The trees that were edited last: the next commit is made from them."""
-        self._commits = dict[str, Commit]()
-        """The commits that were written last."""
-        self._read_packed: Callable[[str], tuple[int, bytes]]
-        if self._pack is not None:
-            # The only backend: libgit2 would look through the files of its own before each write.
-            backend, odb = _PackBackend(self._pack), pygit2.Odb()
-            odb.add_backend(backend, _BACKEND_PRIORITY)
-            repo.set_odb(odb)
-            self._read_packed, self._repo, self._odb = backend.read_cb, repo, odb
-            return
+        self._trees.clear()
         odb = repo.odb
         packs = next(iter(odb.backends))
-        folder = self._pending.folder if self._pending is not None else self.path / "objects"
-        odb.add_backend(pygit2.OdbBackendLoose(str(folder), -1, False, 0o700, 0o400), _BACKEND_PRIORITY)
+        odb.add_backend(pygit2.OdbBackendLoose(str(self._folder), -1, False, 0o700, 0o400), _BACKEND_PRIORITY)
         if self._pending is not None:
             # libgit2 looks at the option when it opens the refs, and at each object. Only refs are to be synced.
             with _FSYNC_OPTION_LOCK:
@@ -226,17 +180,20 @@ class Repository:
             with _translate_errors("cannot write to the store", ROOM):
                 self._pending.flush()
 
-    def _write(self, write: Callable[[], object]) -> str:
-        """Return the id of the object that `write` writes. Packing may delete the folder of an object meanwhile."""
-        self.written += 1
-        if self._pack is None:
-            self.begin_write()
+    # Objects
+
+    def write_blob(self, data: Bytes) -> str:
+        return self._write("blob", data)
+
+    def _write(self, kind: str, data: Bytes) -> str:
+        """Write an object, and return its id. Packing may delete the folder of an object meanwhile."""
+        self.begin_write()
         with _translate_errors("cannot write to the store", ROOM):
             if self._pending is not None:
                 self._pending.begin()
             for tries_left in reversed(range(_WRITE_TRIES)):
                 try:
-                    oid = str(write())
+                    oid = self._write_once(kind, data)
                     break
                 except pygit2.GitError as error:
                     if "failed to rename lockfile" not in str(error) or not tries_left:
@@ -245,30 +202,25 @@ class Repository:
                 self._pending.add(oid)
             return oid
 
-    # Objects
+    def _write_once(self, kind: str, data: Bytes) -> str:
+        if len(data) <= objects.LARGE_SIZE:
+            return str(self._repo.write(_KINDS[kind], bytes(data)))
+        oid = objects.object_id(kind, data)
+        return oid if self.has(oid) else objects.write_object_file(self._folder, oid, kind, data)
 
-    def write_blob(self, data: Bytes) -> str:
-        if self._pack is not None or len(data) <= objects.LARGE_SIZE:
-            return self._write_object("blob", data)
-        folder = self._pending.folder if self._pending is not None else self.path / "objects"
-        oid = objects.object_id("blob", data)
-        return self._write(lambda: oid if self.has(oid) else objects.write_object_file(folder, oid, "blob", data))
-
-    def _write_object(self, kind: str, data: Bytes) -> str:
-        if self._pack is not None:
-            self.written += 1
-            return self._pack.add(kind, data)
-        return self._write(lambda: self._repo.write(_KINDS[kind], bytes(data)))
+    @property
+    def _folder(self) -> Path:
+        """The folder for new objects."""
+        return self._pending.folder if self._pending is not None else self.path / "objects"
 
     def edit_tree(self, base: str | None, changes: Mapping[str, Entry | None]) -> str:
         """Return the tree `base` with an entry at each path replaced, or removed; folders left empty go too.
 
         Raises StoreError for an entry whose object is missing, or whose name git refuses.
         """
-        if self._pack is None:
-            self.begin_write()
+        self.begin_write()
         with _translate_errors("cannot write to the store", ROOM):
-            entries = dict(self._tree_entries(base)) if base else {}
+            entries = dict(self._tree(base)) if base else {}
             nested: dict[bytes, dict[str, Entry | None]] = {}
             for path, entry in changes.items():
                 first, _, rest = path.partition("/")
@@ -285,29 +237,13 @@ class Repository:
                 oid = self.edit_tree(raw.hex() if mode == objects.FOLDER_MODE else None, inner)
                 if oid != objects.EMPTY_TREE:
                     entries[name] = objects.tree_entry(name, oid, True)
-        oid = self._write_object("tree", objects.encode_tree(entries))
+        oid = self._write("tree", objects.encode_tree(entries))
         self._keep_tree(oid, entries)
         return oid
 
-    def _tree_entries(self, oid: str) -> objects.Tree:
-        if oid not in self._trees:
-            try:
-                kind, data = self._repo.read(oid)
-            except _READ_ERRORS as error:
-                raise _unreadable_error(oid, error) from error
-            if kind != ObjectType.TREE:
-                raise StoreError(f"object {oid} is not a tree")
-            self._keep_tree(oid, objects.decode_tree(data))
-        return self._trees[oid]
-
-    def _keep_tree(self, oid: str, entries: objects.Tree) -> None:
-        self._trees[oid] = entries
-        if len(self._trees) > _MOST_TREES:
-            del self._trees[next(iter(self._trees))]
-
     def _check_written(self, oid: str) -> None:
         """Raise KeyError for a missing object: nothing is written that leads to it."""
-        if oid not in (self._odb if self._pack is None else self._pack):
+        if not self.has(oid):
             raise KeyError(oid)
 
     def write_commit(self, tree: str, parents: list[str], message: str, time: int) -> str:
@@ -316,66 +252,27 @@ class Repository:
             for oid in (tree, *parents):
                 self._check_written(oid)
             data = objects.encode_commit(tree, parents, AUTHOR, max(0, time), message)
-        oid = self._write_object("commit", data)
-        self._commits[oid] = Commit(oid, tree, tuple(parents), message, int(canonical.nearest_time(time)))
-        if len(self._commits) > _MOST_COMMITS:
-            del self._commits[next(iter(self._commits))]
-        return oid
+        return self._write("commit", data)
 
-    def tree(self, oid: str) -> dict[str, Entry]:
-        """Return the entries of a tree by name."""
-        tree = self._object(oid)
-        if not isinstance(tree, pygit2.Tree):
-            raise StoreError(f"object {oid} is not a tree")
-        return {str(e.name): (str(e.id), isinstance(e, pygit2.Tree)) for e in tree}
-
-    def irregular_entries(self, oid: str) -> list[str]:
-        """Return the names of a tree's entries other than plain files and folders: links, programs, submodules."""
-        tree = self._object(oid)
-        entries = tree if isinstance(tree, pygit2.Tree) else ()
-        return [str(e.name) for e in entries if e.filemode not in (FileMode.BLOB, FileMode.TREE)]
-
-    def files(self, tree: str, prefix: str = "") -> dict[str, Entry]:
-        """Return every file below a tree by path, as `edit_tree` takes them."""
-        return objects.files(self.tree, tree, prefix)
-
-    def entry(self, tree: str, path: str) -> Entry | None:
-        """Return the entry at a path below a tree, or None."""
-        if tree in self._trees:
-            first, _, rest = path.partition("/")
-            mode, raw = self._trees[tree].get(first.encode(), (b"", b""))
-            if not mode or not rest:
-                return (raw.hex(), mode == objects.FOLDER_MODE) if mode else None
-            return self.entry(raw.hex(), rest)
-        top = self._object(tree)
-        if not isinstance(top, pygit2.Tree):
-            return None
+    def data(self, kind: str, oid: str) -> bytes:
+        if kind == "blob":
+            with suppress(*_READ_ERRORS):
+                number, data = self._read_packed(oid)
+                if number == ObjectType.BLOB and objects.object_id("blob", data) == oid:
+                    return data
+            with suppress(*_READ_ERRORS):
+                return objects.read_loose_file(f"{self.path}/objects", oid)
         try:
-            entry = top[path]
-        except KeyError:
-            return None
-        except _READ_ERRORS as error:
-            raise _unreadable_error(tree, error) from error
-        return str(entry.id), isinstance(entry, pygit2.Tree)
-
-    def blob(self, oid: str) -> bytes:
-        """Return the bytes of a file, verified by its id."""
-        with suppress(*_READ_ERRORS):
-            kind, data = self._read_packed(oid)
-            if kind == ObjectType.BLOB and objects.object_id("blob", data) == oid:
-                return data
-        with suppress(*_READ_ERRORS):
-            return objects.read_loose_file(f"{self.path}/objects", oid)
-        try:
-            kind, data = self._repo.read(oid)  # for pending objects, and for what is wrong with others
+            number, data = self._repo.read(oid)  # for pending objects, and for what is wrong with others
         except _READ_ERRORS as error:
             raise _unreadable_error(oid, error) from error
-        if kind != ObjectType.BLOB:
-            raise StoreError(f"object {oid} is not a file")
-        return data
+        if number == _KINDS[kind]:
+            return data
+        if kind == "commit":
+            raise NotFoundError(f"{oid} is not a commit")
+        raise StoreError(f"object {oid} is not a {'file' if kind == 'blob' else kind}")
 
     def lines(self, oid: str, longest: float = float("inf")) -> list[bytes]:
-        """Return what `split` makes of a file at its newlines; lines over `longest` bytes of a large file are empty."""
         with suppress(*_READ_ERRORS):
             kind, size = self._odb.read_header(oid)
             if kind == ObjectType.BLOB and size > objects.LARGE_SIZE:
@@ -383,20 +280,6 @@ class Repository:
                 if lines is not None:
                     return lines
         return self.blob(oid).split(b"\n")
-
-    def commit(self, oid: str) -> Commit:
-        """Return a commit. Raises NotFoundError if the object is no commit, UnreadableError."""
-        if oid in self._commits:
-            return self._commits[oid]
-        commit = self._object(oid)
-        if not isinstance(commit, pygit2.Commit):
-            raise NotFoundError(f"{oid} is not a commit")
-        return _commit_from_pygit2(commit)
-
-    def read(self, oid: str) -> tuple[str, bytes]:
-        """Return the kind and the content of an object. Raises KeyError, ValueError or GitError."""
-        kind, data = self._repo.read(oid)
-        return next(name for name, number in _KINDS.items() if number == kind), data
 
     def peel(self, oid: str) -> str | None:
         """Return the commit that an object is, or that an annotated tag leads to, or None."""
@@ -406,7 +289,7 @@ class Repository:
             return None
 
     def has(self, oid: str) -> bool:
-        return oid in self._repo
+        return oid in self._odb
 
     def read_problem(self, oid: str) -> str:
         """Return ``"missing"`` or ``"damaged"`` if an object cannot be read, else ``""``."""
@@ -437,7 +320,8 @@ class Repository:
                 walk.push(tip)
             for tip in known:
                 walk.hide(tip)
-            yield from map(_commit_from_pygit2, walk)
+            for commit in walk:
+                yield self.commit(str(commit.id))
 
     def is_ancestor(self, old: str, new: str) -> bool:
         """Return whether `old` is the commit `new` or in its history."""
@@ -455,12 +339,6 @@ class Repository:
             common = {commit.id for commit in self._repo.walk(b) if commit.id in parents}
         # Every ancestor of a common ancestor is common too, so an older one is the parent of a common one.
         return sorted(map(str, common.difference(*(parents[oid] for oid in common))))
-
-    def _object(self, oid: str) -> pygit2.Object:
-        try:
-            return self._repo[oid]
-        except _READ_ERRORS as error:
-            raise _unreadable_error(oid, error) from error
 
     # Refs
 
@@ -517,10 +395,52 @@ class Repository:
                 path.chmod(0o600)
 
 
-def _commit_from_pygit2(commit: pygit2.Commit) -> Commit:
-    parents, message = tuple(map(str, commit.parent_ids)), commit.raw_message.decode("utf-8", "replace")
-    seconds = int(canonical.nearest_time(commit.commit_time))
-    return Commit(str(commit.id), str(commit.tree_id), parents, message, seconds)
+class PackedRepository(Repository):
+    """A new repository whose objects all go into a pack, which the caller finishes."""
+
+    def __init__(self, path: Path, pack: Pack) -> None:
+        self._pack = pack
+        super().__init__(path)
+
+    def begin_write(self) -> None:
+        """Do nothing: no other process writes here."""
+
+    def has(self, oid: str) -> bool:
+        return oid in self._pack
+
+    def _open(self) -> None:
+        # The only backend: libgit2 would look through the files of its own before each write.
+        backend, self._odb = _PackBackend(self._pack), pygit2.Odb()
+        self._odb.add_backend(backend, _BACKEND_PRIORITY)
+        self._repo, self._read_packed = pygit2.Repository(str(self.path)), backend.read_cb
+        self._repo.set_odb(self._odb)
+
+    def _write(self, kind: str, data: Bytes) -> str:
+        return self._pack.add(kind, data)
+
+
+class Overlay(Repository):
+    """A repository to which nothing is written: new objects stay in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._added = dict[str, tuple[str, bytes]]()
+        super().__init__(path)
+
+    def begin_write(self) -> None:
+        """Do nothing: no other process needs to wait."""
+
+    def has(self, oid: str) -> bool:
+        return oid in self._added or super().has(oid)
+
+    def data(self, kind: str, oid: str) -> bytes:
+        added, data = self._added.get(oid, ("", b""))
+        return data if added == kind else super().data(kind, oid)
+
+    def _write(self, kind: str, data: Bytes) -> str:
+        oid = objects.object_id(kind, data)
+        if not super().has(oid):
+            self._added[oid] = kind, bytes(data)
+        return oid
 
 
 def _is_locked(error: Exception) -> bool:
@@ -531,8 +451,8 @@ def _is_locked(error: Exception) -> bool:
 
 def _unreadable_error(oid: str, error: Exception) -> UnreadableError:
     if isinstance(error, KeyError | ValueError):
-        return UnreadableError(f"the store lacks the object {oid}", _VERIFY_HINT)
-    return UnreadableError(f"cannot read the store: {error}", _VERIFY_HINT)
+        return UnreadableError(f"the store lacks the object {oid}", objects.VERIFY_HINT)
+    return UnreadableError(f"cannot read the store: {error}", objects.VERIFY_HINT)
 
 
 @contextmanager

@@ -12,13 +12,15 @@ import hashlib
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Final
 
-from sessgit.errors import StoreError
+from sessgit.errors import StoreError, UnreadableError
+from sessgit.model import canonical
 from sessgit.model.frozen import frozen
 from sessgit.model.line_list import Bytes, file_pieces
 from sessgit.store import durable_write
@@ -37,6 +39,8 @@ Tree = dict[bytes, tuple[bytes, bytes]]
 FOLDER_MODE: Final = b"40000"
 _FILE_MODE = b"100644"
 _TREE_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0/]+)\0(.{20})", re.DOTALL)
+_MOST_TREES = 256
+VERIFY_HINT = "`sessgit verify` names the damaged conversations, `sessgit repair` repairs each of them."
 _REFUSED_NAMES = frozenset((b"", b".", b"..", b".git"))
 
 
@@ -80,21 +84,86 @@ def encode_tree(entries: Tree) -> bytes:
     return b"".join([b"%b %b\0%b" % (mode, name, oid) for name, (mode, oid) in ordered])
 
 
-def decode_tree(data: bytes) -> Tree:
-    """Return the entries of a tree. Raises ValueError if it is damaged."""
+def _decode_tree(oid: str, data: bytes) -> Tree:
     entries = _TREE_ENTRY.findall(data)
-    if sum(len(mode) + len(name) + len(oid) + 2 for mode, name, oid in entries) != len(data):
-        raise ValueError("a tree is damaged")
-    return {name: (mode, oid) for mode, name, oid in entries}
+    if sum(len(mode) + len(name) + len(raw) + 2 for mode, name, raw in entries) != len(data):
+        raise UnreadableError(f"cannot read the store: the tree {oid} is damaged", VERIFY_HINT)
+    return {name: (mode, raw) for mode, name, raw in entries}
 
 
-def files(read_tree: Callable[[str], Mapping[str, Entry]], tree: str, prefix: str = "") -> dict[str, Entry]:
-    """Return every file below a tree by path, as `edit_tree` takes them."""
-    found: dict[str, Entry] = {}
-    for name, (oid, is_tree) in read_tree(tree).items():
-        path = f"{prefix}/{name}" if prefix else name
-        found |= files(read_tree, oid, path) if is_tree else {path: (oid, False)}
-    return found
+def _decode_commit(oid: str, data: bytes) -> Commit:
+    head, _, message = data.partition(b"\n\n")
+    fields = [line.partition(b" ")[::2] for line in head.split(b"\n")]
+    values = {key: value.decode("ascii", "replace") for key, value in reversed(fields)}
+    parents = tuple(value.decode("ascii", "replace") for key, value in fields if key == b"parent")
+    try:
+        time = int(canonical.nearest_time(int(values[b"committer"].split()[-2])))
+        return Commit(oid, values[b"tree"], parents, message.decode("utf-8", "replace"), time)
+    except (KeyError, ValueError, IndexError) as error:
+        raise UnreadableError(f"cannot read the store: the commit {oid} is damaged", VERIFY_HINT) from error
+
+
+def _entry(mode: bytes, raw: bytes) -> Entry:
+    return raw.hex(), mode == FOLDER_MODE
+
+
+class ObjectSource(ABC):
+    """A repository whose commits and trees are parsed from the bytes that `data` returns."""
+
+    def __init__(self) -> None:
+        self._trees = dict[str, Tree]()
+        """The trees that were read or written last."""
+
+    @abstractmethod
+    def data(self, kind: str, oid: str) -> bytes:
+        """Return the bytes of an object, verified by its id. Raises UnreadableError, and StoreError or, for a commit,
+        NotFoundError if the object is of another kind."""
+
+    def commit(self, oid: str) -> Commit:
+        """Return a commit. Raises as `data` does."""
+        return _decode_commit(oid, self.data("commit", oid))
+
+    def tree(self, oid: str) -> dict[str, Entry]:
+        """Return the entries of a tree by name."""
+        return {os.fsdecode(name): _entry(*value) for name, value in self._tree(oid).items()}
+
+    def irregular_entries(self, oid: str) -> list[str]:
+        """Return the names of a tree's entries other than plain files and folders: links, programs, submodules."""
+        modes = {os.fsdecode(name): mode for name, (mode, _) in self._tree(oid).items()}
+        return [name for name, mode in modes.items() if mode not in (_FILE_MODE, FOLDER_MODE)]
+
+    def entry(self, tree: str, path: str) -> Entry | None:
+        """Return the entry at a path below a tree, or None."""
+        first, _, rest = path.partition("/")
+        mode, raw = self._tree(tree).get(first.encode(), (b"", b""))
+        if not rest or not mode:
+            return _entry(mode, raw) if mode else None
+        return self.entry(raw.hex(), rest) if mode == FOLDER_MODE else None
+
+    def files(self, tree: str, prefix: str = "") -> dict[str, Entry]:
+        """Return every file below a tree by path, as `edit_tree` takes them."""
+        found: dict[str, Entry] = {}
+        for name, (oid, is_tree) in self.tree(tree).items():
+            path = f"{prefix}/{name}" if prefix else name
+            found |= self.files(oid, path) if is_tree else {path: (oid, False)}
+        return found
+
+    def blob(self, oid: str) -> bytes:
+        """Return the bytes of a file."""
+        return self.data("blob", oid)
+
+    @abstractmethod
+    def lines(self, oid: str, longest: float = float("inf")) -> list[bytes]:
+        """Return what `split` makes of a file at its newlines; lines over `longest` bytes of a large file are empty."""
+
+    def _tree(self, oid: str) -> Tree:
+        return self._trees.get(oid) or self._keep_tree(oid, _decode_tree(oid, self.data("tree", oid)))
+
+    def _keep_tree(self, oid: str, entries: Tree) -> Tree:
+        self._trees[oid] = entries
+        if len(self._trees) > _MOST_TREES:
+            del self._trees[next(iter(self._trees))]
+        return entries
 
 
 def read_loose_file(objects: str, oid: str) -> bytes:
