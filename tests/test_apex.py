@@ -235,6 +235,13 @@ def test_every_file_is_accounted_for(tmp_path: Path) -> None:
     }
 
 
+def test_keys_that_no_session_has_are_named_in_one_harmless_line(tmp_path: Path) -> None:
+    index = {"version": 1, "sessions": [{"id": A}], "a\x1b[2J\nkey": 1}
+    laid(tmp_path, {f"{SESSIONS}/{A}.json": session(), f"{SESSIONS}/index.json": index})
+    why = "not imported, because they belong to no session: a�[2J�key"
+    assert outcomes(tmp_path)[f"{SESSIONS}/index.json"] == ("imported", why)
+
+
 def test_two_sessions_with_one_id_are_both_named(tmp_path: Path) -> None:
     packed = gzip.compress(json.dumps(session(name="another")).encode())
     laid(tmp_path, {f"{SESSIONS}/{A}.json": session(), f"{SESSIONS}/archive/{A}.json.gz": packed})

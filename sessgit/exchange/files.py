@@ -161,7 +161,7 @@ class Folder:
         """Report what became of a file. A later note replaces an earlier one, except that damage stays."""
         known = self.noted.get(path)
         if known is None or known.outcome != "damaged" or outcome == "damaged":
-            self.noted[path] = SourceFile(printable_path(path), outcome, why, session)
+            self.noted[path] = SourceFile(printable_path(path), outcome, _printable_line(why), session)
 
     def files(self) -> tuple[SourceFile, ...]:
         """Return all files in order, with what became of each."""
@@ -216,8 +216,11 @@ def list_folder(root: Path) -> list[Entry]:
 
 def printable_path(path: str) -> str:
     """Return a path for the report, without control characters and lone surrogates."""
-    text = canonical.printable(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
-    return text.replace("\n", "\ufffd").replace("\t", "\ufffd")
+    return _printable_line(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+
+
+def _printable_line(text: str) -> str:
+    return canonical.printable(text).replace("\n", "\ufffd").replace("\t", "\ufffd")
 
 
 def storable_path(path: str) -> str:
