@@ -161,6 +161,16 @@ def test_a_fork_by_the_page_and_its_undo(tab: Tab, sessgit: Shell) -> None:
     tab.page.wait_for_selector("dialog", state="detached")
 
 
+def test_no_lane_crosses_another(tab: Tab, sessgit: Shell) -> None:
+    """The forks that leave a conversation last are next to it."""
+    late = sessgit.json("fork", SESSION, "--at", "2", "--name", "late")["id"]
+    sessgit.out("fork", SESSION, "--at", "1", "--name", "early")
+    sessgit.out("fork", late, "--at", "2", "--name", "of a fork")
+    tab.page.locator(".title", has_text="of a fork").wait_for()
+    titles = tab.page.locator(".node .title").all_text_contents()
+    assert (titles[0], titles[-1]) == ("first prompt", "early")
+
+
 def test_a_merge_from_the_comparison(tab: Tab, sessgit: Shell) -> None:
     fork = sessgit.json("fork", SESSION, "--at", "2", "--name", "a fork")["id"]
     tab.goto(f"/s/{fork}")
@@ -208,12 +218,16 @@ def test_a_result_shows_where_it_was_said(program: Any, sessgit: Shell) -> None:
 
 def test_it_fits_a_phone(program: Any, server: Page, sessgit: Shell) -> None:
     fork = sessgit.json("fork", SESSION, "--at", "2", "--name", "n" * 80)["id"]
+    labels = ("draft", "needs-a-second-look", "waiting-for-review", "v2")
+    sessgit.out("edit", fork, *(f"--label=+{label}" for label in labels))
     tab = Tab(program, server, viewport={"width": 420, "height": 800})
     views = {
         "/": ".node",
         f"/s/{SESSION}@1": "#row-1 .turn",
         f"/d/{SESSION}/{fork}": ".sides-of",
+        f"/s/{fork}": ".relatives .tag",
         "/search?q=prompt": ".hits",
+        "/stats": ".numbers",
     }
     for path, part in views.items():
         tab.goto(path)

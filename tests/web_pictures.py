@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 CONVERSATIONS = 14
 VIEWS = {
     "forest": ("/", ".node", 1200, 620, "light"),
-    "conversation": (f"/s/{MAIN}@3", "#row-3 .turn", 1200, 900, "light"),
+    "conversation": (f"/s/{MAIN}@3.2", "#row-3 .call[open]", 1200, 1120, "light"),
     "difference": (f"/d/{MAIN}/FORK", ".sides-of", 1200, 560, "light"),
     "dark": (f"/s/{MAIN}", "#row-6", 1200, 700, "dark"),
 }

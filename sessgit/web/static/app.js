@@ -3,7 +3,7 @@ import { Pad, Stats, Why } from "/static/answers.js";
 import { Conversation } from "/static/conversation.js";
 import { Dialog, act } from "/static/dialog.js";
 import { Difference } from "/static/diff.js";
-import { Forest } from "/static/forest.js";
+import { Forest, inRows } from "/static/forest.js";
 import { Search } from "/static/search.js";
 import { ago, copy, get, go, html, live, render, useEffect, useRef, useState } from "/static/util.js";
 
@@ -105,7 +105,7 @@ function foldAll() {
 /** Go to the next or the previous conversation, in the order of the forest. */
 async function step(by) {
   const here = decodeURIComponent(location.pathname).match(/^\/s\/([^@]+)/)?.[1];
-  const ids = (await get("/api/forest")).families.flatMap((family) => family.nodes.map((node) => node.id));
+  const ids = (await get("/api/forest")).families.flatMap((family) => inRows(family.nodes).map((node) => node.id));
   const next = ids[ids.indexOf(here) + by];
   if (here && next) go(`/s/${next}`);
 }

@@ -1,6 +1,6 @@
 // Two conversations side by side: what they share is one line, then the turns of each.
 import { act } from "/static/dialog.js";
-import { Problem, count, firstLine, get, html, moment, money, newTokens, plural, sessionOf, useEffect, useLayoutEffect, useLive, useLoaded, useRef } from "/static/util.js";
+import { Problem, ago, count, firstLine, get, html, moment, money, newTokens, plural, sessionOf, useEffect, useLayoutEffect, useLive, useLoaded, useRef } from "/static/util.js";
 
 export function Difference({ a, b, readOnly }) {
   const { value, error, reload } = useLoaded(() => get("/api/diff", { a, b }), `${a} ${b}`);
@@ -29,7 +29,7 @@ function Side({ side, value, readOnly }) {
     ${canMerge && html`<p class="actions"><button data-merge onClick=${() => act("merge", { into: title.id, theirs: `${theirs.title} ${theirs.id}` })}>Merge ${theirs.short} into this…</button></p>`}
     <ol>${turns.map((turn) => html`<li><a data-row href=${`/s/${title.id}@${turn.turn}`}><span class="number">${turn.turn}</span>
       <span class="what"><bdi class="title">${firstLine(turn.prompt) || "(no text)"}</bdi><bdi class="words">${firstLine(turn.answer)}</bdi></span>
-      <time class="ago" datetime=${turn.time}>${moment(turn.time)}</time></a></li>`)}</ol>
+      <time class="ago" datetime=${turn.time} title=${moment(turn.time)}>${ago(turn.time)}</time></a></li>`)}</ol>
     ${files.length > 0 && html`<details><summary>${plural(files.length, "file")}</summary><ul class="files">${files.map((file) => html`<li><code>${file}</code>${other.has(file) && html` <span class="quiet">both</span>`}</li>`)}</ul></details>`}
     ${turns.length > 0 && html`<h3>Last answer</h3><${Last} text=${value[`last_${side}`] || "(no answer)"} />`}
   </section>`;

@@ -101,9 +101,27 @@ export function Choice({ label, value, options, onChange }) {
   </select>`;
 }
 
+/** The node on whose lane a fork's last shared turn is: its parent, or an ancestor. */
+function origin(node, known) {
+  let from = known.get(node.parent);
+  while (from && known.has(from.parent) && from.fork_turn > node.fork_turn) from = known.get(from.parent);
+  return from;
+}
+
+/** The nodes of a family in an order in which no lane crosses another: the forks of a lane that leave it last come first. */
+export function inRows(nodes) {
+  const known = new Map(nodes.map((node) => [node.id, node])), forks = new Map();
+  for (const node of nodes) {
+    const from = origin(node, known)?.id;
+    forks.set(from, [...(forks.get(from) || []), node]);
+  }
+  const below = (id) => (forks.get(id) || []).sort((a, b) => b.fork_turn - a.fork_turn).flatMap((node) => [node, ...below(node.id)]);
+  return below(undefined);
+}
+
 export function Family({ family, sessions, current, here }) {
   const narrow = useNarrow();
-  const nodes = family.nodes;
+  const nodes = inRows(family.nodes);
   return html`<div class="family">
     <${Lanes} nodes=${nodes} width=${narrow ? 72 : 200} row=${narrow ? 56 : ROW} here=${here} />
     <ol>${nodes.map((node) => html`<${Row} key=${node.id} node=${node} session=${sessions?.get(node.id)}
@@ -139,14 +157,8 @@ function Lanes({ nodes, width, row, here }) {
   const x = (turn) => 8 + ((width - 24) * Math.log2(1 + turn)) / Math.log2(1 + most);
   const place = new Map(nodes.map((node, number) => [node.id, number * row + row / 2]));
   const known = new Map(nodes.map((node) => [node.id, node]));
-  // A fork leaves the lane that has its last shared turn: its parent's, or that of an ancestor.
-  const left = (node) => {
-    let from = known.get(node.parent);
-    while (from && known.has(from.parent) && from.fork_turn > node.fork_turn) from = known.get(from.parent);
-    return place.get(from?.id);
-  };
   const shapes = nodes.map((node) => {
-    const y = place.get(node.id), from = left(node);
+    const y = place.get(node.id), from = place.get(origin(node, known)?.id);
     const start = x(from === undefined ? 0 : node.fork_turn || 0), stop = Math.max(x(end(node)), start + 14);
     const path = from === undefined ? `M${start} ${y}H${stop}` : `M${start} ${from}V${y - 8}Q${start} ${y} ${start + 8} ${y}H${stop}`;
     const merges = node.merged_into
