@@ -8,7 +8,7 @@ transcripts were written while nothing was recorded, and are left to an import.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -184,32 +184,17 @@ def _unknown_sessions(context: Context, folder: str | None) -> Iterator[_Abandon
 
 def _unanswered(file: Transcript) -> _Abandoned | None:
     """Return what a transcript says about its session, None if an answer is at its end, or there is no prompt."""
-    agent, values = agents.named(file.agent), dict[str, str]()
-
-    def noted(lines: Iterable[Line]) -> Iterator[Line]:
-        for line in lines:
-            if line.cwd:
-                values.setdefault("folder", line.cwd)
-            if line.version:
-                values["version"] = line.version
-            yield line
-
+    agent, folder, version = agents.named(file.agent), "", ""
+    last: Line | None = None
     try:
         with opened(file.path) as source:
-            if not _is_cut_short(noted(Reader(source, 0, no_redaction, agent.lines.make).lines())):
-                return None
+            for line in Reader(source, 0, no_redaction, agent.lines.make).lines():
+                folder, version = folder or line.cwd, line.version or version
+                if line.is_prompt or (last is not None and line.is_work and not line.is_sidechain):
+                    last = line
     except (SessgitError, OSError):
         return None
-    return _Abandoned(file, values.get("folder", ""), values.get("version", ""))
-
-
-def _is_cut_short(lines: Iterable[Line]) -> bool:
-    """Return whether the lines of a transcript end in the middle of a turn: the model has not answered at its end."""
-    last: Line | None = None
-    for line in lines:
-        if line.is_prompt or (last is not None and line.is_work and not line.is_sidechain):
-            last = line
-    return last is not None and not last.is_end
+    return None if last is None or last.is_end else _Abandoned(file, folder, version)
 
 
 def _is_of_program(branch: Branch, path: Path) -> bool:

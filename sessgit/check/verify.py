@@ -140,16 +140,6 @@ def _check_branch(store: Store, branch: str, tip: str, cache: Cache) -> list[Fin
         return report.findings
 
 
-def _check_kept(store: Store, session: str, kept: Mapping[str, str], cache: Cache) -> Iterator[Finding]:
-    """Return the findings about commits that only undo or a tag keeps, each with its ref as the place."""
-    for ref, tip in kept.items():
-        if tip not in cache.commits:  # else it is on a branch
-            about = _check_branch(store, session, tip, cache)
-            # No command searches for lost objects of these.
-            findings = (replace(one, where=ref, next=one.next if one.kind == "newer" else "") for one in about)
-            yield from dict.fromkeys(one for one in findings if one.kind != "shared")
-
-
 # The whole store
 
 
@@ -200,7 +190,14 @@ def _check_group_at(path: Path, group: Sequence[_Task], *, deep: bool) -> list[_
 def _check_group(store: Store, group: Sequence[_Task], *, deep: bool) -> list[_Result]:
     cache = Cache(store)
     results = [_check_session(store, task.session, task.tips, cache, deep=deep) for task in group if task.tips]
-    kept = [finding for task in group for finding in _check_kept(store, task.session, task.kept, cache)]
+    kept = list[Finding]()
+    for task in group:
+        for ref, tip in task.kept.items():
+            if tip not in cache.commits:  # else it is on a branch
+                about = _check_branch(store, task.session, tip, cache)
+                # No command searches for lost objects of these.
+                found = (replace(one, where=ref, next=one.next if one.kind == "newer" else "") for one in about)
+                kept += dict.fromkeys(one for one in found if one.kind != "shared")
     return [*results, _Result("", tuple(kept))] if kept else results
 
 
