@@ -118,7 +118,10 @@ def send_prompts(
             if id and result.outcome != "skipped":
                 name = kept_result.kept_name("inputs", short, place)
                 kept = kept or kept_result.begin_session(context, id, name, start, target.state)
-                kept = kept_result.add_turn(context, kept, _answer_turn(result, answer, context.now()))
+                parts = (Saying(f"No answer: {result.why}"),) if result.outcome == "failed" else ()
+                now, end = context.now(), context.now() + result.ms / 1000
+                turn = GivenTurn(result.prompt, parts, result.answer, answer.model, now, end, tokens=answer.tokens)
+                kept = kept_result.add_turn(context, kept, turn)
     finally:
         if kept is not None:
             kept_result.record_operation(context, kept, f"{len(results)} inputs of {short}{place}")
@@ -161,12 +164,6 @@ def _send_each(
                 PromptResult(row.turn, turn.prompt, turn.answer, answer.text, outcome, "", compared.diff, ms),
                 answer,
             )
-
-
-def _answer_turn(result: PromptResult, answer: _Answer, now: float) -> GivenTurn:
-    parts = (Saying(f"No answer: {result.why}"),) if result.outcome == "failed" else ()
-    end = now + result.ms / 1000
-    return GivenTurn(result.prompt, parts, result.answer, answer.model, now, end, tokens=answer.tokens)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import field, replace
 from functools import partial
@@ -123,10 +123,15 @@ class _Runner:
         if not command or "\0" in command:
             raise _SkippedError("its arguments contain no command")
         shell = shutil.which("bash", path=self.confinement.env.get("PATH")) or "/bin/sh"
-        if folder:
-            item = replace(item, cwd=str(Path(item.cwd, folder)))
-        code, output = self._run_confined([shell, "-c", self.sandbox.to_sandbox(command)], item)
-        return compare.compare_shell(self.agent.tools, call, code, output)
+        recorded = str(Path(item.cwd, folder)) if folder else item.cwd
+        cwd = self.sandbox.to_sandbox(recorded) if self.sandbox.is_inside(recorded) else self.sandbox.project
+        if not Path(cwd).is_dir():
+            raise _FailedError(f"its folder {recorded} does not exist")
+        result = process_limits.run_process([shell, "-c", self.sandbox.to_sandbox(command)], cwd, self.confinement)
+        if result.code is None:
+            raise _FailedError(result.why)
+        output = self.sandbox.to_recorded(result.output.decode("utf-8", "replace"))
+        return compare.compare_shell(self.agent.tools, call, result.code, output)
 
     def _read(self, item: PlanItem, call: Call) -> Comparison:
         try:
@@ -194,16 +199,6 @@ class _Runner:
         if result.code:
             raise _FailedError(f"“{command}” exited with code {result.code}")
         return result.output.decode("utf-8", "replace").strip()
-
-    def _run_confined(self, command: Sequence[str], item: PlanItem) -> tuple[int, str]:
-        """Return the exit code of a command in the sandbox, and its output with the recorded paths."""
-        cwd = self.sandbox.to_sandbox(item.cwd) if self.sandbox.is_inside(item.cwd) else self.sandbox.project
-        if not Path(cwd).is_dir():
-            raise _FailedError(f"its folder {item.cwd} does not exist")
-        result = process_limits.run_process(command, cwd, self.confinement)
-        if result.code is None:
-            raise _FailedError(result.why)
-        return result.code, self.sandbox.to_recorded(result.output.decode("utf-8", "replace"))
 
 
 class _Python:

@@ -87,7 +87,12 @@ def isolated_command(command: Sequence[str], cwd: str, confinement: Confinement)
     shown += [sys.prefix, sys.base_prefix, PACKAGE, *confinement.readable]
     shown = [place for place in shown if place != "/" and not any(is_below(one, place) for one in apart)]
     if sys.platform == "darwin":
-        return [isolation_tool(path), "-p", _sandbox_profile(writable, shown, apart, network=network), *command]
+        hidden, readable, written = (  # of several rules that fit, the last one holds
+            " ".join(f"(subpath {json.dumps(place)})" for place in places) or '(literal "/nowhere")'
+            for places in (apart, [*shown, *writable], writable)
+        )
+        profile = _PROFILE.format(hidden=hidden, readable=readable, writable=written)
+        return [isolation_tool(path), "-p", profile if network else f"{profile}(deny network*)", *command]
     walls = [isolation_tool(path), *_UNSHARE_OPTIONS]
     if network:
         shown.append(_RESOLVER_FOLDER)
@@ -116,13 +121,3 @@ def is_below(path: str, folder: str) -> bool:
     """Return whether a path is the folder or lies in it; False for the root and an unknown folder, which no sandbox can
     replace."""
     return bool(folder.strip("/")) and (path == folder or path.startswith(f"{folder.rstrip('/')}/"))
-
-
-def _sandbox_profile(writable: Sequence[str], readable: Sequence[str], hidden: Sequence[str], *, network: bool) -> str:
-    """Return the profile for `sandbox-exec`: of several rules that fit, the last one holds."""
-    hides, shows, writes = (
-        " ".join(f"(subpath {json.dumps(place)})" for place in places) or '(literal "/nowhere")'
-        for places in (hidden, [*readable, *writable], writable)
-    )
-    profile = _PROFILE.format(hidden=hides, readable=shows, writable=writes)
-    return profile if network else f"{profile}(deny network*)"
