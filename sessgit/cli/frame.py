@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from functools import wraps
 from pathlib import Path
@@ -66,7 +66,13 @@ def command(
             values = {**arguments, "as_json": as_json}
             changed = [each for each in parameters if values[each.name] != each.default.default]
             given = [word for each in changed for word in options.spellings(each.default)]
-            _check_combinations(name, given, excludes or {}, requires or {})
+            for word in given:
+                for other in (excludes or {}).get(word, "").split():
+                    if other in given:
+                        raise UsageError(f"{word} and {other} cannot be combined.", "Use one of the two.")
+            for word, other in (requires or {}).items():
+                if word in given and other not in given:
+                    raise UsageError(f"{word} needs {other}.", f"`sessgit {name} --help` explains both.")
             cli = invocation.read()
             cli.json = as_json
             if reads:
@@ -93,18 +99,6 @@ def _with_default(parameter: inspect.Parameter) -> inspect.Parameter:
     if getattr(declared, "default", None) is options.BY_TYPE:
         declared.default = options.not_given(parameter.annotation)
     return parameter.replace(default=declared)
-
-
-def _check_combinations(
-    name: str, given: Sequence[str], excludes: Mapping[str, str], requires: Mapping[str, str]
-) -> None:
-    for word in given:
-        for other in excludes.get(word, "").split():
-            if other in given:
-                raise UsageError(f"{word} and {other} cannot be combined.", "Use one of the two.")
-    for word in given:
-        if word in requires and requires[word] not in given:
-            raise UsageError(f"{word} needs {requires[word]}.", f"`sessgit {name} --help` explains both.")
 
 
 def attributes(value: object, *names: str) -> dict[str, object]:

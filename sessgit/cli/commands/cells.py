@@ -24,7 +24,6 @@ from sessgit.history.cells import NO_DETAIL, CellDetail, Node
 from sessgit.history.why import FileHistory, FileRead, FileStep
 from sessgit.model import canonical, humanize
 from sessgit.model.address import Address
-from sessgit.model.conversation.content import Change
 from sessgit.store import layout
 from sessgit.store.index import Branch
 
@@ -137,17 +136,24 @@ def explain(
     path = why.resolve_file(whole, file, (cli.cwd, branch.state.project))
     story = why.file_history(whole, path, behind=full or cli.json)
     steps = story.steps if limit is None else story.steps[max(0, len(story.steps) - limit) :]
-    known = {
-        own: replace(detail, changes=tuple(_changes_to(path, detail.changes, branch)))
-        for own, detail in _details(cli, branch, [step.node for step in steps]).items()
-    }
+    known = _details(cli, branch, [step.node for step in steps])
+    for own, detail in known.items():
+        if len(detail.changes) > 1:  # only what was done to this file
+            changes = ((listing.absolute_path(one.path, branch.state.project), one) for one in detail.changes)
+            known[own] = replace(detail, changes=tuple(one for changed, one in changes if changed == path))
     notes = list(map("({})".format, whole.damage))
     if others:
         names = ", ".join(text.some([cli.ident(name) for name in others], _OTHERS))
         blame = f"sessgit blame {humanize.quote_for_shell(file)}"
         notes.append(f"(Also in {names}; `{blame}` shows the turn of each line.)")
     return Answer(
-        lambda: _why_json(branch, story, steps, known) | {"elsewhere": others},
+        lambda: {
+            **cells_page.branch_json(branch),
+            "file": story.file,
+            "steps": [_step_json(step, known) for step in steps],
+            "damage": story.graph.damage,
+            "elsewhere": others,
+        },
         _why_lines(cli, branch, story, steps, known, full=full),
         notes=notes,
     )
@@ -222,12 +228,6 @@ def _why_lines(
         yield from paragraph(cli, f"{untraced} ? marks commands that mention the file.", "dim")
 
 
-def _changes_to(file: str, changes: Sequence[Change], branch: Branch) -> Sequence[Change]:
-    """Return what was done to the file, of a call that changed several."""
-    own = [one for one in changes if listing.absolute_path(one.path, branch.state.project) == file]
-    return own if len(changes) > 1 else changes
-
-
 def _about(step: FileStep, detail: CellDetail) -> str:
     """Return what a write changed and what was asked for; of another step its outcome or its command."""
     if step.what == "wrote":
@@ -266,18 +266,6 @@ def _around(cli: Invocation, branch: Branch, step: FileStep, indent: int, *, ful
         yield from text.hanging_indent(
             " " * indent + cli.paint("dim", label.ljust(_LABEL)), text.fold(shown, columns, "  ")
         )
-
-
-def _why_json(
-    branch: Branch, history: FileHistory, steps: Sequence[FileStep], details: Mapping[str, CellDetail]
-) -> dict[str, Any]:
-    """Return what `why --json` prints."""
-    return {
-        **cells_page.branch_json(branch),
-        "file": history.file,
-        "steps": [_step_json(step, details) for step in steps],
-        "damage": history.graph.damage,
-    }
 
 
 def _step_json(step: FileStep, details: Mapping[str, CellDetail]) -> dict[str, Any]:

@@ -54,18 +54,16 @@ def run(
         return compare_code(cli.context, ends[0], ends[1], os.environ)
 
     def document() -> dict[str, object]:
+        from sessgit.history.code.difference import code_json, code_patch
+
         value = diffs.diff_json(cli.store, difference, cli.settings.prices)
-        return value | ({"code": _code_json(compared(), patch)} if code else {})
+        if code:
+            diff = compared()
+            value["code"] = code_json(diff) | ({"patch": code_patch(diff, os.environ)} if patch else {})
+        return value
 
     code_lines = _code_page(cli, compared, patch) if code else ()
     return Answer(document, chain(_diff_lines(cli, difference), code_lines))
-
-
-def _code_json(diff: CodeDiff, patch: bool) -> dict[str, object]:
-    from sessgit.history.code import difference
-
-    document = difference.code_json(diff)
-    return document | {"patch": difference.code_patch(diff, os.environ)} if patch else document
 
 
 def _code_page(cli: Invocation, compare: Callable[[], CodeDiff], patch: bool) -> Iterator[str]:

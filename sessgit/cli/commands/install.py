@@ -292,9 +292,13 @@ def config(
         listed = [each for each in listed if each.key == key or each.key.startswith(f"{key}.")]
         if not listed and key not in settings.TABLES:
             raise UsageError(f"there is no setting “{key}”.", "`sessgit config` lists all settings.")
-    lines = _settings(cli, listed)
+    width = max((len(each.key) for each in listed), default=0)
+    notes = {True: cli.paint("dim", "  (default)"), False: ""}
+    lines = [
+        f"{canonical.printable(each.key.ljust(width))}  {_value(each.value)}{notes[each.is_default]}" for each in listed
+    ]
     if len(listed) == 1 and listed[0].key == key:
-        lines = iter([_value(listed[0].value)])
+        lines = [_value(listed[0].value)]
     return Answer(_settings_json(listed), lines)
 
 
@@ -303,13 +307,6 @@ def _remarks(cli: Invocation, key: str) -> Iterator[str]:
         yield "Run sessgit install again: a commit for each cell needs one more hook."
     if key == "record.redact" and not cli.settings.record.redact:
         yield "From now on secrets are stored unredacted (undo: sessgit config --unset record.redact)."
-
-
-def _settings(cli: Invocation, listed: list[Setting]) -> Iterator[str]:
-    width = max((len(each.key) for each in listed), default=0)
-    for each in listed:
-        note = cli.paint("dim", "  (default)") if each.is_default else ""
-        yield f"{canonical.printable(each.key.ljust(width))}  {_value(each.value)}{note}"
 
 
 def _settings_json(listed: Iterable[Setting]) -> dict[str, object]:

@@ -85,7 +85,14 @@ def run(
     log = logs.branch_log(cli.index, target.branch, target.turn, limit, selection)
 
     def document() -> dict[str, object]:
-        return _as_json(cli, log, rewound=rewound) | {"at_op": at_operation.as_json(asof)}
+        rows = [(log.branch.tip, row) for row in log.rows]
+        if rewound:
+            sides = (side for turn in sorted(log.left) for side in log.left[turn])
+            rows += [(side.branch.tip, row) for side in sides for row in _side_rows(cli, side)]
+        prices = cli.settings.prices
+        turns = [views.turn_json(row, views.read_turn(cli.store, tip, row), prices) for tip, row in rows]
+        session = views.session_json(log.branch, prices)
+        return {"session": session, "turns": turns, "at_op": at_operation.as_json(asof)}
 
     headline = at_operation.headline(cli, asof)
     if graph:
@@ -156,17 +163,6 @@ def _oneline_lines(cli: Invocation, log: BranchLog, *, reverse: bool) -> Iterato
         address, prompt = f"{name}@{row.turn}", text.clean(cli.index.title(row))
         room = cli.width - len(address) - 1
         yield f"{cli.paint('yellow', address)} {text.cut(prompt, room) if cli.terminal.shows_output else prompt}"
-
-
-def _as_json(cli: Invocation, log: BranchLog, *, rewound: bool) -> dict[str, Any]:
-    """Return what `log --json` prints."""
-    prices = cli.settings.prices
-    rows = [(log.branch.tip, row) for row in log.rows]
-    if rewound:
-        sides = (side for turn in sorted(log.left) for side in log.left[turn])
-        rows += [(side.branch.tip, row) for side in sides for row in _side_rows(cli, side)]
-    turns = [views.turn_json(row, views.read_turn(cli.store, tip, row), prices) for tip, row in rows]
-    return {"session": views.session_json(log.branch, prices), "turns": turns}
 
 
 @cache

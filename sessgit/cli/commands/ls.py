@@ -54,6 +54,17 @@ def run(
     """
     from sessgit.cli import operands
 
+    among = list[Collection[str]]()
+    if search:
+        from sessgit.history.search import sessions_with
+
+        with render.progress(cli, "Searching", unit="turns") as progress:
+            sessions, behind = sessions_with(cli.index, search, progress)
+        if behind:
+            render.tell(f"({behind})")
+        among.append(set(sessions))
+    if paths:
+        among.append(operands.sessions_with_files(cli, paths))
     query = ls.SessionFilter(
         folder=None if everything else cli.folder(project),
         labels=tuple(label),
@@ -61,7 +72,7 @@ def run(
         state=state,
         stage=stage or "",
         since=parse_time(since, cli.now),
-        among=tuple(_among(cli, search, paths)),
+        among=tuple(among),
         forks_of=operands.target(cli, forks_of).session if forks_of else "",
         children_of=operands.target(cli, children).session if children else "",
         archived="only" if only_archived else "also" if archived else "",
@@ -78,22 +89,6 @@ def run(
         page.full(cli, listing, folded=limit is None),
         _damaged(cli),
     )
-
-
-def _among(cli: Invocation, query: str, paths: list[str]) -> Iterator[Collection[str]]:
-    """Yield the conversations that a search selects, and those whose turns touched a path."""
-    if query:
-        from sessgit.history.search import sessions_with
-
-        with render.progress(cli, "Searching", unit="turns") as progress:
-            sessions, behind = sessions_with(cli.index, query, progress)
-        if behind:
-            render.tell(f"({behind})")
-        yield set(sessions)
-    if paths:
-        from sessgit.cli import operands
-
-        yield operands.sessions_with_files(cli, paths)
 
 
 def _damaged(cli: Invocation) -> Iterator[str]:

@@ -164,7 +164,10 @@ def _pad_lines(cli: Invocation, state: Session, pad: Pad, *, named: bool = False
         yield from _facts(cli, state, pad)
         yield from _lists(cli, state, pad)
         yield ""
-        yield from _gains(cli, state, pad)
+        if len(gains := pads.gains_by_cycle(pad, state.id)) > 1:
+            trend = "few new entries" if pads.has_diminishing_returns(pad, state.id) else ""
+            counts = f"{', '.join(map(str, gains[-_CYCLES:]))} in each cycle"
+            yield from blocks.field(cli, "New", [counts, trend], width=_LABEL)
         step = pads.next_step(pad, state.id, state.stage, state.confidence)
         sentence = f"{step.what}:" if step.command else f"{step.what}."
         next_step = _next(sentence, _command(step.command, ident if named else ""), cli.width - _LABEL)
@@ -283,15 +286,6 @@ def _details(cli: Invocation, state: Session, entry: Entry, ids: dict[str, str])
     ]
     details = ", ".join(filter(None, parts))
     return f" ({details})" if details else ""
-
-
-def _gains(cli: Invocation, state: Session, pad: Pad) -> Iterator[str]:
-    """Yield how many new entries each cycle brought, if there was more than one."""
-    gains = pads.gains_by_cycle(pad, state.id)
-    if len(gains) > 1:
-        trend = "few new entries" if pads.has_diminishing_returns(pad, state.id) else ""
-        counts = f"{', '.join(map(str, gains[-_CYCLES:]))} in each cycle"
-        yield from blocks.field(cli, "New", [counts, trend], width=_LABEL)
 
 
 def _next(sentence: str, command: str, columns: int) -> Sequence[str]:

@@ -41,7 +41,12 @@ def run(cli: Invocation, everything: bool = option("--all", "Search all projects
 
     result = checks.recover(cli.context, None if everything else cli.cwd, clock=time.time, wait=wait)
     notes = (f"{cli.ident(failure.session)}: {failure.reason}" for failure in result.errors)
-    return Answer(lambda: _report_json(cli, result), _session_lines(cli, result), notes=notes)
+    document = {
+        "sessions": [_session_json(cli, recovered) for recovered in result.sessions],
+        "errors": [{"id": failure.session, "reason": failure.reason} for failure in result.errors],
+        "waiting": [{"id": one.session, "seconds": math.ceil(one.seconds)} for one in result.waiting],
+    }
+    return Answer(document, _session_lines(cli, result), notes=notes)
 
 
 def wait_until_quiet(cli: Invocation, seconds: float) -> None:
@@ -73,15 +78,6 @@ def _session_lines(cli: Invocation, outcome: Outcome) -> Iterator[str]:
         seconds = text.counted(math.ceil(waiting.seconds), "second")
         ident = cli.ident(waiting.session)
         yield text.cut(f"{ident}  its file was just written: run sessgit recover again in {seconds}", cli.width)
-
-
-def _report_json(cli: Invocation, outcome: Outcome) -> dict[str, Any]:
-    """Return what `recover --json` prints."""
-    return {
-        "sessions": [_session_json(cli, recovered) for recovered in outcome.sessions],
-        "errors": [{"id": failure.session, "reason": failure.reason} for failure in outcome.errors],
-        "waiting": [{"id": one.session, "seconds": math.ceil(one.seconds)} for one in outcome.waiting],
-    }
 
 
 def _session_json(cli: Invocation, recovered: Recovered) -> dict[str, Any]:

@@ -291,16 +291,13 @@ def resume(
             catch_up.record_file(cli.context, file, project=target.state.project)
             render.tell(client_notes.appended(turns))
     state = replace(target.state, transcript=str(place))
-    prompt = _brief(cli, target.branch.tip) if brief else ""
+    prompt = ""
+    if brief:
+        stored, pad = cli.store.state(target.branch.tip), pad_lists.read_pad(cli.store, target.branch.tip)
+        prompt = pads.pad_brief(pad, stored.id, session_title(stored), stored.stage, stored.confidence)
+        if not prompt:
+            render.tell("Its scratchpad is empty: starting without a brief.")
     if show:
         render.write(forks.resume_command(state, cli.cwd) + (f" {shlex.quote(prompt)}" if prompt else "") + "\n")
     else:
         client_notes.start_client(state, cli.cwd, prompt)
-
-
-def _brief(cli: Invocation, commit: str) -> str:
-    state, pad = cli.store.state(commit), pad_lists.read_pad(cli.store, commit)
-    prompt = pads.pad_brief(pad, state.id, session_title(state), state.stage, state.confidence)
-    if not prompt:
-        render.tell("Its scratchpad is empty: starting without a brief.")
-    return prompt

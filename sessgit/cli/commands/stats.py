@@ -110,14 +110,11 @@ def _stats_lines(cli: Invocation, shares: list[TurnShare], options: StatsOptions
 def _as_json(cli: Invocation, shares: list[TurnShare], options: StatsOptions) -> dict[str, Any]:
     """Return what `stats --json` prints; without `by` the rows are the last seven days and today."""
     tallies = _group(cli, shares, options.by) if options.by else _periods(cli, shares, options.since)
-    rows = [
-        {
-            "key": key,
-            **_session_json(cli, key if options.by == "session" else ""),
-            **_tally_json(cli, options.by, tally),
-        }
-        for key, tally in list(tallies.items())[: options.limit]
-    ]
+    rows = []
+    for key, tally in list(tallies.items())[: options.limit]:
+        branch = cli.index.branch(key) if options.by == "session" else None
+        title, project = (session_title(branch.state), branch.state.project) if branch else (None, None)
+        rows.append({"key": key, "title": title, "project": project, **_tally_json(cli, options.by, tally)})
     return {
         "since": None if options.since is None else canonical.rfc3339(options.since),
         "by": options.by,
@@ -136,15 +133,6 @@ def _imported(cli: Invocation, shares: list[TurnShare]) -> dict[str, Any]:
         "sessions": len(known),
         "tokens": sum(int(each.get("tokens", 0)) for each in known),
         "cost_usd": round(cost, 6),
-    }
-
-
-def _session_json(cli: Invocation, name: str) -> dict[str, Any]:
-    """Return the title and the project of a session; null for rows of something else."""
-    branch = cli.index.branch(name) if name else None
-    return {
-        "title": session_title(branch.state) if branch else None,
-        "project": branch.state.project if branch else None,
     }
 
 

@@ -120,7 +120,10 @@ _Row = _Line | tuple[str, FoldedForks]
 def full(cli: Invocation, forest: Forest, options: TreeOptions) -> Iterator[str]:
     """Yield the whole page, under a line for each project if all are shown."""
     families = [(family, list(_rows(cli, family, options))) for family in forest.families]
-    widths = _widths(cli, [row for _, rows in families for row in rows if isinstance(row, _Line)])
+    lines = [row for _, rows in families for row in rows if isinstance(row, _Line)]
+    columns = [max((text.width(line.cells[place]) for line in lines), default=0) for place in range(len(_COLUMNS))]
+    most, least = (max((line.needed(limit, columns[0]) for line in lines), default=0) for limit in (cli.width, _TITLE))
+    widths = blocks.fit_widths((Column(least=least), *_COLUMNS), [most, *columns], cli.width)
     projects: dict[str, list[list[str]]] = {}
     for family, rows in families:
         project = family.root.branch.state.project if options.everything else ""
@@ -191,13 +194,6 @@ def _notes(cli: Invocation, node: TreeNode) -> Iterator[str]:
         yield f"from {blocks.fork_place(cli, place)}"
     for session, turn in node.merged:
         yield f"merged into {cli.ident(session)} at turn {turn}"
-
-
-def _widths(cli: Invocation, lines: Sequence[_Line]) -> list[int]:
-    """Return the widths of the drawing and of the columns behind it."""
-    columns = [max((text.width(line.cells[place]) for line in lines), default=0) for place in range(len(_COLUMNS))]
-    most, least = (max((line.needed(limit, columns[0]) for line in lines), default=0) for limit in (cli.width, _TITLE))
-    return blocks.fit_widths((Column(least=least), *_COLUMNS), [most, *columns], cli.width)
 
 
 def _draw(cli: Invocation, widths: Sequence[int], row: _Row) -> Iterator[str]:

@@ -27,8 +27,17 @@ def full(cli: Invocation, listing: SessionListing, *, folded: bool) -> Iterator[
     was given."""
     rows = [_row(cli, entry, listing.query) for entry in listing.entries]
     lines = list(blocks.table(cli, _COLUMNS, rows, indent=2))
-    is_grouped = listing.query.folder is None and listing.query.order is None
-    yield from _by_project(cli, listing, lines) if is_grouped else lines
+    if listing.query.folder is not None or listing.query.order is not None:
+        yield from lines
+    else:  # a fork stays with its family
+        projects: dict[str, list[str]] = {}
+        project = ""
+        for entry, line in zip(listing.entries, lines, strict=True):
+            project = project if entry.depth else entry.branch.state.project
+            projects.setdefault(project, []).append(line)
+        for name, members in projects.items():
+            yield project_heading(cli, name)
+            yield from members
     for line in _footer(cli, listing, folded=folded):
         yield from blocks.paragraph(cli, line, "dim")
 
@@ -74,18 +83,6 @@ def nothing_here(cli: Invocation, hidden: HiddenCounts, command: str) -> str:
     option = "--headless" if command.startswith("ls") and hidden.headless and len(phrases) == 1 else "--all"
     kind = "archived conversations" if command.endswith("--only-archived") else "conversations"
     return f"No {kind} here; {others}: sessgit {command} {option}"
-
-
-def _by_project(cli: Invocation, listing: SessionListing, lines: Sequence[str]) -> Iterator[str]:
-    """Yield the lines under their projects; a fork stays with its family."""
-    projects: dict[str, list[str]] = {}
-    project = ""
-    for entry, line in zip(listing.entries, lines, strict=True):
-        project = project if entry.depth else entry.branch.state.project
-        projects.setdefault(project, []).append(line)
-    for name, members in projects.items():
-        yield project_heading(cli, name)
-        yield from members
 
 
 def _row(cli: Invocation, entry: ListEntry, query: SessionFilter) -> tuple[str, ...]:
