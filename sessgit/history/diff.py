@@ -6,7 +6,7 @@ from typing import Any
 
 from sessgit.history.shared_turns import LineComparison
 from sessgit.history.views import Prices, read_turn, sum_tokens, turn_gists, turn_json
-from sessgit.model import edit_script
+from sessgit.model import edit_script, ids
 from sessgit.model.conversation.turn import Gist, Tokens
 from sessgit.model.edit_script import Edit
 from sessgit.model.frozen import frozen
@@ -88,7 +88,7 @@ def diff_branches(context: Context, a: tuple[Branch, int | None], b: tuple[Branc
     def says_and_does_the_same(one: Row, other: Row) -> bool:
         return not turns.differences(one, other)
 
-    together = edit_script.common_prefix_length((row.prompt for row in left), (row.prompt for row in right))
+    together = ids.common_prefix_length((row.prompt for row in left), (row.prompt for row in right))
     related = any(turns.relation(*pair) != "different" for pair in zip(left[:together], right, strict=False))
     if related:
         edits = edit_script.diff(left, right, lambda row: row.prompt, has_same_lines)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sessgit import agents
 from sessgit.errors import DamageError, NotFoundError, UnreadableError
 from sessgit.model.conversation.session import Session
-from sessgit.model.edit_script import common_prefix_length
+from sessgit.model.ids import common_prefix_length
 from sessgit.store import layout
 from sessgit.store.store import Store
 

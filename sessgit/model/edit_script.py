@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import Generic, TypeVar
 
+from sessgit.model import ids
 from sessgit.model.frozen import frozen
 
 Turn = TypeVar("Turn")
@@ -37,9 +38,8 @@ def diff(a: Sequence[Turn], b: Sequence[Turn], key: Callable[[Turn], Hashable], 
 
     Turns correspond up to the first ones that have another key; then come those of each side.
     """
-    together = common_prefix_length(map(key, a), map(key, b))
-    edits = [Edit(left, right, same(left, right)) for left, right in zip(a[:together], b[:together], strict=True)]
-    return [*edits, *(Edit(one, None) for one in a[together:]), *(Edit(None, one) for one in b[together:])]
+    together = ids.common_prefix_length(map(key, a), map(key, b))
+    return _edits(a, b, [(0, 0, together), (len(a), len(b), 0)], same)
 
 
 def diff_unrelated(
@@ -52,6 +52,13 @@ def diff_unrelated(
         blocks = [(i, j, size) for j, i, size in _matching_blocks(keys[1], keys[0])]
     else:
         blocks = _matching_blocks(*keys)
+    return _edits(a, b, blocks, same)
+
+
+def _edits(
+    a: Sequence[Turn], b: Sequence[Turn], blocks: Iterable[tuple[int, int, int]], same: Same[Turn]
+) -> list[Edit[Turn]]:
+    """Return the edits for two conversations whose turns correspond in these blocks alone."""
     edits: list[Edit[Turn]] = []
     start, other = 0, 0
     for i, j, size in blocks:
@@ -66,13 +73,3 @@ def _matching_blocks(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int,
     return [
         (block.a, block.b, block.size) for block in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
     ]
-
-
-def common_prefix_length(a: Iterable[Hashable], b: Iterable[Hashable]) -> int:
-    """Return how many keys both begin with."""
-    count = 0
-    for left, right in zip(a, b, strict=False):
-        if left != right:
-            break
-        count += 1
-    return count

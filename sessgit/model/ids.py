@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from itertools import takewhile
 
 SESSION_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 BRANCH = re.compile(rf"{SESSION_ID.pattern}(\.[rm]-[0-9a-f]{{8}})?")
@@ -74,9 +76,9 @@ def cell_id(prompt_uuid: str, key: str) -> str:
     return "cell_" + "".join(letters)
 
 
-def common_prefix_length(a: Sequence[object], b: Sequence[object]) -> int:
+def common_prefix_length(a: Iterable[object], b: Iterable[object]) -> int:
     """Return how many items at the beginning of both are equal."""
-    return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    return sum(takewhile(bool, map(operator.eq, a, b)))
 
 
 def _uuid5(name: str) -> str:

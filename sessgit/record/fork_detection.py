@@ -30,7 +30,6 @@ from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.conversation.turn import Turn
-from sessgit.model.edit_script import common_prefix_length
 from sessgit.model.frozen import frozen
 from sessgit.record import commits
 from sessgit.record.recorded_turns import RecordedSession
@@ -125,11 +124,6 @@ def _cached_outline(path: Path, _inode: int, _size: int, _modified: float) -> Tr
     return TranscriptOutline(tuple(prompts), tuple(times.get(p, "") for p in prompts), facts.created, forked_from)
 
 
-def count_shared(prompts: Sequence[str], rows: Sequence[Row]) -> int:
-    """Return how many prompts both begin with."""
-    return common_prefix_length(prompts, (row.prompt for row in rows))
-
-
 class DifferentTurnError(SessgitError):
     """A transcript was taken for a copy of a session whose turn, recorded by `commit`, has other lines."""
 
@@ -209,7 +203,7 @@ def _shared_parent_turns(
 
     def shared_rows(name: str, most: int) -> list[Row]:
         rows = relatives.index.turns(name, 1, most) if relatives.has(name) and name != session else []
-        rows = rows[: count_shared(seen.prompts, rows)]
+        rows = rows[: ids.common_prefix_length(seen.prompts, (row.prompt for row in rows))]
         return list(takewhile(lambda row: row.commit not in different, rows))
 
     named = ids.session_id(seen.forked_from) if seen.forked_from else ""
@@ -260,7 +254,7 @@ def link_copies(context: Context, session: str) -> list[str]:
 
 def _count_same_turns(store: Store, a: tuple[Branch, Sequence[Row]], b: tuple[Branch, Sequence[Row]]) -> int:
     """Return how many turns two branches share from the first one on; the last of them may be cut short on one side."""
-    together = common_prefix_length((row.prompt for row in a[1]), (row.prompt for row in b[1]))
+    together = ids.common_prefix_length((row.prompt for row in a[1]), (row.prompt for row in b[1]))
     turns = LineComparison(store, (a[0].tip, a[1]), (b[0].tip, b[1]))
     pairs = zip(a[1][:together], b[1], strict=False)
     return next((n for n, pair in enumerate(pairs) if turns.relation(*pair) == "different"), together)

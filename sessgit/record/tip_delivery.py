@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, count, zip_longest
+from itertools import chain, count
 from typing import Any, Literal
 
 from sessgit.errors import DamageError
@@ -197,9 +197,8 @@ def count_lacking(store: Store, source: Collection[str], target: Collection[str]
 
 def _count_unshared(store: Store, tip: str, other: str) -> int:
     """Return how many turns a tip has from the first one on that the other lacks, or has with other lines."""
-    own, there = turn_folders(store, tip), turn_folders(store, other)
-    shared = next((n for n, (a, b) in enumerate(zip_longest(own, there)) if a != b), len(own))
-    return len(own) - min(shared, len(own))
+    own = turn_folders(store, tip)
+    return len(own) - ids.common_prefix_length(own, turn_folders(store, other))
 
 
 def free_name(
@@ -214,9 +213,9 @@ def free_name(
 def _unshared_keys(store: Store, tip: str, head: str) -> Iterator[str]:
     """Yield the keys of a tip's turns from the first one on that the head lacks; if it has all of these keys, from the
     first turn that it has with other lines."""
-    own, there = _turn_keys(store, tip), _turn_keys(store, head)
-    same = [n for n, (a, b) in enumerate(zip_longest(own, there)) if a != b][:1] or [len(own)]
-    yield from own[same[0] :] or own[len(own) - _count_unshared(store, tip, head) :]
+    own = _turn_keys(store, tip)
+    shared = ids.common_prefix_length(own, _turn_keys(store, head))
+    yield from own[shared:] or own[len(own) - _count_unshared(store, tip, head) :]
 
 
 def _turn_keys(store: Store, tip: str) -> list[str]:
