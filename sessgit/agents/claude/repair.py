@@ -28,6 +28,7 @@ from sessgit.agents.claude.writer import session_ids
 from sessgit.agents.line import NOWHERE, Line, parse
 from sessgit.agents.values import Kind, Mend, Mended
 from sessgit.model import canonical, ids
+from sessgit.model.dependency_graph import find_cycle
 from sessgit.model.stored_fields import string
 
 LOST = "The result of this call was not recorded."
@@ -272,8 +273,8 @@ class _Mender:
         chained = [item for item in self.chained if item not in self.off]
         before = {item.uuid: last.uuid for last, item in pairwise(chained)}
         by_uuid = {item.uuid: item for item in chained}
-        while cycle := _find_cycle(by_uuid):
-            for item in cycle:
+        while cycle := find_cycle({item.uuid: [item.parent] for item in chained}):
+            for item in map(by_uuid.__getitem__, dict.fromkeys(cycle)):
                 if places.get(item.parent, -1) >= places[item.uuid]:
                     item.link(before.get(item.uuid, ""))
                     self._say("cycle", item, "it was its own ancestor: linked to the line before it")
@@ -398,22 +399,6 @@ def _ancestors(item: Item | None, by_uuid: Mapping[str, Item]) -> Iterator[Item]
     while item is not None:
         yield item
         item = by_uuid.get(item.parent)
-
-
-def _find_cycle(by_uuid: Mapping[str, Item]) -> list[Item]:
-    """Return the items of one cycle of parents, or none."""
-    acyclic = set[Item]()
-    for start in by_uuid.values():
-        path: dict[Item, None] = {}
-        for item in _ancestors(start, by_uuid):
-            if item in path:
-                items = list(path)
-                return items[items.index(item) :]
-            if item in acyclic:
-                break
-            path[item] = None
-        acyclic.update(path)
-    return []
 
 
 def in_order(raw: Sequence[bytes]) -> tuple[list[bytes], int]:
