@@ -85,7 +85,7 @@ def with_hooks(settings: Mapping[str, Any], command: str, events: Iterable[str])
     for event in list(hooks):
         if event in own_events:
             hooks[event] = _pointed(hooks[event], command)
-        elif rest := _without(hooks[event]):
+        elif rest := _pointed(hooks[event], None):
             hooks[event] = rest
         elif hooks[event]:
             del hooks[event]
@@ -104,7 +104,7 @@ def without_hooks(settings: Mapping[str, Any]) -> Document:
     before = settings.get("hooks")
     if not isinstance(before, dict):
         return result
-    hooks = {event: rest for event, groups in before.items() if (rest := _without(groups)) or not groups}
+    hooks = {event: rest for event, groups in before.items() if (rest := _pointed(groups, None)) or not groups}
     if hooks or not before:
         result["hooks"] = hooks
     else:
@@ -164,27 +164,13 @@ def _ours(hook: object) -> bool:
     return isinstance(hook, dict) and stub_of(hook.get("command")) is not None
 
 
-def _without(groups: Any) -> Any:
-    """Return an event's groups without our entries, and without groups in which nothing else was."""
-    if not isinstance(groups, list) or not any(_ours(hook) for hook in _commands(groups)):
+def _pointed(groups: Any, command: str | None) -> Any:
+    """Return an event's groups in which the first entry of ours runs `command`, and any further one is gone, as are
+    groups in which nothing else was; without a command every entry of ours is gone."""
+    if not isinstance(groups, list):
         return groups
-    rest = []
-    for group in groups:
-        if isinstance(group, dict) and isinstance(group.get("hooks"), list) and group["hooks"]:
-            hooks = [hook for hook in group["hooks"] if not _ours(hook)]
-            if not hooks:
-                continue
-            if len(hooks) < len(group["hooks"]):
-                rest.append({**group, "hooks": hooks})
-                continue
-        rest.append(group)
-    return rest
-
-
-def _pointed(groups: list[Any], command: str) -> list[Any]:
-    """Return an event's groups in which the first entry of ours runs `command` and any further one is gone."""
     result = []
-    has_own = False
+    has_own = command is None
     for group in groups:
         if not any(_ours(hook) for hook in _commands([group])):
             result.append(group)
