@@ -22,9 +22,10 @@ import pygit2
 from transcripts import BIRTH, Talk
 
 from sessgit.history.blame import blame
+from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.homes import Homes
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -409,9 +410,10 @@ def figures(folder: Path, seed: int, steps: int, repeated: float) -> Figures:
     stores.create_store(folder / "store")
     store = Store(folder / "store")
     index = Index(store.path, lambda: store)
-    context = Context(index, Homes({}), env=os.environ, now=lambda: history.clock + 60)
+    privacy = Privacy(RecordConfig("turn", redact=False))
+    context = Context(index, Homes({}), privacy, env=os.environ, now=lambda: history.clock + 60)
     for path in history.save(folder / "claude" / "projects" / "-shop"):
-        record(context, TranscriptSource(path, path.stem, folder / "claude"), RecordRules("turn", False))
+        record(context, TranscriptSource(path, path.stem, folder / "claude"))
     index.sync()
     found = blame(context, str(folder / "shop" / history.main.path), "", os.environ)
     index.close()

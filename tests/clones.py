@@ -23,11 +23,11 @@ from sessgit.check import verify
 from sessgit.history import resolve
 from sessgit.history.resolve import CallerContext, ResolvedTarget
 from sessgit.model.address import Address
-from sessgit.model.config import Privacy
+from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.merge_decisions import Choice
 from sessgit.record.file_pass import RecordingResult
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.record.tip_delivery import BranchChange
 from sessgit.store import layout, refs, remotes
 from sessgit.store import store as stores
@@ -75,15 +75,14 @@ class Clone:
     def record(self, talk: Talk, *, redact: bool = True, final: bool = False) -> RecordingResult:
         path = talk.save(self.place)
         return record(
-            Context(self.index),
+            Context(self.index, privacy=Privacy(RecordConfig(redact=redact))),
             TranscriptSource(path, path.stem, self.config, final=final),
-            RecordRules(redact=redact),
         )
 
     def record_file(self, session: str = SESSION, *, final: bool = False) -> RecordingResult:
         """Records the client's file as it lies there."""
         source = TranscriptSource(self.place / f"{session}.jsonl", session, self.config, final=final)
-        return record(Context(self.index), source, RecordRules())
+        return record(Context(self.index), source)
 
     def pull(self, *sessions: str, dry_run: bool = False) -> session_refs.PullResult:
         only = sessions or None

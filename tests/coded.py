@@ -18,8 +18,9 @@ from transcripts import BIRTH, Talk
 
 from sessgit.agents.claude import home
 from sessgit.history.code import git
+from sessgit.model.config import Privacy, RecordConfig
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import owner
 from sessgit.store import store as stores
 from sessgit.store.context import Context
@@ -73,9 +74,8 @@ class Coded:
         index = Index(store.path, lambda: store)
         head = git.project_head(folder, os.environ) if live else ""
         record(
-            Context(index),
+            Context(index, privacy=Privacy(RecordConfig(granularity))),
             TranscriptSource(path, path.stem, self.shell.config, live=live, head=head),
-            RecordRules(granularity),
         )
         index.close()
         return path

@@ -19,9 +19,10 @@ from shown import parser_rewrite
 from transcripts import Talk
 
 from sessgit import Store as ProgramsStore
+from sessgit.model.config import Privacy, RecordConfig
 from sessgit.record.file_pass import RecordingResult
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -175,7 +176,7 @@ def keep(store: Store, index: Index, claude: Path, git: Git) -> Iterator[Keep]:
     def keep(what: Talk | Path, *, granularity: str = "turn", redact: bool = True, **how: Any) -> RecordingResult:
         path = what if isinstance(what, Path) else what.save(claude)
         source = TranscriptSource(path, path.stem, claude.parents[1], **how)
-        return record(Context(index), source, RecordRules(granularity, redact))
+        return record(Context(index, privacy=Privacy(RecordConfig(granularity, redact))), source)
 
     yield keep
     assert git("fsck", "--strict", "--no-dangling") == ""

@@ -15,8 +15,9 @@ from transcripts import SESSION, Talk
 
 from sessgit.check import verify
 from sessgit.model import canonical
+from sessgit.model.config import Privacy, RecordConfig
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import refs
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -63,9 +64,8 @@ class Recorded:
     def keep(self, talk: Talk, *, final: bool = False, granularity: str = "turn") -> None:
         path = talk.save(self.folder)
         record(
-            Context(self.index),
+            Context(self.index, privacy=Privacy(RecordConfig(granularity))),
             TranscriptSource(path, path.stem, self.folder.parents[1], final=final),
-            RecordRules(granularity),
         )
 
     def tip(self, branch: str = SESSION) -> str:

@@ -9,8 +9,9 @@ from pathlib import Path
 from shell import Shell
 from transcripts import Talk
 
+from sessgit.model.config import Privacy, RecordConfig
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -23,7 +24,10 @@ def hooked(sessgit: Shell, talk: Talk, granularity: str = "turn") -> Path:
     path = sessgit.keep(talk)
     store = Store(sessgit.store)
     index = Index(sessgit.store, lambda: store)
-    record(Context(index), TranscriptSource(path, talk.session, sessgit.config, live=True), RecordRules(granularity))
+    record(
+        Context(index, privacy=Privacy(RecordConfig(granularity))),
+        TranscriptSource(path, talk.session, sessgit.config, live=True),
+    )
     index.close()
     return lie(path)
 

@@ -13,7 +13,7 @@ from transcripts import SESSION, Talk
 
 from sessgit.model import ids
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -44,7 +44,7 @@ def arrived(shell: Shell, talk: Talk, first: str, *, alone: bool = False) -> str
     if not alone:
         _git(there.path, "fetch", "-q", str(shell.store), f"{head}:{head}")
     index = Index(there.path, lambda: there)
-    record(Context(index), TranscriptSource(path, path.stem, folder / "claude"), RecordRules())
+    record(Context(index), TranscriptSource(path, path.stem, folder / "claude"))
     index.close()
     name = ids.other_name(talk.session, first)
     _git(shell.store, "fetch", "-q", str(there.path), f"{head}:refs/heads/{name}")

@@ -15,7 +15,7 @@ from sessgit.branch import restore
 from sessgit.branch.restore import RestoreResult
 from sessgit.record.file_pass import RecordingResult
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -55,7 +55,7 @@ class Machine:
 
     def record(self, *, final: bool = True) -> RecordingResult:
         with closing(Index(self.store.path, lambda: self.store)) as index:
-            return record(Context(index), TranscriptSource(self.path, SESSION, self.config, final=final), RecordRules())
+            return record(Context(index), TranscriptSource(self.path, SESSION, self.config, final=final))
 
     def restore(self) -> RestoreResult:
         return restore.restore_session(self.store, SESSION, claude_homes(self.config))

@@ -28,7 +28,7 @@ from conversation import Call, Conversation  # noqa: E402 - the folder is no pac
 from sessgit.agents.claude import home  # noqa: E402
 from sessgit.history.code import git  # noqa: E402
 from sessgit.record.recording import record  # noqa: E402
-from sessgit.record.source import RecordRules, TranscriptSource  # noqa: E402
+from sessgit.record.source import TranscriptSource  # noqa: E402
 from sessgit.store import journal  # noqa: E402
 from sessgit.store.index import Index  # noqa: E402
 from sessgit.store.layout import StorePaths  # noqa: E402
@@ -98,7 +98,7 @@ class World:
         index = Index(store.path, lambda: store)
         head = git.project_head(str(talk.cwd), dict(os.environ)) if live else ""
         source = TranscriptSource(talk.path, talk.session, self.shell.config, live=live, head=head)
-        record(Context(index), source, RecordRules())
+        record(Context(index), source)
         index.close()
 
     def _placed(self, text: str) -> list[str]:

@@ -19,7 +19,7 @@ from sessgit.agents.claude import writer as transcript
 from sessgit.branch import restore
 from sessgit.model import dependency_graph
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -255,7 +255,7 @@ class Programs(RuleBasedStateMachine):
         stores.create_store(other)
         objects = Objects(other)
         index = Index(other, lambda: objects)
-        record(Context(index), TranscriptSource(path, path.stem, self.place.config), RecordRules())
+        record(Context(index), TranscriptSource(path, path.stem, self.place.config))
         index.close()
         assert Place(Store(other, self.place.config, other), self.place.project).trees(path.stem) == (
             self.place.trees(path.stem)

@@ -18,7 +18,7 @@ from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.conversation import session as states
 from sessgit.model.conversation.message import Message
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.recorder import drain
 from sessgit.store import layout, locks, refs, spool
 from sessgit.store.backend import Repository
@@ -288,15 +288,13 @@ def test_archiving_while_a_recorder_records(keep: Keep, store: Store, index: Ind
 
     store.repo = Rivalled(store.path)
     path = talk.rewind(1).turns("three").save(claude)
-    done = record(Context(index), TranscriptSource(path, SESSION, claude.parents[1], live=True), RecordRules())
+    done = record(Context(index), TranscriptSource(path, SESSION, claude.parents[1], live=True))
     assert (done.skipped, done.turns) == ("archived", ())
     rewound = f"{SESSION}.r-a0000002"  # made before the head could move, and archived with it
     assert refs.session_tips(store.path, SESSION, layout.ARCHIVE) == {**tips, rewound: tips[SESSION]}
     store.repo = Repository(store.path)
     archive.bring_back(Context(index, now=lambda: NOW), SESSION)
-    assert record(
-        Context(index), TranscriptSource(path, SESSION, claude.parents[1], live=True), RecordRules()
-    ).turns == (2,)
+    assert record(Context(index), TranscriptSource(path, SESSION, claude.parents[1], live=True)).turns == (2,)
     assert sorted(refs.session_tips(store.path, SESSION)) == [SESSION, f"{SESSION}.r-a0000002"]
     assert refs.read_all(store.path, layout.ARCHIVE) == {}
 

@@ -30,7 +30,7 @@ from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import operations, refs
 from sessgit.store import store as stores
 from sessgit.store.context import Context
@@ -100,7 +100,7 @@ class World:
         if done is not None and done.command == operations.BACKGROUND:
             self.after[done.id] = self.held()
             done = None
-        record(Context(self.index), source, RecordRules("turn", False))
+        record(Context(self.index, privacy=Privacy(RecordConfig("turn", False))), source)
         return done
 
     # Operations
@@ -213,7 +213,10 @@ def test_what_is_found_of_then_is_what_was_there(
 def test_a_head_from_another_machine_that_was_set_apart_since(store: Store, index: Index, tmp_path: Path) -> None:
     def recorded(into: Store, seen: Index, folder: str, *words: str) -> None:
         path = Talk(SESSION).turns("one", *words).save(tmp_path / folder / "projects" / "-home-ada-shop")
-        record(Context(seen), TranscriptSource(path, SESSION, tmp_path / folder), RecordRules("turn", False))
+        record(
+            Context(seen, privacy=Privacy(RecordConfig("turn", False))),
+            TranscriptSource(path, SESSION, tmp_path / folder),
+        )
 
     recorded(store, index, "here")
     shutil.copytree(store.path, tmp_path / "theirs")
@@ -229,7 +232,9 @@ def test_a_head_from_another_machine_that_was_set_apart_since(store: Store, inde
     talk = Talk(SESSION).turns("one")
     talk.file.seconds, talk.file.counts["a"] = 120, 5
     path = talk.turns("other").save(tmp_path / "here" / "projects" / "-home-ada-shop")
-    record(Context(index), TranscriptSource(path, SESSION, tmp_path / "here"), RecordRules("turn", False))
+    record(
+        Context(index, privacy=Privacy(RecordConfig("turn", False))), TranscriptSource(path, SESSION, tmp_path / "here")
+    )
     assert sorted(refs.branches(store.path)) == [SESSION, f"{SESSION}.m-a0000002"]
     index.sync()
     for operation in (done, tagged):
@@ -241,7 +246,7 @@ def test_a_turn_that_has_grown_since(store: Store, index: Index, tmp_path: Path)
 
     def recorded() -> str:
         source = TranscriptSource(talk.save(folder / "projects" / "-home-ada-shop"), SESSION, folder)
-        return record(Context(index), source, RecordRules("turn", False)).head
+        return record(Context(index, privacy=Privacy(RecordConfig("turn", False))), source).head
 
     def tagged(name: str, tip: str) -> str:
         moves = [Move(f"refs/tags/{name}", None, tip)]

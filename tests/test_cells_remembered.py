@@ -20,8 +20,9 @@ from transcripts import OTHER, SESSION, Talk
 from sessgit.history import cell_graph as graph
 from sessgit.history.cell_graph import KINDS, Graph
 from sessgit.model import stored_fields
+from sessgit.model.config import Privacy, RecordConfig
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import layout
 from sessgit.store import store as stores
 from sessgit.store.context import Context
@@ -71,7 +72,10 @@ def test_the_recorder_and_a_reader_remember_the_same(transcript: Transcript, gra
         stores.create_store(Path(folder) / "store")
         store = Store(Path(folder) / "store")
         with closing(Index(store.path, lambda: store)) as index:
-            record(Context(index), TranscriptSource(path, SESSION, Path(folder)), RecordRules(granularity, redact=True))
+            record(
+                Context(index, privacy=Privacy(RecordConfig(granularity, redact=True))),
+                TranscriptSource(path, SESSION, Path(folder)),
+            )
             recorded, first = rows(index), asked(store, index)
             assert rows(index) == recorded
             change(index, "DELETE FROM cells")

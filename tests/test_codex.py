@@ -27,7 +27,7 @@ from sessgit.agents import processes
 from sessgit.branch.restore import rebuild_file
 from sessgit.check import transcript_checks
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import layout, recorder_state
 from sessgit.store import store as stores
 from sessgit.store.context import Context
@@ -251,7 +251,7 @@ def _recorded(folder: Path, data: bytes, places: Sequence[int], lost: bool = Fal
         with path.open("ab") as file:
             file.write(data[file.tell() : place])
         source = TranscriptSource(path, THREAD, folder / "codex", client="codex", final=place == len(data))
-        record(Context(index), source, RecordRules())
+        record(Context(index), source)
         if lost:
             recorder_state.delete_cursor(store.paths, THREAD)
     index.close()

@@ -26,7 +26,7 @@ from sessgit.check import verify
 from sessgit.model.progress import no_progress
 from sessgit.record.copies import Copy, Row, versions
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import maintenance, refs
 from sessgit.store import store as stores
 from sessgit.store.context import Context
@@ -47,7 +47,7 @@ class Machine:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(data)
         source = TranscriptSource(path, SESSION, self.top / "claude", final=True, imported=True)
-        record(Context(self.index), source, RecordRules())
+        record(Context(self.index), source)
 
     @property
     def refs(self) -> dict[str, str]:

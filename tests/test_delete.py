@@ -17,7 +17,7 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.branch import delete
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.recorder import drain
 from sessgit.store import layout, locks, refs
 from sessgit.store.backend import Repository
@@ -374,7 +374,7 @@ def test_deleting_while_a_recorder_records(keep: Keep, store: Store, index: Inde
     path = talk.rewind(1).turns("three").save(claude)
     with locks.session_lock(store.paths, SESSION) as held:
         assert held
-        done = record(Context(index), TranscriptSource(path, SESSION, claude.parents[1], live=True), RecordRules())
+        done = record(Context(index), TranscriptSource(path, SESSION, claude.parents[1], live=True))
     store.repo.thread.join()
     assert (done.skipped, done.turns) == ("deleted", ())
     assert sessions(store.path) == set()

@@ -28,7 +28,7 @@ from sessgit.model.conversation import session as sessions
 from sessgit.model.stored_fields import State
 from sessgit.model.unified_state import Activation, Budget, Memory, Metadata, Trajectory, Unified
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import layout
 from sessgit.store import store as stores
 from sessgit.store.context import Context
@@ -102,7 +102,7 @@ class Example:
         with path.open("ab") as file:
             file.write(text.replace("LONG", json_scan.encode_string(LONG).decode()).encode()[file.tell() :])
         source = TranscriptSource(path, session, self.config, final=final, live=session == SESSION, head=PROJECT_HEAD)
-        return record(Context(self.index), source, RecordRules()).head
+        return record(Context(self.index), source).head
 
     def text(self, commit: str, path: str) -> str:
         """A file of a commit, with the paths that the page has."""

@@ -29,7 +29,7 @@ from sessgit.errors import ConflictError, SessgitError, StoreError
 from sessgit.model.conversation.session import STAGES, Session
 from sessgit.record import file_pass
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import layout, locks
 from sessgit.store import store as stores
 from sessgit.store.context import Context
@@ -405,7 +405,7 @@ def test_a_turn_that_came_in_between_stays(keep: Keep, store: Store, index: Inde
             file.write(talk.turns("two").data[file.tell() :])
         theirs = Store(store.path)
         other = Index(store.path, lambda: theirs)
-        record(Context(other), TranscriptSource(path, SESSION, claude.parents[1]), RecordRules())
+        record(Context(other), TranscriptSource(path, SESSION, claude.parents[1]))
         other.close()
 
     store.repo = Rivalled(store.path, grows)
@@ -510,7 +510,7 @@ def watched() -> Iterator[tuple[Path, Store, Index, Callable[..., None]]]:
         def keep(data: bytes, *, final: bool = False) -> None:
             with path.open("ab") as file:
                 file.write(data[file.tell() :])
-            record(Context(index), TranscriptSource(path, SESSION, path.parents[2], final=final), RecordRules())
+            record(Context(index), TranscriptSource(path, SESSION, path.parents[2], final=final))
 
         yield path, store, index, keep
         index.close()

@@ -22,7 +22,7 @@ from sessgit.history import export
 from sessgit.history.export import ExportChoice
 from sessgit.history.views import read_pieces
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -372,7 +372,7 @@ def again(lines: export.ExportedLines, folder: Path) -> tuple[Store, Index]:
     stores.create_store(folder / "again")
     store = Store(folder / "again")
     index = Index(store.path, lambda: store)
-    record(Context(index), TranscriptSource(path, lines.agent_id, folder / "claude", final=True), RecordRules())
+    record(Context(index), TranscriptSource(path, lines.agent_id, folder / "claude", final=True))
     index.sync()
     return store, index
 

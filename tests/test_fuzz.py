@@ -32,11 +32,12 @@ from sessgit.cli.commands import watch
 from sessgit.errors import SessgitError
 from sessgit.model import address, canonical, globs, humanize, long_strings, search_query, stored_fields
 from sessgit.model import pad as pads
+from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.conversation import message, session
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import Cell
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.recorder import drain
 from sessgit.store import denylist, journal, recorder_state, settings
 from sessgit.store import store as stores
@@ -401,7 +402,11 @@ def taken(folder: Path, path: Path) -> str:
     """Records the transcript; the session's tip."""
     store = Store(folder / "session-store")
     index = Index(store.path, lambda: store)
-    tried(lambda: record(Context(index), TranscriptSource(path, path.stem, folder), RecordRules("turn", False)))
+    tried(
+        lambda: record(
+            Context(index, privacy=Privacy(RecordConfig("turn", False))), TranscriptSource(path, path.stem, folder)
+        )
+    )
     index.close()
     return store.repo.ref(f"refs/heads/{SESSION}") or ""
 

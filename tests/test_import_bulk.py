@@ -32,7 +32,6 @@ from sessgit.record.import_files import ImportFailure, TranscriptFile
 from sessgit.record.import_workers import RecordTask, Workers, record_families
 from sessgit.record.imports import ImportRun
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules
 from sessgit.store import maintenance, pack_file, private_files, refs, tempdirs
 from sessgit.store import store as stores
 from sessgit.store.context import Context
@@ -41,7 +40,7 @@ from sessgit.store.store import Store
 
 THIRD = "5e551011-0000-4000-8000-000000000003"
 KEY = b"k" * 32
-RULES = RecordRules()
+RULES = RecordConfig()
 
 
 def _files(folder: Path) -> list[TranscriptFile]:
@@ -64,23 +63,22 @@ class _Place:
         self.index = Index(path, lambda: self.store)
         self.errors: list[ImportFailure] = []
 
-    def one_by_one(self, files: Sequence[TranscriptFile], rules: RecordRules = RULES) -> _Place:
+    def one_by_one(self, files: Sequence[TranscriptFile], rules: RecordConfig = RULES) -> _Place:
         self.index.sync()
         for members in import_files.group_by_prompt(files):
             for file in import_files.sort_parents_first(members, self.errors):
-                record(Context(self.index), file.source(claude_homes(self.config), ()), rules)
+                record(Context(self.index, privacy=Privacy(rules)), file.source(claude_homes(self.config), ()))
         return self
 
     def at_once(
         self,
         files: Sequence[TranscriptFile],
-        rules: RecordRules = RULES,
+        rules: RecordConfig = RULES,
         *,
         chunk: int = 1,
         processes: int = 0,
     ) -> _Place:
-        privacy = Privacy(RecordConfig("cell" if rules.granularity == "cell" else "turn", rules.redact))
-        context = Context(self.index, claude_homes(self.config), privacy)
+        context = Context(self.index, claude_homes(self.config), Privacy(rules))
         self.work = ImportRun(context, no_progress, self.errors, chunk, processes)
         self.work.run(files)
         return self
@@ -124,7 +122,7 @@ def both(tmp_path: Path) -> Both:
 def test_the_same_as_one_by_one(data: st.DataObject) -> None:
     every = data.draw(st.lists(transcripts(secrets=True, most=10), min_size=1, max_size=3))
     copied = data.draw(st.booleans())
-    rules = RecordRules(data.draw(st.sampled_from(["turn", "turn", "cell"])), data.draw(st.booleans()))
+    rules = RecordConfig(data.draw(st.sampled_from(["turn", "turn", "cell"])), data.draw(st.booleans()))
     chunk = data.draw(st.sampled_from([1, 4_000, 1 << 20]))
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -459,18 +457,14 @@ def test_a_folder_that_is_a_link_is_not_swept(store: Store, tmp_path: Path) -> N
 def test_a_place_that_cannot_be_written(store: Store, tmp_path: Path, claude: Path) -> None:
     Talk().turns("one").save(claude)
     (tmp_path / "file").touch()
-    task = RecordTask(
-        store.path, tmp_path / "file" / "0", [_files(tmp_path / "claude")], claude_homes(tmp_path), RecordRules()
-    )
+    task = RecordTask(store.path, tmp_path / "file" / "0", [_files(tmp_path / "claude")], claude_homes(tmp_path))
     with pytest.raises(StoreError, match="cannot create a store"):
         record_families(task, lambda size: None)
 
 
 def test_nothing_is_in_the_store_before_its_refs_move(store: Store, tmp_path: Path, claude: Path) -> None:
     Talk().turns("one").save(claude)
-    task = RecordTask(
-        store.path, tmp_path / "apart", [_files(tmp_path / "claude")], claude_homes(tmp_path / "claude"), RecordRules()
-    )
+    task = RecordTask(store.path, tmp_path / "apart", [_files(tmp_path / "claude")], claude_homes(tmp_path / "claude"))
     (tip,) = record_families(task, lambda size: None).refs.values()
     assert (refs.read_all(store.path), store.repo.has(tip)) == ({}, False)
     assert not list((store.path / "objects").rglob("*.pack"))
@@ -481,9 +475,7 @@ def test_the_proof_of_a_redacted_line_needs_the_key_of_the_store(
     store: Store, tmp_path: Path, claude: Path, is_there: bool
 ) -> None:
     Talk().prompt(f"with {SECRET}").answer("So.").save(claude)
-    task = RecordTask(
-        store.path, tmp_path / "apart", [_files(tmp_path / "claude")], claude_homes(tmp_path / "claude"), RecordRules()
-    )
+    task = RecordTask(store.path, tmp_path / "apart", [_files(tmp_path / "claude")], claude_homes(tmp_path / "claude"))
     if is_there:
         record_families(task, lambda size: None)
         assert (tmp_path / "apart" / "key").read_bytes() == store.paths.key.read_bytes()

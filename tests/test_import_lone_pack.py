@@ -10,10 +10,10 @@ from plain import run_git
 from shell import Shell
 from transcripts import SESSION
 
+from sessgit.model.config import Privacy
 from sessgit.record.fork_detection import first_prompt
 from sessgit.record.import_files import TranscriptFile
 from sessgit.record.import_workers import RecordTask, record_families
-from sessgit.record.source import RecordRules
 from sessgit.store import refs
 from sessgit.store import store as stores
 
@@ -23,9 +23,8 @@ def test_half_a_pack(sessgit: Shell, tmp_path: Path, half: str) -> None:
     path = sessgit.keep(sessgit.talk().turns("one", "two"))
     stores.create_store(sessgit.store)
     file = TranscriptFile(path, path.stem, path.stat().st_size, first_prompt(path))
-    rules = RecordRules()
     found = record_families(
-        RecordTask(sessgit.store, tmp_path / "gathered", [[file]], claude_homes(sessgit.config), rules),
+        RecordTask(sessgit.store, tmp_path / "gathered", [[file]], claude_homes(sessgit.config), Privacy()),
         lambda size: None,
     )
     data, index = ((found.task.folder / f"gathered{end}").read_bytes() for end in (".pack", ".idx"))

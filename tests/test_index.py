@@ -20,9 +20,10 @@ from sessgit.errors import NewerStoreError
 from sessgit.history import stats
 from sessgit.history.resolve import CallerContext, resolve_target
 from sessgit.model.address import Address
+from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.conversation.turn import Gist, Tokens
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import ancestry, layout
 from sessgit.store.context import Context
 from sessgit.store.index import Index, PastIndex
@@ -103,7 +104,10 @@ def test_followed_step_by_step(store: Store, index: Index, claude: Path, tmp_pat
     for number, (start, end) in enumerate(zip([0, *places], places, strict=False)):
         with path.open("ab") as file:
             file.write(data[start:end])
-        record(Context(index), TranscriptSource(path, SESSION, tmp_path, final=number % 7 == 6), RecordRules("cell"))
+        record(
+            Context(index, privacy=Privacy(RecordConfig("cell"))),
+            TranscriptSource(path, SESSION, tmp_path, final=number % 7 == 6),
+        )
         if number % 4 == 3:
             assert picture(index) == made_anew(store, tmp_path)
     for name, tip in branches(store).items():

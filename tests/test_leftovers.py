@@ -88,13 +88,13 @@ def test_killed_between_the_branches_of_a_fork(
 
 def recorded_at_once(tmp_path: Path, *talks: Talk) -> object:
     from sessgit.record.recording import record
-    from sessgit.record.source import RecordRules, TranscriptSource
+    from sessgit.record.source import TranscriptSource
 
     stores.create_store(tmp_path / "alone")
     alone = Store(tmp_path / "alone")
     index = Index(alone.path, lambda: alone)
     for talk in talks:
-        record(Context(index), TranscriptSource(talk.save(tmp_path / "files"), talk.session, tmp_path), RecordRules())
+        record(Context(index), TranscriptSource(talk.save(tmp_path / "files"), talk.session, tmp_path))
     index.close()
     return conversation(alone)
 

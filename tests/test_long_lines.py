@@ -34,7 +34,7 @@ from sessgit.branch import restore
 from sessgit.history.fulltext_update import TurnTexts
 from sessgit.model.homes import Homes
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -49,11 +49,11 @@ stores.create_store(more.parent / "store")
 store = Store(more.parent / "store", fsync=True)
 index = Index(store.path, lambda: store)
 print(peak())
-done = [record(Context(index), TranscriptSource(path, path.stem, path.parents[2]), RecordRules())]
+done = [record(Context(index), TranscriptSource(path, path.stem, path.parents[2]))]
 print(peak())
 with path.open("ab") as file:
     file.write(more.read_bytes())
-done.append(record(Context(index), TranscriptSource(path, path.stem, path.parents[2]), RecordRules()))
+done.append(record(Context(index), TranscriptSource(path, path.stem, path.parents[2])))
 print(peak())
 assert [one.turns for one in done] == [(1, 2), (2,)]
 TurnTexts(agents.of_programs(), store, done[1].head, 2).words()

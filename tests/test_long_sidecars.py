@@ -41,7 +41,7 @@ from pathlib import Path
 from sessgit.branch import restore
 from sessgit.model.homes import Homes
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -57,7 +57,7 @@ stores.create_store(folder / "store")
 store = Store(folder / "store", fsync=True)
 index = Index(store.path, lambda: store)
 print(peak())
-assert record(Context(index), TranscriptSource(path, path.stem, path.parents[2]), RecordRules()).turns == (1,)
+assert record(Context(index), TranscriptSource(path, path.stem, path.parents[2])).turns == (1,)
 print(peak())
 assert [file.outcome for file in restore.restore_session(store, path.stem, homes).files] == ["already"]
 print(peak())

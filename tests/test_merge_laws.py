@@ -35,7 +35,7 @@ from sessgit.model.conversation.session import Session
 from sessgit.model.edit_script import Edit
 from sessgit.model.merge_decisions import Base, Choice
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -66,7 +66,8 @@ class Place:
 
     def record(self, path: Path) -> tuple[int, ...]:
         return record(
-            Context(self.index), TranscriptSource(path, path.stem, self.config), RecordRules(self.granularity)
+            Context(self.index, privacy=Privacy(RecordConfig(self.granularity))),
+            TranscriptSource(path, path.stem, self.config),
         ).turns
 
     def target(self, session: str) -> ResolvedTarget:
@@ -229,7 +230,7 @@ def test_a_file_that_is_gone_gets_the_same_lines(sides: tuple[Talk, Talk], mode:
     ours, theirs = sides
     with place(ours, theirs) as there:
         # The agent has let go of it: a file that goes before that takes its last lines along.
-        record(Context(there.index), TranscriptSource(there.ours, SESSION, there.config, final=True), RecordRules())
+        record(Context(there.index), TranscriptSource(there.ours, SESSION, there.config, final=True))
         copy = shutil.copytree(there.store.path, there.store.path.with_name("copy"))
         done = try_merge(there, mode)
         assume(done is not None and done.commit)

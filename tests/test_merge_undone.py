@@ -13,7 +13,7 @@ from shell import Shell
 from transcripts import SESSION
 
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import journal, locks, refs
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -171,7 +171,7 @@ def let_go(sessgit: Shell) -> None:
     """The agent says that the session has ended."""
     store = Store(sessgit.store)
     index = Index(sessgit.store, lambda: store)
-    record(Context(index), TranscriptSource(transcript(sessgit), SESSION, sessgit.config, final=True), RecordRules())
+    record(Context(index), TranscriptSource(transcript(sessgit), SESSION, sessgit.config, final=True))
     index.close()
 
 

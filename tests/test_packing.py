@@ -17,7 +17,7 @@ from transcripts import SESSION, Talk
 
 from sessgit.errors import StoreError
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import maintenance
 from sessgit.store import store as stores
 from sessgit.store.backend import AUTHOR, PackedRepository, Repository
@@ -134,7 +134,7 @@ def test_it_is_time_to_pack_before_the_store_outgrows_the_files(
     for number in range(30):
         talk.prompt(f"turn {number}").tool("Read", {"file_path": f"/p/{number}"}, _text(number, length)).answer("So.")
         talk.save(transcript.parent)
-        record(Context(index), TranscriptSource(transcript, SESSION, tmp_path), RecordRules())
+        record(Context(index), TranscriptSource(transcript, SESSION, tmp_path))
         packed += maintenance.pack_store(store.path)
         size = sum(path.stat().st_blocks * 512 for path in (store.path / "objects").rglob("*") if path.is_file())
         assert size < 1.5 * max(len(talk.data), 160 << 10)

@@ -16,7 +16,7 @@ from sessgit.errors import NotFoundError, SessgitError
 from sessgit.record import commits
 from sessgit.record.file_pass import RecordingResult
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import recorder_state
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -341,7 +341,7 @@ def test_a_cursor_that_cannot_be_read(keep: Keep, store: Store, damage: bytes) -
 
 def test_no_file_and_no_regular_file(store: Store, index: Index, tmp_path: Path) -> None:
     def try_(path: Path) -> None:
-        record(Context(index), TranscriptSource(path, SESSION, tmp_path), RecordRules())
+        record(Context(index), TranscriptSource(path, SESSION, tmp_path))
 
     with pytest.raises(NotFoundError, match="there is no file"):
         try_(tmp_path / "none.jsonl")

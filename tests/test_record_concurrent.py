@@ -15,7 +15,7 @@ from transcripts import SESSION, Talk
 
 from sessgit.branch import restore
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.backend import Repository
 from sessgit.store.context import Context
@@ -41,7 +41,7 @@ class _KilledError(Exception):
 
 def recorded(store: Store, path: Path, index: Index | None = None) -> None:
     own = index or Index(store.path, lambda: store)
-    record(Context(own), TranscriptSource(path, SESSION, path.parents[2]), RecordRules())
+    record(Context(own), TranscriptSource(path, SESSION, path.parents[2]))
     if index is None:
         own.close()
 

@@ -15,7 +15,7 @@ from sessgit.branch import restore
 from sessgit.errors import StoreError
 from sessgit.model.conversation.message import Message
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import layout, recorder_state
 from sessgit.store import store as stores
 from sessgit.store.backend import Repository
@@ -54,7 +54,7 @@ def test_a_branch_that_someone_made_meanwhile(keep: Keep, store: Store, tmp_path
     def rival() -> None:
         theirs = Store(store.path)
         index = Index(store.path, lambda: theirs)
-        record(Context(index), TranscriptSource(path, SESSION, tmp_path), RecordRules())
+        record(Context(index), TranscriptSource(path, SESSION, tmp_path))
         index.close()
 
     store.repo = Rivalled(store.path, rival)
@@ -155,7 +155,7 @@ def _record_growing(store_path: Path, path: Path, barrier: object) -> None:
     index = Index(store_path, lambda: store)
     for _ in range(12):
         barrier.wait(PATIENCE)  # type: ignore[attr-defined]
-        record(Context(index), TranscriptSource(path, SESSION, path.parent), RecordRules())
+        record(Context(index), TranscriptSource(path, SESSION, path.parent))
         barrier.wait(PATIENCE)  # type: ignore[attr-defined]
     index.close()
 
@@ -189,7 +189,7 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
     other = Store(alone)
     for each in (store, other):
         index = Index(each.path, lambda each=each: each)  # type: ignore[misc]
-        record(Context(index), TranscriptSource(path, SESSION, tmp_path, final=True), RecordRules())
+        record(Context(index), TranscriptSource(path, SESSION, tmp_path, final=True))
         index.close()
     assert conversation(store) == conversation(other)
     assert restore.rebuild_file(store, SESSION).data == talk.data

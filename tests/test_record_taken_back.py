@@ -14,7 +14,7 @@ from transcripts import Talk
 from sessgit.record import catch_up, commits
 from sessgit.record.file_pass import RecordingResult
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -42,7 +42,7 @@ def test_the_next_pass_reads_what_came_in_their_place(
     source = TranscriptSource(path, talk.session, claude.parents[1])
 
     def once() -> RecordingResult:
-        return record(Context(index), source, RecordRules())
+        return record(Context(index), source)
 
     def write_meanwhile(*given: Any, **options: Any) -> str:
         commit = commit_turn(*given, **options)

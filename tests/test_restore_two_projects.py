@@ -10,12 +10,12 @@ from transcripts import SESSION, Talk
 
 from sessgit.branch import restore
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store.context import Context
 
 
 def read(clone: Clone, path: Path) -> None:
-    record(Context(clone.index), TranscriptSource(path, SESSION, clone.config), RecordRules())
+    record(Context(clone.index), TranscriptSource(path, SESSION, clone.config))
 
 
 def writer(talk: Talk) -> Talk:

@@ -26,7 +26,7 @@ from sessgit.errors import ConflictError
 from sessgit.history import client_files
 from sessgit.model.conversation.session import Session
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import recorder_state
 from sessgit.store import store as stores
 from sessgit.store.context import Context
@@ -359,7 +359,7 @@ def test_subagents_come_back_however_they_grew(tmp_path_factory: pytest.TempPath
 
     def keep() -> None:
         source = TranscriptSource(talk.save(folder), SESSION, top / "claude", final=True)
-        record(Context(index), source, RecordRules())
+        record(Context(index), source)
 
     for number, step in enumerate([*steps, "turn", "keep"]):
         if step in ("say", "say other"):

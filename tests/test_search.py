@@ -23,7 +23,7 @@ from sessgit.history.search import SearchScope
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.recorder import drain
 from sessgit.store import store as stores
 from sessgit.store.context import Context
@@ -316,7 +316,7 @@ def recorded(folder: Path, data: bytes) -> Index:
     path.parent.mkdir(parents=True)
     path.write_bytes(data)
     index = Index(store.path, lambda: store)
-    record(Context(index), TranscriptSource(path, SESSION, folder / "claude"), RecordRules())
+    record(Context(index), TranscriptSource(path, SESSION, folder / "claude"))
     index.sync()
     return index
 

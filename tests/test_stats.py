@@ -20,8 +20,9 @@ from transcripts import MODEL, OTHER, SESSION, Talk, subagent
 
 from sessgit.agents.claude import home
 from sessgit.history import stats
+from sessgit.model.config import Privacy, RecordConfig
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -518,7 +519,10 @@ def test_all_that_files_hold_is_counted_once(
         path = folder / "claude" / "projects" / "p" / f"{session}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(files[session])
-        record(Context(index), TranscriptSource(path, session, folder / "claude"), RecordRules("turn", True))
+        record(
+            Context(index, privacy=Privacy(RecordConfig("turn", True))),
+            TranscriptSource(path, session, folder / "claude"),
+        )
     index.sync()
     found = stats.all_shares(index)
     total = stats.tally_shares(found).whole

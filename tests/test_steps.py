@@ -16,8 +16,9 @@ from strategies import REDACTED, SECRET, Transcript, pieces, transcripts
 from transcripts import SESSION, Talk
 
 from sessgit.branch import restore
+from sessgit.model.config import Privacy, RecordConfig
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import recorder_state
 from sessgit.store import store as stores
 from sessgit.store.context import Context
@@ -35,7 +36,7 @@ class Recording:
     def __init__(self, folder: Path, granularity: str = "turn") -> None:
         self.path = folder / "claude" / "projects" / "-home-ada-shop" / f"{SESSION}.jsonl"
         self.path.parent.mkdir(parents=True)
-        self.rules = RecordRules(granularity)
+        self.privacy = Privacy(RecordConfig(granularity))
         stores.create_store(folder / "store")
         self.store = Store(folder / "store")
         self.index = self._index()
@@ -50,7 +51,7 @@ class Recording:
 
     def record(self, *, final: bool = False, prompting: bool = False) -> bool:
         source = TranscriptSource(self.path, SESSION, self.path.parents[2], final=final, prompting=prompting)
-        return record(Context(self.index), source, self.rules).changed
+        return record(Context(self.index, privacy=self.privacy), source).changed
 
     def step(self, step: str) -> None:
         if step == "forget":

@@ -20,10 +20,11 @@ from sessgit.agents.claude import writer as transcript
 from sessgit.agents.reader import opened
 from sessgit.branch import merge_plan
 from sessgit.history import reassemble
+from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.conversation import session as sessions
 from sessgit.record import recording
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import secret_filter
 from sessgit.store.backend import Repository
 from sessgit.store.context import Context
@@ -70,12 +71,12 @@ class Meter:
 
         return Opening()
 
-    def cost(self, talk: Talk, rules: RecordRules) -> tuple[int, int]:
+    def cost(self, talk: Talk, rules: RecordConfig) -> tuple[int, int]:
         """Objects written and bytes read for what the conversation has grown by."""
         with self.path.open("ab") as file:
             file.write(talk.data[file.tell() :])
         written, self.read = self.store.repo.written, 0
-        record(Context(self.index), TranscriptSource(self.path, SESSION, self.path.parent), rules)
+        record(Context(self.index, privacy=Privacy(rules)), TranscriptSource(self.path, SESSION, self.path.parent))
         return self.store.repo.written - written, self.read
 
 
@@ -88,7 +89,7 @@ def test_turn_300_costs_what_turn_10_did(
     store: Store, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, granularity: str
 ) -> None:
     meter = Meter(store, index, tmp_path / f"{SESSION}.jsonl", monkeypatch)
-    talk, rules = Talk(), RecordRules(granularity)
+    talk, rules = Talk(), RecordConfig(granularity)
     for _ in range(9):
         turn(talk)
     meter.cost(talk, rules)
@@ -110,9 +111,9 @@ def test_a_pass_that_finds_nothing_new_writes_nothing(
     talk = Talk()
     for _ in range(20):
         turn(talk)
-    meter.cost(talk, RecordRules())
+    meter.cost(talk)
     waiting = len(b"\n".join(talk.lines[-5:])) + 1
-    assert meter.cost(talk, RecordRules()) == (0, waiting + 3 * 65536)
+    assert meter.cost(talk) == (0, waiting + 3 * 65536)
 
 
 def test_a_first_recording_reads_the_file_once(
@@ -122,7 +123,7 @@ def test_a_first_recording_reads_the_file_once(
     talk = Talk()
     for _ in range(100):
         turn(talk)
-    written, read = meter.cost(talk, RecordRules())
+    written, read = meter.cost(talk)
     assert written <= 100 * 12 + 10
     # Once more the first lines, twice, for what the file goes on from, the last line, whether it still stands there,
     # and the end that the cursor proves.
@@ -299,10 +300,10 @@ def test_a_pass_brings_the_index_level_once_for_all_its_prompts(
 ) -> None:
     talk = Talk().turns("one")
     source = TranscriptSource(talk.save(tmp_path), talk.session, tmp_path)
-    record(Context(index), source, RecordRules())
+    record(Context(index), source)
     talk.turns(*map(str, range(20))).save(tmp_path)
     asked = list[str]()
     real = index.sync
     monkeypatch.setattr(index, "sync", lambda session=None: asked.append(session) or real(session))
-    record(Context(index), source, RecordRules())
+    record(Context(index), source)
     assert len(asked) == 2  # before the first prompt is looked for, and at the end

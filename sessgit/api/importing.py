@@ -41,7 +41,7 @@ from sessgit.record import commits, edit_commit, fork_detection, scratch_store
 from sessgit.record import privacy as private
 from sessgit.record.edit_commit import StateEdit
 from sessgit.record.recording import record
-from sessgit.record.source import TranscriptSource, rules_from_settings
+from sessgit.record.source import TranscriptSource, stored_rules
 from sessgit.store import layout, operations, owner, refs, secret_filter
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Index
@@ -236,7 +236,7 @@ class _Importer:
             final=session.state != "active", own=self.context.homes.folders[agents.of_programs().name],
             place=self._place(session, transcript.agent_id),
         )  # fmt: skip
-        record(self.context, source, rules_from_settings(self.context.privacy.rules))
+        record(self.context, source)
         if not refs.read(self.store.path, layout.head_ref(source.session)):
             self._create_empty(session, transcript.agent_id)
 
@@ -245,7 +245,7 @@ class _Importer:
         state = Session(
             ids.session_id(agent_id), agent_id, project=session.project, transcript=self._place(session, agent_id),
             created=session.created, updated=session.updated or session.created, ended=session.ended,
-            rules=rules_from_settings(self.context.privacy.rules).stored,
+            rules=stored_rules(self.context.privacy.rules),
             state="active" if session.state == "active" else "ended",
         )  # fmt: skip
         self.store.repo.move(layout.head_ref(state.id), None, commits.commit_start(self.store, state))

@@ -17,7 +17,7 @@ from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
 from sessgit.record import commits
 from sessgit.record import privacy as private
-from sessgit.record.source import rules_from_settings
+from sessgit.record.source import stored_rules
 from sessgit.store import layout, locks, refs
 from sessgit.store.context import Context
 from sessgit.store.private_files import path_exists
@@ -56,9 +56,7 @@ def create_session(context: Context, new: NewSession) -> Session:
         raise UsageError(f"“{canonical.one_line(id, 60)}” is not a session id", "Use a uuid.")
     private.check_project(context.privacy, project)
     time = canonical.rfc3339(context.now())
-    blank = Session(
-        id, id, project=project, transcript=str(place), rules=rules_from_settings(context.privacy.rules).stored
-    )
+    blank = Session(id, id, project=project, transcript=str(place), rules=stored_rules(context.privacy.rules))
     state = replace(edits.changed_state(context.store, blank, new.changes).after, created=time, updated=time)
     role = _checked_line(context, "role", new.role, unified_state.LONGEST_ROLE, state)
     own = unified_state.with_values(state.unified, {"metadata.role": role, "metadata.parent": new.parent})

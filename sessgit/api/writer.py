@@ -34,7 +34,7 @@ from sessgit.model.program_input import GivenTurn, Outcome, Part, Reason, Step, 
 from sessgit.record import catch_up, open_turns, privacy
 from sessgit.record.open_turns import OpenTurnLock
 from sessgit.record.recording import record, skipped_error
-from sessgit.record.source import Head, TranscriptSource, rules_from_settings
+from sessgit.record.source import Head, TranscriptSource
 from sessgit.store import layout, locks, private_files, project, refs
 from sessgit.store.context import Context
 from sessgit.store.index import Branch
@@ -131,7 +131,7 @@ class Transcript:
                 self.end.path, self.agent_id, self.folder, final=final, live=self.sidecars_changed, head=head,
                 client=self.agent.name,
             )  # fmt: skip
-            recording = record(self.context, source, rules_from_settings(self.context.privacy.rules))
+            recording = record(self.context, source)
             self.sidecars_changed = False
         if recording.skipped:
             raise skipped_error(self.id, recording.skipped)
@@ -387,7 +387,7 @@ class Writer(Transcript):
                 self._close(turn)
                 self._record_soon()
             elif (
-                not turn.key or rules_from_settings(self.context.privacy.rules).granularity == "cell"
+                not turn.key or self.context.privacy.rules.granularity == "cell"
             ):  # without a key, a crash left the cells
                 self.record()
 

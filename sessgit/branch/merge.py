@@ -49,7 +49,7 @@ from sessgit.record import catch_up, open_turns
 from sessgit.record.privacy import transcript_verdict
 from sessgit.record.recorded_turns import is_at_commit
 from sessgit.record.recording import record
-from sessgit.record.source import TranscriptSource, rules_from_settings
+from sessgit.record.source import TranscriptSource
 from sessgit.store import layout, operations, recorder_state, refs, tempdirs
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Index, Row
@@ -428,7 +428,7 @@ def prepare_file(context: Context, branch: Branch) -> None:
 def _record(context: Context, branch: Branch, path: Path, origins: MergeOrigins | None = None) -> None:
     state = branch.state
     source = TranscriptSource(path, state.agent_id, context.homes.of(state), client=state.agent, origins=origins or {})
-    record(context, source, rules_from_settings(context.privacy.rules))
+    record(context, source)
     context.index.sync(branch.name)
 
 

@@ -18,12 +18,12 @@ from sessgit.check import store_checks, verify
 from sessgit.errors import SessgitError, StoreError
 from sessgit.history.client_files import transcript_place
 from sessgit.model import ids
+from sessgit.model.config import Privacy
 from sessgit.model.conversation.session import Session
 from sessgit.model.finding import Finding
 from sessgit.record import fork_detection, import_files
 from sessgit.record.import_files import ImportFailure, TranscriptFile
 from sessgit.record.recording import record
-from sessgit.record.source import rules_from_settings
 from sessgit.store import layout, locks, maintenance, object_scan, recorder_state, refs, remotes, tempdirs
 from sessgit.store import store as stores
 from sessgit.store.context import Context
@@ -212,10 +212,11 @@ def _record_files(context: Context, files: Mapping[TranscriptFile, Session], scr
     for name in ("key", "forbidden"):
         with suppress(OSError):
             shutil.copyfile(getattr(context.store.paths, name), getattr(store.paths, name))
-    rules = rules_from_settings(context.privacy.rules)
+    rules = context.privacy.rules
     with closing(Index(scratch, lambda: store)) as index:
         for members in import_files.group_by_prompt(list(files)):
             for file in import_files.sort_parents_first(members, failures):
                 redact = bool(files[file].rules.get("redact", rules.redact))
                 with suppress(SessgitError):
-                    record(Context(index), file.source(context.homes, ()), replace(rules, redact=redact))
+                    privacy = Privacy(replace(rules, redact=redact))
+                    record(Context(index, privacy=privacy), file.source(context.homes, ()))

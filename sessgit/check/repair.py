@@ -29,7 +29,7 @@ from sessgit.model.finding import Finding
 from sessgit.model.frozen import frozen
 from sessgit.record import commits, fork_detection, privacy
 from sessgit.record.recording import record
-from sessgit.record.source import TranscriptSource, rules_from_settings
+from sessgit.record.source import TranscriptSource
 from sessgit.store import layout, locks, operations, packed_refs, recorder_state, refs
 from sessgit.store.context import Context
 from sessgit.store.remotes import Connection
@@ -171,7 +171,7 @@ def _record_again(context: Context, session: str, path: Path) -> str:
         agent_id = named if ids.session_id(named) == session else session
         folder = context.homes.folders[agent.name]
         source = TranscriptSource(path, agent_id, folder, client=agent.name, final=True)
-        head = record(context, source, rules_from_settings(context.privacy.rules)).head
+        head = record(context, source).head
         if head:
             moves = [Move(ref, tip or None, head)]
             operations.perform_operation(store, "repair", summary, moves, now, held={ref: head}, completes=first)
@@ -429,9 +429,9 @@ def write_session(context: Context, plan: LinePlan, new_id: str) -> RepairedSess
         files = _write_sidecars(context, plan, new_id, target)
         new_file.write(target, data)
         with locks.session_lock(store.paths, new_id, _WAIT):
-            rules = rules_from_settings(context.privacy.rules)
+            rules = replace(context.privacy.rules, redact=bool(lines.state.rules.get("redact")))
             source = TranscriptSource(target, new_id, home, client=agent.name, final=True)
-            record(context, source, replace(rules, redact=bool(lines.state.rules.get("redact"))))
+            record(replace(context, privacy=replace(context.privacy, rules=rules)), source)
     except SessgitError as error:
         hint = f"To remove the incomplete one: `sessgit undo {begun.id}`"
         raise type(error)(str(error), hint) from error

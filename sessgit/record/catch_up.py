@@ -129,7 +129,7 @@ def record_file(
     if not verdict.recorded:
         return CatchUpResult(False, f"its project is off ({verdict.why})", off=True, hint=_OFF_HINT)
     from sessgit.record.recording import record
-    from sessgit.record.source import TranscriptSource, rules_from_settings
+    from sessgit.record.source import TranscriptSource
     from sessgit.store import locks
 
     folder = context.homes.folders[file.agent]
@@ -139,7 +139,7 @@ def record_file(
         with locks.session_lock(store.paths, source.session, LOCK_TIMEOUT) as is_locked:
             if not is_locked:
                 return CatchUpResult(False, "a recorder is writing it; this may be an older state")
-            done = record(context, source, rules_from_settings(privacy.rules))
+            done = record(context, source)
     except SessgitError as error:
         return CatchUpResult(False, f"cannot read its transcript: {error}")
     if done.skipped == "deleted":

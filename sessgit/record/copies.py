@@ -262,7 +262,7 @@ def _write_version(
     )
     with copies.opened(version) as (file, redact):
         known = RecordedSession(current.known.cursor, state.rules, redact, sides=recorded.sides)
-        writer = FilePass(current.context, source, current.rules, known, file)
+        writer = FilePass(current.context, source, known, file)
         cutter = writer.begin()
         return writer.cut(cutter), _VersionPass(version, writer, cutter)
 

@@ -38,7 +38,7 @@ from sessgit.record.recorded_turns import (
     is_at_commit,
     matches_cursor,
 )
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import clones, layout, packed_refs, recorder_state, refs
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -139,12 +139,11 @@ class FilePass:
         self,
         context: Context,
         source: TranscriptSource,
-        rules: RecordRules,
         known: RecordedSession,
         file: Opened,
         lineage: fork_detection.Lineage | None = None,
     ) -> None:
-        self.context, self.rules, self.known = context, rules, known
+        self.context, self.known = context, known
         origins = source.origins or recorder_state.load_origins(context.store.paths, source.session)
         self.source = replace(source, origins=origins)
         origin = known.state.origin if known.state else None
@@ -418,7 +417,7 @@ class FilePass:
 
     def _commit_points(self, node: Node, body: list[Line]) -> list[tuple[int, bool]]:
         """Return the lengths of the body to commit one after another, and whether each is a whole turn."""
-        if self.rules.granularity != "cell":
+        if self.context.privacy.rules.granularity != "cell":
             return [(len(body), True)]
         return commits.commit_points(
             self.agent,

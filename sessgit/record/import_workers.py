@@ -22,13 +22,13 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from sessgit.errors import ROOM, SessgitError, StoreError
+from sessgit.model.config import Privacy
 from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.record import import_files
 from sessgit.record.file_pass import RecordingResult
 from sessgit.record.import_files import ImportFailure, TranscriptFile
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules
 from sessgit.store import layout, refs
 from sessgit.store import store as stores
 from sessgit.store.backend import PackedRepository
@@ -61,7 +61,7 @@ class RecordTask:
     folder: Path
     families: Sequence[Sequence[TranscriptFile]]
     homes: Homes
-    rules: RecordRules
+    privacy: Privacy
 
     @property
     def size(self) -> int:
@@ -95,7 +95,7 @@ def record_families(task: RecordTask, report: ReportBytes) -> RecordedTask:
         for members in task.families:
             for file in import_files.sort_parents_first(members, errors):
                 try:
-                    results.append(record(Context(index), file.source(task.homes, ()), task.rules))
+                    results.append(record(Context(index, privacy=task.privacy), file.source(task.homes, ())))
                 except StoreError:
                     raise  # the next file would fail as well
                 except SessgitError as error:

@@ -33,7 +33,6 @@ from sessgit.record.file_pass import RecordingResult, SkipReason
 from sessgit.record.import_files import ImportFailure, SkippedFiles, TranscriptFile
 from sessgit.record.import_workers import PACK_NAME, RecordedTask, RecordTask, Workers
 from sessgit.record.recording import record
-from sessgit.record.source import rules_from_settings
 from sessgit.store import layout, locks, maintenance, operations, refs, tempdirs, transaction
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -322,9 +321,9 @@ class ImportRun:
         self.context.index.sync()
         steps = list(self._steps(files))
         with tempdirs.make_folder("importing-", store.paths.state) as folder:
-            rules, place = rules_from_settings(self.context.privacy.rules), folder.absolute()
+            place = folder.absolute()
             tasks = [
-                RecordTask(store.path.absolute(), place / str(number), families, homes, rules)
+                RecordTask(store.path.absolute(), place / str(number), families, homes, self.context.privacy)
                 for number, (is_new, families) in enumerate(steps)
                 if is_new
             ]
@@ -397,7 +396,7 @@ class ImportRun:
                 if not is_locked:
                     self.errors.append(ImportFailure(file.path, "a recorder has been writing it for half a minute"))
                     return
-                result = record(self.context, source, rules_from_settings(self.context.privacy.rules))
+                result = record(self.context, source)
         except UnreadableError as error:
             hint = f"`sessgit repair {source.session}` restores what can be found"
             self.errors.append(ImportFailure(file.path, f"{error}. {hint}"))

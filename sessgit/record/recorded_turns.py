@@ -13,10 +13,11 @@ from sessgit.agents.line import Line
 from sessgit.agents.reader import Redact, no_redaction
 from sessgit.agents.values import Node, Place, line_of
 from sessgit.errors import MovedError
+from sessgit.model.config import RecordConfig
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource, stored_rules
 from sessgit.store import layout, recorder_state, secret_filter
 from sessgit.store.index import Index
 from sessgit.store.objects import LARGE_SIZE
@@ -46,12 +47,12 @@ class RecordedSession:
     sides: Mapping[str, Mapping[str, tuple[str, bool]]] | None = None
 
 
-def recorded_session(store: Store, source: TranscriptSource, rules: RecordRules) -> RecordedSession:
+def recorded_session(store: Store, source: TranscriptSource, rules: RecordConfig) -> RecordedSession:
     """Return what is recorded of the session that a transcript is of."""
     tips = session_tips(store, source.session)
     head = tips.get(source.session, "")
     state = store.state(head) if head else None
-    versions = state.rules if state else rules.stored
+    versions = state.rules if state else stored_rules(rules)
     redact = secret_filter.line_cleaner(store.paths, versions, source.agent.protected_keys)
     cursor = recorder_state.load_cursor(store.paths, source.session)
     return RecordedSession(cursor, versions, redact, tips, head, state)

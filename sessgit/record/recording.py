@@ -18,7 +18,7 @@ from sessgit.record import fork_detection, privacy
 from sessgit.record.file_pass import FilePass, RecordingResult, SkipReason
 from sessgit.record.fork_detection import DifferentTurnError
 from sessgit.record.recorded_turns import recorded_session
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import layout, locks, recorder_state
 from sessgit.store.context import Context
 from sessgit.store.store import Store
@@ -27,15 +27,15 @@ _TRIES = 5
 _BASE_LOCK_WAIT = 1.0
 
 
-def record(context: Context, source: TranscriptSource, rules: RecordRules) -> RecordingResult:
+def record(context: Context, source: TranscriptSource) -> RecordingResult:
     """Record all that the transcript holds, unless its session is archived or was deleted, and before it those that it
     goes on from. The caller holds the session's lock, or risks double work."""
     if not context.store.ref(layout.head_ref(source.session)):
-        _record_bases(context, source, rules)
-    return _record(context, source, rules)
+        _record_bases(context, source)
+    return _record(context, source)
 
 
-def _record_bases(context: Context, source: TranscriptSource, rules: RecordRules) -> None:
+def _record_bases(context: Context, source: TranscriptSource) -> None:
     """Record the transcripts from which this one goes on and which are not recorded as far as they go, or not as what
     they go on from, the oldest first, unless their projects are off."""
     store, chain = context.store, list[Transcript]()
@@ -58,7 +58,7 @@ def _record_bases(context: Context, source: TranscriptSource, rules: RecordRules
         above = TranscriptSource(file.path, file.agent_id, source.folder, client=source.client)
         with suppress(SessgitError), locks.session_lock(store.paths, file.session, _BASE_LOCK_WAIT) as is_locked:
             if is_locked:
-                _record(context, above, rules)
+                _record(context, above)
 
 
 def _base_of(agent: Agent, path: Path) -> Base | None:
@@ -66,21 +66,21 @@ def _base_of(agent: Agent, path: Path) -> Base | None:
         return fork_detection.base_of(agent, file)
 
 
-def _record(context: Context, source: TranscriptSource, rules: RecordRules) -> RecordingResult:
+def _record(context: Context, source: TranscriptSource) -> RecordingResult:
     store = context.store
     moved, different = 0, set[str]()
     while moved < _TRIES:
         try:
             store.repo.begin_write()  # a value that is purged just now must be known to all that is written
             with opened(source.path) as file:
-                known = recorded_session(store, source, rules)
+                known = recorded_session(store, source, context.privacy.rules)
                 if not known.head and (reason := _skip_reason(store, source.session)):
                     return RecordingResult(source.session, skipped=reason)
-                current = FilePass(context, source, rules, known, file)
+                current = FilePass(context, source, known, file)
                 cutter = current.resume() if not moved else None
                 if cutter and known.state and (late := fork_detection.late_lineage(context, source, known, file)):
                     known = replace(known, state=replace(known.state, origin=late.origin))
-                    current = FilePass(context, source, rules, known, file, late)
+                    current = FilePass(context, source, known, file, late)
                     return current.finish(current.begin(), is_known=False)
                 is_whole = current.file.reader.offset == file.size or not source.imported
                 is_known = False

@@ -1,4 +1,4 @@
-"""A transcript to record, and the rules by which it is recorded."""
+"""A transcript to record."""
 
 from __future__ import annotations
 
@@ -71,19 +71,7 @@ class TranscriptSource:
         return agents.is_place(Client(self.agent, self.own or self.folder), self.path)
 
 
-@frozen
-class RecordRules:
-    """How to record. Whether a session is redacted is decided when its recording begins, and stays so."""
-
-    granularity: str = "turn"
-    redact: bool = True
-
-    @property
-    def stored(self) -> dict[str, int]:
-        """Return the versions of the rules, as the state of a new session names them; 0 is none."""
-        return {"cut": long_strings.RULES_VERSION, "redact": RULES_VERSION if self.redact else 0}
-
-
-def rules_from_settings(settings: RecordConfig) -> RecordRules:
-    """Return the rules that the settings name."""
-    return RecordRules(settings.granularity, settings.redact)
+def stored_rules(settings: RecordConfig) -> dict[str, int]:
+    """Return the versions of the rules, as the state of a new session names them; 0 is none. Whether a session is
+    redacted is decided when its recording begins, and stays so."""
+    return {"cut": long_strings.RULES_VERSION, "redact": RULES_VERSION if settings.redact else 0}

@@ -23,7 +23,7 @@ from sessgit.model.config import Privacy, span_seconds
 from sessgit.model.homes import Homes
 from sessgit.record import privacy, program_cells
 from sessgit.record.recording import record
-from sessgit.record.source import TranscriptSource, rules_from_settings
+from sessgit.record.source import TranscriptSource
 from sessgit.store import locks, log, recorder_state, settings, spool
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -192,14 +192,13 @@ class _Drain:
             path, file.agent_id, context.homes.folders[file.agent], final=is_final, live=True, prompting=is_prompting,
             head=head, client=file.agent,
         )  # fmt: skip
-        rules = rules_from_settings(context.privacy.rules)
         has_cells = program_cells.are_waiting(self.paths, file.session)
-        result = record(context, source, rules)
+        result = record(context, source)
         if result.skipped == "archived":
             from sessgit.branch import archive
 
             archive.bring_back(context, result.session)
-            result = record(context, source, rules)
+            result = record(context, source)
         if has_cells and not is_prompting:
             program_cells.record_waiting(context, file.session)
         if result.turns:

@@ -21,7 +21,7 @@ from sessgit.model.frozen import frozen
 from sessgit.model.program_input import CELL_ID, GivenTurn, Outcome, Step, Task
 from sessgit.record import privacy as private
 from sessgit.record.recording import record, skipped_error
-from sessgit.record.source import TranscriptSource, rules_from_settings
+from sessgit.record.source import TranscriptSource
 from sessgit.replay import compare
 from sessgit.replay.run import CellResult
 from sessgit.store import journal, layout, locks, operations, recorder_state, refs, tempdirs
@@ -78,7 +78,7 @@ def add_turn(context: Context, kept: KeptSession, turn: GivenTurn) -> KeptSessio
         end.append(end.chain.turn(turn), durable=False)
         own = context.homes.of(state)
         source = TranscriptSource(path, state.agent_id, Path(at), own=own, client=state.agent)
-        done = record(context, source, rules_from_settings(context.privacy.rules))
+        done = record(context, source)
         # The file is gone: the next recording of the session reads its own from the beginning.
         recorder_state.delete_cursor(store.paths, session)
     if done.skipped:
