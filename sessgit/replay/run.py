@@ -23,9 +23,7 @@ from sessgit.replay import compare, files, plan
 from sessgit.replay.compare import Comparison, Outcome
 from sessgit.replay.plan import PlanItem, ReplayPlan
 from sessgit.replay.sandbox import process_limits
-from sessgit.replay.sandbox.isolation import Confinement
 from sessgit.replay.sandbox.process_limits import JsonLines, NoAnswerError, RunningProcess
-from sessgit.replay.sandbox.supervisor import Limits
 from sessgit.replay.sandbox.workspace import Sandbox
 
 _PROMPT_ARGUMENTS = ("prompt", "query", "question", "input", "text")
@@ -33,13 +31,10 @@ _PROMPT_ARGUMENTS = ("prompt", "query", "question", "input", "text")
 
 @frozen
 class RunOptions:
-    """What cells may use, and what runs those that the sandbox cannot: `llm` is a shell command that gets a prompt on
-    standard input, in the folder `cwd` with the environment `env`; `commands` are such by operation, which get the
-    arguments as JSON and print the result as JSON or as text."""
+    """What runs cells that the sandbox cannot: `llm` is a shell command that gets a prompt on standard input, in the
+    folder `cwd` with the environment `env`; `commands` are such by operation, which get the arguments as JSON and print
+    the result as JSON or as text."""
 
-    limits: Limits = Limits()
-    network: bool = False
-    unconfined: bool = False
     llm: str = ""
     cwd: str = "/"
     env: Mapping[str, str] = field(default_factory=dict)
@@ -65,14 +60,10 @@ def run_plan(
 
     Raises SessgitError, before any cell runs, if a cell needs a sandbox and this machine has none.
     """
-    confinement = Confinement(
-        sandbox.writable, sandbox.env, options.limits, options.network, options.unconfined, readable=sandbox.readable,
-        hidden=sandbox.hidden,
-    )  # fmt: skip
     if any(item.kind in ("shell", "repl") for item in replay.items):
-        process_limits.check_can_run(confinement)
+        process_limits.check_can_run(sandbox.confinement)
     with ExitStack() as stack:
-        runner = _Runner(agents.of(replay.branch.state), sandbox, options, confinement, stack)
+        runner = _Runner(agents.of(replay.branch.state), sandbox, options, stack)
         results = []
         for number, item in enumerate(replay.items):
             progress(number, len(replay.items))
@@ -94,11 +85,9 @@ class _SkippedError(Exception):
 
 
 class _Runner:
-    def __init__(
-        self, agent: Agent, sandbox: Sandbox, options: RunOptions, confinement: Confinement, stack: ExitStack
-    ) -> None:
-        self.agent, self.sandbox, self.options, self.confinement = agent, sandbox, options, confinement
-        self.stack = stack
+    def __init__(self, agent: Agent, sandbox: Sandbox, options: RunOptions, stack: ExitStack) -> None:
+        self.agent, self.sandbox, self.options, self.stack = agent, sandbox, options, stack
+        self.confinement = sandbox.confinement
         self.python: _Python | None = None
 
     def run(self, item: PlanItem) -> CellResult:
@@ -165,7 +154,7 @@ class _Runner:
                 replace(self.confinement, limits=limits),
                 None,
             )
-            self.python = _Python(self.stack.enter_context(running), self.options.limits.seconds)
+            self.python = _Python(self.stack.enter_context(running), self.confinement.limits.seconds)
         result = self.python.run(self.sandbox.to_sandbox(plan.cell_code(call) or ""))
         if result.get("memory"):
             raise _FailedError("it exceeded the memory limit")
@@ -190,7 +179,7 @@ class _Runner:
 
     def _ask(self, command: str, text: str) -> str:
         """Return what a command of the user prints for a text on standard input."""
-        free = process_limits.unsandboxed({**self.options.env, "SESSGIT_OFF": "1"}, self.options.limits.seconds)
+        free = process_limits.unsandboxed({**self.options.env, "SESSGIT_OFF": "1"}, self.confinement.limits.seconds)
         result = process_limits.run_process(
             ["/bin/sh", "-c", command], self.options.cwd, free, text.encode(), errors=False
         )

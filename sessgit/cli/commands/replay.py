@@ -25,6 +25,7 @@ from sessgit.replay.inputs import PromptResult, PromptResults
 from sessgit.replay.kept_result import KeptSession
 from sessgit.replay.plan import PlanItem, ReplayPlan
 from sessgit.replay.run import CellResult, RunOptions
+from sessgit.replay.sandbox.isolation import Confinement
 from sessgit.replay.sandbox.workspace import Sandbox
 
 _DIFFERS = 6
@@ -103,8 +104,9 @@ def run(
     if not execute:
         return Answer(lambda: _as_json(plan), _plan_lines(cli, plan), notes=map("({})".format, plan.damage))
     limits = Limits(seconds=timeout or _SECONDS, memory=memory << 20)
-    options = RunOptions(limits, network, unconfined, llm, cli.cwd, os.environ, commands)
-    return _execute(cli, target, plan, options, keep=not no_keep)
+    options = RunOptions(llm, cli.cwd, os.environ, commands)
+    confinement = Confinement(limits=limits, network=network, unconfined=unconfined)
+    return _execute(cli, target, plan, options, confinement, keep=not no_keep)
 
 
 def _commands(execs: Sequence[str]) -> dict[str, str]:
@@ -116,21 +118,23 @@ def _commands(execs: Sequence[str]) -> dict[str, str]:
     return dict(word.split("=", 1) for word in execs)
 
 
-def _execute(cli: Invocation, target: ResolvedTarget, plan: ReplayPlan, options: RunOptions, *, keep: bool) -> Answer:
+def _execute(
+    cli: Invocation, target: ResolvedTarget, plan: ReplayPlan, options: RunOptions, confinement: Confinement, *,
+    keep: bool,
+) -> Answer:  # fmt: skip
     from sessgit.replay import run as runs
     from sessgit.replay.sandbox import workspace
 
     project = client_files.localize_state(target.branch.state, cli.local_path).project
     if keep:
         kept_result.check_can_keep(cli.context, target.branch.state)
-    origin = workspace.code_origin(cli.context, target.branch, plan.first, project)
     results = runs.skip_plan(plan)
     box: Sandbox | None = None
     kept: KeptSession | None = None
     if plan.first:
         with render.exit_on_signals():
             with (
-                workspace.make_sandbox(origin, os.environ) as box,
+                workspace.make_sandbox(cli.context, target.branch, plan.first, project, os.environ, confinement) as box,
                 render.progress(cli, "Running", unit="cells") as progress,
             ):
                 results = runs.run_plan(plan, box, options, progress)

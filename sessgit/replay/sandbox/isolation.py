@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 
 from sessgit.errors import SessgitError
@@ -31,7 +32,7 @@ _UNSHARE_OPTIONS = (
 _SANDBOX_EXEC = "/usr/bin/sandbox-exec"
 _PROFILE = """(version 1)(allow default)(deny file-write*)(deny file-read-data {hidden})
 (allow file-read-data {readable})(allow file-write* {writable} (literal "/dev/null") (literal "/dev/zero"))"""
-_UNCONFINED_HINT = "Or use `--unconfined` to run them without a sandbox."
+UNCONFINED_HINT = "Or use `--unconfined` to run them without a sandbox."
 
 
 @frozen
@@ -40,8 +41,8 @@ class Confinement:
     their whole environment. `unconfined` processes see and change what the user can. A process that must be ended gets
     `grace` seconds to end by itself."""
 
-    writable: tuple[str, ...]
-    env: Mapping[str, str]
+    writable: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = Limits()
     network: bool = False
     unconfined: bool = False
@@ -56,22 +57,14 @@ def isolation_tool(path: str) -> str:
     if sys.platform == "darwin":
         if Path(_SANDBOX_EXEC).exists():
             return _SANDBOX_EXEC
-        raise SessgitError(f"cannot run commands in a sandbox: {_SANDBOX_EXEC} is missing", _UNCONFINED_HINT)
+        raise SessgitError(f"cannot run commands in a sandbox: {_SANDBOX_EXEC} is missing", UNCONFINED_HINT)
     program = shutil.which("bwrap", path=path) if sys.platform == "linux" else None
     if program is None:
         raise SessgitError(
             "cannot run commands in a sandbox: bubblewrap is not installed",
-            f"Install it with your package manager, such as apt-get install bubblewrap. {_UNCONFINED_HINT}",
+            f"Install it with your package manager, such as apt-get install bubblewrap. {UNCONFINED_HINT}",
         )
     return program
-
-
-def isolation_error(message: str) -> SessgitError:
-    """Return the error for a tool that is installed and cannot isolate a process here, with what it said."""
-    return SessgitError(
-        f"cannot run commands in a sandbox: {message or 'it gave no reason'}",
-        f"Does this system or container forbid user namespaces? {_UNCONFINED_HINT}",
-    )
 
 
 def isolated_command(command: Sequence[str], cwd: str, confinement: Confinement) -> list[str]:

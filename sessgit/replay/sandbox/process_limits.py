@@ -72,7 +72,9 @@ def check_can_run(confinement: Confinement) -> None:
     if not confinement.unconfined:
         result = run_process(["true"], confinement.writable[0], confinement)
         if result.code != 0:
-            raise isolation.isolation_error(result.output.decode("utf-8", "replace").strip() or result.why)
+            why = result.output.decode("utf-8", "replace").strip() or result.why or "it gave no reason"
+            hint = f"Does this system or container forbid user namespaces? {isolation.UNCONFINED_HINT}"
+            raise SessgitError(f"cannot run commands in a sandbox: {why}", hint)
 
 
 class RunningProcess:

@@ -10,14 +10,14 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import replace
 from pathlib import Path
 
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history.code import git
 from sessgit.history.code.git import Head
 from sessgit.model.frozen import frozen
-from sessgit.replay.sandbox.isolation import is_below
+from sessgit.replay.sandbox.isolation import Confinement, is_below
 from sessgit.store import tempdirs
 from sessgit.store.context import Context
 from sessgit.store.index import Branch
@@ -29,26 +29,22 @@ _PATH_START = r"(?:(?<![\w./-])|(?<=[\s\"'=(]-[A-Za-z]))"
 
 @frozen
 class Sandbox:
-    """A folder `project` that replaces the recorded one, `source`, and all folders that are `writable`.
+    """A folder `project` that replaces the recorded one, `source`, and the confinement of what runs in it: there the
+    home folder is hidden, and the folders of git's objects that the clone shares can be read.
 
-    `head` is the commit that it holds, None where it holds none, and then `why` says so.
+    `head` is the commit that it holds, None where it holds none, and then `why` says so; `before` is the turn at whose
+    end the commit was recorded.
     """
 
     project: str
     source: str
-    writable: tuple[str, ...]
-    env: Mapping[str, str]
-    head: Head | None = None
-    why: str = ""
-    readable: tuple[str, ...] = ()
-    """Folders of git's objects that the clone shares."""
-    hidden: tuple[str, ...] = ()
-    """The home folder."""
-    before: int = 0
-    """The turn at whose end the commit was recorded."""
-    to_sandbox: Callable[[str], str] = field(default=str, compare=False)
+    confinement: Confinement
+    head: Head | None
+    why: str
+    before: int
+    to_sandbox: Callable[[str], str]
     """Returns a text with the sandbox in place of the recorded folder."""
-    to_recorded: Callable[[str], str] = field(default=str, compare=False)
+    to_recorded: Callable[[str], str]
     """Returns a text with the recorded folder in place of the sandbox."""
 
     def is_inside(self, path: str) -> bool:
@@ -56,43 +52,35 @@ class Sandbox:
         return is_below(os.path.normpath(path), self.source)
 
 
-@frozen
-class CodeOrigin:
-    """The source of the code: the recorded folder of the project, the same folder on this machine, and the commit after
-    a turn."""
-
-    recorded: str
-    folder: str
-    head: Head | None = None
-    turn: int = 0
-
-
-def code_origin(context: Context, branch: Branch, first: int, folder: str) -> CodeOrigin:
-    """Return the origin of the code for turn `first`: the commit recorded at the end of the turn before, else at
-    its own end; `folder` is the project on this machine."""
+def _head_before(context: Context, branch: Branch, first: int) -> tuple[Head | None, int]:
+    """Return the project's commit at the end of the turn before `first`, else at its own end, and that turn."""
     for turn in (first - 1, first):
         with suppress(NotFoundError):
-            return CodeOrigin(branch.state.project, folder, git.head_at(context, branch, turn), turn)
-    return CodeOrigin(branch.state.project, folder)
+            return git.head_at(context, branch, turn), turn
+    return None, 0
 
 
 @contextmanager
-def make_sandbox(origin: CodeOrigin, env: Mapping[str, str]) -> Iterator[Sandbox]:
-    """Yield a sandbox that exists for the block."""
+def make_sandbox(
+    context: Context, branch: Branch, first: int, project: str, env: Mapping[str, str], confinement: Confinement
+) -> Iterator[Sandbox]:
+    """Yield a sandbox for the turns from `first` on, which exists for the block; `project` is the branch's on this
+    machine, `confinement` has the limits and what is allowed besides."""
     with tempdirs.make_folder("sessgit-replay-") as base:
         for name in ("home", "tmp"):
             (base / name).mkdir()
         folder = str(base / "project")
-        head, why, source = _fill_folder(origin, folder, env)
+        head, turn = _head_before(context, branch, first)
+        why, source = _fill_folder(head, branch.state.project, project, folder, env)
         own = {name: env[name] for name in _INHERITED_ENV if name in env}
         own |= {"HOME": str(base / "home"), "TMPDIR": str(base / "tmp"), "LANG": "C.UTF-8", "SESSGIT_OFF": "1"}
         writable = (folder, own["HOME"], own["TMPDIR"])
         hidden = (env["HOME"],) if env.get("HOME", "/").strip("/") else ()
-        yield Sandbox(
-            folder, source, writable, own, head, why,
-            tuple(_alternate_folders(Path(folder, ".git/objects"))),
-            hidden, origin.turn if head else 0, path_replacer(source, folder), path_replacer(folder, source),
-        )  # fmt: skip
+        readable = tuple(_alternate_folders(Path(folder, ".git/objects")))
+        confinement = replace(confinement, writable=writable, env=own, readable=readable, hidden=hidden)
+        head, turn = (None, 0) if why else (head, turn)
+        replacers = path_replacer(source, folder), path_replacer(folder, source)
+        yield Sandbox(folder, source, confinement, head, why, turn, *replacers)
 
 
 def sandboxed_root(recorded: str, folder: str, env: Mapping[str, str]) -> str:
@@ -106,27 +94,26 @@ def sandboxed_root(recorded: str, folder: str, env: Mapping[str, str]) -> str:
 # Inside
 
 
-def _fill_folder(origin: CodeOrigin, folder: str, env: Mapping[str, str]) -> tuple[Head | None, str, str]:
-    """Fill the folder; return its commit, or the reason why it is empty, and the recorded folder that it replaces."""
-    path = Path(folder)
+def _fill_folder(
+    head: Head | None, recorded: str, project: str, folder: str, env: Mapping[str, str]
+) -> tuple[str, str]:
+    """Fill the folder with the project at a commit; return the reason why it stays empty, or "", and the recorded
+    folder that it replaces."""
+    path, source, why = Path(folder), recorded, ""
     try:
-        checkout = git.find_checkout(origin.folder, env)
-    except SessgitError as error:
-        path.mkdir()
-        return None, str(error), origin.recorded
-    source = _recorded_top(origin.recorded, checkout.inner)
-    try:
-        if origin.head is None:
+        checkout = git.find_checkout(project, env)
+        source = _recorded_top(recorded, checkout.inner)
+        if head is None:
             raise NotFoundError("the project's commit is unknown")
-        if not git.has_object(checkout.top, env, f"{origin.head.commit}^{{commit}}"):
-            raise NotFoundError(f"the project's commit {origin.head.commit[:8]} is not in {checkout.top}")
-        _clone_repository(checkout.top, origin.head, folder, env)
+        if not git.has_object(checkout.top, env, f"{head.commit}^{{commit}}"):
+            raise NotFoundError(f"the project's commit {head.commit[:8]} is not in {checkout.top}")
+        _clone_repository(checkout.top, head, folder, env)
     except SessgitError as error:
+        why = str(error)
         if path.exists():
             tempdirs.delete_folder(path)
         path.mkdir()
-        return None, str(error), source
-    return origin.head, "", source
+    return why, source
 
 
 def _clone_repository(top: str, head: Head, folder: str, env: Mapping[str, str]) -> None:
