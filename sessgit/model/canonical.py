@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from json.encoder import encode_basestring
 from typing import Any
@@ -147,4 +147,14 @@ def bounded(value: Any, depth: int = 100) -> Any:
     return [bounded(inner, depth - 1) for inner in value]
 
 
-# Inside
+def strings(value: object) -> Iterator[str]:
+    """Yield all strings in a JSON value but the keys, in their order."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, Mapping):
+            pending += reversed(list(item.values()))
+        elif isinstance(item, list):
+            pending += reversed(item)

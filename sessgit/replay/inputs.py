@@ -28,7 +28,6 @@ from sessgit.replay import compare, kept_result
 from sessgit.replay.compare import Outcome
 from sessgit.replay.kept_result import KeptSession
 from sessgit.replay.sandbox import process_limits
-from sessgit.replay.sandbox.isolation import Confinement
 from sessgit.replay.sandbox.process_limits import JsonLines, NoAnswerError
 from sessgit.store import layout
 from sessgit.store.context import Context
@@ -170,23 +169,20 @@ def _send_each(
 def _run_model(model: ModelCommand) -> Iterator[Callable[[str], _Answer]]:
     """Yield a function that sends a prompt and returns the answer, or raises NoAnswerError, after which it must not be
     called again."""
-    env = {**model.env, "SESSGIT_OFF": "1"}
     if model.protocol == "each":
-        yield lambda prompt: _ask_new_process(model, process_limits.unsandboxed(env, model.seconds), prompt)
+        yield lambda prompt: _ask_new_process(model, prompt)
         return
     client = next((stream for stream in _streams() if model.protocol == stream.PROTOCOL), None)
     command = client.command(model.command) if client else model.command
-    with process_limits.start_process(
-        ["/bin/sh", "-c", command], model.cwd, process_limits.unsandboxed(env, 0), None, errors=False
-    ) as running:
+    free = process_limits.unsandboxed({**model.env, "SESSGIT_OFF": "1"}, 0)
+    with process_limits.start_process(["/bin/sh", "-c", command], model.cwd, free, None, errors=False) as running:
         lines = JsonLines(running, model.seconds)
         yield lambda prompt: _ask_running(lines, client, prompt)
 
 
-def _ask_new_process(model: ModelCommand, confinement: Confinement, prompt: str) -> _Answer:
-    command = ["/bin/sh", "-c", model.command]
+def _ask_new_process(model: ModelCommand, prompt: str) -> _Answer:
     data = prompt.encode("utf-8", "replace")
-    result = process_limits.run_process(command, model.cwd, confinement, data, errors=False)
+    result = process_limits.run_shell(model.command, model.cwd, model.env, model.seconds, data)
     text = result.output.decode("utf-8", "replace").strip()
     if result.code is None:
         raise NoAnswerError(result.why)

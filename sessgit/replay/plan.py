@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from sessgit import agents
 from sessgit.agents.base import Agent
@@ -190,7 +190,7 @@ def skip_reason(agent: Agent, call: Call) -> str:
         return "no result is recorded: there is nothing to compare with"
     if why := agent.tools.why_not(call) if agent.has("tools") else "":
         return why
-    if any(_REDACTION_MARK in text for text in _nested_strings(call.input)):
+    if any(_REDACTION_MARK in text for text in canonical.strings(call.input)):
         return "a secret in its arguments is redacted"
     return "its result is an image" if call.images and not call.output.strip() else ""
 
@@ -214,17 +214,3 @@ def _kind_reason(item: PlanItem, call: Call, choice: ReplayChoice) -> str:
     if item.kind == "model" and not choice.model:
         return "a model wrote it: ask one with --llm COMMAND"
     return ""
-
-
-def _nested_strings(value: Any) -> list[str]:
-    """Return the strings in a value at any depth."""
-    values, strings = [value], list[str]()
-    while values:
-        value = values.pop()
-        if isinstance(value, str):
-            strings.append(value)
-        elif isinstance(value, Mapping):
-            values += value.values()
-        elif isinstance(value, list):
-            values += value
-    return strings

@@ -23,7 +23,7 @@ from sessgit.replay import compare, files, plan
 from sessgit.replay.compare import Comparison, Outcome
 from sessgit.replay.plan import PlanItem, ReplayPlan
 from sessgit.replay.sandbox import process_limits
-from sessgit.replay.sandbox.process_limits import JsonLines, NoAnswerError, RunningProcess
+from sessgit.replay.sandbox.process_limits import JsonLines, NoAnswerError
 from sessgit.replay.sandbox.workspace import Sandbox
 
 _PROMPT_ARGUMENTS = ("prompt", "query", "question", "input", "text")
@@ -88,7 +88,10 @@ class _Runner:
     def __init__(self, agent: Agent, sandbox: Sandbox, options: RunOptions, stack: ExitStack) -> None:
         self.agent, self.sandbox, self.options, self.stack = agent, sandbox, options, stack
         self.confinement = sandbox.confinement
-        self.python: _Python | None = None
+        self.python: JsonLines | None = None
+        """A Python process that keeps its names from cell to cell."""
+        self.gone = ""
+        """Why that gives no answers any more."""
 
     def run(self, item: PlanItem) -> CellResult:
         if item.kind is None or item.call is None:
@@ -154,8 +157,14 @@ class _Runner:
                 replace(self.confinement, limits=limits),
                 None,
             )
-            self.python = _Python(self.stack.enter_context(running), self.confinement.limits.seconds)
-        result = self.python.run(self.sandbox.to_sandbox(plan.cell_code(call) or ""))
+            self.python = JsonLines(self.stack.enter_context(running), self.confinement.limits.seconds)
+        if self.gone:
+            raise _FailedError(f"the Python process with the variables is gone: {self.gone}")
+        try:
+            result = self.python.ask({"code": self.sandbox.to_sandbox(plan.cell_code(call) or "")})
+        except NoAnswerError as silence:
+            self.gone = str(silence)
+            raise _FailedError(self.gone) from silence
         if result.get("memory"):
             raise _FailedError("it exceeded the memory limit")
         error, printed, shown = (
@@ -179,35 +188,13 @@ class _Runner:
 
     def _ask(self, command: str, text: str) -> str:
         """Return what a command of the user prints for a text on standard input."""
-        free = process_limits.unsandboxed({**self.options.env, "SESSGIT_OFF": "1"}, self.confinement.limits.seconds)
-        result = process_limits.run_process(
-            ["/bin/sh", "-c", command], self.options.cwd, free, text.encode(), errors=False
-        )
+        options, seconds = self.options, self.confinement.limits.seconds
+        result = process_limits.run_shell(command, options.cwd, options.env, seconds, text.encode())
         if result.code is None:
             raise _FailedError(result.why)
         if result.code:
             raise _FailedError(f"“{command}” exited with code {result.code}")
         return result.output.decode("utf-8", "replace").strip()
-
-
-class _Python:
-    """A Python process that keeps its names from cell to cell."""
-
-    def __init__(self, running: RunningProcess, seconds: float) -> None:
-        self._running, self._lines = running, JsonLines(running, seconds)
-        self._gone = ""
-
-    def run(self, code: str) -> Mapping[str, Any]:
-        """Return the result of a cell as `worker.py` sends it; raises _FailedError if there is none, and from then
-        on."""
-        if self._gone:
-            raise _FailedError(f"the Python process with the variables is gone: {self._gone}")
-        try:
-            return self._lines.ask({"code": code})
-        except NoAnswerError as error:
-            self._running.stop()
-            self._gone = str(error)
-            raise _FailedError(self._gone) from error
 
 
 def _error_text(error: Exception) -> str:

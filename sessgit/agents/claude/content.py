@@ -297,7 +297,7 @@ def _answer(line: Line) -> Iterator[Said]:
             yield Said("answer" if kind == "text" else "thinking", block[kind])
         elif kind == "tool_use":
             tool = block.get("name")
-            strings = "\n".join(_strings(block.get("input")))
+            strings = "\n".join(canonical.strings(block.get("input")))
             yield Said("tool", strings, str(block.get("id")), tool if isinstance(tool, str) else "")
 
 
@@ -309,19 +309,6 @@ def _user(line: Line, number: int) -> Iterator[Said]:
     if not results:
         text = text_of(message_of(line).get("content"))[0]
         yield Said("prompt" if number == 1 else "notice", display_prompt(text))
-
-
-def _strings(value: object) -> Iterator[str]:
-    """Yield all strings in a JSON value but the keys, in their order."""
-    pending = [value]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, dict):
-            pending += reversed(item.values())
-        elif isinstance(item, list):
-            pending += reversed(item)
 
 
 # Comparing two turns. A copy that the client makes for a fork keeps each line's `uuid`, `message` and `toolUseResult`.

@@ -67,6 +67,13 @@ def run_process(
     return ProcessResult(None if why else code, output, why or ended)
 
 
+def run_shell(command: str, cwd: str, env: Mapping[str, str], seconds: float, data: bytes) -> ProcessResult:
+    """Run a shell command of the user's own, unsandboxed, with `data` on its standard input. Nothing is recorded of
+    what it does."""
+    free = unsandboxed({**env, "SESSGIT_OFF": "1"}, seconds)
+    return run_process(["/bin/sh", "-c", command], cwd, free, data, errors=False)
+
+
 def check_can_run(confinement: Confinement) -> None:
     """Raise SessgitError, which says what to install, if nothing can run so confined on this machine."""
     if not confinement.unconfined:
@@ -81,8 +88,7 @@ class RunningProcess:
     """A process that runs below its supervisor."""
 
     def __init__(self, process: subprocess.Popen[bytes], stdin: int, report: int, limits: Limits) -> None:
-        self._process, self._stdin, self._report, self._limits = process, stdin, report, limits
-        self._unread = bytearray()
+        self._process, self.stdin, self._report, self._limits = process, stdin, report, limits
         self._ended: tuple[int | None, str] | None = None
 
     @property
@@ -100,30 +106,6 @@ class RunningProcess:
                 self.stop()
                 return bytes(output[:longest]), f"it printed more than {humanize.format_size(longest)}"
         return bytes(output), ""
-
-    def write_line(self, line: bytes, deadline: float) -> None:
-        """Write a line to its standard input; raises OSError if the process does not read it in time."""
-        data = line + b"\n"
-        os.set_blocking(self._stdin, False)
-        while data:
-            if not select.select([], [self._stdin], [], max(0, deadline - time.monotonic()))[1]:
-                raise TimeoutError
-            data = data[os.write(self._stdin, data) :]
-
-    def read_line(self, deadline: float, longest: int) -> bytes | None:
-        """Return the next line of its output without the newline, or None if there is none of at most `longest` bytes
-        by the deadline."""
-        while b"\n" not in self._unread:
-            left = deadline - time.monotonic()
-            if left <= 0 or len(self._unread) > longest or not select.select([self.output], [], [], left)[0]:
-                return None
-            part = os.read(self.output, _CHUNK_SIZE)
-            if not part:
-                return None
-            self._unread += part
-        line, _, rest = self._unread.partition(b"\n")
-        self._unread = bytearray(rest)
-        return bytes(line)
 
     def wait(self) -> tuple[int | None, str]:
         """Wait for its end and return the exit code, or None and the reason why there is none."""
@@ -171,32 +153,46 @@ class JsonLines:
     def __init__(self, running: RunningProcess, seconds: float) -> None:
         self._running, self._seconds = running, seconds
         self._deadline = 0.0
+        self._unread = b""
 
     def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """Send a question and return the first line of the answer; raises NoAnswerError like `read`."""
         self._deadline = time.monotonic() + self._seconds
+        data, stdin = json.dumps(question).encode() + b"\n", self._running.stdin
+        os.set_blocking(stdin, False)
         with suppress(OSError):  # then there is no line to read either
-            self._running.write_line(json.dumps(question).encode(), self._deadline)
+            while data and select.select([], [stdin], [], max(0, self._deadline - time.monotonic()))[1]:
+                data = data[os.write(stdin, data) :]
         return self.read()
 
     def read(self) -> dict[str, Any]:
-        """Return the next line of an answer; raises NoAnswerError if there is none in time."""
-        line = self._running.read_line(self._deadline, _LONGEST_ANSWER)
-        if line is None:
+        """Return the next line of an answer. If there is none in time, stop the process and raise NoAnswerError."""
+        while b"\n" not in self._unread and len(self._unread) <= _LONGEST_ANSWER:
+            left = max(0, self._deadline - time.monotonic())
+            if not select.select([self._running.output], [], [], left)[0]:
+                break
+            part = os.read(self._running.output, _CHUNK_SIZE)
+            if not part:
+                break
+            self._unread += part
+        line, newline, self._unread = self._unread.partition(b"\n")
+        if not newline:
             raise NoAnswerError(self._silence())
         value = None
         with suppress(ValueError, RecursionError):
             value = json.loads(line)
         if not isinstance(value, dict):
+            self._running.stop()
             text = canonical.one_line(line[:400].decode("utf-8", "replace"), 100)
             raise NoAnswerError(f"it printed a line that is not a JSON object: {text}")
         return value
 
     def _silence(self) -> str:
-        """Return why there is no line, once the process has ended unless it is only late."""
-        if time.monotonic() >= self._deadline:
-            return f"it took longer than {self._seconds:g} s"
+        """Stop the process and return why there is no line."""
+        is_late = time.monotonic() >= self._deadline
         self._running.stop()
+        if is_late:
+            return f"it took longer than {self._seconds:g} s"
         code, why = self._running.wait()
         if code is not None:
             return f"it exited with code {code} before it answered"
@@ -209,7 +205,7 @@ def start_process(
 ) -> Iterator[RunningProcess]:
     """Yield the process; after the block it has ended.
 
-    Its standard input is `data`, or the lines that `write_line` writes if that is None. Its standard error is part of
+    Its standard input is `data`, or what is written to `stdin` if that is None. Its standard error is part of
     the output, or goes to the caller's own.
     """
     isolated = list(command) if confinement.unconfined else isolation.isolated_command(command, cwd, confinement)
