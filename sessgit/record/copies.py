@@ -11,13 +11,12 @@ import hashlib
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
-from sessgit.agents.base import Agent
 from sessgit.agents.cutter import Cutter
 from sessgit.agents.line import Line
 from sessgit.agents.reader import Opened, Reader, Redact, no_redaction
@@ -37,6 +36,8 @@ _LIVE_TRAILERS = ("Project-Head", "Origin", "File")
 """Trailers with information that is not in any line."""
 _REDACTION_MARK = b"[redacted:"
 _CHUNK = 8 << 20
+SidesByTurn = dict[str, dict[str, tuple[str, bool]]]
+"""The entries of recorded sidecar files by the key of their turn and their path in its folder."""
 _NO_SIDECARS = Path("/dev/null/none")
 """The path of a version without sidecar files."""
 
@@ -46,9 +47,9 @@ def record_copies(current: FilePass) -> tuple[RecordingResult | None, bool]:
     follow from lines alone: then the result is None. Return also whether all of its lines are recorded."""
     if current.file.prefix and not current.source.imported:
         return None, False  # the file of a fork that goes on is never a copy
-    store, session = current.context.store, current.source.session
-    known, branches = current.known.cursor, store.branches(session)
-    copies = _Copies(store, session, current.file.opened, current.known.redact, current.source.agent, known)
+    store, session, known = current.store, current.session, current.known.cursor
+    copies = _Copies(current)
+    branches = copies.branches
     is_head = copies.new == copies.head  # which may be put together from pieces: then the file contains more
     if is_head and copies.new in copies.recorded:
         return None, False
@@ -64,17 +65,14 @@ def record_copies(current: FilePass) -> tuple[RecordingResult | None, bool]:
     every = [*copies.recorded, copies.new]
     before, after = versions(copies.recorded), versions(every)
     sides, folders = _recorded_turns(store, branches)
-    passes: list[_VersionPass] = []
-    tips = dict(branches)
-    if before != after:
-        tips, passes = _write_versions(current, copies, after, _RecordedVersion(before[0], branches, sides))
+    tips, passes = copies.write(after, before[0], sides) if before != after else (dict(branches), [])
     current.move(branches, tips)
     others = sorted(filter(layout.is_other_version, tips))
     kept = [copies.dump(copy) for copy in maximal_copies(every) if (copy,) != after[0]]
     if passes and passes[0].version == after[0] == (copies.new,):
         passes[0].writer.save_cursor(passes[0].cutter, tips, kept, others)
     else:
-        _save_cursor(current, known, kept, others, tips[session])
+        _save_cursor(current, kept, others, tips[session])
         current.context.index.sync(session)
     for one in passes:
         one.writer.index_updates.keep(current.context.index)
@@ -83,32 +81,26 @@ def record_copies(current: FilePass) -> tuple[RecordingResult | None, bool]:
     return RecordingResult(session, turns, tips != branches, tips[session]), False
 
 
-@dataclass
 class _Copies:
-    """The recorded copies of a session's file, and the file at hand."""
+    """The recorded copies of a session's file, and the file at hand, which a pass is to record."""
 
-    store: Store
-    session: str
-    file: Opened
-    redact: Redact
-    agent: Agent
-    cursor: Cursor | None
-    secrets: int = 0
-    """How many secrets were replaced in the file at hand."""
-    _rows: dict[str, Row] = field(default_factory=dict)
-    _stored: dict[str, bytes] = field(default_factory=dict)
-    """The recorded lines by their digests."""
-    _places: dict[str, Extent] = field(default_factory=dict)
-    """The places of the lines in the file at hand."""
-
-    def __post_init__(self) -> None:
-        branches = self.store.branches(self.session)
-        others = [name for name in branches if layout.is_other_version(name)]
-        self.head = self._laid_out({name: tip for name, tip in branches.items() if name not in others})
+    def __init__(self, current: FilePass) -> None:
+        self.current = current
+        self.branches = current.store.branches(current.session)
+        self.secrets = 0
+        """How many secrets were replaced in the file at hand."""
+        self._rows: dict[str, Row] = {}
+        self._stored: dict[str, bytes] = {}
+        """The recorded lines by their digests."""
+        self._places: dict[str, Extent] = {}
+        """The places of the lines in the file at hand."""
+        others = [name for name in self.branches if layout.is_other_version(name)]
+        self.head = self._laid_out({name: tip for name, tip in self.branches.items() if name not in others})
         """The file of the head and its rewound branches."""
-        self._others = [self._laid_out({self.session: branches[name]}) for name in others]
+        self._others = [self._laid_out({current.session: self.branches[name]}) for name in others]
         self.new = self._file_at_hand()
-        loaded = [copy for text in (self.cursor.copies if self.cursor else ()) if (copy := self._load(text))]
+        cursor = current.known.cursor
+        loaded = [copy for text in (cursor.copies if cursor else ()) if (copy := self._load(text))]
         is_assembled = bool(loaded) and rows_of(versions(loaded)[0]) == list(self.head.rows)
         self.recorded = loaded if is_assembled else [self.head, *loaded]
 
@@ -128,17 +120,17 @@ class _Copies:
     def is_restored(self) -> bool:
         """Whether the file at hand has all lines of the head, and fewer secrets were replaced in it than are recorded:
         `restore` wrote the replacements."""
-        redacted = self.store.state(self.store.branches(self.session)[self.session]).redacted
+        redacted = self.current.store.state(self.branches[self.current.session]).redacted
         return contains_lines(self.new, self.head) and self.secrets < redacted
 
     @contextmanager
     def opened(self, version: Version) -> Iterator[tuple[Opened, Redact]]:
         """Open the file of a version and yield it with the function that redacts its lines."""
         if version == (self.new,):
-            yield self.file, self.redact
+            yield self.current.file.opened, self.current.known.redact
             return
         rows = rows_of(version)
-        with tempfile.TemporaryFile(dir=self.store.paths.state) as file:
+        with tempfile.TemporaryFile(dir=self.current.store.paths.state) as file:
             for number, row in enumerate(rows, 1):
                 is_unended = number == len(rows) and version[-1].unended
                 file.write(self._text(row.digest) + b"\n" * (not is_unended))
@@ -148,12 +140,8 @@ class _Copies:
 
     def line_digests(self, tips: Mapping[str, str]) -> set[str]:
         """Return the digests of the lines of branches, one of which is named as the session."""
-        pieces = reassemble.file_pieces(self.store, self.session, dict(tips)).found
+        pieces = reassemble.file_pieces(self.current.store, self.current.session, dict(tips)).found
         return {_digest(raw) for piece in pieces for raw in piece.lines}
-
-    def has_new_lines(self, version: Version) -> bool:
-        """Return whether a line of the version is in the file at hand."""
-        return any(row.digest in self._places for row in rows_of(version))
 
     def dump(self, copy: Copy) -> str:
         """Return the copy for a cursor: the file with each line replaced by its digest."""
@@ -170,20 +158,22 @@ class _Copies:
         return Copy((*rows, self._rows[last]) if unended else tuple(rows), unended, rest)
 
     def _laid_out(self, tips: dict[str, str]) -> Copy:
-        data = reassemble.lay_out(reassemble.file_pieces(self.store, self.session, tips).found).data
+        store, session = self.current.store, self.current.session
+        data = reassemble.lay_out(reassemble.file_pieces(store, session, tips).found).data
         last = len(data.lines) - data.unended
 
         def lines() -> Iterator[Line]:
             for number, raw in enumerate(data.lines):
                 self._stored[_digest(raw)] = raw
-                yield self.agent.lines.make(raw, Extent(0, len(raw) + (number < last)), no_redaction)
+                yield self.current.agent.lines.make(raw, Extent(0, len(raw) + (number < last)), no_redaction)
 
         return self._copy(lines())
 
     def _file_at_hand(self) -> Copy:
         def lines() -> Iterator[Line]:
-            for raw, extent in self.file.raw(0, self.file.size, _CHUNK):
-                line = self.agent.lines.make(raw, extent, self.redact)
+            current, file = self.current, self.current.file.opened
+            for raw, extent in file.raw(0, file.size, _CHUNK):
+                line = current.agent.lines.make(raw, extent, current.known.redact)
                 self.secrets += line.secrets
                 self._places.setdefault(_digest(line.raw), extent)
                 yield line
@@ -204,17 +194,53 @@ class _Copies:
         """Return a line as it is stored."""
         if digest in self._stored:
             return self._stored[digest]
-        (line,) = Reader(self.file, 0, self.redact, self.agent.lines.make).again(self._places[digest])
+        current = self.current
+        reader = Reader(current.file.opened, 0, current.known.redact, current.agent.lines.make)
+        (line,) = reader.again(self._places[digest])
         return line.raw
 
+    def write(
+        self, every: Sequence[Version], head: Version, sides: SidesByTurn
+    ) -> tuple[dict[str, str], list[_VersionPass]]:
+        """Write the commits of every version, the newest first, unless that is the recorded head's; return the branches
+        that the copies make, and what wrote them. `sides` are the recorded sidecar files."""
+        session, tips, covered, passes = self.current.session, dict[str, str](), set[str](), list[_VersionPass]()
+        for version in every:
+            if version == head and not tips:
+                own = {name: tip for name, tip in self.branches.items() if not layout.is_other_version(name)}
+            else:
+                own, written = self._write_version(version, sides, is_newest=not tips)
+                passes.append(written)
+            if not tips:
+                tips = own
+                covered = self.line_digests(own)
+                continue
+            for branch in sorted(own, key=lambda name: (name != session, name)):
+                lines = self.line_digests({session: own[branch]})
+                if not lines <= covered:
+                    covered |= lines
+                    name = free_name(self.current.store, session, own[branch], tips[session], tips)
+                    tips[name] = own[branch]
+        return tips, passes
 
-class _RecordedVersion(NamedTuple):
-    """The version that the recorded head is of, all recorded branches, and their sidecar files by the key of the
-    turn."""
-
-    head: Version
-    branches: Mapping[str, str]
-    sides: Mapping[str, Mapping[str, tuple[str, bool]]]
+    def _write_version(
+        self, version: Version, sides: SidesByTurn, *, is_newest: bool
+    ) -> tuple[dict[str, str], _VersionPass]:
+        """Record a version as if nothing of the session were; return its branches."""
+        current, source = self.current, self.current.source
+        state = current.store.state(self.branches[current.session])
+        has_new_lines = any(row.digest in self._places for row in rows_of(version))
+        source = replace(
+            source,
+            path=source.path if has_new_lines else _NO_SIDECARS,
+            place=str(source.path) if source.is_in_place else state.transcript,
+            final=source.final or not is_newest,
+        )
+        with self.opened(version) as (file, redact):
+            known = RecordedSession(current.known.cursor, state.rules, redact, sides=sides)
+            writer = FilePass(current.context, source, known, file)
+            cutter = writer.begin()
+            return writer.cut(cutter), _VersionPass(version, writer, cutter)
 
 
 class _VersionPass(NamedTuple):
@@ -225,58 +251,16 @@ class _VersionPass(NamedTuple):
     cutter: Cutter
 
 
-def _write_versions(
-    current: FilePass, copies: _Copies, every: Sequence[Version], recorded: _RecordedVersion
-) -> tuple[dict[str, str], list[_VersionPass]]:
-    """Write the commits of every version, the newest first, unless that is the recorded head's; return the branches
-    that the copies make, and what wrote them."""
-    session, tips, covered, passes = copies.session, dict[str, str](), set[str](), list[_VersionPass]()
-    for version in every:
-        if version == recorded.head and not tips:
-            own = {name: tip for name, tip in recorded.branches.items() if not layout.is_other_version(name)}
-        else:
-            own, written = _write_version(current, copies, version, recorded, is_newest=not tips)
-            passes.append(written)
-        if not tips:
-            tips = own
-            covered = copies.line_digests(own)
-            continue
-        for branch in sorted(own, key=lambda name: (name != session, name)):
-            lines = copies.line_digests({session: own[branch]})
-            if not lines <= covered:
-                covered |= lines
-                tips[free_name(copies.store, session, own[branch], tips[session], tips)] = own[branch]
-    return tips, passes
-
-
-def _write_version(
-    current: FilePass, copies: _Copies, version: Version, recorded: _RecordedVersion, *, is_newest: bool
-) -> tuple[dict[str, str], _VersionPass]:
-    """Record a version as if nothing of the session were; return its branches."""
-    source, state = current.source, copies.store.state(recorded.branches[copies.session])
-    source = replace(
-        source,
-        path=source.path if copies.has_new_lines(version) else _NO_SIDECARS,
-        place=str(source.path) if source.is_in_place else state.transcript,
-        final=source.final or not is_newest,
-    )
-    with copies.opened(version) as (file, redact):
-        known = RecordedSession(current.known.cursor, state.rules, redact, sides=recorded.sides)
-        writer = FilePass(current.context, source, known, file)
-        cutter = writer.begin()
-        return writer.cut(cutter), _VersionPass(version, writer, cutter)
-
-
-def _save_cursor(current: FilePass, known: Cursor | None, copies: list[str], others: list[str], tip: str) -> None:
+def _save_cursor(current: FilePass, copies: list[str], others: list[str], tip: str) -> None:
     """Remember a file that is not the head's, to be read from its beginning when it has grown; the cursor of another
     file stays, unless this one is where the client looks."""
-    file, path, size = current.file.opened, str(current.source.path), current.file.opened.size
+    known, file, path = current.known.cursor, current.file.opened, str(current.source.path)
     if known is not None and known.path != path and not current.source.is_in_place:
         current_turn = known.current if known.commit == tip else None
         made = replace(known, commit=tip, current=current_turn, copies=copies, others=others)
     else:
-        proof, final = recorder_state.prefix_proof(file.file, size), current.source.final
-        made = Cursor(path, file.inode, size, proof, tip, None, final=final, copies=copies, others=others)
+        proof, final = recorder_state.prefix_proof(file.file, file.size), current.source.final
+        made = Cursor(path, file.inode, file.size, proof, tip, None, final=final, copies=copies, others=others)
     recorder_state.save_cursor(current.context.store.paths, current.source.session, made)
 
 
@@ -307,11 +291,9 @@ def _is_derived(context: Context, session: str, branches: Mapping[str, str]) -> 
     return session not in named
 
 
-def _recorded_turns(
-    store: Store, branches: Mapping[str, str]
-) -> tuple[dict[str, dict[str, tuple[str, bool]]], set[str]]:
+def _recorded_turns(store: Store, branches: Mapping[str, str]) -> tuple[SidesByTurn, set[str]]:
     """Return the recorded sidecar files by the key of their turn, and the trees of all turns' folders."""
-    sides: dict[str, dict[str, tuple[str, bool]]] = {}
+    sides: SidesByTurn = {}
     folders = set[str]()
     for tip in branches.values():
         for commit, message in store.history(tip):
