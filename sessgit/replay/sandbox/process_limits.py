@@ -153,7 +153,7 @@ class JsonLines:
     def __init__(self, running: RunningProcess, seconds: float) -> None:
         self._running, self._seconds = running, seconds
         self._deadline = 0.0
-        self._unread = b""
+        self._unread = bytearray()
 
     def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """Send a question and return the first line of the answer; raises NoAnswerError like `read`."""
