@@ -86,7 +86,10 @@ def test_trusted_hooks(sessgit: Shell, codex: Path) -> None:
     assert text.startswith(CONFIG) and text.count("trusted_hash") == 7
     assert sessgit.json("status")["recording"] == {"on": True, "reason": None, "plugin": None}
     again = sessgit.json("install", "--agent", "codex")
-    assert (again["clients"][0]["untrusted"], again["clients"][0]["already_there"]) == ([], list(hooks.HOOK_EVENTS))
+    assert (again["clients"][0]["untrusted"], again["clients"][0]["already_there"]) == (
+        [],
+        list(hook_settings.HOOK_EVENTS),
+    )
     assert (codex / "config.toml").read_text() == text
     assert not sessgit.config.joinpath("settings.json").exists()
 
@@ -100,7 +103,7 @@ def test_uninstalling_leaves_codexs_files_as_they_were(sessgit: Shell, codex: Pa
     assert ":stop:1:0" in (codex / "config.toml").read_text()  # the place after theirs
     assert sessgit.json("uninstall")["clients"][0]["removed"] == [
         "Stop",
-        *(each for each in hooks.HOOK_EVENTS if each != "Stop"),
+        *(each for each in hook_settings.HOOK_EVENTS if each != "Stop"),
     ]
     assert (codex / "hooks.json").read_text() == mine
     assert (codex / "config.toml").read_text() == CONFIG
@@ -199,7 +202,9 @@ def test_an_oddly_formatted_configuration_is_edited(sessgit: Shell, codex: Path,
     (codex / "config.toml").write_bytes(odd.encode())
     sessgit.out("install", "--agent", "codex", "--trust")
     trusted = tomllib.loads((codex / "config.toml").read_text())
-    assert len([key for key in trusted["hooks"]["state"] if key.startswith(str(codex))]) == len(hooks.HOOK_EVENTS)
+    assert len([key for key in trusted["hooks"]["state"] if key.startswith(str(codex))]) == len(
+        hook_settings.HOOK_EVENTS
+    )
     sessgit.out("uninstall")
     assert (codex / "config.toml").read_bytes() == odd.encode()
 

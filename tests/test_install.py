@@ -14,7 +14,8 @@ from homes import claude_client
 
 from sessgit import agents
 from sessgit.agents import hook_settings
-from sessgit.agents.claude.hooks import CELL_EVENTS, HOOK_EVENTS, installed
+from sessgit.agents.claude.hooks import installed
+from sessgit.agents.hook_settings import CELL_EVENTS, HOOK_EVENTS
 from sessgit.errors import ConflictError, UsageError
 from sessgit.record.install import InstallResult, UninstallResult, install, uninstall
 

@@ -14,7 +14,7 @@ from homes import claude_client
 from shell import Shell
 
 from sessgit import __version__
-from sessgit.agents.claude.hooks import CELL_EVENTS, HOOK_EVENTS
+from sessgit.agents.hook_settings import CELL_EVENTS, HOOK_EVENTS
 from sessgit.cli import app, captured
 from sessgit.record.install import install, prepare, uninstall
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from sessgit import __version__
 from sessgit.agents import hook_settings
-from sessgit.agents.claude.hooks import CELL_EVENTS, HOOK_EVENTS, PLUGIN, installed, refusal
-from sessgit.agents.hook_settings import stub_command, with_hooks, without_hooks
+from sessgit.agents.claude.hooks import PLUGIN, installed, refusal
+from sessgit.agents.hook_settings import CELL_EVENTS, HOOK_EVENTS, stub_command, with_hooks, without_hooks
 from sessgit.errors import ConflictError, SessgitError, StoreError, UsageError
 
 COMMAND = "[ -r /s/hook ] && sh /s/hook || cat >/dev/null; exit 0"

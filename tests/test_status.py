@@ -11,7 +11,7 @@ from homes import claude_homes
 from shell import Shell
 from transcripts import OTHER, SESSION
 
-from sessgit.agents.claude.hooks import CELL_EVENTS
+from sessgit.agents.hook_settings import CELL_EVENTS
 from sessgit.check.status import Recording, recording
 from sessgit.cli import text
 from sessgit.store import log, recorder_state

@@ -190,10 +190,6 @@ class Home(Protocol):
 class Hooks(Protocol):
     """Which events of the client the stub records, and what else its settings say."""
 
-    @property
-    def HOOK_EVENTS(self) -> tuple[str, ...]: ...  # noqa: N802
-    @property
-    def CELL_EVENTS(self) -> tuple[str, ...]: ...  # noqa: N802
     def installed(self, settings: Mapping[str, Any]) -> Installation:
         """Return where our entries are."""
 
@@ -465,8 +461,8 @@ class Writer(Protocol):
         """Return the line by which the client knows a session's title, without its newline; b"" if it reads titles
         elsewhere."""
 
-    def title_of(self, data: bytes) -> str:
-        """Return the last title that a transcript gives by such a line, or ""."""
+    def title_of(self, raw: bytes) -> str:
+        """Return the title that a line gives if it is such a line, or ""."""
 
     def seam(
         self,

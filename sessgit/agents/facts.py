@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sessgit.agents.line import CHOSEN, Line
@@ -58,10 +58,6 @@ class Facts:
         if title and rank >= self.title_rank:
             self.title, self.title_rank = title, rank
 
-    def kept(self) -> dict[str, Any]:
-        """Return the facts as a document."""
-        return asdict(self)
-
     def learn(self, names: Iterable[str]) -> None:
         """Take names that the session was given."""
         self.names += [name for name in dict.fromkeys(names) if name and name not in self.names]
@@ -88,7 +84,7 @@ class Facts:
 
 
 def load(document: Mapping[str, Any]) -> Facts | None:
-    """Return the facts of a document that `Facts.kept` made, or None if a value is of another kind."""
+    """Return the facts of a document with these fields, or None if a value is of another kind."""
     kinds = {key: type(value) for key, value in vars(Facts()).items()}
     if any(kinds.get(key) is not type(value) for key, value in document.items()):
         return None

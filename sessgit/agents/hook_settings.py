@@ -32,6 +32,11 @@ from sessgit.store import private_files
 TIMEOUT = 5
 _WITHOUT_TIMEOUT = ("SessionEnd",)
 
+# One name that a client does not know disables all hooks in some versions of Claude Code; these are known to every
+# version. Codex 0.118 runs the first three and passes over names that it does not know.
+HOOK_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact", "SessionEnd")
+CELL_EVENTS = (*HOOK_EVENTS, "PostToolUse")
+
 _STALE = 600.0
 
 _COMMAND = re.compile(r"\[ -r (?P<stub>.+) \] && sh (?P=stub)( \|\| cat >/dev/null)?; exit 0", re.DOTALL)

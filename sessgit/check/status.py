@@ -221,7 +221,7 @@ def _hooks_status(store: Path, client: Client) -> Recording:
     python = stub.stub_interpreter(store)
     if not os.access(python, os.X_OK):
         return Recording(False, f"the hook starts {python or 'no program'}, which is gone", INSTALL)
-    missing = [event for event in hooks.HOOK_EVENTS if installed.entries and event not in installed.events]
+    missing = [event for event in hook_settings.HOOK_EVENTS if installed.entries and event not in installed.events]
     if missing:
         return Recording(True, f"no hook for {', '.join(missing)}", INSTALL)
     if installed.entries and installed.plugin:

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 from sessgit.errors import UsageError
 from sessgit.model import canonical
 from sessgit.model.frozen import frozen
-from sessgit.model.stored_fields import CellType
+from sessgit.model.stored_fields import CellType, Count
 
 TYPES: tuple[str, ...] = get_args(CellType)
 CELL_ID = re.compile(r"cell_[a-z0-9]{8}")
@@ -29,9 +29,9 @@ _NOTHING_RECORDED = "Nothing was recorded."
 class Metadata:
     """How deep in a recursion a cell ran, and what of a model it used; `tokens_used` counts tokens of all kinds."""
 
-    depth: int = 0
+    depth: Count = 0
     model: str = ""
-    tokens_used: int = 0
+    tokens_used: Count = 0
 
 
 @frozen

@@ -580,7 +580,7 @@ class FilePass:
             stuck=cutter.stuck,
             final=self.source.final,
             agents=self.file.agents.done,
-            facts=self.file.facts.kept(),
+            facts=vars(self.file.facts),
             file=self.file.number,
             unended=self.file.reader.unended,
             torn=len(self.file.reader.torn),

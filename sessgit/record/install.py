@@ -77,7 +77,7 @@ def install(
     hooks = client.agent.hooks
     if granularity not in get_args(Granularity):
         raise UsageError(f"granularity is turn or cell, not {granularity!r}")
-    events = hooks.CELL_EVENTS if granularity == "cell" else hooks.HOOK_EVENTS
+    events: tuple[str, ...] = hook_settings.CELL_EVENTS if granularity == "cell" else hook_settings.HOOK_EVENTS
     store = store_path.absolute()
     # The stub first: settings that name it are of use only when it is there.
     stub = prepare(store, python)

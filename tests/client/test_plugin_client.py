@@ -16,7 +16,7 @@ from waiting import until
 from world import World
 
 from sessgit.agents import hook_settings
-from sessgit.agents.claude.hooks import HOOK_EVENTS
+from sessgit.agents.hook_settings import HOOK_EVENTS
 
 pytestmark = pytest.mark.client
 

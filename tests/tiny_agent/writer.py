@@ -50,7 +50,7 @@ def title_line(title: str, agent_id: str) -> bytes:
     return canonical.dumps({"title": title})
 
 
-def title_of(data: bytes) -> str:
+def title_of(raw: bytes) -> str:
     return ""
 
 

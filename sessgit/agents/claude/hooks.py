@@ -11,10 +11,6 @@ from sessgit.agents.hook_settings import entries
 from sessgit.agents.values import Document, Installation
 from sessgit.errors import ConflictError
 
-# One name that a client does not know disables all hooks in some versions; these are known to every version.
-HOOK_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact", "SessionEnd")
-CELL_EVENTS = (*HOOK_EVENTS, "PostToolUse")
-
 PLUGIN = "sessgit"
 
 CLEANUP_DAYS = 30

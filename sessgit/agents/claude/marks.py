@@ -14,7 +14,7 @@ from typing import Any
 from sessgit.agents.claude.lines import tool_calls, tool_results
 from sessgit.agents.line import Line
 from sessgit.errors import UsageError
-from sessgit.model import program_input
+from sessgit.model import program_input, stored_fields
 from sessgit.model.conversation.turn import plausible_count
 from sessgit.model.frozen import frozen
 from sessgit.model.program_input import Metadata, Outcome, Reason, Task
@@ -102,23 +102,13 @@ def outcome(line: Line) -> Outcome | None:
 
 def of_task(task: Task, name: str) -> dict[str, Any]:
     """Return the mark of a call, for `task` with an id; `name` is what the call has as the tool's name."""
-    cell: dict[str, Any] = {"id": task.id, "type": task.type}
-    if task.operation != name:
-        cell["operation"] = task.operation
-    if task.source:
-        cell["source"] = task.source
-    if task.dependencies:
-        cell["dependencies"] = list(task.dependencies)
-    if task.created is not None:
-        cell["created_at"] = task.created
-    if task.metadata != Metadata():
-        metadata = {
-            "depth": task.metadata.depth,
-            "model": task.metadata.model,
-            "tokens_used": task.metadata.tokens_used,
-        }
-        cell["metadata"] = {key: value for key, value in metadata.items() if value}
-    return {"cell": cell}
+    metadata = {key: value for key, value in stored_fields.to_json(task.metadata).items() if value}
+    cell = {
+        "id": task.id, "type": task.type, "operation": "" if task.operation == name else task.operation,
+        "source": task.source, "dependencies": list(task.dependencies), "created_at": task.created,
+        "metadata": metadata,
+    }  # fmt: skip
+    return {"cell": _present(cell)}
 
 
 def of_outcome(outcome: Outcome) -> tuple[str, dict[str, Any]]:
@@ -134,27 +124,21 @@ def of_outcome(outcome: Outcome) -> tuple[str, dict[str, Any]]:
     else:
         text = program_input.to_json_line(outcome.result, "the result of a cell")
         noted["json"] = True
-    if outcome.execution_time_ms is not None:
-        noted["execution_time_ms"] = outcome.execution_time_ms
-    if outcome.model:
-        noted["model"] = outcome.model
-    if outcome.tokens:
-        noted["tokens"] = dict(outcome.tokens)
+    used = {"execution_time_ms": outcome.execution_time_ms, "model": outcome.model, "tokens": dict(outcome.tokens)}
+    noted |= _present(used)
     program_input.to_json_line(noted, "the result of a cell")
     return text, {"outcome": noted}
 
 
 def of_reason(reason: Reason) -> dict[str, Any]:
     """Return the mark of a line that says a reason."""
-    fields: dict[str, Any] = {"kind": reason.kind, "text": reason.text}
-    for key in ("evidence", "options"):
-        if getattr(reason, key):
-            fields[key] = list(getattr(reason, key))
-    if reason.chosen:
-        fields["chosen"] = reason.chosen
-    if reason.confidence is not None:
-        fields["confidence"] = reason.confidence
-    return {"reason": fields}
+    fields = stored_fields.to_json(replace(reason, time=None))
+    return {"reason": _present(fields)}
+
+
+def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that say something."""
+    return {key: value for key, value in fields.items() if value not in (None, "", [], {})}
 
 
 def _said(line: Line) -> Mapping[str, Any] | None:
@@ -201,11 +185,7 @@ def _plain(value: Any) -> Any:
 
 
 def _metadata(document: object) -> Metadata:
-    if not isinstance(document, dict):
-        return Metadata()
-    return Metadata(
-        plausible_count(document.get("depth")), string(document, "model"), plausible_count(document.get("tokens_used"))
-    )
+    return stored_fields.read(Metadata, document) if isinstance(document, dict) else Metadata()
 
 
 def _reason(document: object) -> Reason | None:

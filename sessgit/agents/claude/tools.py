@@ -198,7 +198,8 @@ def numbered_lines(text: str) -> list[tuple[int, str]]:
 
 def lines(arguments: Mapping[str, Any], text: str) -> list[tuple[int, str]]:
     """Return the lines of a file that a tool for reading is asked for, by number from 1."""
-    first, most = max(1, _count(arguments.get("offset"), 1)), _count(arguments.get("limit"), _MOST_LINES)
+    first = plausible_count(arguments.get("offset")) or 1
+    most = plausible_count(arguments.get("limit")) or _MOST_LINES
     every = text.removesuffix("\n").split("\n") if text else []
     return list(enumerate(every[first - 1 : first - 1 + most], start=first))
 
@@ -298,7 +299,3 @@ def _there(text: str | None) -> str:
     if text is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     return text
-
-
-def _count(value: Any, default: int = 0) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default

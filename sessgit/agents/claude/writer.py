@@ -278,16 +278,10 @@ def title_line(title: str, agent_id: str) -> bytes:
     return compact({"type": "custom-title", "customTitle": title, "sessionId": agent_id})
 
 
-def title_of(data: bytes) -> str:
-    """Return the title that the last `custom-title` line of a transcript gives, or ""."""
-    at = len(data)
-    while (at := data.rfind(b'"custom-title"', 0, at)) >= 0:
-        start = data.rfind(b"\n", 0, at) + 1
-        line = make(data[start : data.find(b"\n", at) % (len(data) + 1)])
-        if line.type == "custom-title" and line.text("customTitle"):
-            return line.text("customTitle")
-        at = start
-    return ""
+def title_of(raw: bytes) -> str:
+    """Return the title that a `custom-title` line gives, or ""."""
+    line = make(raw) if b'"custom-title"' in raw else None
+    return line.text("customTitle") if line and line.type == "custom-title" else ""
 
 
 def _replaced(raw: bytes, key: str, old: str, new: str) -> bytes:

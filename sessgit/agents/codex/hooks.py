@@ -22,11 +22,6 @@ from sessgit.agents.values import Document, Installation
 from sessgit.errors import ConflictError
 from sessgit.store.toml_edit import Commented, Key, edited_toml
 
-# 0.118 runs the first three and passes over names that it does not know.
-HOOK_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact", "SessionEnd")
-CELL_EVENTS = (*HOOK_EVENTS, "PostToolUse")
-
-CLEANUP_DAYS = float("inf")
 _DEFAULT_TIMEOUT, _AT_END = 600, 1
 """Seconds that the client gives a hook, and one of SessionEnd, if the entry names none."""
 _OLD_FLAG = "codex_hooks"
@@ -97,7 +92,7 @@ def without_status_line(settings: Mapping[str, Any]) -> Document:
 
 def cleanup_days(settings: Mapping[str, Any]) -> float:
     """Return infinity: the client deletes no rollouts."""
-    return CLEANUP_DAYS
+    return float("inf")
 
 
 def _config_file(folder: Path) -> Path:

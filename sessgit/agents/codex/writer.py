@@ -91,7 +91,7 @@ def title_line(title: str, agent_id: str) -> bytes:
     return b""
 
 
-def title_of(data: bytes) -> str:
+def title_of(raw: bytes) -> str:
     """Return "": no line gives a title."""
     return ""
 
