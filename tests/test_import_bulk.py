@@ -457,14 +457,18 @@ def test_a_folder_that_is_a_link_is_not_swept(store: Store, tmp_path: Path) -> N
 def test_a_place_that_cannot_be_written(store: Store, tmp_path: Path, claude: Path) -> None:
     Talk().turns("one").save(claude)
     (tmp_path / "file").touch()
-    task = RecordTask(store.path, tmp_path / "file" / "0", [_files(tmp_path / "claude")], claude_homes(tmp_path))
+    task = RecordTask(
+        store.path, tmp_path / "file" / "0", [_files(tmp_path / "claude")], claude_homes(tmp_path), Privacy()
+    )
     with pytest.raises(StoreError, match="cannot create a store"):
         record_families(task, lambda size: None)
 
 
 def test_nothing_is_in_the_store_before_its_refs_move(store: Store, tmp_path: Path, claude: Path) -> None:
     Talk().turns("one").save(claude)
-    task = RecordTask(store.path, tmp_path / "apart", [_files(tmp_path / "claude")], claude_homes(tmp_path / "claude"))
+    task = RecordTask(
+        store.path, tmp_path / "apart", [_files(tmp_path / "claude")], claude_homes(tmp_path / "claude"), Privacy()
+    )
     (tip,) = record_families(task, lambda size: None).refs.values()
     assert (refs.read_all(store.path), store.repo.has(tip)) == ({}, False)
     assert not list((store.path / "objects").rglob("*.pack"))
@@ -475,7 +479,9 @@ def test_the_proof_of_a_redacted_line_needs_the_key_of_the_store(
     store: Store, tmp_path: Path, claude: Path, is_there: bool
 ) -> None:
     Talk().prompt(f"with {SECRET}").answer("So.").save(claude)
-    task = RecordTask(store.path, tmp_path / "apart", [_files(tmp_path / "claude")], claude_homes(tmp_path / "claude"))
+    task = RecordTask(
+        store.path, tmp_path / "apart", [_files(tmp_path / "claude")], claude_homes(tmp_path / "claude"), Privacy()
+    )
     if is_there:
         record_families(task, lambda size: None)
         assert (tmp_path / "apart" / "key").read_bytes() == store.paths.key.read_bytes()

@@ -111,9 +111,9 @@ def test_a_pass_that_finds_nothing_new_writes_nothing(
     talk = Talk()
     for _ in range(20):
         turn(talk)
-    meter.cost(talk)
+    meter.cost(talk, RecordConfig())
     waiting = len(b"\n".join(talk.lines[-5:])) + 1
-    assert meter.cost(talk) == (0, waiting + 3 * 65536)
+    assert meter.cost(talk, RecordConfig()) == (0, waiting + 3 * 65536)
 
 
 def test_a_first_recording_reads_the_file_once(
@@ -123,7 +123,7 @@ def test_a_first_recording_reads_the_file_once(
     talk = Talk()
     for _ in range(100):
         turn(talk)
-    written, read = meter.cost(talk)
+    written, read = meter.cost(talk, RecordConfig())
     assert written <= 100 * 12 + 10
     # Once more the first lines, twice, for what the file goes on from, the last line, whether it still stands there,
     # and the end that the cursor proves.
