@@ -27,6 +27,14 @@ def is_packed(path: Path) -> bool:
     return path.suffix == ".zst"
 
 
+def is_real_folder(path: Path) -> bool:
+    """Return whether there is a folder, and no link to one."""
+    try:
+        return not path.is_symlink() and path.is_dir()
+    except OSError:
+        return False
+
+
 def holds_bytes(path: Path) -> bool:
     """Return whether there is a regular file that is not empty; the client may delete it at any time."""
     try:

@@ -28,7 +28,7 @@ from sessgit.model.conversation.session import Session as SessionState
 from sessgit.model.foreign_session import ForeignSession
 from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Part, Reason, Saying, Task, ToolCall
 from sessgit.model.progress import Progress, no_progress
-from sessgit.record import catch_up, program_cells
+from sessgit.record import catch_up
 from sessgit.store.index import Branch, Row
 from sessgit.store.layout import StorePaths
 
@@ -467,7 +467,7 @@ class Session:
         with self.store.lock:
             context = self.store.context
             branch = context.branch(self.id)
-            if not program_cells.are_waiting(StorePaths(self.store.path), self.id):
+            if not StorePaths(self.store.path).waiting_cells(self.id).exists():
                 return branch
             catch_up.catch_up(context, branch.state)
             return context.branch(self.id)

@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal
 
-from sessgit.model import canonical
+from sessgit.model import canonical, ids
 from sessgit.model.frozen import frozen
 from sessgit.model.program_input import GivenTurn
-
-_NAMESPACE = uuid.UUID("6f9c2d0e-5c0a-5e55-9b7e-2f6f1f1f7a11")
 
 LONGEST_DESCRIPTION = 2_000
 LONGEST_LABEL = 50
@@ -88,7 +86,7 @@ def agent_id(system: str, own: str) -> str:
     try:
         return str(uuid.UUID(own))
     except ValueError:
-        return str(uuid.uuid5(_NAMESPACE, f"{system}:{own}".encode("utf-8", "surrogatepass").hex()))
+        return ids.stable_uuid(f"{system}:{own}".encode("utf-8", "surrogatepass").hex())
 
 
 def clean_description(text: str) -> str:

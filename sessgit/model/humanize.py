@@ -56,14 +56,9 @@ def quote_for_shell(word: str) -> str:
     """
     if canonical.is_printable(word):
         return shlex.quote(word)
-    plain = "".join(
-        chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\x{byte:02x}" for byte in _encode(word)
-    )
+    encoded = word.encode("utf-8", "surrogatepass")
+    plain = "".join(chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\x{byte:02x}" for byte in encoded)
     return f"$'{plain}'"
-
-
-def _encode(word: str) -> bytes:
-    return word.encode("utf-8", "surrogatepass")
 
 
 def format_ranges(numbers: Iterable[int], dash: str) -> list[str]:

@@ -18,18 +18,18 @@ def session_id(agent_id: str) -> str:
     """Return the session's id for the agent's own: itself where it can be a ref name, else a uuid5 of it."""
     if SESSION_ID.fullmatch(agent_id):
         return agent_id
-    return _uuid5(agent_id.encode("utf-8", "surrogatepass").hex())
+    return stable_uuid(agent_id.encode("utf-8", "surrogatepass").hex())
 
 
 def line_id(line: bytes, offset: int) -> str:
     """Return a uuid5 for a prompt that has no uuid of its own: of its bytes and their place."""
-    return _uuid5(f"{offset}:{hashlib.sha256(line).hexdigest()}")
+    return stable_uuid(f"{offset}:{hashlib.sha256(line).hexdigest()}")
 
 
 def merged_id(mode: str, ours: str, theirs: str, what: str) -> str:
     """Return a uuid5 for a line that a merge of two commits brings: the same on every machine."""
     name = f"merge:{mode}:{ours}:{theirs}:{what}"
-    return _uuid5(name.encode("utf-8", "surrogatepass").hex())
+    return stable_uuid(name.encode("utf-8", "surrogatepass").hex())
 
 
 def short_id(prompt_uuid: str) -> str:
@@ -81,7 +81,8 @@ def common_prefix_length(a: Iterable[object], b: Iterable[object]) -> int:
     return sum(takewhile(bool, map(operator.eq, a, b)))
 
 
-def _uuid5(name: str) -> str:
+def stable_uuid(name: str) -> str:
+    """Return a uuid5 of the name: the same on every machine."""
     import uuid  # which few names need, and takes longer to load than all of this package's own values
 
     return str(uuid.uuid5(uuid.UUID(_NAMESPACE), name))

@@ -149,7 +149,8 @@ def _decide_memory(base: Base, ours: Session, theirs: Session, choice: Choice) -
         value = {"ours": o, "theirs": t}.get(choice.side)
         decisions.append(Decision(f"{unified_state.MEMORY}.{key}", choice.side or "conflict", o, t, value))
     if choice.side == "theirs":
-        both = unified_state.memory_with_theirs(both, other, keys)
+        kept = {key: value for key, value in both.items() if key not in keys}
+        both = kept | {key: other[key] for key in keys if key in other}
     if not unified_state.is_same_json(both, mine):
         decisions.append(Decision(unified_state.MEMORY, "unite", dict(mine), dict(other), both))
     return decisions

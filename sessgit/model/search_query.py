@@ -54,7 +54,7 @@ class Query:
     @cached_property
     def patterns(self) -> list[re.Pattern[str]]:
         """Return for each of the terms what finds it in a folded text."""
-        return [re.compile(pattern) for pattern in map(_term_pattern, self.terms) if pattern]
+        return [pattern for pattern in map(_term_pattern, self.terms) if pattern]
 
     def found(self, text: str) -> list[Span]:
         """Return where the text holds the terms, from left to right; of those that overlap the first one."""
@@ -70,10 +70,10 @@ class Query:
         whole = fold_text("\n".join(texts))
 
         def holds(term: Term) -> bool:
-            words, pattern = _prepare_term(term)
-            if not pattern or not all(word in whole for word in words):
+            pattern = _term_pattern(term)
+            if not pattern or not all(word in whole for word in _term_words(term)):
                 return False
-            return any(re.search(pattern, fold_text(text)) for text in texts)
+            return any(pattern.search(fold_text(text)) for text in texts)
 
         return all(any(map(holds, group)) for group in self.groups) and not any(map(holds, self.without))
 
@@ -145,24 +145,26 @@ def _fold_char(char: str) -> str:
 
 
 @cache
-def _prepare_term(term: Term) -> tuple[list[str], str]:
-    """Return the words of a term, each of which a text must hold, and what finds the term in a folded text."""
-    return _WORD_PATTERN.findall(space_single_char_words(fold_text(term.text))), _term_pattern(term)
+def _term_words(term: Term) -> list[str]:
+    """Return the words of a term, each of which a text must hold."""
+    return _WORD_PATTERN.findall(space_single_char_words(fold_text(term.text)))
 
 
-def _term_pattern(term: Term) -> str:
-    words = _WORD_PATTERN.findall(space_single_char_words(fold_text(term.text)))
+@cache
+def _term_pattern(term: Term) -> re.Pattern[str] | None:
+    """Return what finds a term in a folded text, or None for a term without words."""
+    words = _term_words(term)
     if not words:
-        return ""
+        return None
     alone = [not word.isascii() and bool(_single_char_pattern().fullmatch(word)) for word in words]
     out = "" if alone[0] else _BEFORE
     for place, word in enumerate(words):
         if place:
             out += r"[\W_]*" if alone[place] or alone[place - 1] else r"[\W_]+"
         out += re.escape(word)
-    if term.prefix and not alone[-1]:
-        return out + f"[^\\W_{_SINGLE_CHAR_WORDS}]*"
-    return out if alone[-1] else out + _AFTER
+    if not alone[-1]:
+        out += f"[^\\W_{_SINGLE_CHAR_WORDS}]*" if term.prefix else _AFTER
+    return re.compile(out)
 
 
 @frozen

@@ -221,12 +221,6 @@ def merged_memory(
     return out, both
 
 
-def memory_with_theirs(memory: Mapping[str, Any], theirs: Mapping[str, Any], keys: list[str]) -> dict[str, Any]:
-    """Return the memory with what theirs says of some keys."""
-    kept = {key: value for key, value in memory.items() if key not in keys}
-    return {**kept, **{key: theirs[key] for key in keys if key in theirs}}
-
-
 def is_same_json(one: object, other: object) -> bool:
     """Return whether two JSON values are the same document: 1, 1.0 and true are three."""
     return one is other or canonical.compact(one) == canonical.compact(other)

@@ -213,11 +213,6 @@ def extent_trailers(extents: Iterable[Extent], *, unended: bool) -> list[tuple[s
     return [*trailers, ("Final-Newline", "no")] if unended else trailers
 
 
-def is_cut_short(agent: Agent, body: Sequence[Line]) -> bool:
-    """Return whether a turn with this body was interrupted."""
-    return bool(body) and agent.cells.describe(body).interrupted
-
-
 def ended_state(state: Session, tail: Sequence[Line], *, cut_short: bool) -> Session:
     """Return the state at the end of a session; `cut_short` says that its last turn was interrupted."""
     last = max((line.time for line in tail), default="")

@@ -544,7 +544,8 @@ class FilePass:
         """Return whether the last turn, as of the commit `top`, was interrupted."""
         if self.written and self.written[-1][0] is head:
             return self.written[-1][2]
-        return head is not None and commits.is_cut_short(self.agent, self.turns.lines(head, top)[1])
+        body = self.turns.lines(head, top)[1] if head is not None else []
+        return bool(body) and self.agent.cells.describe(body).interrupted
 
     def move(self, before: Mapping[str, str], tips: Mapping[str, str]) -> None:
         """Move the branches that changed: rewound ones, then the head; then delete those that the head took over."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sessgit import agents
 from sessgit.agents.reader import Reader, no_redaction, opened
+from sessgit.agents.transcript import is_real_folder
 from sessgit.errors import SessgitError
 from sessgit.model import ids
 from sessgit.model.frozen import frozen
@@ -85,7 +86,7 @@ class SkippedFiles:
 
 def folders_below(path: Path) -> list[Path]:
     """Return the folder and all below that can have transcripts of sessions; links are not followed."""
-    return [path, *sorted(p for p in path.rglob("*") if p.name != layout.SUBAGENTS and _is_folder(p))]
+    return [path, *sorted(p for p in path.rglob("*") if p.name != layout.SUBAGENTS and is_real_folder(p))]
 
 
 def skipped_files(folders: Sequence[Path], files: Iterable[TranscriptFile] | None) -> SkippedFiles:
@@ -123,13 +124,6 @@ def _scan_folder(folder: Path) -> Iterator[os.DirEntry[str]]:
             yield from entries
     except OSError:
         return
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return not path.is_symlink() and path.is_dir()
-    except OSError:
-        return False
 
 
 # Sessions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from sessgit import agents
@@ -69,17 +69,10 @@ def recorded_filter(privacy: Privacy, projects: Mapping[str, str]) -> Callable[[
 
     `projects` are those of the sessions that are recorded already.
     """
-    known: dict[str, bool] = {}
-
-    def is_recorded(path: Path, session: str) -> bool:
-        if privacy.is_everything:
-            return True
-        folder = projects.get(session) or _first_folder(path)
-        if folder not in known:
-            known[folder] = verdict(privacy, folder).recorded
-        return known[folder]
-
-    return is_recorded
+    judge = cache(partial(verdict, privacy))
+    return lambda path, session: (
+        privacy.is_everything or judge(projects.get(session) or _first_folder(path)).recorded
+    )  # fmt: skip
 
 
 @frozen

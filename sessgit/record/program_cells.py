@@ -27,11 +27,6 @@ _WRITE_QUEUE_SECONDS = 0.25
 """Seconds after which the client has written what it had to say when a line was added; measured: 0.08 at most."""
 
 
-def are_waiting(paths: layout.StorePaths, session: str) -> bool:
-    """Return whether lines of programs wait to be recorded."""
-    return paths.waiting_cells(session).exists()
-
-
 def wait_for_client(paths: layout.StorePaths, session: str) -> None:
     """Wait until the client has written the lines before those that wait, a quarter of a second at most."""
     with suppress(OSError):

@@ -104,7 +104,7 @@ class _Delivery:
         self.diverged = reconciled.outcome == "diverged"
         if not self.diverged:
             self._update_branch(self.session, tip, reconciled)
-        elif rewinds and self._was_left_behind(ours, source) and self._is_newer(tip, ours):
+        elif rewinds and self._was_left_behind(ours, source) and _age(self.store, tip) > _age(self.store, ours):
             self.branches[self.session] = tip
             self.diverged, self.back = False, True
             self._note_change("forward", _count_unshared(self.store, tip, ours), self.session)
@@ -178,9 +178,6 @@ class _Delivery:
     def _was_left_behind(self, there: str, source: Mapping[str, str]) -> bool:
         rewound = (tip for name, tip in source.items() if layout.is_rewound_branch(name))
         return any(contains_tip(self.store, tip, there) for tip in rewound)
-
-    def _is_newer(self, tip: str, other: str) -> bool:
-        return (self.store.commit(tip).time, tip) > (self.store.commit(other).time, other)
 
     def _note_change(self, what: Relation, turns: int, branch: str) -> None:
         self.changes.append(BranchChange(self.session, what, turns, branch))
@@ -332,7 +329,12 @@ def _is_partial(store: Store, part: str, whole: str) -> bool:
 
 def _rank(store: Store, tip: str) -> tuple[bool, str, int, str]:
     """Of two tips with the same turns the one that has the lines behind them, too, is the greater one."""
-    return store.tail(tip) != b"", store.state(tip).ended, store.commit(tip).time, tip
+    return store.tail(tip) != b"", store.state(tip).ended, *_age(store, tip)
+
+
+def _age(store: Store, tip: str) -> tuple[int, str]:
+    """Return the greater one for the newer of two commits."""
+    return store.commit(tip).time, tip
 
 
 def joined_commit(store: Store, main: str, other: str) -> str:
@@ -343,7 +345,7 @@ def joined_commit(store: Store, main: str, other: str) -> str:
     if base is None or base.id != ours.id:
         # They have no common base: each field of either counts as changed.
         merge_base, base = "", Session(ours.id, ours.agent_id, project=theirs.project, transcript=theirs.transcript)
-    later = max((store.commit(tip).time, tip) for tip in (main, other))[1]
+    later = max((main, other), key=lambda tip: _age(store, tip))
     state = _joined_state(base, ours, theirs, theirs_is_later=later == other)
     known = base.unified if merge_base else None
     side: Side = "theirs" if later == other else "ours"

@@ -192,7 +192,7 @@ class _Drain:
             path, file.agent_id, context.homes.folders[file.agent], final=is_final, live=True, prompting=is_prompting,
             head=head, client=file.agent,
         )  # fmt: skip
-        has_cells = program_cells.are_waiting(self.paths, file.session)
+        has_cells = self.paths.waiting_cells(file.session).exists()
         result = record(context, source)
         if result.skipped == "archived":
             from sessgit.branch import archive

@@ -19,7 +19,6 @@ from sessgit.agents.claude.lines import (
     make,
     message_id,
     message_of,
-    message_text,
     tool_calls,
     tool_results,
 )
@@ -258,7 +257,7 @@ class _Reader:
             calls[model] = calls.get(model, 0) + 1
         return Turn(
             prompt_uuid=self.key,
-            prompt=display_prompt(message_text(prompt)),
+            prompt=display_prompt(prompt.message_text),
             answer=_last_answer(body),
             time=prompt.time,
             ended=max((line.time for line in body), default=""),
@@ -288,7 +287,7 @@ def _last_answer(body: Sequence[Line]) -> str:
     for line in reversed(body):
         if line.type != "assistant" or line.data is None or line.is_sidechain or marks.is_outside(line):
             continue
-        key, text = message_id(line) or line.uuid, message_text(line)
+        key, text = message_id(line) or line.uuid, line.message_text
         if last is None and text:
             last = key
         if key == last and text:
@@ -300,7 +299,7 @@ def _interrupted(body: Sequence[Line]) -> bool:
     last = [line for line in body[-2:] if line.type == "user"]
     if body and marks.is_outside(body[-1]):
         last = [line for line in body if line.type == "user" and not marks.is_outside(line)][-2:]
-    return any(message_text(line).startswith("[Request interrupted") for line in last)
+    return any(line.message_text.startswith("[Request interrupted") for line in last)
 
 
 def message_key(line: Line, number: int) -> str:

@@ -17,7 +17,6 @@ from sessgit.agents.claude.lines import (
     blocks,
     is_notification,
     message_of,
-    message_text,
     objects_on,
     queued_prompt,
     tool_results,
@@ -363,7 +362,7 @@ def _message(data: Mapping[str, Any]) -> Any:
 
 def _is_resumption(line: Line) -> bool:
     """Return whether the client wrote the line when it went on with a copy."""
-    return message_of(line).get("model") == SYNTHETIC and message_text(line) == _NO_RESPONSE
+    return message_of(line).get("model") == SYNTHETIC and line.message_text == _NO_RESPONSE
 
 
 def comparable_parts(body: Sequence[Line]) -> Mapping[str, object]:

@@ -91,7 +91,8 @@ class ClaudeLine(Line):
 
     @property
     def message_text(self) -> str:
-        return message_text(self)
+        texts = (block.get("text") for block in blocks(self) if block.get("type") == "text")
+        return "\n".join(text for text in texts if isinstance(text, str))
 
     @property
     def is_boundary(self) -> bool:
@@ -116,7 +117,7 @@ class ClaudeLine(Line):
         origin = data.get("origin")
         if isinstance(origin, dict) and origin.get("kind") not in (None, "human"):
             return False
-        return opens_turn(message_text(self))
+        return opens_turn(self.message_text)
 
     @property
     def is_body(self) -> bool:
@@ -236,11 +237,6 @@ def queued_prompt(line: Line) -> dict[str, Any]:
 def is_notification(queued: dict[str, Any]) -> bool:
     """Return whether the client queued it, and not a person."""
     return queued.get("commandMode") == "task-notification"
-
-
-def message_text(line: Line) -> str:
-    """Return the text blocks of the line's message, one after another."""
-    return "\n".join(b["text"] for b in blocks(line) if b.get("type") == "text" and isinstance(b.get("text"), str))
 
 
 def holds_answer(path: Path, offset: int, answer: str | None) -> bool | None:

@@ -25,7 +25,6 @@ from sessgit.agents.claude.lines import (
     is_chained,
     make,
     message_of,
-    message_text,
     milliseconds,
     parsed,
     result_ids,
@@ -365,7 +364,7 @@ class End:
                 self.called = set()
             if line.is_prompt or line.is_work:
                 self.client_at_work = line.text("entrypoint") != ENTRYPOINT and not line.is_end
-            elif message_text(line).startswith("[Request interrupted"):
+            elif line.message_text.startswith("[Request interrupted"):
                 self.client_at_work = False
             self.called.update(call_ids(line))
             mark = marks.of(line) if line.type == "assistant" else marks.NONE
@@ -470,7 +469,7 @@ def extended(recorded: Sequence[bytes], new: Sequence[bytes]) -> bytes:
 def same_prompts(recorded: Sequence[bytes], new: Sequence[bytes]) -> bool:
     """Return whether the prompts that both have say the same, whatever was done about them."""
     ours, theirs = (
-        {one.uuid: message_text(one) for one in map(make, lines) if one.is_prompt} for lines in (recorded, new)
+        {one.uuid: one.message_text for one in map(make, lines) if one.is_prompt} for lines in (recorded, new)
     )
     return all(ours[key] == theirs[key] for key in ours.keys() & theirs.keys())
 

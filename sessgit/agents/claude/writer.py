@@ -24,7 +24,6 @@ from sessgit.agents.claude.lines import (
     make,
     message_id,
     message_of,
-    message_text,
     milliseconds,
     parsed,
     queued_prompt,
@@ -61,7 +60,7 @@ def resumable(turns: Iterable[Sequence[bytes]], agent_id: str, title: str = "") 
         last = lines
     kept, dropped = _up_to_last_result(parsed(last))
     writer.turn(line.raw for line in kept)
-    prompt = next((display_prompt(message_text(line)) for line in kept if line.is_prompt), "")
+    prompt = next((display_prompt(line.message_text) for line in kept if line.is_prompt), "")
     parts = writer.finish(title, prompt)
     return Written(parts, writer.leaf, dropped, writer.sidechain_lines, writer.unlinked_lines)
 
@@ -78,7 +77,7 @@ def continued(
     prompt = ""
     for raw in more:
         writer.turn(raw)
-        prompt = next((display_prompt(message_text(line)) for line in parsed(raw) if line.is_prompt), prompt)
+        prompt = next((display_prompt(line.message_text) for line in parsed(raw) if line.is_prompt), prompt)
     return beginning, b"".join(writer.finish("", prompt)[len(shared) :])
 
 
@@ -154,7 +153,7 @@ def _without_tools(line: Line) -> dict[str, Any] | None:
     if line.type == "attachment":
         queued = queued_prompt(line)
         return data if queued and not is_notification(queued) else None
-    if line.type not in ("user", "assistant") or (line.type == "user" and not line.is_prompt):
+    if not line.is_said or (line.type == "user" and not line.is_prompt):
         return None
     every = blocks(line)
     words = [block for block in every if block.get("type") in _WORDS]

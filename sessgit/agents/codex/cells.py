@@ -76,6 +76,7 @@ class _Reader:
     """What each response used, by the sum of the session behind it: the client says the same one again."""
     message: _Unit | None = None
     """The response that goes on."""
+    is_aborted: bool = False
 
     def take(self, number: int, line: CodexLine) -> None:
         if line.type == CONTEXT:
@@ -89,6 +90,7 @@ class _Reader:
             self._item(number, line)
 
     def _event(self, line: CodexLine) -> None:
+        self.is_aborted = self.is_aborted or line.kind == "turn_aborted"
         if line.is_spoken_prompt:
             self.messages += 1
             self.prompt = self.prompt or prompt_text(line)
@@ -171,12 +173,8 @@ def _turn(reader: _Reader, body: Sequence[Line]) -> Turn:
         tokens={model: sum(used, NO_TOKENS)} if model and used else {},
         calls={model: len(used)} if model and used else {},
         messages=reader.messages,
-        interrupted=_is_interrupted(body) or any(call.ok is None for call in reader.calls.values()),
+        interrupted=reader.is_aborted or any(call.ok is None for call in reader.calls.values()),
     )
-
-
-def _is_interrupted(body: Sequence[Line]) -> bool:
-    return any(isinstance(line, CodexLine) and line.is_end and line.kind == "turn_aborted" for line in body)
 
 
 def label(lines: Sequence[Line]) -> list[tuple[str, str]]:
@@ -199,7 +197,8 @@ def label(lines: Sequence[Line]) -> list[tuple[str, str]]:
 def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str, folder: str) -> dict[int, Use]:
     """Return by the ordinals of cells what they are about: the files of a patch, or a command."""
     found = dict[int, Use]()
-    folders = [(number, line.cwd) for number, line in _contexts(body) if line.cwd]
+    contexts = ((number, make(raw)) for number, raw in enumerate(body, start=1) if b'"turn_context"' in raw)
+    folders = [(number, line.cwd) for number, line in contexts if line.cwd]
     for ordinal, cell in enumerate(cells, start=1):
         if cell.type == "tool" and cell.lines and 0 < cell.lines[0] <= len(body):
             given = arguments(make(body[cell.lines[0] - 1]))
@@ -211,11 +210,6 @@ def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str, folder: str) ->
             elif command:
                 found[ordinal] = Use(command=command)
     return found
-
-
-def _contexts(body: Sequence[bytes]) -> Iterator[tuple[int, CodexLine]]:
-    """Yield the lines that name the working folder, by number from 1."""
-    return ((number, make(raw)) for number, raw in enumerate(body, start=1) if b'"turn_context"' in raw)
 
 
 def place(folder: str, path: str) -> str:

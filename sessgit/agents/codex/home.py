@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sessgit.agents import processes
 from sessgit.agents.processes import LiveClient
-from sessgit.agents.transcript import holds_bytes, is_packed
+from sessgit.agents.transcript import holds_bytes, is_packed, is_real_folder
 from sessgit.model.conversation.session import Session
 from sessgit.model.stored_fields import string
 
@@ -89,10 +89,10 @@ def _rollouts(config: Path, name: str) -> list[Path]:
 
 def transcript_folders(config: Path) -> list[Path]:
     """Return the folder of each day, the folders of these, and that of archived sessions; links are not followed."""
-    folders = [folder for folder in (config / SESSIONS, config / ARCHIVED) if _is_folder(folder)]
+    folders = [folder for folder in (config / SESSIONS, config / ARCHIVED) if is_real_folder(folder)]
     level = folders[:1] if folders and folders[0].name == SESSIONS else []
     for _ in range(3):
-        level = [inner for folder in level for inner in _inside(folder) if _is_folder(inner)]
+        level = [inner for folder in level for inner in _inside(folder) if is_real_folder(inner)]
         folders += level
     return folders
 
@@ -178,13 +178,6 @@ def _is_rollout_folder(config: Path, folder: Path) -> bool:
     return folder.is_relative_to(config / SESSIONS) and bool(
         _DAY.fullmatch(folder.relative_to(config / SESSIONS).as_posix())
     )
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return not path.is_symlink() and path.is_dir()
-    except OSError:
-        return False
 
 
 def _inside(folder: Path) -> list[Path]:
