@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -278,6 +280,13 @@ class DeclinedError(Exception):
     def __init__(self, why: str, *, leads_out: bool = False) -> None:
         super().__init__(why)
         self.leads_out = leads_out
+
+
+def existing(text: str | None) -> str:
+    """Return the text of a file that must be there; raises FileNotFoundError."""
+    if text is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    return text
 
 
 @frozen

@@ -22,7 +22,7 @@ from sessgit.agents.claude.lines import (
     tool_results,
 )
 from sessgit.agents.line import Line
-from sessgit.agents.values import Relation, Said
+from sessgit.agents.values import DeclinedError, Relation, Said, existing
 from sessgit.model import canonical, ids, long_strings
 from sessgit.model.conversation.content import Call, Change, Piece, Speaker, Words
 from sessgit.model.conversation.turn import Cell, Turn, plausible_count
@@ -218,7 +218,10 @@ def _content_after(call: Call, before: str | None) -> str | None:
         return None
     if noted.get("userModified"):
         return _patched(start, noted.get("structuredPatch"))
-    return _edited(start, call)
+    try:
+        return edited(start, call.input.get("edits", [call.input]))
+    except DeclinedError:
+        return None
 
 
 def _whole(file: object) -> str | None:
@@ -228,14 +231,36 @@ def _whole(file: object) -> str | None:
     return str(file["content"]) if file.get("numLines") == file.get("totalLines") is not None else None
 
 
-def _edited(text: str, call: Call) -> str | None:
-    many = call.input.get("edits")
-    for edit in many if isinstance(many, list) else [call.input]:
-        old, new = (edit.get(k) for k in ("old_string", "new_string")) if isinstance(edit, Mapping) else (None, None)
-        if not isinstance(old, str) or not isinstance(new, str) or (old not in text if old else bool(text)):
-            return None
-        text = text.replace(old, new, -1 if edit.get("replace_all") is True else 1) if old else new
-    return text
+def edited(before: str | None, edits: Any) -> str:
+    """Return what a tool that replaces texts makes of a file's text, None if there is none. Raises DeclinedError where
+    it does not, FileNotFoundError where the file must be there."""
+    if not isinstance(edits, list) or not all(isinstance(edit, Mapping) for edit in edits):
+        raise DeclinedError("its arguments contain no edits")
+    text = before
+    for edit in edits:
+        old, new = said(edit, "old_string"), said(edit, "new_string")
+        if not old:
+            if text:
+                raise DeclinedError("the file already exists, and the text to replace is empty")
+            text = new
+            continue
+        text = existing(text)
+        count = text.count(old)
+        if not count:
+            raise DeclinedError("the text to replace is not in the file")
+        everywhere = edit.get("replace_all") is True
+        if count > 1 and not everywhere:
+            raise DeclinedError(f"the text to replace occurs {count} times in the file")
+        text = text.replace(old, new)
+    return text or ""
+
+
+def said(arguments: Mapping[str, Any], key: str) -> str:
+    """Return a text among the arguments of a tool; raises DeclinedError if there is none."""
+    value = arguments.get(key)
+    if not isinstance(value, str):
+        raise DeclinedError(f"its arguments have no {key}")
+    return value
 
 
 def _patched(text: str, hunks: object) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -10,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sessgit.agents.claude.cells import called, kind
+from sessgit.agents.claude.content import edited, said
 from sessgit.agents.claude.lines import make, tool_calls, tool_results
 from sessgit.agents.line import Line
-from sessgit.agents.values import DeclinedError, FileEdit
+from sessgit.agents.values import DeclinedError, FileEdit, existing
 from sessgit.model.conversation.content import Call
 from sessgit.model.conversation.turn import plausible_count
 from sessgit.model.stored_fields import string
@@ -217,32 +217,10 @@ def written(call: Call, before: Mapping[str, str | None]) -> dict[str, str | Non
 
 def _written(tool: str, arguments: Mapping[str, Any], before: str | None) -> str:
     if tool == "Write":
-        return _said(arguments, "content")
+        return said(arguments, "content")
     if tool == "NotebookEdit":
-        return _with_cell(_there(before), arguments)
-    return _edited(before, arguments.get("edits") if tool == "MultiEdit" else [arguments])
-
-
-def _edited(before: str | None, edits: Any) -> str:
-    if not isinstance(edits, list) or not all(isinstance(edit, Mapping) for edit in edits):
-        raise DeclinedError("its arguments contain no edits")
-    text = before
-    for edit in edits:
-        old, new = _said(edit, "old_string"), _said(edit, "new_string")
-        if not old:
-            if text:
-                raise DeclinedError("the file already exists, and the text to replace is empty")
-            text = new
-            continue
-        text = _there(text)
-        count = text.count(old)
-        if not count:
-            raise DeclinedError("the text to replace is not in the file")
-        everywhere = edit.get("replace_all") is True
-        if count > 1 and not everywhere:
-            raise DeclinedError(f"the text to replace occurs {count} times in the file")
-        text = text.replace(old, new)
-    return text or ""
+        return _with_cell(existing(before), arguments)
+    return edited(before, arguments.get("edits") if tool == "MultiEdit" else [arguments])
 
 
 def _with_cell(text: str, arguments: Mapping[str, Any]) -> str:
@@ -252,7 +230,7 @@ def _with_cell(text: str, arguments: Mapping[str, Any]) -> str:
     place = next((n for n, cell in enumerate(cells) if name in (cell.get("id"), f"cell-{n}")), None)
     if place is None and not (mode == "insert" and name is None):
         raise DeclinedError("the notebook has no such cell")
-    source = _said(arguments, "new_source") if mode != "delete" else ""
+    source = said(arguments, "new_source") if mode != "delete" else ""
     if mode == "delete" and place is not None:
         del cells[place]
     elif mode == "insert":
@@ -286,16 +264,3 @@ def _cells(book: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _source(cell: Mapping[str, Any]) -> str:
     source = cell.get("source", "")
     return "".join(map(str, source)) if isinstance(source, list) else str(source)
-
-
-def _said(arguments: Mapping[str, Any], key: str) -> str:
-    value = arguments.get(key)
-    if not isinstance(value, str):
-        raise DeclinedError(f"its arguments have no {key}")
-    return value
-
-
-def _there(text: str | None) -> str:
-    if text is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    return text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +20,7 @@ from sessgit.agents.codex.cells import (
     succeeded,
 )
 from sessgit.agents.codex.lines import CALLS, ITEM, make
-from sessgit.agents.values import DeclinedError, FileEdit
+from sessgit.agents.values import DeclinedError, FileEdit, existing
 from sessgit.model.conversation.content import Call
 
 _HEADER = re.compile(
@@ -135,8 +133,7 @@ def written(call: Call, before: Mapping[str, str | None]) -> dict[str, str | Non
         if patch.change == "Add":
             after[path] = patch.text
             continue
-        if (text := before[path]) is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        text = existing(before[path])
         after[path] = _updated(text, patch) if patch.change == "Update" and not patch.moved else None
         if patch.moved:
             after[next(files)] = _updated(text, patch)
