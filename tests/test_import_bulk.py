@@ -367,10 +367,10 @@ def workers() -> list[Path]:
 def test_workers_end_before_they_have_begun() -> None:
     started = Workers()
     started.start(2)
-    assert len(started.members) == 2
+    assert len(started.connections) == 2
     assert workers()
     started.close()
-    assert (started.members, workers()) == ([], [])
+    assert (started.connections, workers()) == ([], [])
 
 
 def test_workers_start_for_what_is_not_in_the_store(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,8 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
@@ -142,30 +142,42 @@ def run_tasks(tasks: Sequence[RecordTask], workers: Workers, report: ReportBytes
 
     Raises what a worker raised, and StoreError if one was killed.
     """
-    if not workers.members:
+    if not workers.connections:
         yield from (record_families(task, report) for task in tasks)
         return
-    idle, busy = list(workers.members), dict[object, _Worker]()
+    idle, busy = list(workers.connections), dict[Connection, int]()
+    """The numbers of the tasks that are under way."""
     waiting, results = deque(enumerate(tasks)), dict[int, RecordedTask]()
     for number in range(len(tasks)):
-        limit = number + len(workers.members) + _MOST_AHEAD
+        limit = number + len(workers.connections) + _MOST_AHEAD
         while True:
             while idle and waiting and waiting[0][0] < limit:
-                worker = idle.pop()
-                worker.number, task = waiting.popleft()
-                worker.send(task)
-                busy[worker.connection] = worker
+                connection = idle.pop()
+                busy[connection], task = waiting.popleft()
+                with _killed_is_error():
+                    connection.send(task)
             if number in results:
                 break
-            for connection in wait([worker.connection for worker in busy.values()]):
-                worker = busy[connection]
-                answer = worker.receive()
+            for connection in [one for one in wait(list(busy)) if isinstance(one, Connection)]:
+                with _killed_is_error():
+                    answer: int | RecordedTask | Exception = connection.recv()
+                if isinstance(answer, Exception):
+                    raise answer
                 if isinstance(answer, int):
                     report(answer)
                 else:
-                    results[worker.number] = answer
-                    idle.append(busy.pop(connection))
+                    results[busy.pop(connection)] = answer
+                    idle.append(connection)
         yield results.pop(number)
+
+
+@contextmanager
+def _killed_is_error() -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, OSError) as error:
+        hint = "Imported conversations stay. Run import again to continue."
+        raise StoreError("a process of the import was killed", hint) from error
 
 
 class Workers:
@@ -173,7 +185,7 @@ class Workers:
     much starts them before it looks at what there is."""
 
     def __init__(self) -> None:
-        self.members: list[_Worker] = []
+        self.connections: list[Connection] = []
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, count: int) -> None:
@@ -195,46 +207,19 @@ class Workers:
             os.close(life)
             for _, theirs in pairs:
                 theirs.close()
-        self.members = [_Worker(Connection(ours.detach())) for ours, _ in pairs]
+        self.connections = [Connection(ours.detach()) for ours, _ in pairs]
 
     def close(self) -> None:
         """End the workers; none of them writes any more then."""
         if self._process is None:
             return
         os.close(self._life)
-        for worker in self.members:
-            worker.wait_for_end()
+        for connection in self.connections:
+            with connection, suppress(EOFError, OSError):
+                while True:  # what it sent before its end is dropped
+                    connection.recv_bytes()
         self._process.wait()
-        self.members, self._process = [], None
-
-
-class _Worker:
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self.number = -1
-        """The number of its task."""
-
-    def send(self, task: RecordTask) -> None:
-        try:
-            self.connection.send(task)
-        except OSError as error:
-            raise _worker_killed_error() from error
-
-    def receive(self) -> int | RecordedTask:
-        """Return the size of a file that is recorded, or the result of the task; raises what the task raised."""
-        try:
-            answer: int | RecordedTask | Exception = self.connection.recv()
-        except (EOFError, OSError) as error:
-            raise _worker_killed_error() from error
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def wait_for_end(self) -> None:
-        """Wait until the process has ended, and drop what it sent before."""
-        with self.connection, suppress(EOFError, OSError):
-            while True:
-                self.connection.recv_bytes()
+        self.connections, self._process = [], None
 
 
 def serve(life: int, *handles: int) -> None:
@@ -281,9 +266,3 @@ def _run_task(task: RecordTask, report: ReportBytes) -> RecordedTask | Exception
         return error
     except Exception:
         return RuntimeError(traceback.format_exc())
-
-
-def _worker_killed_error() -> StoreError:
-    return StoreError(
-        "a process of the import was killed", "Imported conversations stay. Run import again to continue."
-    )
