@@ -267,7 +267,7 @@ BY_HAND = {"structuredPatch": PATCH, "userModified": True}
         ("Read", {}, whole("a\nb\n"), None, "a\nb\n"),
         ("Read", {}, whole("b", startLine=2), "a\nb", "a\nb"),
         ("Read", {}, whole("a", numLines=1), None, None),
-        ("Edit", {"old_string": "a", "new_string": "b"}, None, "aa", "ba"),
+        ("Edit", {"old_string": "a", "new_string": "b"}, None, "aa", None),
         ("Edit", {"old_string": "a", "new_string": "b", "replace_all": True}, None, "aa", "bb"),
         ("Edit", {"old_string": "a", "new_string": "b"}, {"originalFile": "xa"}, "stale", "xb"),
         ("Edit", {"old_string": "z", "new_string": "b"}, None, "aa", None),

@@ -27,6 +27,25 @@ def is_packed(path: Path) -> bool:
     return path.suffix == ".zst"
 
 
+def entries(folder: Path) -> list[Path]:
+    """Return what lies in a folder, by name; nothing if it cannot be read."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def resolved_in(folder: Path, path: Path) -> Path | None:
+    """Return where a path that someone else names leads, links resolved, relative to the folder; None if there is no
+    file below the folder, or a link is in its place."""
+    try:
+        real, top = path.resolve(strict=True), folder.resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):
+        return None
+    is_file = real.is_relative_to(top) and real.is_file() and not path.is_symlink()
+    return real.relative_to(top) if is_file else None
+
+
 def is_real_folder(path: Path) -> bool:
     """Return whether there is a folder, and no link to one."""
     try:

@@ -67,10 +67,14 @@ def _move_object(source: Path, target: Path) -> None:
 
 def pack_refs(scratch: Store) -> None:
     """Move the refs of a scratch store into one file, which is read faster than many."""
-    every = sorted(refs.read_all(scratch.path).items())
-    (scratch.path / "packed-refs").write_text("".join(f"{oid} {ref}\n" for ref, oid in every))
+    _write_packed_refs(scratch.path, scratch.path)
     shutil.rmtree(scratch.path / "refs")
     (scratch.path / "refs" / "heads").mkdir(parents=True)
+
+
+def _write_packed_refs(path: Path, other: Path) -> None:
+    every = sorted(refs.read_all(other).items())
+    (path / "packed-refs").write_text("".join(f"{oid} {ref}\n" for ref, oid in every))
 
 
 def _read_purge_list(store: Store) -> bytes:
@@ -86,8 +90,7 @@ def _share_objects(path: Path, other: Path) -> None:
     try:
         alternates.parent.mkdir(exist_ok=True)
         alternates.write_bytes(os.fsencode(other.absolute() / "objects") + b"\n")
-        every = sorted(refs.read_all(other).items())
-        (path / "packed-refs").write_text("".join(f"{oid} {ref}\n" for ref, oid in every))
+        _write_packed_refs(path, other)
         own, there = StorePaths(path), StorePaths(other)
         shutil.copyfile(there.key, own.key)
         if there.forbidden.exists():  # what was purged must not come back

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sessgit.agents import processes
 from sessgit.agents.processes import LiveClient
-from sessgit.agents.transcript import holds_bytes
+from sessgit.agents.transcript import entries, holds_bytes, is_real_folder, resolved_in
 from sessgit.model.conversation.session import Session
 from sessgit.model.stored_fields import string
 
@@ -90,11 +90,7 @@ def copies(config: Path, agent_id: str) -> list[Path]:
 def transcript_folders(config: Path) -> list[Path]:
     """Return the client's folder of all projects and the folder of each; links are not followed."""
     top = config / "projects"
-    try:
-        # A link first: where it leads may not be looked at, which would hide all others.
-        return [top, *sorted(p for p in top.iterdir() if not p.is_symlink() and p.is_dir())]
-    except OSError:
-        return []
+    return [top, *filter(is_real_folder, entries(top))]
 
 
 def transcripts(config: Path) -> Iterator[Path]:
@@ -151,23 +147,14 @@ def link_above(path: Path) -> Path | None:
 
 def is_transcript(config: Path, path: Path) -> bool:
     """Return whether a path that someone else names lies where transcripts lie, links resolved."""
-    try:
-        real, projects = path.resolve(strict=True), (config / "projects").resolve(strict=True)
-    except (OSError, RuntimeError, ValueError):
-        return False
-    return real.suffix == ".jsonl" and real.is_relative_to(projects) and real.is_file() and not path.is_symlink()
+    file = resolved_in(config / "projects", path)
+    return file is not None and file.suffix == ".jsonl"
 
 
 def live_clients(config: Path) -> list[LiveClient]:
     """Return the clients that are alive: their pid is, and the process began when the file says."""
-    return [c for path in _files(config / "sessions") if (c := _client(path)) is not None]
-
-
-def _files(folder: Path) -> list[Path]:
-    try:
-        return sorted(p for p in folder.iterdir() if p.suffix == ".json")
-    except OSError:
-        return []
+    files = (path for path in entries(config / "sessions") if path.suffix == ".json")
+    return [client for path in files if (client := _client(path)) is not None]
 
 
 def _client(path: Path) -> LiveClient | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sessgit.agents import processes
 from sessgit.agents.processes import LiveClient
-from sessgit.agents.transcript import holds_bytes, is_packed, is_real_folder
+from sessgit.agents.transcript import entries, holds_bytes, is_packed, is_real_folder, resolved_in
 from sessgit.model.conversation.session import Session
 from sessgit.model.stored_fields import string
 
@@ -92,7 +92,7 @@ def transcript_folders(config: Path) -> list[Path]:
     folders = [folder for folder in (config / SESSIONS, config / ARCHIVED) if is_real_folder(folder)]
     level = folders[:1] if folders and folders[0].name == SESSIONS else []
     for _ in range(3):
-        level = [inner for folder in level for inner in _inside(folder) if is_real_folder(inner)]
+        level = [inner for folder in level for inner in entries(folder) if is_real_folder(inner)]
         folders += level
     return folders
 
@@ -143,12 +143,8 @@ def link_above(path: Path) -> Path | None:
 
 def is_transcript(config: Path, path: Path) -> bool:
     """Return whether a path that someone else names lies where rollouts lie, links resolved."""
-    try:
-        real, top = path.resolve(strict=True), config.resolve(strict=True)
-    except (OSError, RuntimeError, ValueError):
-        return False
-    is_named = bool(agent_id(real)) and real.is_file() and not path.is_symlink()
-    return is_named and _is_rollout_folder(top, real.parent)
+    file = resolved_in(config, path)
+    return file is not None and bool(agent_id(file)) and _is_rollout_folder(Path(), file.parent)
 
 
 def live_clients(config: Path) -> list[LiveClient]:
@@ -178,10 +174,3 @@ def _is_rollout_folder(config: Path, folder: Path) -> bool:
     return folder.is_relative_to(config / SESSIONS) and bool(
         _DAY.fullmatch(folder.relative_to(config / SESSIONS).as_posix())
     )
-
-
-def _inside(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
