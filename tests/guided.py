@@ -84,7 +84,7 @@ def transcript(data: bytes) -> None:
     cutter = Cutter(Nothing(), session=SESSION)
     for line in found:
         cutter.feed(line)
-        line.is_prompt, lines.message_text(line), lines.tool_results(line)
+        line.is_prompt, line.message_text, lines.tool_results(line)
         marks.of(line), marks.outcome(line), marks.is_stand_in(line)
     if found:
         content.parse_turn(found)

@@ -11,7 +11,6 @@ from pytest import param
 from strategies import Transcript, transcripts
 from transcripts import SESSION, Talk
 
-from sessgit.agents.claude import lines as lines_
 from sessgit.agents.claude.lines import make
 from sessgit.agents.cutter import Cutter
 from sessgit.agents.line import Line, parse, split
@@ -43,7 +42,7 @@ def cut(data: bytes) -> Cutter:
 def shape(cutter: Cutter) -> dict[str, list[str]]:
     """Of each branch, the head's under ``head``, the words of its prompts."""
     tips = {"head": cutter.head, **{name.partition(".r-")[2]: tip for name, tip in cutter.rewound.items()}}
-    return {name: [lines_.message_text(node.body[0]) for node in line_of(tip)][::-1] for name, tip in tips.items()}
+    return {name: [node.body[0].message_text for node in line_of(tip)][::-1] for name, tip in tips.items()}
 
 
 def summary(lines: list[Line]) -> str:
@@ -154,7 +153,7 @@ def test_two_writers() -> None:
     cutter = cut(left.data)
     assert shape(cutter) == {"head": ["base", "r1", "r2"], "a0000002": ["base", "l1", "l2"]}
     left_tip = next(iter(cutter.rewound.values()))
-    words = [lines_.message_text(line) for node in line_of(left_tip) for line in node.body if line.type == "assistant"]
+    words = [line.message_text for node in line_of(left_tip) for line in node.body if line.type == "assistant"]
     assert words == ["L.", "L.", "About base."]
 
 

@@ -12,7 +12,6 @@ from foreigners import contents, log, put, rlm, went
 from plain import objects, run_git
 from shell import Shell
 
-from sessgit.agents.claude.lines import message_text
 from sessgit.agents.claude.lines import parsed as lines_parsed
 from sessgit.api import importing
 from sessgit.model import unified_state
@@ -431,7 +430,7 @@ def test_the_export_of_a_named_session_that_is_here_changes_nothing(
 def test_whatever_a_prompt_begins_with_comes_back(words: str) -> None:
     made = importing.make_transcript("apex", ForeignSession("1", turns=(GivenTurn(words, answer="a", time=1.0),)), None)
     (prompt,) = [parsed for parsed in lines_parsed(made.data.splitlines()) if parsed.is_prompt]
-    assert importing.without_mark(message_text(prompt)) == words
+    assert importing.without_mark(prompt.message_text) == words
 
 
 def test_a_name_that_is_the_title_too_is_a_name() -> None:
