@@ -20,7 +20,7 @@ from sessgit import agents
 from sessgit.model.homes import Homes
 from sessgit.record.install import install
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -101,7 +101,7 @@ class Bench:
     def _record(self, path: Path, *, fsync: bool = True) -> None:
         store = Store(self.store, fsync=fsync)
         index = Index(self.store, lambda: store)
-        record(Context(index), TranscriptSource(path, path.stem, self.config), RecordRules())
+        record(Context(index), TranscriptSource(path, path.stem, self.config))
         index.close()
 
 

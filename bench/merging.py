@@ -18,7 +18,7 @@ from frame import Table
 from timing import PASS, PASS_COMMAND, SESSGIT, Place, Scale, Took
 
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -60,7 +60,7 @@ def _record(home: Path, paths: list[Path]) -> None:
     stores.create_store(store_path)
     for path in paths:
         index = Index(store_path, partial(Store, store_path))
-        record(Context(index), TranscriptSource(path, path.stem, home / ".claude", final=True), RecordRules())
+        record(Context(index), TranscriptSource(path, path.stem, home / ".claude", final=True))
         index.close()
 
 

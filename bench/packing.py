@@ -18,7 +18,7 @@ from frame import Table
 from timing import SESSGIT, Scale, Took
 
 from sessgit.record.recording import record
-from sessgit.record.source import RecordRules, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -53,7 +53,7 @@ def _make(store_path: Path, transcript: Path, turns: int) -> None:
     stores.create_store(store_path)
     store = Store(store_path)
     index = Index(store_path, lambda: store)
-    record(Context(index), TranscriptSource(transcript, SESSION, transcript.parents[2]), RecordRules())
+    record(Context(index), TranscriptSource(transcript, SESSION, transcript.parents[2]))
     index.close()
 
 
