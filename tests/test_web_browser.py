@@ -108,7 +108,7 @@ def test_twenty_tabs_follow_a_burst_of_hooks(tab: Tab, sessgit: Shell) -> None:
     focused.bring_to_front()
     focused.locator("#row-1 .call > summary").click()
     focused.locator("#row-2 .head").focus()
-    focused.evaluate("scrollTo(0, 90)")
+    at = focused.evaluate("scrollTo(0, 90), scrollY")
     for page in pages:
         page.wait_for_selector("#row-3")
     recorded, talk, hooks, most = Recorded(sessgit.store), told(sessgit), [], 0
@@ -127,7 +127,7 @@ def test_twenty_tabs_follow_a_burst_of_hooks(tab: Tab, sessgit: Shell) -> None:
     assert most <= 12
     for page in pages:
         page.wait_for_selector("#row-53", state="attached", timeout=10_000)
-    assert focused.evaluate("scrollY") == 90
+    assert focused.evaluate("scrollY") == at
     assert focused.evaluate("document.querySelectorAll('#row-1 .call[open]').length") == 1
     assert [page.locator(".row.open").count() for page in pages] == [1] + [0] * 19
     assert focused.evaluate("document.activeElement.dataset.turn") == "2"
@@ -173,6 +173,7 @@ def test_no_lane_crosses_another(tab: Tab, sessgit: Shell) -> None:
 
 def test_a_merge_from_the_comparison(tab: Tab, sessgit: Shell) -> None:
     fork = sessgit.json("fork", SESSION, "--at", "2", "--name", "a fork")["id"]
+    sessgit.out("edit", SESSION, "--label", "+draft", "--label", "+review")
     tab.goto(f"/s/{fork}")
     assert tab.page.locator("#row-2 + .between").text_content() == "↳ Forked here from 5e551011 first prompt · compare"
     tab.goto(f"/d/{SESSION}/{fork}")
@@ -180,7 +181,11 @@ def test_a_merge_from_the_comparison(tab: Tab, sessgit: Shell) -> None:
     command = f"sessgit merge 5e551011 --into {fork[:8]} --mode summary"
     assert tab.page.locator("dialog .command code").inner_text() == command
     tab.page.locator("dialog .primary").click()
-    assert tab.page.locator("dialog .decisions tbody tr").first.inner_text() == "turns\t0\t1\t1 turn of theirs appended"
+    tab.page.locator("dialog .decisions").wait_for()
+    assert tab.page.locator("dialog .decisions tbody tr").all_inner_texts() == [
+        "turns\t0\t1\t1 turn of theirs appended",
+        "labels\t\tdraft, review\tdraft, review",
+    ]
     tab.page.locator("dialog .primary", has_text="Merge").click()
     tab.page.locator("dialog b", has_text="Done.").wait_for()
     assert tab.page.locator("dialog .primary:focus").inner_text() == "Close"

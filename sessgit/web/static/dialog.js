@@ -97,11 +97,11 @@ function Form({ command, values: given, now, close }) {
 }
 
 const FILES = { removed: "deleted", cut: "restored", left: "kept, as it was changed since", archived: "archived" };
-const brief = (value) => (Array.isArray(value) ? value.length : typeof value === "object" && value !== null ? JSON.stringify(value) : value);
+const brief = (value, path) => (path === "labels" ? value.join(", ") : Array.isArray(value) ? value.length : typeof value === "object" && value !== null ? JSON.stringify(value) : value);
 /** What becomes of a value in a merge, or of the turns. */
-function result({ action, value }) {
+function result({ action, value, path }) {
   if (action === "bring") return `${plural(value.length, "turn")} of theirs appended`;
-  return action === "conflict" ? "conflict" : action === "ours" || action === "theirs" ? `${action}: ${brief(value)}` : brief(value);
+  return action === "conflict" ? "conflict" : action === "ours" || action === "theirs" ? `${action}: ${brief(value, path)}` : brief(value, path);
 }
 
 /** What a command answered: its error, or what of its document a person asks for first, and the rest folded. */
@@ -113,7 +113,7 @@ function Outcome({ outcome, isTrial }) {
     ${!error && html`<p><b>${isTrial ? "Nothing is changed yet." : "Done."}</b> ${!isTrial && made && !isHere && html`<a href=${`/s/${made}`}>Open the conversation</a>`}</p>`}
     ${found.resume && html`<p class="command"><code>${found.resume}</code> <button type="button" onClick=${() => copy(found.resume)}>Copy</button></p>`}
     ${found.decisions && html`<table class="decisions"><thead><tr><th></th><th>Ours</th><th>Theirs</th><th>Result</th></tr></thead>
-      <tbody>${found.decisions.map((one) => html`<tr class=${one.conflict ? "problem" : ""}><td>${one.path}</td><td>${brief(one.ours)}</td><td>${brief(one.theirs)}</td>
+      <tbody>${found.decisions.map((one) => html`<tr class=${one.conflict ? "problem" : ""}><td>${one.path}</td><td>${brief(one.ours, one.path)}</td><td>${brief(one.theirs, one.path)}</td>
         <td>${result(one)}</td></tr>`)}</tbody></table>`}
     ${Object.entries(FILES).map(([key, what]) => found[key]?.length > 0 && html`<p>${isTrial ? "Would be " : ""}${what}:${found[key].map((path) => html` <code>${path}</code>`)}</p>`)}
     ${!error && remarks && html`<p class="quiet">${remarks}</p>`}
