@@ -13,7 +13,7 @@ import pytest
 from shell import Shell
 from test_recorder import Recorded
 from test_web import Page, serving
-from transcripts import SESSION, Talk
+from transcripts import OTHER, SESSION, Talk
 from waiting import PATIENCE, until
 
 pytestmark = [*chromium.needed, pytest.mark.xdist_group("web")]
@@ -159,6 +159,27 @@ def test_a_fork_by_the_page_and_its_undo(tab: Tab, sessgit: Shell) -> None:
     assert [one["turns"] for one in sessgit.json("ls")["sessions"]] == [3]
     tab.page.keyboard.press("Escape")
     tab.page.wait_for_selector("dialog", state="detached")
+
+
+def test_a_filter_that_finds_nothing_leads_to_the_search(tab: Tab) -> None:
+    tab.page.locator("main input[type=search]").fill("a listing")
+    tab.page.get_by_text("Search what was said").click()
+    tab.page.locator(".hits a mark").first.wait_for()
+    assert tab.page.url == f"{tab.address}/search?q=a+listing"
+
+
+def test_the_conversations_that_wrote_a_file_have_names(program: Any, sessgit: Shell) -> None:
+    for session, title in ((SESSION, "the first"), (OTHER, "the second")):
+        talk = sessgit.talk(session).prompt("go").tool("Write", {"file_path": "/code/a.py", "content": "x\n"})
+        sessgit.recorded(talk.answer("done").stop_lines().title(title))
+    with serving(sessgit) as server:
+        tab = Tab(program, server)
+        tab.goto("/why?file=a.py")
+        tab.page.wait_for_selector(".steps")
+        names = tab.page.locator(".facts a, .steps + .quiet a")
+        names.filter(has_text="the second").wait_for()
+        assert sorted(names.all_inner_texts()) == ["the first", "the second"]
+        tab.context.close()
 
 
 def test_no_lane_crosses_another(tab: Tab, sessgit: Shell) -> None:

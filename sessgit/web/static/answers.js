@@ -1,6 +1,6 @@
 // What a command says of a conversation, or of all: why a file is as it is, the scratchpad, what was used.
 import { Choice } from "/static/forest.js";
-import { Message, Problem, clean, count, firstLine, get, go, html, moment, money, newTokens, plural, useEffect, useLive, useLoaded, useRef } from "/static/util.js";
+import { Message, Problem, clean, count, firstLine, get, go, html, moment, money, newTokens, plural, titleOf, useEffect, useLive, useLoaded, useRef } from "/static/util.js";
 
 const WHAT = { wrote: "wrote", read: "read, before any write", failed: "failed", named: "names the file" };
 const BY = [["day", "By day"], ["project", "By project"], ["agent", "By agent"], ["model", "By model"], ["tool", "By tool"], ["session", "By conversation"]];
@@ -45,12 +45,14 @@ function Files({ of }) {
 
 function History({ file, of }) {
   const { value, error } = useAnswer({ command: "why", file, address: of });
+  const forest = useLoaded(() => get("/api/forest"), "forest");
   if (error) return html`<${Message} error=${error} />`;
   if (!value) return html`<p class="quiet">Reading…</p>`;
   const { branch, steps, elsewhere, file: path } = value.document;
+  const name = (id) => titleOf(forest.value?.sessions.find((one) => one.id === id) || { name: id.slice(0, 8) });
   const place = (address) => html`<a href=${`/s/${branch}@${address}`}>${address}</a>`;
   return html`<${Command} line=${value.command} />
-    <p class="facts"><code>${path}</code> · ${plural(steps.filter((one) => one.what === "wrote").length, "write")}${!of && html` · <a href=${`/s/${branch}`}>the conversation</a>`}</p>
+    <p class="facts"><code>${path}</code> · ${plural(steps.filter((one) => one.what === "wrote").length, "write")}${!of && html` · <a href=${`/s/${branch}`}><bdi>${name(branch)}</bdi></a>`}</p>
     <ol class="plain steps">${steps.map((one) => html`<li class=${one.what}>
       <a data-row href=${`/s/${branch}@${one.cell.address}`}><span class="number">${one.cell.address}</span>
         <span class="what"><b>${one.cell.operation}</b> <span class="quiet">${WHAT[one.what]}</span>${one.prompt && html` <bdi class="title">${firstLine(one.prompt)}</bdi>`}</span>
@@ -59,7 +61,7 @@ function History({ file, of }) {
       ${one.reads.length > 0 && html`<p class="quiet">had read ${one.reads.map((read, n) => html`${n > 0 && ", "}${read.file.split("/").pop()} (${place(read.address)})`)}</p>`}
       ${one.readers.length > 0 && html`<p class="quiet">read by ${one.readers.map((read, n) => html`${n > 0 && ", "}${place(read.address)}`)}</p>`}
     </li>`)}</ol>
-    ${elsewhere.length > 0 && html`<p class="quiet">Also in ${elsewhere.map((id, n) => html`${n > 0 && ", "}<a href=${`/why?${new URLSearchParams({ file: path, of: id })}`}>${id.slice(0, 8)}</a>`)}</p>`}`;
+    ${elsewhere.length > 0 && html`<p class="quiet">Also in ${elsewhere.map((id, n) => html`${n > 0 && ", "}<a href=${`/why?${new URLSearchParams({ file: path, of: id })}`}><bdi>${name(id)}</bdi></a>`)}</p>`}`;
 }
 
 const lines = (diff) => ["+", "-"].map((sign) => `${sign === "-" ? "−" : sign}${diff.filter((line) => line.startsWith(sign)).length}`).join(" ");

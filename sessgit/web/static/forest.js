@@ -66,7 +66,8 @@ export function Forest() {
         options=${[["", "Without archived"], ["archived", "With archived"], ["all", "Everything"]]} />
       <span class="quiet">${plural(total, "conversation")}</span>
     </form>
-    ${!families.length && html`<p class="quiet">${value.sessions.length ? "No conversation fits." : "Nothing is recorded yet."}</p>`}
+    ${!families.length && html`<p class="quiet">${value.sessions.length ? "No conversation fits." : "Nothing is recorded yet."}
+      ${filter.text && html` <a data-row href=${`/search?${new URLSearchParams({ q: asked.get("q") })}`}>Search what was said</a>`}</p>`}
     ${[...groups].map(([project, list]) => html`<section key=${project} aria-label=${project || "no project"}>
       ${!filter.project && html`<h2 class="project"><bdi title=${project}>${short(project, value.home) || "no project"}</bdi></h2>`}
       ${list.map((family) => html`<${Family} key=${family.root} family=${family} sessions=${sessions} current=${value.current} />`)}
