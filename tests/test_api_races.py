@@ -21,7 +21,7 @@ from programs import Place, raises
 
 from sessgit import Outcome, Session, Store, Task
 from sessgit.errors import ConflictError, UsageError
-from sessgit.store import private_files
+from sessgit.store import store as stores
 
 OTHER, LAST = b"0e000000-0000-4000-8000-000000000001", b"0e000000-0000-4000-8000-000000000002"
 
@@ -471,8 +471,18 @@ def test_a_turn_does_not_wait_for_ever_for_cells_outside_of_turns(place: Place) 
     assert {cell.state for cell in session.cells()} == {"done"}
 
 
-def test_the_key_of_who_was_first_stays(seal: Path) -> None:
+def test_the_key_of_who_was_first_stays(seal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who makes a store at the same moment goes on with that one: proofs are made with it at once."""
-    for data in (b"a", b"b"):
-        private_files.create_private(seal / "key", data)
-    assert {path.name: path.read_bytes() for path in seal.iterdir() if path.is_file()} == {"key": b"a"}
+    made = os.urandom
+
+    def slowly(size: int) -> bytes:
+        time.sleep(0.05)
+        return made(size)
+
+    def key(_: int) -> bytes:
+        stores.create_store(seal / "store")
+        return (seal / "store" / "key").read_bytes()
+
+    monkeypatch.setattr(os, "urandom", slowly)
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(key, range(4)))) == 1

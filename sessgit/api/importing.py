@@ -273,7 +273,7 @@ class _Importer:
     def _refs(self, own: str) -> dict[str, str]:
         return {
             space + branch: tip
-            for space in (layout.HEADS, layout.ARCHIVE)
+            for space in layout.BRANCH_SPACES
             for branch, tip in refs.session_tips(self.store.path, own, space).items()
         }
 

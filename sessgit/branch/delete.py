@@ -123,8 +123,7 @@ def delete_sessions(context: Context, going: Sequence[DeletionPlan]) -> Operatio
 def stray_moves(store: Path, sessions: set[str]) -> list[Move]:
     """Return the moves that delete branches of deleted sessions which a running recorder has just written."""
     tips = refs.read_all(store)
-    spaces = (layout.HEADS, layout.ARCHIVE)
-    names = {ref: ref.removeprefix(space) for space in spaces for ref in tips if ref.startswith(space)}
+    names = {ref: ref.removeprefix(space) for space in layout.BRANCH_SPACES for ref in tips if ref.startswith(space)}
     left = {layout.session_of(name) for name in names.values()} & sessions
     back = {session for session in left if layout.head_ref(session) in tips or layout.archive_ref(session) in tips}
     return [Move(ref, tips[ref], None) for ref, name in names.items() if layout.session_of(name) in left - back]
@@ -147,7 +146,7 @@ def deletion_moves(
     for ref, oid in current.items():
         space, name = layout.split_ref(ref)
         session = layout.session_of(name)
-        if session in own and space in (layout.HEADS, layout.ARCHIVE):
+        if session in own and space in layout.BRANCH_SPACES:
             if ref == space + name:
                 own[session].append(ref)
                 tips[session].add(oid)

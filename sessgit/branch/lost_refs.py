@@ -184,9 +184,8 @@ def _is_accounted_for(store: Store, ref: str, tip: str, current: Mapping[str, st
 
 def _session_tips(session: str, current: Mapping[str, str]) -> Collection[str]:
     """Return the tips of a session's branches."""
-    spaces = (layout.HEADS, layout.ARCHIVE)
     return {
         oid
         for ref, oid in current.items()
-        if ref.startswith(spaces) and layout.session_of(ref.split("/", 2)[-1]) == session
+        if ref.startswith(layout.BRANCH_SPACES) and layout.session_of(ref.split("/", 2)[-1]) == session
     }

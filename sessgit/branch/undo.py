@@ -192,7 +192,7 @@ def _written_files(operation: Operation, homes: Homes) -> tuple[tuple[Path, ...]
 
 def _shown_ref(ref: str) -> str:
     """Return the ref as messages show it."""
-    for space in (layout.HEADS, layout.ARCHIVE, layout.DELETED, layout.TAGS):
+    for space in layout.REF_SPACES:
         if ref.startswith(space):
             name = ref.removeprefix(space)
             return f"the tag “{name}”" if space == layout.TAGS else name[:8]

@@ -114,7 +114,7 @@ def _refs_of_sessions(store: Store, sessions: set[str]) -> set[tuple[str, str]]:
             owners |= {(ref, session) for commit in commits if (session := store.message(commit.id).get("Session"))}
     for ref, tip in refs.read_all(store.path, layout.REMOTES).items():
         space, name = layout.split_ref(ref)
-        session = layout.session_of(name) if space in (layout.HEADS, layout.ARCHIVE) else ""
+        session = layout.session_of(name) if space in layout.BRANCH_SPACES else ""
         if space == layout.TAGS:
             with suppress(SessgitError):
                 session = store.message(store.repo.peel(tip) or tip).get("Session")

@@ -241,7 +241,7 @@ def _readable_lines(context: Context, branch: str) -> Lines:
 
 def _hint(store: Store, branch: str) -> str:
     """Return what the user can do about a branch of which nothing can be read."""
-    spaces = (space for space in (layout.HEADS, layout.ARCHIVE) if store.ref(f"{space}{branch}"))
+    spaces = (space for space in layout.BRANCH_SPACES if store.ref(f"{space}{branch}"))
     ref = f"{next(spaces, layout.HEADS)}{branch}"
     return _HINT.format(*map(humanize.quote_for_shell, (layout.short_name(branch), str(store.path), ref)))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from sessgit.branch import lost_refs
 from sessgit.errors import SessgitError, StoreError
 from sessgit.model import ids
-from sessgit.model.address import check_tag
+from sessgit.model.address import is_tag
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import EVENTS, Message
 from sessgit.model.finding import Finding
@@ -243,7 +243,7 @@ def shared_findings(store: Store) -> Iterator[Finding]:
     yield from check_refs(store, None)
     current = refs.read_all(store.path)
     for ref, oid in sorted(current.items()):
-        if ref.startswith((layout.HEADS, layout.ARCHIVE)):
+        if ref.startswith(layout.BRANCH_SPACES):
             yield from _branch_findings(ref, oid, current)
         elif ref.startswith(layout.TAGS):
             yield from _tag_findings(store, ref, oid)
@@ -305,9 +305,7 @@ def _remote_findings(store: Store, ref: str, oid: str) -> Iterator[Finding]:
 def _tag_findings(store: Store, ref: str, oid: str) -> Iterator[Finding]:
     name = ref.removeprefix(layout.TAGS)
     delete, commit = f"sessgit tag --delete {quote_for_shell(name)}", store.repo.peel(oid)
-    try:
-        check_tag(name)
-    except SessgitError:
+    if not is_tag(name):
         yield Finding("wrong", "tag", ref, "an address cannot name this tag", delete)
     if commit is None:
         hint = f"It is restored with its conversation: `{FIX}`. To give it up: `{delete}`"

@@ -218,7 +218,7 @@ def _total(results: Sequence[_Result], findings: Sequence[Finding], *, deep: boo
 def _session_of(ref: str) -> str:
     """Return the session of a branch's ref, ``""`` for other places."""
     space, name = layout.split_ref(ref)
-    is_own = space in (layout.HEADS, layout.ARCHIVE) and ref == f"{space}{name}"
+    is_own = space in layout.BRANCH_SPACES and ref == f"{space}{name}"
     return layout.session_of(name) if is_own and ids.is_branch(name) else ""
 
 

@@ -169,7 +169,7 @@ class _JournalFacts:
 
 
 def _branch_moves(operation: Operation) -> Iterator[Move]:
-    return (move for move in operation.moves if move.ref.startswith((layout.HEADS, layout.ARCHIVE)))
+    return (move for move in operation.moves if move.ref.startswith(layout.BRANCH_SPACES))
 
 
 class _PastBranches:
@@ -337,7 +337,7 @@ def _tombstone_sessions(operation: Operation) -> set[str]:
 
 def _session_of_ref(ref: str) -> str:
     """Return the session of a branch's ref, ``""`` for any other ref."""
-    return layout.session_of_ref(ref) if ref.startswith((layout.HEADS, layout.ARCHIVE)) else ""
+    return layout.session_of_ref(ref) if ref.startswith(layout.BRANCH_SPACES) else ""
 
 
 def _seconds(time: str) -> float:

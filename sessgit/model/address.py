@@ -74,3 +74,12 @@ def check_tag(name: str) -> str:
             "before-merge.",
         )
     return name
+
+
+def is_tag(name: str) -> bool:
+    """Return whether a tag can have this name."""
+    try:
+        check_tag(name)
+    except UsageError:
+        return False
+    return True

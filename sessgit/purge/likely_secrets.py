@@ -15,7 +15,7 @@ from sessgit.model.progress import Progress
 from sessgit.purge import scan
 from sessgit.redact.replacer import Secret, secrets_of_line
 from sessgit.redact.value_match import LONGEST, SHORTEST
-from sessgit.store import denylist, object_scan
+from sessgit.store import denylist, object_scan, refs
 from sessgit.store.objects import Entry
 from sessgit.store.store import Store
 
@@ -115,7 +115,7 @@ def _places_by_value(store: Store, values_of_blobs: dict[str, set[str]]) -> dict
             known[oid] = frozenset[str]().union(*map(values_in, store.repo.tree(oid).values()))
         return known[oid]
 
-    for name, tip in sorted(scan.tips(store), key=lambda one: "." in one[0]):
+    for name, (tip, _) in sorted(refs.branches(store.path).items(), key=lambda one: "." in one[0]):
         with suppress(SessgitError, ValueError):  # what cannot be read has no address
             for turn, _, values in sorted(scan.places_with_hits(store, tip, values_in), key=lambda place: not place[0]):
                 for value in values:

@@ -138,14 +138,6 @@ def file_texts(data: bytes) -> Iterator[str]:
                 yield text
 
 
-def tips(store: Store) -> Iterator[tuple[str, str]]:
-    """Yield the name and the tip of each branch of the store's sessions, archived ones too."""
-    for ref, tip in refs.read_all(store.path).items():
-        space, name = layout.split_ref(ref)
-        if space in (layout.HEADS, layout.ARCHIVE) and ref == space + name:
-            yield name, tip
-
-
 def places_with_hits(store: Store, tip: str, hits: Callable[[Entry], T]) -> Iterator[tuple[int, str, T]]:
     """Yield the turn, 0 for none, and the file or folder of each part of a commit with hits, and the hits; `hits`
     returns those in and below an entry of a tree."""
@@ -166,7 +158,7 @@ def sessions_with_value(store: Store, holds: Callable[[str], bool], hits: Collec
     """Return the sessions whose branches hold a value now, and where; `holds` returns whether anything in a tree
     does."""
     sessions: dict[str, tuple[set[int], set[str]]] = {}
-    for name, tip in tips(store):
+    for name, (tip, _) in refs.branches(store.path).items():
         try:
             parts = list(places_with_hits(store, tip, lambda entry: holds(entry[0]) if entry[1] else entry[0] in hits))
             places = {(_TURN_PLACE_NAMES if turn else _PLACE_NAMES).get(part, "other files") for turn, part, _ in parts}

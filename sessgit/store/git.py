@@ -84,11 +84,10 @@ def run(
     arguments: Sequence[str],
     locks: Sequence[int] = (),
     *,
-    stdin: IO[bytes] | None = None,
     stdout: IO[bytes] | None = None,
 ) -> str:
     """Run git, and return its output unless that goes to a file. Raises StoreError if git is missing or fails."""
-    with start(store, arguments, None, locks, stdin or subprocess.DEVNULL, stdout or subprocess.PIPE) as child:
+    with start(store, arguments, None, locks, stdout=stdout or subprocess.PIPE) as child:
         output, messages = child.communicate()
     if child.returncode:
         raise _failure(messages, child.returncode)
@@ -96,9 +95,9 @@ def run(
 
 
 @contextmanager
-def reading(store: Path, arguments: Sequence[str], stdin: IO[bytes] | int = subprocess.DEVNULL) -> Iterator[IO[bytes]]:
+def reading(store: Path, arguments: Sequence[str]) -> Iterator[IO[bytes]]:
     """Yield git's output while it runs. Raises StoreError at the end if git failed."""
-    with start(store, arguments, stdin=stdin, stderr=subprocess.DEVNULL) as child:
+    with start(store, arguments, stderr=subprocess.DEVNULL) as child:
         assert child.stdout is not None
         try:
             yield child.stdout

@@ -13,7 +13,9 @@ TAGS = "refs/tags/"
 KEEP = "refs/keep/"
 DELETED = "refs/deleted/"
 REMOTES = "refs/remotes/"
-REF_SPACES = (HEADS, ARCHIVE, DELETED, TAGS)
+BRANCH_SPACES = (HEADS, ARCHIVE)
+"""The refs of live and of archived branches."""
+REF_SPACES = (*BRANCH_SPACES, DELETED, TAGS)
 """The refs that are exchanged with remotes."""
 
 FORMAT_FILE = "format"

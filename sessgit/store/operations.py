@@ -25,7 +25,6 @@ BACKGROUND = "background"
 """The command of an operation that no user ran: `undo` needs its id."""
 PURGE = "purge"
 """The command of an operation that cannot be undone, since the purged data is gone."""
-_BRANCH_SPACES = (layout.HEADS, layout.ARCHIVE)
 _TRIES = 5
 _Result = TypeVar("_Result")
 
@@ -204,7 +203,7 @@ class _LaterOperations:
                 self._recorded_again.add(move.ref.removeprefix(layout.DELETED))
 
     def _add_tip(self, ref: str, tip: str) -> None:
-        if ref.startswith(_BRANCH_SPACES):
+        if ref.startswith(layout.BRANCH_SPACES):
             self._tips.setdefault(layout.session_of_ref(ref), []).append(tip)
 
     def repeat(self, operation: Operation) -> bool:
@@ -225,7 +224,7 @@ class _LaterOperations:
             return session in self._recorded_again
         if layout.tombstone_ref(session) in self._current and not repo.has(move.new):
             return True  # after a prune nothing more can be known
-        sides = self._tips.get(session, ()) if move.ref.startswith(_BRANCH_SPACES) else ()
+        sides = self._tips.get(session, ()) if move.ref.startswith(layout.BRANCH_SPACES) else ()
         tips = dict.fromkeys(tip for tip in (next(reversed(later), None), now, *sides) if tip is not None)
         based = [tip for tip in tips if repo.is_ancestor(move.new, tip)]
         # A move back has no effect as long as what it leads away from is there.

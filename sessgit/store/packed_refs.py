@@ -87,9 +87,7 @@ def branches_without_tips(store: Path) -> set[str]:
     """Return the branches of which only the names are known."""
     current = refs.read_all(store)
     lost = [*refs_without_id(store), *(ref for ref in recorded_refs(store) if ref not in current)]
-    return {
-        ref.removeprefix(space) for ref in lost for space in (layout.HEADS, layout.ARCHIVE) if ref.startswith(space)
-    }
+    return {ref.removeprefix(space) for ref in lost for space in layout.BRANCH_SPACES if ref.startswith(space)}
 
 
 def quarantine_ref(store: Path, ref: str) -> None:

@@ -59,25 +59,6 @@ def write_private(path: Path, data: bytes, *, durable: bool = False, mode: int =
         raise _write_failure(path, temporary, error) from error
 
 
-def create_private(path: Path, data: bytes) -> None:
-    """Durably create a file with these bytes, all at once, unless it exists. Raises StoreError."""
-    temporary = _temporary_path(path)
-    try:
-        _write(temporary, data, durable=True)
-        try:
-            os.link(temporary, path)
-            temporary.unlink()
-        except FileExistsError:
-            temporary.unlink()
-        except OSError as error:
-            if error.errno not in (errno.EPERM, errno.ENOTSUP):
-                raise
-            temporary.replace(path)  # this file system has no hard links
-        sync_folder(path.parent)
-    except OSError as error:
-        raise _write_failure(path, temporary, error) from error
-
-
 def rewrite_locked(path: Path, change: Callable[[bytes], bytes]) -> None:
     """Durably replace a file of git's by what `change` makes of its bytes, under git's own lock. Raises OSError,
     FileExistsError if another process holds the lock."""

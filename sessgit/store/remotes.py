@@ -20,7 +20,7 @@ from pathlib import Path
 
 from sessgit.errors import ROOM, ConflictError, MovedError, NotFoundError, RefusedError, StoreError, UsageError
 from sessgit.model import ids
-from sessgit.model.address import check_tag
+from sessgit.model.address import is_tag
 from sessgit.model.frozen import frozen
 from sessgit.store import git, layout, locks, maintenance, object_scan, refs, tempdirs, transaction
 from sessgit.store import store as stores
@@ -274,10 +274,7 @@ def _listing_error(store: Path, link: Connection, result: GitResult) -> StoreErr
 def _is_sessgit_ref(ref: str) -> bool:
     space, name = layout.split_ref(ref)
     if space == layout.TAGS:
-        try:
-            return check_tag(name) == name
-        except UsageError:
-            return False
+        return is_tag(name)
     if space == layout.DELETED:
         return ids.SESSION_ID.fullmatch(name) is not None
     return space in layout.REF_SPACES and ids.is_branch(name)

@@ -31,7 +31,7 @@ from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell
 from sessgit.model.frozen import frozen
 from sessgit.model.line_list import Bytes
-from sessgit.store import layout, owner, private_files, refs
+from sessgit.store import layout, locks, owner, private_files, refs
 from sessgit.store.object_reader import ObjectReader
 from sessgit.store.objects import Commit, Entry
 
@@ -80,7 +80,9 @@ def create_store(path: Path) -> None:
         if not paths.key.exists():
             if paths.forbidden.exists():
                 raise StoreError("the store's key is missing, so purged values cannot be recognized", _LOST_KEY_HINT)
-            private_files.create_private(paths.key, os.urandom(32))
+            with locks.settings_lock(paths):
+                if not paths.key.exists():  # another process may have made it meanwhile
+                    private_files.write_private(paths.key, os.urandom(32), durable=True)
     except OSError as error:
         hint = _OTHER_FOLDER_HINT if isinstance(error, FileExistsError | NotADirectoryError) else ROOM
         raise StoreError(f"cannot create a store at {path}: {error.strerror or error}", hint) from error

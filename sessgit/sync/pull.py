@@ -8,6 +8,7 @@ from sessgit import agents
 from sessgit.branch import delete
 from sessgit.errors import DamageError, MovedError, SessgitError, StoreError
 from sessgit.history import client_files
+from sessgit.model.address import is_tag
 from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count, quote_for_shell
 from sessgit.record.tip_delivery import BranchChange, count_lacking, deliver_branches
@@ -124,7 +125,7 @@ def _fetch_remote(
         ours = here.get(session, SessionRefs(session))
         if space == layout.DELETED:
             return bool(ours.head)
-        return space in (layout.HEADS, layout.ARCHIVE) and not ours.tombstone
+        return space in layout.BRANCH_SPACES and not ours.tombstone
 
     wanted = {ref: oid for ref, oid in remote_refs.items() if is_pulled(ref) and layout.session_of_ref(ref) not in old}
     known = {session for session, theirs in session_refs.refs_by_session(seen).items() if theirs.branches}
@@ -275,7 +276,7 @@ class _Plan:
             name = ref.removeprefix(layout.TAGS)
             if ref == name or ref in moved:
                 continue
-            is_usable = session_refs.is_valid_tag(name) and self.store.repo.has(oid)
+            is_usable = is_tag(name) and self.store.repo.has(oid)
             commit = self.store.repo.peel(oid) if is_usable else None
             session = self.store.message(commit).get("Session") if commit else ""
             if commit is not None and (self.sessions is None or session in self.sessions):

@@ -108,7 +108,7 @@ def _fetch_remote(store: Store, link: Connection, sessions: Collection[str], pur
     unknown = [
         ref
         for ref, oid in remote_refs.items()
-        if ref.startswith((layout.HEADS, layout.ARCHIVE))
+        if ref.startswith(layout.BRANCH_SPACES)
         and layout.session_of_ref(ref) in wanted
         and not store.repo.has(oid)
         and oid not in purged.commits

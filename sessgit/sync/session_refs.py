@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from sessgit.errors import DamageError, NewerStoreError, RemoteDamageError, SessgitError
 from sessgit.model import ids
-from sessgit.model.address import check_tag
 from sessgit.model.frozen import frozen
 from sessgit.record.tip_delivery import BranchChange, Relation, count_lacking, turn_folders
 from sessgit.store import layout, remotes
@@ -17,7 +16,7 @@ from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 from sessgit.sync.agreement import Agreement
 
-_REF_SPACES = (layout.HEADS, layout.ARCHIVE, layout.DELETED)
+_REF_SPACES = (*layout.BRANCH_SPACES, layout.DELETED)
 REMOTE_HINT = "It was not changed on the remote. Ask the person who pushed it."
 
 
@@ -46,7 +45,7 @@ class SessionRefs:
     @property
     def tips(self) -> list[str]:
         """The tips of all its branches, live and archived."""
-        return sorted({tip for ref, tip in self.refs.items() if ref.startswith((layout.HEADS, layout.ARCHIVE))})
+        return sorted({tip for ref, tip in self.refs.items() if ref.startswith(layout.BRANCH_SPACES)})
 
     @property
     def head(self) -> str:
@@ -167,14 +166,6 @@ def _check_turns(store: Store, tip: str, count: int) -> None:
 def is_contained(store: Store, commit: str, tips: Collection[str]) -> bool:
     """Return whether a commit is one of the tips, or in their histories."""
     return commit in tips or any(store.repo.is_ancestor(commit, tip) for tip in tips)
-
-
-def is_valid_tag(name: str) -> bool:
-    """Return whether a tag can have this name here."""
-    try:
-        return check_tag(name) == name
-    except SessgitError:
-        return False
 
 
 # What moves, and the results
