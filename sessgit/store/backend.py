@@ -28,12 +28,11 @@ if TYPE_CHECKING:
     from sessgit.store.pack_file import Pack
 
 AUTHOR = ("sessgit", "sessgit@localhost")
-_WRITE_TRIES = 5
 _LOCK_TRIES = 300
 _LOCK_WAIT = 0.01
 _UNBORN_HEAD = "refs/heads/HEAD-stays-unborn"
-_BACKEND_PRIORITY = 2
-"""The priority of our backends: libgit2 writes to the first that takes objects. Its own have 2 (packs) and 1."""
+_PACK_PRIORITY = 2
+"""The priority that libgit2 gives packs."""
 _KINDS = {"commit": ObjectType.COMMIT, "tree": ObjectType.TREE, "blob": ObjectType.BLOB}
 _FSYNC_OPTION_LOCK = Lock()
 _READ_ERRORS = (KeyError, ValueError, pygit2.GitError)
@@ -164,8 +163,8 @@ class Repository(ObjectSource):
         self._trees.clear()
         odb = repo.odb
         packs = next(iter(odb.backends))
-        odb.add_backend(pygit2.OdbBackendLoose(str(self._folder), -1, False, 0o700, 0o400), _BACKEND_PRIORITY)
         if self._pending is not None:
+            odb.add_backend(pygit2.OdbBackendLoose(str(self._pending.folder), -1, False), _PACK_PRIORITY)
             # libgit2 looks at the option when it opens the refs, and at each object. Only refs are to be synced.
             with _FSYNC_OPTION_LOCK:
                 pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
@@ -186,32 +185,19 @@ class Repository(ObjectSource):
         return self._write("blob", data)
 
     def _write(self, kind: str, data: Bytes) -> str:
-        """Write an object, and return its id. Packing may delete the folder of an object meanwhile."""
+        """Write an object unless it exists, and return its id."""
         self.begin_write()
+        oid = objects.object_id(kind, data)
         with _translate_errors("cannot write to the store", ROOM):
+            folder = self.path / "objects"
             if self._pending is not None:
                 self._pending.begin()
-            for tries_left in reversed(range(_WRITE_TRIES)):
-                try:
-                    oid = self._write_once(kind, data)
-                    break
-                except pygit2.GitError as error:
-                    if "failed to rename lockfile" not in str(error) or not tries_left:
-                        raise
+                folder = self._pending.folder
+            if not self.has(oid):
+                objects.write_object_file(folder, oid, kind, data)
             if self._pending is not None:
                 self._pending.add(oid)
-            return oid
-
-    def _write_once(self, kind: str, data: Bytes) -> str:
-        if len(data) <= objects.LARGE_SIZE:
-            return str(self._repo.write(_KINDS[kind], bytes(data)))
-        oid = objects.object_id(kind, data)
-        return oid if self.has(oid) else objects.write_object_file(self._folder, oid, kind, data)
-
-    @property
-    def _folder(self) -> Path:
-        """The folder for new objects."""
-        return self._pending.folder if self._pending is not None else self.path / "objects"
+        return oid
 
     def edit_tree(self, base: str | None, changes: Mapping[str, Entry | None]) -> str:
         """Return the tree `base` with an entry at each path replaced, or removed; folders left empty go too.
@@ -411,7 +397,7 @@ class PackedRepository(Repository):
     def _open(self) -> None:
         # The only backend: libgit2 would look through the files of its own before each write.
         backend, self._odb = _PackBackend(self._pack), pygit2.Odb()
-        self._odb.add_backend(backend, _BACKEND_PRIORITY)
+        self._odb.add_backend(backend, _PACK_PRIORITY)
         self._repo, self._read_packed = pygit2.Repository(str(self.path)), backend.read_cb
         self._repo.set_odb(self._odb)
 

@@ -95,9 +95,9 @@ def delete_stale_folders(store: Path) -> int:
     return count
 
 
-def name_object(path: Path, folder: Path, oid: str) -> None:
+def name_object(path: str, folder: Path, oid: str) -> None:
     """Rename a complete file to the place of an object in a folder of objects. Raises OSError."""
-    _rename(path, _object_path(folder, oid))
+    _rename(Path(path), _object_path(folder, oid))
 
 
 def flush_drive(folder: Path) -> None:

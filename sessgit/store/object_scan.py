@@ -174,7 +174,7 @@ def write_loose_object(store: Path, intact: GitObject, damaged: Path) -> None:
         if path.exists():
             damaged.mkdir(mode=0o700, exist_ok=True)
             path.rename(damaged / intact.id)
-        write_object_file(store / "objects", intact.id, intact.kind, intact.data)
+        write_object_file(store / "objects", intact.id, intact.kind, intact.data, durable=True)
     except OSError as error:
         raise StoreError(f"cannot write the object {intact.id}: {error.strerror or error}", ROOM) from error
 

@@ -185,9 +185,9 @@ def read_loose_file(objects: str, oid: str) -> bytes:
     return content
 
 
-def write_object_file(folder: Path, oid: str, kind: str, data: Bytes) -> str:
-    """Write an object to a folder of loose objects, durably and in one step; return its id. Raises OSError."""
-    temporary = folder / f"tmp_obj_{os.urandom(6).hex()}"
+def write_object_file(folder: Path, oid: str, kind: str, data: Bytes, *, durable: bool = False) -> None:
+    """Write an object to a folder of loose objects in one step. Raises OSError."""
+    temporary = f"{folder}/tmp_obj_{os.urandom(6).hex()}"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o400)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -196,13 +196,13 @@ def write_object_file(folder: Path, oid: str, kind: str, data: Bytes) -> str:
             file.writelines(map(compressor.compress, chunks(file_pieces(data))))
             file.write(compressor.flush())
             file.flush()
-            os.fsync(handle)
+            if durable:
+                os.fsync(handle)
         durable_write.name_object(temporary, folder, oid)
     except BaseException:
         with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+            Path(temporary).unlink(missing_ok=True)
         raise
-    return oid
 
 
 def chunks(pieces: Iterable[bytes]) -> Iterator[memoryview]:
