@@ -75,17 +75,12 @@ def restore_objects(
         _search_sources(context, _sources(context, session, links, copy), search, dry_run=dry_run)
         if dry_run or search.restored.total() == count:
             break
-        _pack(store)
+        store.repo.release()
+        with suppress(SessgitError), locks.maintenance_lock(store.paths, _WAIT) as lock:
+            if lock:  # git would read damaged copies in packs
+                maintenance.pack_store(store.path, lock, full=True)
         store.repo.refresh_packs()
     return search
-
-
-def _pack(store: Store) -> None:
-    """Pack what was restored, so that git no longer reads damaged copies in packs."""
-    store.repo.release()
-    with suppress(SessgitError), locks.maintenance_lock(store.paths, _WAIT) as lock:
-        if lock:
-            maintenance.pack_store(store.path, lock, full=True)
 
 
 def find_transcript(context: Context, state: Session) -> Path | None:

@@ -54,19 +54,13 @@ def draw_cells(needs: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, l
 
 def _meeting(rails: int, ends: Sequence[int]) -> str:
     """`├─╯` where rails that lead to the same turn become one, across others that continue."""
-    marks = ["│"] * rails
-    marks[ends[0] : ends[-1] + 1] = "┼" * (ends[-1] - ends[0] + 1)
-    for place in ends:
-        marks[place] = "├" if place == ends[0] else "╯" if place == ends[-1] else "┴"
-    return _joined(marks, ends[0], ends[-1])
+    return _joined(rails, dict.fromkeys(ends, "┴") | {ends[0]: "├", ends[-1]: "╯"})
 
 
 def _across(rails: int, own: int, joined: Collection[int], new: int, *, ends: bool) -> str:
     """Return a line from a rail, which may end there, to others that continue, and to new ones on the right."""
     touched = {own, *joined, *range(rails - new, rails)}
-    left, right = min(touched), max(touched)
-    marks = ["│"] * rails
-    marks[left : right + 1] = "┼" * (right - left + 1)
+    left, right, marks = min(touched), max(touched), dict[int, str]()
     for number in touched:
         if number >= rails - new:
             marks[number] = "╮" if number == right else "┬"
@@ -74,10 +68,14 @@ def _across(rails: int, own: int, joined: Collection[int], new: int, *, ends: bo
             marks[number] = "╰" if number == left else "╯" if number == right else "┴"
         else:
             marks[number] = "├" if number == left else "┤" if number == right else "┼"
-    return _joined(marks, left, right)
+    return _joined(rails, marks)
 
 
-def _joined(marks: Sequence[str], left: int, right: int) -> str:
-    """Return the marks, with a line from the one at `left` to the one at `right`."""
-    line = ("─" if left <= number < right else " " for number in range(len(marks)))
-    return "".join(mark + between for mark, between in zip(marks, line, strict=True)).rstrip()
+def _joined(rails: int, marks: Mapping[int, str]) -> str:
+    """Return a line from the first of the marked rails to the last one, across those between them."""
+    left, right = min(marks), max(marks)
+    line = (
+        marks.get(number, "┼" if left < number < right else "│") + ("─" if left <= number < right else " ")
+        for number in range(rails)
+    )
+    return "".join(line).rstrip()
