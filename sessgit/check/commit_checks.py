@@ -404,7 +404,9 @@ class _MergeCheck:
             ours += self._with_edits(origin.commit if origin else "")  # the new session began as one of these
         if store.message(self.theirs).get("Event") not in _OTHER_EVENTS:
             theirs = self._with_edits(self.theirs)
-        pairs = ((tip, store.state(tip), other) for tip in ours for other in self._states_of_theirs(theirs))
+        turns = store.state(self.theirs)  # the second side may have had these, with what one of the commits sets
+        others = [replace(turns, labels=one.labels, unified=one.unified) for one in map(store.state, theirs)]
+        pairs = ((tip, store.state(tip), other) for tip in ours for other in others)
         if differing := min((self._differing(*pair) for pair in pairs), key=len, default=[]):
             what = f"its {' and '.join(differing)} is not the merge of its two sides"
             self.report.add("note" if is_new else "wrong", "merge", what)
@@ -437,13 +439,6 @@ class _MergeCheck:
         messages = ((one.id, self.store.message(one.id)) for one in later)
         return [commit, *(oid for oid, one in messages
             if one.get("Session") == session and one.get("Event") in _OTHER_EVENTS)]  # fmt: skip
-
-    def _states_of_theirs(self, commits: Sequence[str]) -> Iterator[Session]:
-        """Yield the states that the second side may have had: its turns', with what one of the commits sets."""
-        state = self.store.state(self.theirs)
-        for commit in commits:
-            other = self.store.state(commit)
-            yield replace(state, labels=other.labels, unified=other.unified)
 
     def _differing(self, tip: str, ours: Session, theirs: Session) -> list[str]:
         """Return what of the merge no decision between two states could give; nothing if the two have turns, but no

@@ -565,13 +565,6 @@ def _leftovers(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("wrong", "leftovers", str(folders[0].parent), what, "sessgit gc", fix=partial(_collect, context))
 
 
-def _file_age(path: Path, now: float) -> float:
-    try:
-        return now - path.lstat().st_mtime
-    except OSError:
-        return 0.0
-
-
 def _unfinished(context: DoctorContext, index: Index) -> Iterator[Finding]:
     """Return findings for lost refs, and for merges that a kill or a power loss interrupted."""
     store, state = index.open_store(), context.paths.state
@@ -581,9 +574,10 @@ def _unfinished(context: DoctorContext, index: Index) -> Iterator[Finding]:
         fix = partial(_remove_unfinished, context, store)
         yield Finding("wrong", "leftovers", str(state), what, "sessgit gc", fix=fix)
     for path in sorted(state.glob("*.append")):
-        if _file_age(path, context.now) > _DAY:
-            what = f"a merge into {path.stem[:8]} was interrupted: run it again to complete it"
-            yield Finding("note", "leftovers", str(path), what, "sessgit gc")
+        with suppress(OSError):  # it was just done
+            if context.now - path.lstat().st_mtime > _DAY:
+                what = f"a merge into {path.stem[:8]} was interrupted: run it again to complete it"
+                yield Finding("note", "leftovers", str(path), what, "sessgit gc")
 
 
 def _purges(context: DoctorContext) -> Iterator[Finding]:

@@ -227,7 +227,7 @@ class _Plan:
 
     def result(self, store: Store, homes: Homes) -> PurgeResult:
         files = scan.all_client_files(homes, store.paths)
-        client = tuple(path for path in files if scan.name_or_content_holds(path, self.matcher))
+        client = tuple(path for path in files if scan.file_holds(path, self.matcher))
         return PurgeResult(
             len(self.values), tuple(self.sessions), len(self.rewriter.commits), 0, tuple(self.tags), client,
             tuple(sorted(self.remotes)), loose=self.loose, lines=self.lines,

@@ -420,7 +420,10 @@ class Rewriter:
             start = above.total - above.turn if above.key == key else above.total
             counts = _Counts(key, count, start + count)
         subject = value_match.cut_short(self._clean_text(message.subject), self.values)
-        trailers = [(name, self._rewrite_trailer(name, value)) for name, value in message.trailers]
+        trailers = [
+            (name, self.now(value) if name == "Tip" else value if name in _KEPT_TRAILERS else self._clean_text(value))
+            for name, value in message.trailers
+        ]
         if lines is not None and lines.old != lines.new:
             trailers = _with_proof(trailers, message, lines)
             if number and key:
@@ -467,11 +470,6 @@ class Rewriter:
             if place is not None:
                 self.keys[key] = ids.line_id(new[0].raw, place)
         return subject, self.keys.get(key, key)
-
-    def _rewrite_trailer(self, name: str, value: str) -> str:
-        if name == "Tip":
-            return self.now(value)
-        return value if name in _KEPT_TRAILERS else self._clean_text(value)
 
     def _clean_text(self, text: str) -> str:
         clean, count = value_match.clean_text(text.encode("utf-8", "surrogatepass"), self.matcher)

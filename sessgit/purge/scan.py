@@ -214,7 +214,7 @@ def _intent_data(path: Path) -> bytes:
 
 def files_with_value(folder: Path, matcher: ValueMatcher, leave: Iterable[Path] = ()) -> Iterator[Path]:
     """Return the regular files below a folder that hold a value, or whose names do, without those below `leave`."""
-    return (path for path in _files_below(folder, leave) if name_or_content_holds(path, matcher))
+    return (path for path in _files_below(folder, leave) if file_holds(path, matcher))
 
 
 def all_client_files(homes: Homes, paths: StorePaths) -> Iterator[Path]:
@@ -239,13 +239,11 @@ def _files_below(folder: Path, leave: Iterable[Path] = ()) -> Iterator[Path]:
         yield from (Path(top) / name for name in sorted(names))
 
 
-def name_or_content_holds(path: Path, matcher: ValueMatcher) -> bool:
-    """Return whether a file holds a value, or its name does."""
-    return matcher.holds(os.fsencode(path.name)) or file_holds(path, matcher)
-
-
 def file_holds(path: Path, matcher: ValueMatcher) -> bool:
-    """Return whether a regular file holds a value. It is read in pieces that overlap by more than a form."""
+    """Return whether the name of a file holds a value, or a regular file does. It is read in pieces that overlap by
+    more than a form."""
+    if matcher.holds(os.fsencode(path.name)):
+        return True
     try:
         with opened(path) as source:
             rest = b""

@@ -73,7 +73,8 @@ def install(
             result = hooks.install(
                 cli.env.store, client, python=sys.executable, granularity=unit, known=known, privacy=cli.privacy
             )
-            if result.untrusted and (trust or _may_trust(cli, result)):
+            question = f"{result.agent.title} runs hooks only if you trust them. Trust the hook of sessgit?"
+            if result.untrusted and (trust or (render.can_ask(cli) and render.ask(question))):
                 result = replace(result, untrusted=(), refusal=hooks.trust(client, cli.context.env))
         except ConflictError as error:  # the others can be recorded all the same
             errors.append(error)
@@ -114,12 +115,6 @@ def _clients(cli: Invocation, name: str) -> list[Client]:
         return [named]
     present = [client for client in agents.hooked_clients(cli.env.homes) if client.folder.is_dir()]
     return present or [agents.client(cli.env.homes)]
-
-
-def _may_trust(cli: Invocation, result: InstallResult) -> bool:
-    """Ask the user whether the client may run the hooks, if there is a terminal to ask at."""
-    question = f"{result.agent.title} runs hooks only if you trust them. Trust the hook of sessgit?"
-    return render.can_ask(cli) and render.ask(question)
 
 
 def _prepared(cli: Invocation) -> Answer:

@@ -85,10 +85,15 @@ def run(
             ]
             return Answer({"secrets": secrets}, _secret_lines(cli, likely))
         chosen = denied_values.find_by_id(likely, secret, "likely secret", _FIND_HINT).value if secret else ""
-        values = _values(cli, pattern, chosen, regex, progress)
+        typed = chosen or (_typed() if pattern == "-" else pattern)
+        if regex:
+            values = purges.matching_values(cli.env.store, cli.env.homes, typed, progress.reading)
+        else:
+            values = purges.literal_value(typed)
         report = purges.preview_purge(cli.store, values, cli.env.homes, progress) if must_ask or dry_run else None
     if report is not None and must_ask and (report.had_value or purges.is_pending(cli.env.store)):
-        frame.confirm(_question(cli, report), "Purge it for good?")
+        page = [*_held(cli, report), *_remaining_lines(cli, report), *_outside(cli, report, dry_run=True)]
+        frame.confirm([*page, "This rewrites history and cannot be undone."], "Purge it for good?")
     if not dry_run:
         with _progress(cli) as progress:
             report = purges.purge_values(cli.context, values, progress)
@@ -109,15 +114,6 @@ def _check(pattern: str, ident: str, *, regex: bool, is_query: bool) -> None:
         raise UsageError(f"“{ident}” is not an id.", f"An id has {_SHORTEST_ID} to 8 digits or letters from a to f.")
     if pattern and pattern != "-":
         purges.compile_expression(pattern) if regex else purges.literal_value(pattern)
-
-
-def _values(cli: Invocation, pattern: str, secret: str, regex: bool, progress: PurgeProgress) -> tuple[str, ...]:
-    from sessgit.purge import purge as purges
-
-    value = secret or (_typed() if pattern == "-" else pattern)
-    if regex:
-        return purges.matching_values(cli.env.store, cli.env.homes, value, progress.reading)
-    return purges.literal_value(value)
 
 
 def _typed() -> str:
@@ -154,14 +150,6 @@ def _progress(cli: Invocation) -> Iterator[PurgeProgress]:
 _FILES = 20
 _TURNS = 12
 _PLACES = 4
-
-
-def _question(cli: Invocation, preview: PurgeResult) -> Iterator[str]:
-    """Yield the page before the question: everything that holds a value, and what will stay."""
-    yield from _held(cli, preview)
-    yield from _remaining_lines(cli, preview)
-    yield from _outside(cli, preview, dry_run=True)
-    yield "This rewrites history and cannot be undone."
 
 
 def _result_lines(cli: Invocation, result: PurgeResult, *, dry_run: bool) -> Iterator[str]:

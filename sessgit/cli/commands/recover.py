@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from sessgit.branch import fork
@@ -35,10 +36,7 @@ def run(cli: Invocation, everything: bool = option("--all", "Search all projects
     continued. If a file was written seconds ago, recover waits for it. It stops no process, and skips conversations
     that are open in a client.
     """
-
-    def wait(seconds: float) -> None:
-        wait_until_quiet(cli, seconds)
-
+    wait = partial(wait_until_quiet, cli)
     result = checks.recover(cli.context, None if everything else cli.cwd, clock=time.time, wait=wait)
     notes = (f"{cli.ident(failure.session)}: {failure.reason}" for failure in result.errors)
     document = {

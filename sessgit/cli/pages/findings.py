@@ -22,7 +22,10 @@ def lines(cli: Invocation, findings: Iterable[Finding]) -> Iterator[str]:
     every = list(findings)
     for finding in every[:_LIMIT]:
         style, word = _SEVERITIES[finding.severity]
-        yield from block(cli, _short(cli, finding.where), cli.paint(style, word), finding.what, finding.next)
+        name, at, turn = finding.where.partition("@")
+        is_address = ids.is_branch(name) and _UUID.fullmatch(session_of(name))
+        where = cli.ident(name) + at + turn if is_address else finding.where
+        yield from block(cli, where, cli.paint(style, word), finding.what, finding.next)
     if len(every) > _LIMIT:
         yield f"and {len(every) - _LIMIT:,} more: --json lists all"
 
@@ -46,10 +49,3 @@ def finding_json(finding: Finding) -> dict[str, Any]:
         "severity": finding.severity, "kind": finding.kind, "where": finding.where, "message": finding.what,
         "hint": finding.next or None,
     }  # fmt: skip
-
-
-def _short(cli: Invocation, where: str) -> str:
-    """Return the address with a short id, if it is one."""
-    name, at, turn = where.partition("@")
-    is_address = ids.is_branch(name) and _UUID.fullmatch(session_of(name))
-    return cli.ident(name) + at + turn if is_address else where
