@@ -144,6 +144,21 @@ def test_twenty_tabs_follow_a_burst_of_hooks(tab: Tab, sessgit: Shell) -> None:
     focused.locator("h1", has_text="a new name").wait_for()
 
 
+def test_a_tab_whose_stream_is_refused_leaves_it_to_another(program: Any, server: Page, sessgit: Shell) -> None:
+    """As that of a tab with the cookie of a server that has ended."""
+    tab = Tab(program, server)
+    tab.page.route("**/api/events", lambda route: route.fulfill(status=401))
+    with tab.page.expect_response("**/api/events"):
+        tab.goto(f"/s/{SESSION}")
+    other = tab.context.new_page()
+    other.goto(f"{tab.address}/s/{SESSION}")
+    other.wait_for_selector("#row-3")
+    sessgit.out("rename", SESSION, "a new name")
+    for page in (other, tab.page):
+        page.locator("h1", has_text="a new name").wait_for()
+    tab.context.close()
+
+
 def test_a_fork_by_the_page_and_its_undo(tab: Tab, sessgit: Shell) -> None:
     tab.goto(f"/s/{SESSION}@2")
     tab.page.locator("#row-2 [data-fork]").click()

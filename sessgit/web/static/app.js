@@ -154,6 +154,7 @@ const hear = (signal, isTakeover = false) => new Promise((leave) => {
   stream.addEventListener("change", (event) => tellAll(JSON.parse(event.data).branches));
   stream.addEventListener("reset", () => tellAll(null));
   if (isTakeover) stream.addEventListener("ready", () => tellAll(null));
+  stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED && leave());
   signal.addEventListener("abort", () => (stream.close(), leave()));
 });
 document.addEventListener("visibilitychange", listen);
