@@ -153,12 +153,13 @@ def test_all_documents_at_once_are_those_of_single_cells(
     branch = index.branch(SESSION)
     assert branch is not None
     found, read = graph.read_graph(Context(index), branch), list[int]()
-    single = [documents.cell_document(Context(index), branch, node, found) for node in found.nodes.values()]
+    nodes = list(found.nodes.values())
+    single = [one for node in nodes for one in documents.cell_documents(Context(index), branch, found, [node])]
     show_turn = show.show_turn
     monkeypatch.setattr(show, "show_turn", lambda *of: read.append(of[-1]) or show_turn(*of))
-    every = list(documents.all_cell_documents(Context(index), branch, found))
+    every = list(documents.cell_documents(Context(index), branch, found, nodes))
     assert every == single
-    assert [document["cell_id"] for document in every] == [node.cell.id for node in found.nodes.values()]
+    assert [document["cell_id"] for document in every] == [node.cell.id for node in nodes]
     assert all(tuple(document) == documents.CELL_KEYS for document in every)
     assert read == [1, 2, 3]
 

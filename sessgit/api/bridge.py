@@ -133,7 +133,7 @@ def answer_cell(view: BranchView, args: Mapping[str, Any]) -> Answer:
     address = view.addresses.get(args["cell_id"]) if isinstance(args["cell_id"], str) else None
     if address is None:
         return _no_cell_answer(args)
-    return documents.cell_document(view.context, view.branch, view.graph.nodes[address], view.graph)
+    return next(documents.cell_documents(view.context, view.branch, view.graph, [view.graph.nodes[address]]))
 
 
 def answer_dependency_chain(view: BranchView, args: Mapping[str, Any]) -> Answer:

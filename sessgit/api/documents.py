@@ -6,7 +6,7 @@ turns: they are not stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sessgit import agents
@@ -66,24 +66,16 @@ def state_document(context: Context, branch: Branch, overrides: Prices) -> dict[
     return document
 
 
-def cell_document(context: Context, branch: Branch, node: Node, graph: Graph) -> dict[str, Any]:
-    """Return the document of one cell of the branch's graph; raises NotFoundError if its turn lacks it."""
-    needs = graph.needs()
-    dependents = [address for address, others in needs.items() if node.address in others]
-    shown = show.show_cell(context, branch, node.turn, str(node.ordinal))
-    return _cell_json(shown, graph, needs[node.address], dependents)
-
-
-def all_cell_documents(context: Context, branch: Branch, graph: Graph) -> Iterator[dict[str, Any]]:
-    """Yield the documents of all cells of a graph in the order in which they ran; reads each turn once. Of several
-    cells with one id, only the first has a document."""
+def cell_documents(context: Context, branch: Branch, graph: Graph, nodes: Iterable[Node]) -> Iterator[dict[str, Any]]:
+    """Yield the documents of some cells of the branch's graph, in the order in which they ran; reads each turn once. Of
+    several cells with one id, only the first has a document."""
     needs = graph.needs()
     dependents = dependency_graph.dependents(needs)
-    ids = set[str]()
-    for number in dict.fromkeys(node.turn for node in graph.nodes.values()):
+    wanted, ids = {node.address: node for node in nodes}, set[str]()
+    for number in dict.fromkeys(node.turn for node in wanted.values()):
         for shown in show.shown_cells(context, branch, number):
             address = f"{number}.{shown.ordinal}"
-            if address in graph.nodes and shown.cell.id not in ids:
+            if address in wanted and shown.cell.id not in ids:
                 ids.add(shown.cell.id)
                 yield _cell_json(shown, graph, needs[address], dependents[address])
 

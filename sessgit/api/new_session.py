@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import replace
 
 from sessgit import agents
 from sessgit.branch import edit as edits
@@ -14,7 +14,6 @@ from sessgit.errors import ConflictError, UsageError
 from sessgit.history import pad_lists
 from sessgit.model import canonical, ids, unified_state
 from sessgit.model.conversation.session import Session
-from sessgit.model.frozen import frozen
 from sessgit.record import commits
 from sessgit.record import privacy as private
 from sessgit.record.source import stored_rules
@@ -25,31 +24,19 @@ from sessgit.store.private_files import path_exists
 _LONGEST_TITLE = 200
 
 
-def authored_changes(name: str, description: str, labels: Collection[str]) -> EditChanges:
-    """Return the authored fields of a new session; raises UsageError if one is invalid."""
+def create_session(  # noqa: PLR0913 - what a session is given
+    context: Context, id: str, folder: str, *, title: str = "", parent: str = "", role: str = "",
+    inherits: bool = False, name: str = "", description: str = "", labels: Collection[str] = (),
+) -> Session:  # fmt: skip
+    """Create the branch of a session of the project at a folder, and return its state. `parent` is the session whose
+    child it is; with `inherits` it takes over the parent's thesis, claims and open tensions.
+
+    Raises ConflictError if the id or name is used, or the project is off, UsageError if the folder does not exist, the
+    id is not one, or a text is invalid.
+    """
     added = edits.parse_labels([f"+{label}" for label in labels])[0]
-    return EditChanges(name or None, edits.parse_description(description) or None, added)
-
-
-@frozen
-class NewSession:
-    """A session to create: its id, a folder of its project, its title, the session whose child it is, or ``""``, its
-    role, whether it takes over the parent's thesis, claims and open tensions, and what its user gives it."""
-
-    id: str
-    folder: str
-    title: str = ""
-    parent: str = ""
-    role: str = ""
-    inherits: bool = False
-    changes: EditChanges = field(default_factory=EditChanges)
-
-
-def create_session(context: Context, new: NewSession) -> Session:
-    """Create the session's branch, and return its state. Raises ConflictError if the id or name is used, or the project
-    is off, UsageError if the folder does not exist, the id is not one, or title or role are invalid."""
-    id = new.id
-    project = _resolve_folder(new.folder)
+    changes = EditChanges(name or None, edits.parse_description(description) or None, added)
+    project = _resolve_folder(folder)
     agent = agents.of_programs()
     place = agent.home.transcript_place(context.homes.folders[agent.name], "", id, project)
     if place is None or ids.session_id(id) != id:
@@ -57,13 +44,13 @@ def create_session(context: Context, new: NewSession) -> Session:
     private.check_project(context.privacy, project)
     time = canonical.rfc3339(context.now())
     blank = Session(id, id, project=project, transcript=str(place), rules=stored_rules(context.privacy.rules))
-    state = replace(edits.changed_state(context.store, blank, new.changes).after, created=time, updated=time)
-    role = _checked_line(context, "role", new.role, unified_state.LONGEST_ROLE, state)
-    own = unified_state.with_values(state.unified, {"metadata.role": role, "metadata.parent": new.parent})
-    title = _checked_line(context, "title", new.title, _LONGEST_TITLE, state)
+    state = replace(edits.changed_state(context.store, blank, changes).after, created=time, updated=time)
+    role = _checked_line(context, "role", role, unified_state.LONGEST_ROLE, state)
+    own = unified_state.with_values(state.unified, {"metadata.role": role, "metadata.parent": parent})
+    title = _checked_line(context, "title", title, _LONGEST_TITLE, state)
     state = replace(state, unified=unified_state.NO_STATE if own == unified_state.NO_STATE else own, title=title)
-    inherits = new.parent and new.inherits
-    pad = pad_lists.inherited_changes(context.store, context.branch(new.parent).tip) if inherits else {}
+    is_heir = parent and inherits
+    pad = pad_lists.inherited_changes(context.store, context.branch(parent).tip) if is_heir else {}
     with (
         locks.names_lock(context.store.paths, edits.LOCK_TIMEOUT),
         locks.session_lock(context.store.paths, id, edits.LOCK_TIMEOUT),

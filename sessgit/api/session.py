@@ -30,11 +30,11 @@ from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Part, Reas
 from sessgit.model.progress import Progress, no_progress
 from sessgit.record import catch_up
 from sessgit.store.index import Branch, Row
-from sessgit.store.layout import StorePaths
 
 if TYPE_CHECKING:
     from sessgit.api.pad import Pad
     from sessgit.api.replaying import Executors, Replayed
+    from sessgit.store.context import Context
 
 Stage = Literal["", "gathering", "shaping", "critiquing", "synthesized"]
 
@@ -160,9 +160,8 @@ class Session:
 
     def __iter__(self) -> Iterator[Turn]:
         """Yield the recorded turns, oldest first, reading each when it is needed."""
-        with self.store.lock:
-            branch = self._branch()
-            rows = self.store.context.index.turns(branch.name)
+        with self._reading() as (context, branch):
+            rows = context.index.turns(branch.name)
         for row in rows:
             with self.store.lock:
                 turn = self._turn(branch, row)
@@ -188,8 +187,7 @@ class Session:
         from sessgit.history import cells as recorded_cells
         from sessgit.history import show
 
-        with self.store.lock:
-            context, branch = self.store.context, self._branch()
+        with self._reading() as (context, branch):
             node = recorded_cells.find_by_id(context, branch, str(cell))
             shown = show.show_cell(context, branch, node.turn, str(node.ordinal))
             return show.unified_cell(shown, context.prices)
@@ -211,8 +209,7 @@ class Session:
 
     def reasoning(self) -> list[tuple[int, Reason]]:
         """Return all recorded reasons, oldest first, each with the number of its turn."""
-        with self.store.lock:
-            context, branch = self.store.context, self._branch()
+        with self._reading() as (context, branch):
             return [
                 (row.turn, piece.reason)
                 for row in context.index.turns(branch.name)
@@ -230,17 +227,16 @@ class Session:
         cells. Reads the lines of all turns."""
         from sessgit.api import documents
 
-        with self.store.lock:
-            branch = self._branch()
-            return documents.state_document(self.store.context, branch, self.store.context.prices)
+        with self._reading() as (context, branch):
+            return documents.state_document(context, branch, context.prices)
 
     def snapshot(self, system: str = "", progress: Progress = no_progress) -> ForeignSession:
         """Return everything recorded of the session as one value, which `Store.import_sessions` takes, except rewound
         turns; for a session that was imported from `system`, with the ids that it has there."""
         from sessgit.api import snapshot
 
-        with self.store.lock:
-            return snapshot.session_snapshot(self.store.context, self._branch(), system, progress)
+        with self._reading() as (context, branch):
+            return snapshot.session_snapshot(context, branch, system, progress)
 
     def transcript(self) -> bytes:
         """Return the session in the client's own form."""
@@ -254,17 +250,16 @@ class Session:
         from sessgit.api import documents
         from sessgit.history.cell_graph import read_graph
 
-        with self.store.lock:
-            context, branch = self.store.context, self._branch()
+        with self._reading() as (context, branch):
             graph = read_graph(context, branch)
-            return list(documents.all_cell_documents(context, branch, graph))
+            return list(documents.cell_documents(context, branch, graph, graph.nodes.values()))
 
     def cell_index(self) -> dict[str, Any]:
         """Return the index of the cells in the form that other programs store: dependencies, dependents and order."""
         from sessgit.history.cell_graph import index_document, read_graph
 
-        with self.store.lock:
-            return index_document(self.id, read_graph(self.store.context, self._branch()))
+        with self._reading() as (context, branch):
+            return index_document(self.id, read_graph(context, branch))
 
     def replay(
         self, executors: Executors, cells: Sequence[Cell | str] = (), *, turn: int | None = None, chain: bool = False
@@ -279,8 +274,7 @@ class Session:
         from sessgit.api import replaying
         from sessgit.replay import plan
 
-        with self.store.lock:
-            context, branch = self.store.context, self._branch()
+        with self._reading() as (context, branch):
             choice = plan.ReplayChoice(turn, [str(cell) for cell in cells], chain)
             chosen = plan.plan_replay(context, branch, choice)
         return replaying.run_cells(chosen, executors)
@@ -421,8 +415,7 @@ class Session:
             None if confidence is None else edits.parse_confidence(f"{confidence!r}"),
         )
         with self.store.lock:
-            context = self.store.context
-            edits.edit_session(context, self.id, changes)
+            edits.edit_session(self.store.context, self.id, changes)
 
     def update_state(  # noqa: PLR0913 - the parts of a state
         self, *, activation: Mapping[str, Any] | None = None, budget: Mapping[str, Any] | None = None,
@@ -446,8 +439,7 @@ class Session:
             parts["context"] = {"working_memory": working_memory}
         request = program_state.StateRequest(parts, remember or {}, tuple(check_several("forget", forget)), more or {})
         with self.store.lock:
-            context = self.store.context
-            program_state.change_state(context, self.id, request)
+            program_state.change_state(self.store.context, self.id, request)
 
     def fork(self, at: int | str | None = None, name: str = "") -> Session:
         """Return a new session with the turns up to `at`; see `Store.fork`."""
@@ -463,14 +455,20 @@ class Session:
     # Private
 
     def _branch(self) -> Branch:
-        """Return its branch as it is now. A caller that reads turns by it holds the lock."""
+        """Return its branch as it is now."""
+        with self._reading() as (_, branch):
+            return branch
+
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[Context, Branch]]:
+        """Hold the lock; yield the open store and the session's branch as it is now."""
         with self.store.lock:
             context = self.store.context
             branch = context.branch(self.id)
-            if not StorePaths(self.store.path).waiting_cells(self.id).exists():
-                return branch
-            catch_up.catch_up(context, branch.state)
-            return context.branch(self.id)
+            if context.store.paths.waiting_cells(self.id).exists():
+                catch_up.catch_up(context, branch.state)
+                branch = context.branch(self.id)
+            yield context, branch
 
     def _recorded_cells(self) -> list[Cell]:
         """Return the recorded cells, oldest first; reads them again only if the session has changed."""

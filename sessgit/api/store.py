@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -20,6 +20,7 @@ from sessgit.model.progress import Progress, no_progress
 if TYPE_CHECKING:
     from sessgit.api.session import Session
     from sessgit.model.foreign_session import ForeignSession
+    from sessgit.store.context import Context
 
 Mode = Literal["summary", "graft", "pick"]
 
@@ -99,11 +100,12 @@ class Store(OpenStore):
         except OSError as error:
             raise UsageError("the working folder is gone", "Pass cwd, the project folder of the session.") from error
         own = id or str(uuid.uuid4())
-        changes = new_session.authored_changes(name, description, check_several("labels", labels))
         above = self.target(str(parent)).session if parent else ""
         with self.lock:
-            made = new_session.NewSession(own, folder, title, above, role, inherit, changes)
-            new_session.create_session(self.context, made)
+            new_session.create_session(
+                self.context, own, folder, title=title, parent=above, role=role, inherits=inherit, name=name,
+                description=description, labels=check_several("labels", labels),
+            )  # fmt: skip
         return self._session(own)
 
     def load_session(self, address: str) -> Session:
@@ -209,20 +211,20 @@ class Store(OpenStore):
 
     def archive(self, *addresses: Session | str) -> None:
         """Archive sessions; everything recorded of them is kept."""
-        from sessgit.branch import archive
+        from sessgit.branch.archive import archive
 
-        ids = [self.target(str(one)).session for one in addresses]
-        with self.lock:
-            context = self.context
-            archive.archive(context, ids)
+        self._move(addresses, archive)
 
     def unarchive(self, *addresses: Session | str) -> None:
         """Make archived sessions live again."""
-        from sessgit.branch import archive
+        from sessgit.branch.archive import unarchive
 
+        self._move(addresses, unarchive)
+
+    def _move(self, addresses: Sequence[Session | str], move: Callable[[Context, Sequence[str]], object]) -> None:
         ids = [self.target(str(one)).session for one in addresses]
         with self.lock:
-            archive.unarchive(self.context, ids)
+            move(self.context, ids)
 
     def _session(self, id: str) -> Session:
         from sessgit.api.session import Session

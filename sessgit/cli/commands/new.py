@@ -6,7 +6,6 @@ import uuid
 from pathlib import Path
 
 from sessgit.api import new_session
-from sessgit.api.new_session import NewSession
 from sessgit.cli import frame, operands, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
@@ -32,8 +31,10 @@ def run(
     above = operands.target(cli, parent, changes=True) if parent else None
     if above is not None and above.turn is not None:
         raise UsageError("a child has a conversation as its parent, not a turn.", "Leave out @ and what follows.")
-    made = NewSession(str(uuid.uuid4()), cli.folder(project), title, above.session if above else "", role, inherit)
-    state = new_session.create_session(cli.context, made)
+    state = new_session.create_session(
+        cli.context, str(uuid.uuid4()), cli.folder(project), title=title, parent=above.session if above else "",
+        role=role, inherits=inherit,
+    )  # fmt: skip
     ident = cli.ident(state.id)
     child = f"  child of {cli.ident(above.session)}" if above else ""
     lines = [
