@@ -79,7 +79,7 @@ class Report:
 def read_state(store: Store, commit: str, session: str, report: Report) -> Session:
     """Return the state of a commit of a session, and report the values that no writer writes; raises DamageError if it
     cannot be read."""
-    entry = store.repo.entry(store.tree(commit), layout.STATE)
+    entry = store.entry(commit, layout.STATE)
     if entry is None:
         raise DamageError(f"it has no {layout.STATE}")
     data = store.repo.blob(entry[0])

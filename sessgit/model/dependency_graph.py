@@ -7,7 +7,8 @@ dependency that is no key of the graph is ignored. Nothing here recurses, and al
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Hashable, Mapping
+from collections import deque
+from collections.abc import Collection, Hashable, KeysView, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
 
@@ -62,14 +63,15 @@ def find_cycle(needs: Needs[K]) -> list[K]:
     return []
 
 
-def reachable(needs: Needs[K], start: K) -> set[K]:
-    """Return all that a key depends on, directly or not, without the key itself."""
-    reached, waiting = {start}, [start]
+def reachable(needs: Needs[K], start: K) -> KeysView[K]:
+    """Return all that a key depends on, directly or not, without the key itself, the nearest first."""
+    reached, waiting = {start: None}, deque([start])
     while waiting:
-        new = {other for other in needs[waiting.pop()] if other in needs} - reached
-        reached |= new
+        new = [other for other in needs[waiting.popleft()] if other in needs and other not in reached]
+        reached |= dict.fromkeys(new)
         waiting += new
-    return reached - {start}
+    del reached[start]
+    return reached.keys()
 
 
 def _sorter(needs: Needs[K]) -> TopologicalSorter[int]:

@@ -124,7 +124,7 @@ def tail_bytes(lines: Sequence[Line]) -> Bytes:
 
 def has_tail(store: Store, on: str, lines: Sequence[Line]) -> bool:
     """Return whether a commit has exactly these lines after its last turn's body."""
-    data, entry = tail_bytes(lines), store.repo.entry(store.tree(on), layout.TAIL)
+    data, entry = tail_bytes(lines), store.entry(on, layout.TAIL)
     return (entry[0] if entry else "") == (object_id("blob", data) if data else "")
 
 

@@ -272,7 +272,7 @@ def _is_derived(context: Context, session: str, branches: Mapping[str, str]) -> 
     store = context.store
     commits = set[str]()
     for tip in branches.values():
-        if any(store.repo.entry(store.tree(tip), name) for name in (layout.LIVE, *layout.CARRIED)):
+        if any(store.entry(tip, name) for name in (layout.LIVE, *layout.CARRIED)):
             return False
         for commit, message in store.history(tip):
             if commit in commits:
@@ -305,7 +305,7 @@ def _recorded_turns(store: Store, branches: Mapping[str, str]) -> tuple[SidesByT
 
 
 def _turn_tree(store: Store, commit: str, number: int) -> str:
-    entry = store.repo.entry(store.tree(commit), layout.turn_folder(number))
+    entry = store.entry(commit, layout.turn_folder(number))
     return entry[0] if entry else ""
 
 

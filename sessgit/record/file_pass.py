@@ -109,7 +109,7 @@ class IndexUpdates:
         """Add a turn that was just written, before its node names the commit. Only the last commit of a turn that is
         written cell by cell adds its cells: adding them each time would be quadratic."""
         self.gists[commit] = commits.turn_gist(content, whole=not node.commit)
-        entry = store.repo.entry(store.tree(commit), layout.turn_folder(node.number)) if is_last else None
+        entry = store.entry(commit, layout.turn_folder(node.number)) if is_last else None
         if entry is None or len(content.stored[layout.BODY]) > _LONGEST_BODY:
             return
         body = bytes(content.stored[layout.BODY]).split(b"\n")[:-1]

@@ -192,6 +192,16 @@ class Branch:
     state: Session
     archived: bool = False
 
+    @property
+    def session(self) -> str:
+        """The session that it belongs to."""
+        return layout.session_of(self.name)
+
+    @property
+    def short(self) -> str:
+        """Its name with a short session id."""
+        return layout.short_name(self.name)
+
 
 class Index:
     """The index of the store at `path`; `open_store` is called only if refs have moved since the last use."""

@@ -81,6 +81,12 @@ def read(store: Path, name: str) -> str | None:
     return next((oid for oid, ref in _packed_with_prefix(_read_packed(store), name) if ref == name), None)
 
 
+def session_head(store: Path, session: str) -> tuple[str, str] | None:
+    """Return the ref of a session's head, live or archived, and its tip, or None."""
+    heads = (layout.head_ref(session), layout.archive_ref(session))
+    return next(((ref, tip) for ref in heads if (tip := read(store, ref))), None)
+
+
 def is_damaged(store: Path, name: str) -> bool:
     """Return whether a ref has a file of its own that holds no object id."""
     path = store / name

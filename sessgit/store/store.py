@@ -56,6 +56,11 @@ class TurnLines:
     before: list[bytes]
     body: list[bytes]
 
+    @property
+    def whole(self) -> list[bytes]:
+        """All lines, in order."""
+        return [*self.before, *self.body]
+
 
 def create_store(path: Path) -> None:
     """Create an empty store at `path`, readable by its owner alone, or complete an existing one.
@@ -238,9 +243,23 @@ class Store:
             files |= self.objects.files(folder[top][0], top) if top in folder else {}
         return files
 
+    def entry(self, commit: str, path: str) -> Entry | None:
+        """Return what is at a path of a commit's tree, None if there is nothing, or for ``""`` as the commit."""
+        return self.objects.entry(self.tree(commit), path) if commit else None
+
+    def entries(self, commit: str, path: str) -> dict[str, Entry]:
+        """Return the entries of the folder at a path of a commit's tree, none if there is no folder."""
+        entry = self.entry(commit, path)
+        return self.objects.tree(entry[0]) if entry and entry[1] else {}
+
+    def files(self, commit: str, path: str) -> dict[str, Entry]:
+        """Return all files below the folder at a path of a commit's tree, by their paths in it."""
+        entry = self.entry(commit, path)
+        return self.objects.files(entry[0]) if entry and entry[1] else {}
+
     def folder(self, commit: str, number: int) -> Mapping[str, tuple[str, bool]]:
         """Return the entries of a turn's folder as of a commit."""
-        entry = self.objects.entry(self.tree(commit), layout.turn_folder(number))
+        entry = self.entry(commit, layout.turn_folder(number))
         if entry is None:
             raise NotFoundError(f"commit {commit[:12]} has no turn {number}")
         return self._folder(entry[0])
@@ -248,7 +267,7 @@ class Store:
     def turn_folders(self, commit: str, first: int = 0, last: int | None = None) -> dict[str, str]:
         """Return the object ids of the folders of turns as of a commit, by path, in order: from the first to the last,
         and of the others in the same groups."""
-        top = self.objects.entry(self.tree(commit), layout.TURNS)
+        top = self.entry(commit, layout.TURNS)
         groups = sorted(self.objects.tree(top[0]).items()) if top else []
         lowest = layout.turn_folder(first).rpartition("/")[0] if first else ""
         highest = layout.turn_folder(last).rpartition("/")[0] if last is not None else "~"
@@ -263,11 +282,11 @@ class Store:
 
     def tail_lines(self, commit: str) -> list[bytes]:
         """Return what `split` makes of these bytes at their newlines."""
-        entry = self.objects.entry(self.tree(commit), layout.TAIL)
+        entry = self.entry(commit, layout.TAIL)
         return self.objects.lines(entry[0]) if entry else [b""]
 
     def _file_at(self, commit: str, path: str) -> bytes | None:
-        entry = self.objects.entry(self.tree(commit), path)
+        entry = self.entry(commit, path)
         return self.objects.blob(entry[0]) if entry else None
 
     # Writing
