@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from sessgit.errors import ConflictError, DamageError, NewerStoreError, SessgitError
+from sessgit.history.reassemble import own_commits
 from sessgit.model import canonical, ids
 from sessgit.model.frozen import frozen
 from sessgit.store import layout, operations, refs
 from sessgit.store.context import Context
-from sessgit.store.index import Index, Tips
+from sessgit.store.index import Tips
 from sessgit.store.journal import Operation
 from sessgit.store.operations import ListedOperation
 from sessgit.store.store import Store
@@ -72,27 +73,22 @@ def as_of_operation(context: Context, operation_id: str) -> PastStore:
         [one.operation for one in part if one.standing != "not done"] for part in (every[:place], every[place:])
     )
     values = _refs_before(store, held, since, {move.new for one in every for move in one.operation.moves})
-    then = _PastBranches(store, moment, values, held, _JournalFacts.of(since, until))
+    then = _PastBranches(store, moment, values, held, since, until)
     tips, lost = dict[str, tuple[str, bool]](), list[str]()
-    for session in then.sessions:
+    for session in then.found:
         try:
             tips |= then.branches(session)
         except (DamageError, NewerStoreError):  # it is as little to be read as now
             tips |= then.found[session]
         except SessgitError:
             lost.append(session)
-    return PastStore(found, len(since), tips, _tags_at(context.index, values, held), tuple(sorted(lost)))
-
-
-def _tags_at(index: Index, values: Mapping[str, str | None], held: Mapping[str, str]) -> dict[str, str]:
-    """Return the tags; those that have not moved as in the index, which has the commits of annotated ones."""
-    found = index.tags()
+    tags = context.index.tags()  # which has the commits of annotated ones
     for ref, tip in values.items():
         if ref.startswith(layout.TAGS) and tip != held.get(ref):
-            found.pop(ref.removeprefix(layout.TAGS), None)
+            tags.pop(ref.removeprefix(layout.TAGS), None)
             if tip is not None and canonical.is_printable(ref):
-                found[ref.removeprefix(layout.TAGS)] = tip
-    return found
+                tags[ref.removeprefix(layout.TAGS)] = tip
+    return PastStore(found, len(since), tips, tags, tuple(sorted(lost)))
 
 
 def _refs_before(
@@ -119,53 +115,15 @@ def _refs_before(
 def _before_merged_turns(store: Store, tip: str, merge: str, left: Collection[str | None]) -> str:
     """Return the commit before the turns of a merge: they may be recorded before the operation moves the ref."""
     try:
-        theirs = _origin_branch(store, merge)
-        for commit in store.repo.first_parents(tip):
-            is_merged = (
-                store.message(commit.id).get("Event") in _MERGE_EVENTS and _origin_branch(store, commit.id) == theirs
-            )
-            if not is_merged or not theirs or commit.id in left:
-                return commit.id
+        theirs = store.message(merge).get("Origin").partition("@")[0]
+        for commit, message in store.history(tip):
+            is_theirs = message.get("Origin").partition("@")[0] == theirs
+            is_merged = is_theirs and message.get("Event") in _MERGE_EVENTS
+            if not is_merged or not theirs or commit in left:
+                return commit
     except SessgitError:  # then what is missing shows where the branch is read
         pass
     return tip
-
-
-def _origin_branch(store: Store, commit: str) -> str:
-    """Return the branch that a commit merged from, or ``""``."""
-    return store.message(commit).get("Origin").partition("@")[0]
-
-
-@frozen
-class _JournalFacts:
-    """What the journal says of commits: those that existed `there` after the operation, and those that later operations
-    `made`; by ref, the `exact` value that the operation set, and the value that it or the last one before it `left`,
-    with the time; and the sessions that were deleted or restored since."""
-
-    there: frozenset[str]
-    made: frozenset[str]
-    exact: Mapping[str, str | None]
-    left: Mapping[str, tuple[str | None, float]]
-    deleted: frozenset[str]
-
-    @classmethod
-    def of(cls, since: Sequence[Operation], until: Sequence[Operation]) -> _JournalFacts:
-        there, made = set[str](), set[str]()
-        left: dict[str, tuple[str | None, float]] = {}
-        for operation in reversed(until):
-            moment = _seconds(operation.time)
-            left |= {move.ref: (move.new, moment) for move in operation.moves}
-            there |= {tip for move in _branch_moves(operation) for tip in (move.old, move.new) if tip is not None}
-        met = set(there)
-        for operation in reversed(since):
-            moves = list(_branch_moves(operation))
-            met |= {move.old for move in moves if move.old is not None}
-            new = {move.new for move in moves if move.new is not None} - met
-            made |= new
-            met |= new
-        exact = {move.ref: move.new for move in _branch_moves(until[0])}
-        deleted = frozenset(session for operation in since for session in _tombstone_sessions(operation))
-        return cls(frozenset(there), frozenset(made), exact, left, deleted)
 
 
 def _branch_moves(operation: Operation) -> Iterator[Move]:
@@ -175,19 +133,32 @@ def _branch_moves(operation: Operation) -> Iterator[Move]:
 class _PastBranches:
     """The branches of sessions as they were at `moment`.
 
-    `values` is what each ref held since, before operations moved it on, `held` what it holds now.
+    `values` is what each ref held since, before operations moved it on, `held` what it holds now. `there` are the
+    commits that existed after the operation according to the journal, `made` those that later operations made; by ref,
+    `exact` has the value that the operation set, and `left` the value that it or the last one before it set, with the
+    time; `deleted` are the sessions that were deleted or restored since.
     """
 
     def __init__(
         self, store: Store, moment: float, values: Mapping[str, str | None], held: Mapping[str, str],
-        known: _JournalFacts,
+        since: Sequence[Operation], until: Sequence[Operation],
     ) -> None:  # fmt: skip
-        self.store, self.moment, self.known = store, moment, known
+        self.store, self.moment = store, moment
         self.found, self.now = _branches_by_session(values), _branches_by_session(held)
-
-    @property
-    def sessions(self) -> Iterable[str]:
-        return self.found.keys()
+        self.there, self.made = set[str](), set[str]()
+        self.left = dict[str, tuple[str | None, float]]()
+        for operation in reversed(until):
+            time = _seconds(operation.time)
+            self.left |= {move.ref: (move.new, time) for move in operation.moves}
+            self.there |= {tip for move in _branch_moves(operation) for tip in (move.old, move.new) if tip is not None}
+        met = set(self.there)
+        for operation in reversed(since):
+            moves = list(_branch_moves(operation))
+            met |= {move.old for move in moves if move.old is not None}
+            self.made |= {move.new for move in moves if move.new is not None} - met
+            met |= self.made
+        self.exact = {move.ref: move.new for move in _branch_moves(until[0])}
+        self.deleted = {session for operation in since for session in _tombstone_sessions(operation)}
 
     def branches(self, session: str) -> dict[str, tuple[str, bool]]:
         """Return the branches of a session; raises StoreError if a commit of them is gone."""
@@ -195,31 +166,29 @@ class _PastBranches:
         if session not in found:
             return {}
         archived = found[session][1]
-        return {name: (tip, archived) for name, tip in self._ends(session, self._head(session)).items()}
+        return {name: (tip, archived) for name, tip in self._ends(session).items()}
 
     def _left(self, session: str) -> list[tuple[str | None, float]]:
         """Return the values that operations until then set the refs of the session's head to, and when."""
         refs = (layout.archive_ref(session), layout.head_ref(session))
-        return [self.known.left[ref] for ref in refs if ref in self.known.left]
+        return [self.left[ref] for ref in refs if ref in self.left]
 
     def _gone_at(self, session: str) -> float | None:
         """Return when the last of these operations deleted the session, if none allowed recording it again."""
         left = self._left(session)
-        if layout.tombstone_ref(session) in self.known.left:
+        if layout.tombstone_ref(session) in self.left:
             return None
         return max(time for _, time in left) if left and not any(tip for tip, _ in left) else None
 
-    def _head(self, session: str) -> str | None:
-        """Return the head, if the operation itself set it."""
-        return self.known.exact.get(layout.head_ref(session)) or self.known.exact.get(layout.archive_ref(session))
-
-    def _ends(self, session: str, head: str | None) -> dict[str, str]:
+    def _ends(self, session: str) -> dict[str, str]:
         """Return the tips of the session's branches that existed, by name."""
+        # The operation itself may have set the head.
+        head = self.exact.get(layout.head_ref(session)) or self.exact.get(layout.archive_ref(session))
         found = {name: tip for name, (tip, _) in self.found[session].items()}
         cut = {name: self._cut(session, tip) for name, tip in found.items()}
         tips = {tip for name, tip in cut.items() if tip is not None and not layout.is_other_version(name)}
         # A branch that went on since has taken its place on the head; but after a deletion all is recorded anew.
-        for name, (tip, _) in () if session in self.known.deleted else self.now.get(session, {}).items():
+        for name, (tip, _) in () if session in self.deleted else self.now.get(session, {}).items():
             if tip not in found.values() and not layout.is_other_version(name):
                 end = self._cut(session, tip, whole=True)
                 tips |= {end} if end is not None else set()
@@ -238,11 +207,18 @@ class _PastBranches:
         moment = self._written(head)
         for end in ends:
             # A head is written last. What is later was said before the operation, and recorded after it.
-            left = end if self._written(end) <= moment else self._own_until(session, end, moment)
+            own = (commit for commit, _ in own_commits(self.store, session, end))
+            left = next((commit for commit in own if self._written(commit) <= moment), None)
             if left is None or any(self._history_has(other, left) for other in out.values()):
                 continue
             if self._turns(left).keys() - taken.keys():
-                out[self._name(session, left, cut, {*out}, self._followed_by(left, {head, *ends}))] = left
+                # Its present name, else that of its first turn that was not kept when the session left it.
+                own_names = [name for name, tip in cut.items() if tip == left and layout.is_rewound_branch(name)]
+                kept = self._followed_by(left, {head, *ends})
+                behind = [key for key in reversed(self._turns(left)) if key not in kept]
+                names = [*own_names, *(ids.rewound_name(session, key) for key in behind)]
+                name = next((name for name in names if name not in out), f"{session}.r-{left[:8]}")
+                out[name] = left
         return out
 
     def _set_apart(self, session: str, cut: Mapping[str, str | None], tips: Collection[str]) -> set[str]:
@@ -261,18 +237,18 @@ class _PastBranches:
 
         With `whole` there is none either where an operation since made a part of the line.
         """
-        for commit in self.store.repo.first_parents(tip):
-            message = self.store.message(commit.id)
-            if message.get("Session") != session or (whole and commit.id in self.known.made):
+        for commit, message in own_commits(self.store, session, tip):
+            if whole and commit in self.made:
                 return None
-            if self._was_there(commit.id, commit.time, message.get("Event")):
-                return commit.id
+            if self._was_there(commit, message.get("Event")):
+                return commit
         return None
 
-    def _was_there(self, commit: str, time: int, event: str) -> bool:
-        if commit in self.known.there:
+    def _was_there(self, commit: str, event: str) -> bool:
+        if commit in self.there:
             return True
-        if commit in self.known.made or time > self.moment:
+        time = self.store.commit(commit).time
+        if commit in self.made or time > self.moment:
             return False
         field = _TIME_FIELDS.get(event)
         written = canonical.seconds(getattr(self.store.state(commit), field)) if field else None
@@ -283,23 +259,13 @@ class _PastBranches:
 
     def _turns(self, tip: str) -> dict[str, None]:
         """Return the keys of the turns on the line to a commit, the newest first."""
-        messages = (self.store.message(commit.id) for commit in self.store.repo.first_parents(tip))
-        return dict.fromkeys(key for message in messages if (key := message.get("Prompt")))
+        return dict.fromkeys(key for _, message in self.store.history(tip) if (key := message.get("Prompt")))
 
     def _history_has(self, tip: str, commit: str) -> bool:
         """Return whether the line to `tip`, without what was merged into it, has the commit."""
         if not self.store.repo.is_ancestor(commit, tip):
             return False
         return any(one.id == commit for one in self.store.repo.first_parents(tip))
-
-    def _own_until(self, session: str, tip: str, moment: float) -> str | None:
-        """Return the last commit of the session on the line to `tip` that was written by `moment`, or None."""
-        for commit in self.store.repo.first_parents(tip):
-            if self.store.message(commit.id).get("Session") != session:
-                return None
-            if self._written(commit.id) <= moment:
-                return commit.id
-        return None
 
     def _followed_by(self, end: str, tips: Iterable[str]) -> dict[str, None]:
         """Return the turns that the session kept when it left `end`: those of the commit written next, on another
@@ -308,15 +274,6 @@ class _PastBranches:
         commits = (commit.id for tip in tips if tip != end for commit in self.store.repo.first_parents(tip))
         later = [(time, commit) for commit in commits if (time := self._written(commit)) > left]
         return self._turns(min(later)[1]) if later else {}
-
-    def _name(
-        self, session: str, end: str, cut: Mapping[str, str | None], taken: Iterable[str], kept: Mapping[str, None]
-    ) -> str:
-        """Return the name of a rewound branch: its present one, else that of its first turn that was not kept."""
-        own = [name for name, tip in cut.items() if tip == end and layout.is_rewound_branch(name) and name not in taken]
-        behind = [key for key in reversed(self._turns(end)) if key not in kept]
-        names = [*own, *(ids.rewound_name(session, key) for key in behind)]
-        return next((name for name in names if name not in taken), f"{session}.r-{end[:8]}")
 
 
 def _branches_by_session(values: Mapping[str, str | None]) -> dict[str, dict[str, tuple[str, bool]]]:

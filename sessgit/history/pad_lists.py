@@ -7,9 +7,10 @@ from sessgit.model import canonical
 from sessgit.model import pad as pads
 from sessgit.model.pad import Lists, Pad
 from sessgit.store import layout
+from sessgit.store.objects import Entry
 from sessgit.store.store import Store
 
-Changes = dict[str, tuple[str, bool] | None]
+Changes = dict[str, Entry | None]
 """The new entries of a tree by path; None removes one."""
 SUFFIX = ".jsonl"
 
@@ -17,7 +18,7 @@ SUFFIX = ".jsonl"
 def read_lists(store: Store, commit: str) -> Lists:
     """Return the lines of the lists as of a commit; files that are no lists, or unreadable, are left out."""
     out = dict[str, bytes]()
-    for name, (oid, is_tree) in _list_entries(store, commit).items():
+    for name, (oid, is_tree) in store.entries(commit, layout.PAD).items():
         if name.removesuffix(SUFFIX) in pads.LISTS.values() and name.endswith(SUFFIX) and not is_tree:
             try:
                 out[name.removesuffix(SUFFIX)] = store.objects.blob(oid)
@@ -34,8 +35,8 @@ def read_pad(store: Store, commit: str) -> Pad:
 def list_changes(store: Store, commit: str, before: Lists, after: Lists) -> Changes:
     """Return the changes of the commit's tree that turn the lists `before` into `after`; raises ConflictError if
     something else has the place of a list."""
-    held = store.objects.entry(store.tree(commit), layout.PAD)
-    entries = _list_entries(store, commit)
+    held = store.entry(commit, layout.PAD)
+    entries = store.entries(commit, layout.PAD)
     out = Changes()
     for name, data in after.items():
         if data == before.get(name, b""):
@@ -51,14 +52,14 @@ def list_changes(store: Store, commit: str, before: Lists, after: Lists) -> Chan
 def inherited_changes(store: Store, commit: str, *, whole: bool = False) -> Changes:
     """Return what a fork inherits of the pad of a commit, as changes of its tree: all of it if `whole`, else what
     `pad.inherited_lists` leaves."""
-    held = store.objects.entry(store.tree(commit), layout.PAD)
+    held = store.entry(commit, layout.PAD)
     if whole or held is None:
         return {layout.PAD: held}
     before = read_lists(store, commit)
     after = pads.inherited_lists(before)
     if after == before:
         return {layout.PAD: held}
-    kept = dict(_list_entries(store, commit))
+    kept = store.entries(commit, layout.PAD)
     for name in before:
         kept.pop(name + SUFFIX)
         if after[name]:
@@ -66,35 +67,26 @@ def inherited_changes(store: Store, commit: str, *, whole: bool = False) -> Chan
     return {layout.PAD: (store.repo.edit_tree(None, kept), True) if kept else None}
 
 
-def joined_changes(store: Store, base: str, main: str, other: str) -> tuple[str, bool] | None:
+def joined_changes(store: Store, base: str, main: str, other: str) -> Entry | None:
     """Return the pad merged from two sides of one session, given their base or ``""``: lists unite; another file is
     that of the side that changed it, or of the first if both did."""
     tips = (base, main, other)
-    before, ours, theirs = (store.objects.entry(store.tree(tip), layout.PAD) if tip else None for tip in tips)
+    before, ours, theirs = (store.entry(tip, layout.PAD) for tip in tips)
     if theirs in (ours, before) or (ours and not ours[1]) or (theirs and not theirs[1]):
         return ours
     if ours == before:
         return theirs
-    start, mine, others = (_list_entries(store, tip) for tip in tips)
-    out = dict[str, tuple[str, bool]]()
+    start, mine, others = (store.entries(tip, layout.PAD) for tip in tips)
+    out = dict[str, Entry]()
     for name in {*mine, *others}:
         was, one, two = start.get(name), mine.get(name), others.get(name)
         kept = two if one == was else one
         is_list = name.endswith(SUFFIX) and not any(entry and entry[1] for entry in (was, one, two))
         if is_list and was not in (one, two) and one != two:
-            found = [_read_lines(store, entry) for entry in (was, one, two)]
-            lines = pads.merge_lists(name.removesuffix(SUFFIX), found[0], found[0], found[1], found[2])
+            found = [store.objects.blob(entry[0]) if entry else b"" for entry in (was, was, one, two)]
+            lines = pads.merge_lists(name.removesuffix(SUFFIX), *map(pads.split_list, found))
             both = canonical.join_lines(lines)
             kept = (store.repo.write_blob(both), False) if both else None
         if kept is not None:
             out[name] = kept
     return (store.repo.edit_tree(None, out), True) if out else None
-
-
-def _read_lines(store: Store, entry: tuple[str, bool] | None) -> list[bytes]:
-    return pads.split_list(store.objects.blob(entry[0])) if entry else []
-
-
-def _list_entries(store: Store, commit: str) -> dict[str, tuple[str, bool]]:
-    found = store.objects.entry(store.tree(commit), layout.PAD) if commit else None
-    return store.objects.tree(found[0]) if found and found[1] else {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sessgit import agents
@@ -36,28 +35,25 @@ def is_file(name: str) -> bool:
 
 def files(store: Store, tip: str) -> dict[str, Entry]:
     """Return the files of all turns as of a commit, by name."""
-    pad = store.objects.entry(store.tree(tip), layout.PAD)
-    entries = store.objects.tree(pad[0]) if pad and pad[1] else {}
-    return {name: entry for name, entry in entries.items() if is_file(name) and not entry[1]}
+    entries = store.entries(tip, layout.PAD).items()
+    return {name: entry for name, entry in entries if is_file(name) and not entry[1]}
 
 
 def lines(store: Store, tip: str, key: str) -> list[bytes]:
     """Return the lines that programs added to a turn, as of a commit."""
-    entry = store.objects.entry(store.tree(tip), f"{layout.PAD}/{file_name(key)}")
+    entry = store.entry(tip, f"{layout.PAD}/{file_name(key)}")
     return [line for line in store.objects.blob(entry[0]).split(b"\n") if line] if entry and not entry[1] else []
 
 
-def with_programs(body: Sequence[Line], added: Sequence[Line]) -> list[Line]:
-    """Return the lines of a turn with those of programs, each before the first line that is later than it."""
-    out, waiting = list(body[:1]), list(added)
+def add_to_turn(store: Store, tip: str, key: str, body: list[Line]) -> list[Line]:
+    """Return the lines of the turn with this key together with those of programs, as of a commit: each of these before
+    the first line that is later."""
+    added = lines(store, tip, key)
+    if not added:
+        return body
+    out, waiting = body[:1], agents.of_commit(store, tip).parsed(added)
     for line in body[1:]:
         while waiting and line.time and waiting[0].time < line.time:
             out.append(waiting.pop(0))
         out.append(line)
     return out + waiting
-
-
-def add_to_turn(store: Store, tip: str, key: str, body: list[Line]) -> list[Line]:
-    """Return the lines of the turn with this key together with those of programs, as of a commit."""
-    added = lines(store, tip, key)
-    return with_programs(body, agents.of_commit(store, tip).parsed(added)) if added else body

@@ -94,7 +94,13 @@ def file_pieces(store: Store, session: str, tips: dict[str, str]) -> Pieces:
     state = store.state(head)
     out = Pieces()
     if state.origin is not None and state.origin.prefix:
-        _put_prefix(store, state, state.origin, fork_commit(store, session, tips), out)
+        data = fork_prefix(store, state, state.origin, fork_commit(store, session, tips))
+        out.rewritten = hashlib.sha256(data).hexdigest() != state.origin.prefix_sha256
+        out.checked += not out.rewritten
+        out.redacted += count_secrets(store, state.origin.commit, state.origin.turn)
+        *lines, rest = data.split(b"\n")
+        lines += [rest] if rest else []
+        out.found.append(Piece(1, Extent(0, state.origin.prefix), tuple(lines), unended=bool(rest)))
     collector = _Collector(store, session, state, out)
     for branch, tip in sorted(tips.items(), key=lambda item: layout.is_rewound_branch(item[0])):
         collector.collect(tip, is_head=branch == session)
@@ -107,7 +113,9 @@ def lay_out(found: Sequence[Piece]) -> LaidOutFile:
     out: list[Piece] = []
     glued = set[str]()
     missing, number, position = 0, 1, 0
-    for number, group in groupby(sorted(found, key=_piece_order), key=lambda piece: piece.file):
+    # Of two pieces with one offset the longer one comes first, since lines can precede two turns.
+    order = sorted(found, key=lambda piece: (piece.file, piece.extent.offset, -piece.extent.length))
+    for number, group in groupby(order, key=lambda piece: piece.file):
         # The offsets of the lines of earlier files in this one are unknown.
         position = 0 if number == 1 else -1
         near: list[Piece] = []
@@ -177,13 +185,10 @@ def fork_commit(store: Store, session: str, tips: Mapping[str, str]) -> str:
 
 def turn_lines(store: Store, commit: str, state: Session, number: int) -> list[bytes]:
     """Return the lines of a turn as the session's own file has them."""
-    stored = store.lines(commit, number)
-    lines = [*stored.before, *stored.body]
-    return (
-        [shared_turns.own_line(raw, state) for raw in lines]
-        if shared_turns.is_parent_folder(store, commit, state, number)
-        else lines
-    )
+    lines = store.lines(commit, number).whole
+    if shared_turns.is_parent_folder(store, commit, state, number):
+        return [shared_turns.own_line(raw, state) for raw in lines]
+    return lines
 
 
 def fork_prefix(store: Store, state: Session, origin: Origin, first: str) -> bytes:
@@ -197,11 +202,6 @@ def fork_prefix(store: Store, state: Session, origin: Origin, first: str) -> byt
     return agents.of(state).writer.resumable(lines, state.agent_id, store.state(first).name).data
 
 
-def _piece_order(piece: Piece) -> tuple[int, int, int]:
-    """Return the sort key; of two with one offset the longer one comes first, since lines can precede two turns."""
-    return piece.file, piece.extent.offset, -piece.extent.length
-
-
 def _without_laid(piece: Piece, laid: list[tuple[bytes, bytes]]) -> Piece:
     """Return a piece without those of its lines that are already in the file; it begins among them."""
     lines = piece.ended
@@ -210,17 +210,6 @@ def _without_laid(piece: Piece, laid: list[tuple[bytes, bytes]]) -> Piece:
         return replace(piece, lines=())
     same = next((n for n in range(min(count, len(laid)), 0, -1) if laid[-n:] == lines[:n]), 0)
     return replace(piece, lines=piece.lines[same:])
-
-
-def _put_prefix(store: Store, state: Session, origin: Origin, first: str, out: Pieces) -> None:
-    data = fork_prefix(store, state, origin, first)
-    if hashlib.sha256(data).hexdigest() == origin.prefix_sha256:
-        out.checked += 1
-    else:
-        out.rewritten = True
-    out.redacted += count_secrets(store, origin.commit, origin.turn)
-    *lines, rest = data.split(b"\n")
-    out.found.append(Piece(1, Extent(0, origin.prefix), (*lines, rest) if rest else tuple(lines), unended=bool(rest)))
 
 
 def count_secrets(store: Store, tip: str, turns: int) -> int:
@@ -253,10 +242,11 @@ class _Collector:
             if number and key:
                 self.leading = key if self.leading is None else self.leading
                 if self.open.get(key, 1):
-                    stored = self.store.lines(commit, number)
-                    self._take(message, [*stored.before, *stored.body], key)
+                    self._take(message, self.store.lines(commit, number).whole, key)
             elif event == "end" and is_head and only_edits:
-                self._take_tail(commit, message)
+                found = self.store.tail_lines(commit)
+                lines = file_lines(found)
+                self._put(message, lines, lines, "", is_unended=bool(found[-1]), is_tail=True)
             elif event == "fork" and self.state.origin is not None and not self.state.origin.prefix:
                 turns = range(1, self.state.origin.turn + 1)
                 shared = (line for n in turns for line in turn_lines(self.store, commit, self.state, n))
@@ -275,38 +265,29 @@ class _Collector:
         most = self.open.get(key, len(lines)) - first if key else count
         self.open[key] = min(first, self.open.get(key, first))
         if most > 0:
-            self._put(message, placed[:most], placed, key, unended=message.is_unended)
-
-    def _take_tail(self, commit: str, message: Message) -> None:
-        found = self.store.tail_lines(commit)
-        lines = file_lines(found)
-        self._put(message, lines, lines, "", is_tail=True, unended=bool(found[-1]))
+            self._put(message, placed[:most], placed, key, is_unended=message.is_unended)
 
     def _put(
-        self, message: Message, lines: Sequence[bytes], every: Sequence[bytes], key: str, *, is_tail: bool = False,
-        unended: bool = False,
+        self, message: Message, lines: Sequence[bytes], every: Sequence[bytes], key: str, *, is_unended: bool,
+        is_tail: bool = False,
     ) -> None:  # fmt: skip
-        """Add those of the lines for which the message has extents."""
-        self._check(message, every)
-        if message.extents:
-            end = max(extent.end for extent in message.extents)
+        """Add those of the lines for which the message has extents; raises DamageError if the hash of `every` line is
+        not the recorded one."""
+        expected, extents = message.get("Lines-SHA256"), message.extents
+        if expected and every:
+            if lines_hash(every) != expected:
+                raise DamageError(
+                    f"the lines of turn {message.get('Turn') or '@0'} are not those that were recorded",
+                    "`sessgit verify` shows what is damaged.",
+                )
+            self.out.checked += 1
+        if extents:
+            end = max(extent.end for extent in extents)
             self.out.hashes.append((message.file, end, message.get(messages.FILE_HASH)))
         self.out.redacted += message.number("Redacted") or 0
-        extents = message.extents
-        for number, extent in enumerate(extents, start=1):
+        leads = is_tail or (bool(key) and key == self.leading)
+        for extent in extents:
             own, lines = tuple(lines[: extent.lines]), lines[extent.lines :]
             if own:
-                leads = is_tail or (bool(key) and key == self.leading)
-                is_last = unended and number == len(extents)
+                is_last = is_unended and extent is extents[-1]
                 self.out.found.append(Piece(message.file, extent, own, key, is_tail, is_last, leads))
-
-    def _check(self, message: Message, lines: Sequence[bytes]) -> None:
-        expected = message.get("Lines-SHA256")
-        if not expected or not lines:
-            return
-        if lines_hash(lines) != expected:
-            raise DamageError(
-                f"the lines of turn {message.get('Turn') or '@0'} are not those that were recorded",
-                "`sessgit verify` shows what is damaged.",
-            )
-        self.out.checked += 1

@@ -7,18 +7,16 @@ from typing import Any
 
 from sessgit.errors import StoreError
 from sessgit.store import layout, refs
+from sessgit.store.objects import Entry
 from sessgit.store.store import Store
 
-Entry = tuple[str, bool]
 SOURCE = "source.json"
 """The note of the session's source; forks do not inherit it."""
 
 
 def kept_files(store: Store, commit: str) -> dict[str, Entry]:
     """Return the files as of a commit by their paths, without the note."""
-    entry = _kept_folder(store, commit)
-    found = store.objects.files(entry[0]) if entry and entry[1] else {}
-    return {path: one for path, one in sorted(found.items()) if path != SOURCE}
+    return {path: one for path, one in sorted(store.files(commit, layout.KEPT).items()) if path != SOURCE}
 
 
 def file_sizes(store: Store, commit: str) -> dict[str, int]:
@@ -28,10 +26,8 @@ def file_sizes(store: Store, commit: str) -> dict[str, int]:
 
 def inherited_changes(store: Store, session: str) -> dict[str, Entry | None]:
     """Return what a fork of a session inherits, as changes of its tree: all files that the session keeps now."""
-    own = layout.session_of(session)
-    tips = (refs.read(store.path, ref) for ref in (layout.head_ref(own), layout.archive_ref(own)))
-    tip = next((tip for tip in tips if tip), "")
-    return {layout.KEPT: _kept_folder(store, tip)}
+    _, tip = refs.session_head(store.path, layout.session_of(session)) or ("", "")
+    return {layout.KEPT: store.entry(tip, layout.KEPT)}
 
 
 def missing_files(store: Store, ours: str, theirs: str) -> dict[str, Entry]:
@@ -47,12 +43,8 @@ def missing_files(store: Store, ours: str, theirs: str) -> dict[str, Entry]:
 
 def joined_changes(store: Store, main: str, other: str) -> dict[str, Entry | None]:
     """Return the same for two sides of one session, which both have the note."""
-    held = _kept_folder(store, main)
-    return {layout.KEPT: _kept_folder(store, other)} if held is None else {**missing_files(store, main, other)}
-
-
-def _kept_folder(store: Store, commit: str) -> Entry | None:
-    return store.objects.entry(store.tree(commit), layout.KEPT) if commit else None
+    held = store.entry(main, layout.KEPT)
+    return {layout.KEPT: store.entry(other, layout.KEPT)} if held is None else {**missing_files(store, main, other)}
 
 
 def source_note(store: Store, commit: str, session: str) -> dict[str, Any]:
@@ -64,7 +56,7 @@ def source_note(store: Store, commit: str, session: str) -> dict[str, Any]:
 
 def kept_note(store: Store, commit: str) -> dict[str, Any]:
     """Return the note of `source_note` in a commit, which forks have of the `session` that was imported."""
-    entry = store.objects.entry(store.tree(commit), f"{layout.KEPT}/{SOURCE}")
+    entry = store.entry(commit, f"{layout.KEPT}/{SOURCE}")
     try:
         found = json.loads(store.objects.blob(entry[0])) if entry and not entry[1] else None
     except (ValueError, RecursionError, StoreError):

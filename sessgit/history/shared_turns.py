@@ -36,7 +36,7 @@ def is_parent_folder(store: Store, commit: str, state: Session, number: int) -> 
     if origin is None or not origin.replaced or number > origin.turn:
         return False
     path = layout.turn_folder(number)
-    return store.objects.entry(store.tree(commit), path) == store.objects.entry(store.tree(origin.commit), path)
+    return store.entry(commit, path) == store.entry(origin.commit, path)
 
 
 def own_line(raw: bytes, state: Session) -> bytes:
@@ -85,7 +85,7 @@ class LineComparison:
 
     def _compare(self, a: Row, b: Row) -> Relation:
         pairs = zip(self._tips, (a, b), strict=True)
-        folders = [self._store.objects.entry(self._store.tree(tip), layout.turn_folder(row.turn)) for tip, row in pairs]
+        folders = [self._store.entry(tip, layout.turn_folder(row.turn)) for tip, row in pairs]
         if folders[0] is not None and folders[0] == folders[1]:
             return "same"
         bodies = self.bodies(a, b)
