@@ -345,7 +345,7 @@ def test_reading_tells_how_far_it_is(sessgit: Shell) -> None:
     stats.all_shares(index, lambda done, total: steps.append((done, total)))
     again: list[tuple[int, int]] = []
     stats.all_shares(index, lambda done, total: again.append((done, total)))
-    assert (steps, again) == ([(0, 3), (1, 3), (2, 3)], [])
+    assert (steps, again) == ([(0, 3), (1, 3), (2, 3), (3, 3)], [])
 
 
 def test_a_damaged_turn_is_counted_as_its_commit_tells(keep: Keep, store: Store, index: Index, git: Git) -> None:

@@ -15,7 +15,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from sessgit import __version__
-from sessgit.formats import code, images, phrases, prose, template
+from sessgit.formats import code, phrases, prose, template
 from sessgit.formats.template_files import read_template_file
 from sessgit.formats.texts import Bound, cut_text, one_line, text_bounds
 from sessgit.model.conversation.content import Call, Piece
@@ -24,6 +24,14 @@ from sessgit.model.conversation.story import IndexEntry, Story, StoryTurn
 PAGES = "conversations/"
 """The folder, next to the index of a project, that has the page NAME.html of each branch."""
 _LONGEST_ABOUT = 200
+_TYPES = {
+    "iVBORw0KGgo": "image/png",
+    "/9j/": "image/jpeg",
+    "R0lGODdh": "image/gif",
+    "R0lGODlh": "image/gif",
+    "UklGR": "image/webp",
+}
+"""The types of images that a browser may show, by their first bytes in base64."""
 
 
 def render(
@@ -66,6 +74,12 @@ def render_answer(text: str) -> str:
     return _paint(text, text_bounds(full=False)[0], prose.markdown_html)
 
 
+def media_type(data: str) -> str:
+    """Return the type of an image in base64 by its first bytes, or "" for all others, such as SVG, which can run
+    scripts; what the transcript says of its type does not count."""
+    return next((kind for start, kind in _TYPES.items() if data.startswith(start)), "")
+
+
 def turn_images(pieces: Iterable[Piece]) -> list[str]:
     """Return the images of a turn, in base64."""
     return [image for piece in pieces for image in piece.images]
@@ -73,7 +87,7 @@ def turn_images(pieces: Iterable[Piece]) -> list[str]:
 
 def _shown_images(piece: Piece, numbers: Sequence[int], address: Callable[[int], str]) -> Markup:
     """Return the images of a piece that a browser may show, and a note about others."""
-    is_shown = [bool(images.media_type(image)) for image in piece.images]
+    is_shown = [bool(media_type(image)) for image in piece.images]
     shown = (
         Markup('<a href="{0}" target="_blank"><img src="{0}" alt="Image {1}" loading="lazy"></a>').format(
             address(number), number + 1

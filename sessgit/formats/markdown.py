@@ -129,16 +129,13 @@ def quoted_text(text: str) -> str:
         if language is not None:
             out += [*fenced_code(part, language).split("\n"), ""]
         else:
-            out += [*_escape_lines(part.strip("\n").split("\n")), ""]
+            lines = part.strip("\n").split("\n")
+            for own, after in zip(lines, [*lines[1:], ""], strict=True):
+                out.append(_escape_line(own) + ("\\" if own.strip() and after.strip() else ""))  # a line break
+            out.append("")
     while out and not out[-1]:
         out.pop()
     return "\n".join(f"> {shown}".rstrip() for shown in out) or ">"
-
-
-def _escape_lines(lines: Sequence[str]) -> Iterator[str]:
-    """Yield lines as they were typed, with a line break if another line follows."""
-    for own, after in zip(lines, [*lines[1:], ""], strict=True):
-        yield _escape_line(own) + ("\\" if own.strip() and after.strip() else "")
 
 
 def _escape_line(text: str) -> str:
@@ -174,7 +171,15 @@ def answer(text: str) -> str:
     while at < len(lines):
         end = at + 1 if at in code or at in rows else max(at + 1, inline.get(at, at + 1))
         part = "\n".join(lines[at:end])
-        out.append(part if at in code else _escape_row(part) if at in rows else _escape_paragraph(part))
+        out.append(
+            part
+            if at in code
+            else _escape_row(part)
+            if at in rows
+            else _without_any_html(part)
+            if any(map(_is_table_delimiter, lines[at:end]))
+            else _without_html(part)
+        )
         at = end
     return "\n".join([*out, unclosed] if unclosed else out)
 
@@ -197,19 +202,14 @@ def _without_underlined_headings(text: str) -> str:
     """
     for _ in range(_TRIES):
         lines = text.split("\n")
-        wrong = [block for block in prose.markdown_blocks(text) if _is_underlined(block)]
+        headings = [one for one in prose.markdown_blocks(text) if one.kind == "heading_open" and one.mark[:1] != "#"]
+        wrong = [one for one in headings if one.level > 0 or one.end - one.first != 2]
         if not wrong:
             return text
         for heading in wrong:
             lines[heading.end - 1] = lines[heading.end - 1].replace(heading.mark, f"\\{heading.mark}", 1)
         text = "\n".join(lines)
     return _UNDERLINE.sub(r"\1\\\2", text)
-
-
-def _is_underlined(block: prose.MarkdownBlock) -> bool:
-    """Return whether the block is an underlined heading that cannot be written with `#` marks."""
-    is_line = block.kind == "heading_open" and not block.mark.startswith("#")
-    return is_line and (block.level > 0 or block.end - block.first != 2)
 
 
 def _missing_fence(lines: Sequence[str], fence: prose.MarkdownBlock) -> str:
@@ -224,11 +224,6 @@ def _escape_row(text: str) -> str:
     if _UNCLEAR_END in text:
         return _without_any_html(text)
     return "|".join(map(_without_html, _CELL_END.split(text)))
-
-
-def _escape_paragraph(text: str) -> str:
-    """Return a paragraph without HTML, also for renderers that would see a table in it."""
-    return _without_any_html(text) if any(map(_is_table_delimiter, text.split("\n"))) else _without_html(text)
 
 
 def _is_table_delimiter(line: str) -> bool:
@@ -250,19 +245,14 @@ def _without_html(text: str) -> str:
         out.append(text[at : match.start()])
         token, at = match.group(), match.end()
         if token.startswith("`"):
-            end = -1 if len(token) in unclosed else _code_span_end(text, at, len(token))
-            if end < 0:
+            run = re.compile(rf"(?<!`){token}(?!`)")
+            end = None if len(token) in unclosed else run.search(text, at)
+            if end is None:
                 unclosed.add(len(token))
             else:
-                token, at = _LINE_OF_HTML.sub(r"\1&lt;", text[match.start() : end]), end
+                token, at = _LINE_OF_HTML.sub(r"\1&lt;", text[match.start() : end.end()]), end.end()
         out.append({"<": "&lt;", "![": "\\!["}.get(token, token))
     return "".join([*out, text[at:]])
-
-
-def _code_span_end(text: str, start: int, length: int) -> int:
-    """Return the end of the code that a run of so many backticks began, or -1."""
-    run = re.compile(rf"(?<!`)`{{{length}}}(?!`)").search(text, start)
-    return run.end() if run else -1
 
 
 def _cut_and_paint(text: str, bound: Bound, paint: Callable[[str], str]) -> str:

@@ -130,7 +130,13 @@ def _blame_file(context: Context, file: BlamedFile, commit: str, span: str, env:
     edits = blame_edits.find_edits(context, names, _root_finder(context, file, names))
     found = edited_lines(lines, commits, edits, context.now())
     blamed = [BlamedLine(n, line, edited) for n, (line, edited) in enumerate(zip(lines, found, strict=True), start=1)]
-    authors = find_authors(context, {one.edit.commit for one in found if one.edit})
+    places = context.index.turns_of_commits(sorted({one.edit.commit for one in found if one.edit}))
+    branches = {one.name: one for one in context.index.branches_named(sorted({name for name, _ in places.values()}))}
+    authors = dict[str, Author]()
+    for own, (name, turn) in places.items():
+        row = context.index.turn(name, turn)
+        if row is not None and name in branches:
+            authors[own] = Author(branches[name], row, context.index.title(row))
     return Blame(file, commit, blamed, authors, is_tracked)
 
 
@@ -182,16 +188,3 @@ def _root_finder(context: Context, file: BlamedFile, paths: Collection[str]) -> 
         return next((folder for folder in folders if is_root(folder)), None)
 
     return root
-
-
-def find_authors(context: Context, commits: Collection[str]) -> dict[str, Author]:
-    """Return the turns that end with these commits, by commit."""
-    index = context.index
-    places = index.turns_of_commits(sorted(commits))
-    branches = {branch.name: branch for branch in index.branches_named(sorted({name for name, _ in places.values()}))}
-    authors = {}
-    for commit, (name, turn) in places.items():
-        row = index.turn(name, turn)
-        if row is not None and name in branches:
-            authors[commit] = Author(branches[name], row, index.title(row))
-    return authors

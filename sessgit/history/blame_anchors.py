@@ -247,22 +247,17 @@ class _Matcher:
         if self.lies_between(edit.time, line.commit):
             return "commit-between"
         for other in self.removals.get(line.text, ()):
-            if edit.time < other.time <= latest and _is_same_tree(edit, other):
+            is_same_branch = edit.git_branch == other.git_branch or not (edit.git_branch and other.git_branch)
+            if edit.time < other.time <= latest and edit.root == other.root and is_same_branch:
                 return "removed"
         return None
 
     def _lies_between(self, time: float, commit: LineCommit | None) -> bool:
         """Return whether a commit of the same author changed the file after a time and before the commit did; of any
         author, if the line is not committed."""
-        for oid in self.commits.ancestors(commit.id if commit else ""):
-            other = self.commits.commits[oid]
-            if time < other.author_time and (
-                commit is None or (other.author_time < commit.author_time and other.email == commit.email)
-            ):
-                return True
-        return False
-
-
-def _is_same_tree(a: RecordedEdit, b: RecordedEdit) -> bool:
-    """Return whether two edits were made in one worktree, on one branch as far as that is known."""
-    return a.root == b.root and (a.git_branch == b.git_branch or not (a.git_branch and b.git_branch))
+        others = (self.commits.commits[oid] for oid in self.commits.ancestors(commit.id if commit else ""))
+        return any(
+            time < other.author_time
+            and (commit is None or (other.author_time < commit.author_time and other.email == commit.email))
+            for other in others
+        )

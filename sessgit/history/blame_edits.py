@@ -23,7 +23,6 @@ from sessgit.errors import SessgitError
 from sessgit.model import canonical, ids
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import parse_tools
-from sessgit.model.conversation.turn import Cell
 from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, no_progress
 from sessgit.store import layout
@@ -87,8 +86,11 @@ def _turn_edits(store: Store, row: Row) -> Iterator[CachedEdit]:
     except SessgitError:
         return
     for number, (edit, subagent) in enumerate(found):
-        seconds = canonical.seconds(edit.time)
-        cell = _cell_ordinal(cells, row.prompt, edit) if not subagent else 0
+        seconds, own, cell = canonical.seconds(edit.time), ids.cell_id(row.prompt, edit.call), 0
+        if not subagent:
+            by_id = [n for n, one in enumerate(cells, start=1) if one.id == own]
+            on_line = [n for n, one in enumerate(cells, start=1) if one.type == "tool" and edit.line in one.lines[:1]]
+            cell = (by_id or on_line or [0])[0]
         yield CachedEdit(
             row.commit, number, os.path.basename(edit.file), edit.file, edit.call, cell, subagent,  # noqa: PTH119
             float(row.time if seconds is None else seconds), edit.git_branch, _pack(edit),
@@ -106,14 +108,6 @@ def _read_edits(store: Store, agent: Agent, row: Row) -> Iterator[tuple[FileEdit
             folder, _, name = path.rpartition("/")
             if folder == layout.SUBAGENTS:
                 yield from ((edit, name.partition(".")[0]) for edit in agent.tools.edits(store.objects.lines(oid)))
-
-
-def _cell_ordinal(cells: Sequence[Cell], prompt: str, edit: FileEdit) -> int:
-    """Return the ordinal of the call's cell, or 0 if it has none, as in a subagent."""
-    own = ids.cell_id(prompt, edit.call)
-    ordinals = [n for n, cell in enumerate(cells, start=1) if cell.id == own]
-    on_line = [n for n, cell in enumerate(cells, start=1) if cell.type == "tool" and edit.line in cell.lines[:1]]
-    return (ordinals or on_line or [0])[0]
 
 
 def _pack(edit: FileEdit) -> bytes:

@@ -12,7 +12,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,7 +27,7 @@ from sessgit.model import humanize
 from sessgit.model.conversation.content import Call, Change, Piece, Words
 from sessgit.model.conversation.turn import Cell
 from sessgit.model.frozen import frozen
-from sessgit.model.progress import Progress, no_progress
+from sessgit.model.progress import Progress, counted, no_progress
 from sessgit.store import layout
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, CachedTurn, Index, Row
@@ -110,27 +110,24 @@ def read_turns(
     """Return the cells of a branch's turns from the first to the last; `progress` counts the turns that are not in the
     index."""
     turns = context.index.cached_turns(branch.name, first, last)
-    folders = dict[str, str]()
+    folders = dict[str, str]()  # the object id of each turn's folder, and that of the file of programs' lines
     with suppress(DamageError, StoreError):  # then each turn is read, and its own error found
-        folders = _folders(context, branch, first, last)
-    stale = [number for number, cached in turns if not _is_current(cached, number, folders)]
-    read = _read_folders(context, branch, stale, folders, progress) if stale else {}
+        added = program_lines.files(context.store, branch.tip)
+        folders = context.store.turn_folders(branch.tip, first, last)
+        for row in context.index.turns(branch.name, first, last) if added else ():
+            path, entry = layout.turn_folder(row.turn), added.get(program_lines.file_name(row.prompt))
+            if entry is not None and path in folders:
+                folders[path] += f"+{entry[0]}"
+    own = {number: folders.get(layout.turn_folder(number), "") for number, _ in turns}
+    stale = [number for number, cached in turns if cached is None or cached.folder != own[number]]
+    rows = context.index.turns(branch.name, stale[0], stale[-1]) if stale else []
+    rows = [row for row in rows if row.turn in {*stale}]
+    read = {row.turn: _read_folder(context, branch, row, own[row.turn]) for row in counted(rows, progress)}
     cached = [(number, text) for number, text in turns if text is not None and number not in read]
     records = json.loads(f"[{','.join(turn.cells for _, turn in cached)}]")
     project = branch.state.project
     known = [TurnCells(number, one, project) for (number, _), one in zip(cached, records, strict=True)]
     return sorted([*known, *read.values()], key=lambda turn: turn.number) if read else known
-
-
-def _folders(context: Context, branch: Branch, first: int, last: int | None) -> dict[str, str]:
-    """Return the object ids of the folders of turns, each with that of the file of programs' lines if it has one."""
-    store = context.store
-    folders, added = store.turn_folders(branch.tip, first, last), program_lines.files(store, branch.tip)
-    for row in context.index.turns(branch.name, first, last) if added else ():
-        path, entry = layout.turn_folder(row.turn), added.get(program_lines.file_name(row.prompt))
-        if entry is not None and path in folders:
-            folders[path] += f"+{entry[0]}"
-    return folders
 
 
 def cached_turn(agent: Agent, folder: str, cells: Sequence[Cell], body: Sequence[bytes], key: str) -> CachedTurn:
@@ -156,10 +153,6 @@ def cell_records(agent: Agent, cells: Sequence[Cell], uses: Mapping[int, Use]) -
     return records
 
 
-def _is_current(cached: CachedTurn | None, number: int, folders: Mapping[str, str]) -> bool:
-    return cached is not None and cached.folder == folders.get(layout.turn_folder(number))
-
-
 def _have_uses(agent: Agent, cells: Sequence[Cell]) -> bool:
     return any(agent.cells.kind(cell.operation) in ("shell", *FILE_KINDS) for cell in cells)
 
@@ -168,64 +161,41 @@ def _compact_json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _read_folders(
-    context: Context, branch: Branch, numbers: Sequence[int], folders: Mapping[str, str], progress: Progress
-) -> dict[int, TurnCells]:
-    """Read turns from their folders; save each in the index that is whole, and the same in its own commit."""
-    store, agent, wanted = context.store, agents.of(branch.state), set(numbers)
-    rows = [row for row in context.index.turns(branch.name, numbers[0], numbers[-1]) if row.turn in wanted]
-    read: dict[int, TurnCells] = {}
-    for number, row in enumerate(rows):
-        progress(number, len(rows))
-        damage: list[str] = []
-        folder = folders.get(layout.turn_folder(row.turn), "")
-        has_more = "+" in folder
-        cells = _stored_cells(store, branch, row, damage, has_more=has_more)
-        uses = _stored_uses(store, agent, branch, row, cells, has_more=has_more)
-        records = cell_records(agent, cells, uses or {})
-        read[row.turn] = TurnCells(row.turn, records, branch.state.project, tuple(damage))
-        stored = folder.partition("+")[0]
-        if stored and uses is not None and not damage and _folder_in_commit(store, row) == stored:
-            context.index.store_cells({row.commit: CachedTurn(folder, _compact_json(records))})
-    return read
-
-
-def _stored_cells(store: Store, branch: Branch, row: Row, damage: list[str], *, has_more: bool) -> Sequence[Cell]:
+def _read_folder(context: Context, branch: Branch, row: Row, folder: str) -> TurnCells:
     """Return the cells of a turn as they are stored, or as its lines tell them if programs added some, or if those are
-    damaged, which is added to `damage`."""
+    damaged; save them in the index if the turn is whole, and the same in its own commit."""
+    store, agent, damage = context.store, agents.of(branch.state), list[str]()
+    stored, has_more, _ = folder.partition("+")
+    cells: Sequence[Cell] | None = None
+    with _noted(damage, f"turn {row.turn}: "):
+        cells = None if has_more else store.cells(branch.tip, row.turn)
+    if cells is None:
+        with _noted(damage, f"turn {row.turn} was skipped: "):
+            cells = read_turn(store, branch.tip, row).cells
+    uses: Mapping[int, Use] | None = {}
+    if cells and _have_uses(agent, cells):
+        uses = None
+        with suppress(SessgitError):  # the cells are known all the same
+            if has_more:
+                body = [line.raw for line in body_of(store, branch.tip, row)]
+            else:
+                entry = store.folder(branch.tip, row.turn).get(layout.BODY)
+                body = store.objects.blob(entry[0]).split(b"\n")[:-1] if entry else []
+            uses = agent.cells.uses(body, cells, row.prompt, "")
+    records = cell_records(agent, cells or (), uses or {})
+    if stored and uses is not None and not damage:
+        with suppress(SessgitError):
+            if (store.entry(row.commit, layout.turn_folder(row.turn)) or ("",))[0] == stored:
+                context.index.store_cells({row.commit: CachedTurn(folder, _compact_json(records))})
+    return TurnCells(row.turn, records, branch.state.project, tuple(damage))
+
+
+@contextmanager
+def _noted(damage: list[str], what: str) -> Iterator[None]:
     try:
-        if not has_more:
-            return store.cells(branch.tip, row.turn)
+        yield
     except SessgitError as error:
-        damage.append(f"turn {row.turn}: {error}")
-    try:
-        return read_turn(store, branch.tip, row).cells
-    except SessgitError as error:
-        damage.append(f"turn {row.turn} was skipped: {error}")
-        return ()
-
-
-def _stored_uses(
-    store: Store, agent: Agent, branch: Branch, row: Row, cells: Sequence[Cell], *, has_more: bool
-) -> Mapping[int, Use] | None:
-    if not _have_uses(agent, cells):
-        return {}
-    try:
-        if has_more:
-            return agent.cells.uses([line.raw for line in body_of(store, branch.tip, row)], cells, row.prompt, "")
-        entry = store.folder(branch.tip, row.turn).get(layout.BODY)
-        body = store.objects.blob(entry[0]).split(b"\n")[:-1] if entry else []
-    except SessgitError:  # the cells are known all the same
-        return None
-    return agent.cells.uses(body, cells, row.prompt, "")
-
-
-def _folder_in_commit(store: Store, row: Row) -> str:
-    try:
-        entry = store.objects.entry(store.tree(row.commit), layout.turn_folder(row.turn))
-    except SessgitError:
-        return ""
-    return entry[0] if entry else ""
+        damage.append(f"{what}{error}")
 
 
 # Finding and listing
@@ -314,7 +284,7 @@ def message_places(context: Context, branch: Branch) -> list[tuple[int, int]]:
 
 def find_by_id(context: Context, branch: Branch, cell_id: str) -> Node:
     """Return the cell with that id; raises NotFoundError if the branch has none, AmbiguousError if it has several."""
-    short = layout.short_name(branch.name)
+    short = branch.short
     turns = (turn for turn in read_turns(context, branch) if any(record[0] == cell_id for record in turn.records))
     nodes = [node for turn in turns for node in turn.nodes if node.cell.id == cell_id]
     if not nodes:
@@ -344,7 +314,7 @@ def no_cell_error(branch: Branch, turn: int, name: str, count: int) -> NotFoundE
     """Return the error that a turn has no cell of that name."""
     return NotFoundError(
         f"turn {turn} has no cell {name}; it has {humanize.format_count(count, 'cell')}",
-        f"`sessgit cells {layout.short_name(branch.name)} --turn {turn}` lists them.",
+        f"`sessgit cells {branch.short} --turn {turn}` lists them.",
     )
 
 
@@ -381,8 +351,7 @@ def cell_details(
         by_turn.setdefault(node.turn, []).append(node)
     rows = [row for row in rows if row.turn in by_turn]
     details: dict[str, CellDetail] = {}
-    for number, row in enumerate(rows):
-        progress(number, len(rows))
+    for row in counted(rows, progress):
         try:
             turn, pieces = read_pieces(store, branch, row)
         except SessgitError:

@@ -37,7 +37,9 @@ def local_path_map(
     session of this machine must not move because another machine has the same path. `remotes` gives the folders of
     projects and their remotes; a folder that is not here stands for the clone at `cwd`, else for one of these folders.
     """
-    known = {_path_parts(left, user): _expand_home(right, user) for left, right in mapping.items()}
+    known = {
+        PurePosixPath(_expand_home(left, user)).parts: _expand_home(right, user) for left, right in mapping.items()
+    }
     longest = sorted(known, key=len, reverse=True)
 
     @cache
@@ -69,31 +71,29 @@ def transcript_place(homes: Homes, state: Session, paths: StorePaths | None = No
     The state may come from another machine. In order of precedence: where the file is, where it was last read on this
     machine, the project's folder if it exists here, and the only file of that name, as in a home that was moved.
     """
-    said = agents.of(state).home.transcript_place(homes.of(state), state.transcript, state.agent_id, "")
+    said = client_place(homes, state, state.transcript)
     if said is not None and path_exists(said):
         return said
-    found = agents.of(state).home.transcript_place(homes.of(state), "", state.agent_id, _real_path(state.project))
+    found = client_place(homes, state, "", _real_path(state.project))
     if said is not None and said == found:
         return said
     known = recorder_state.load_cursor(paths, state.id) if paths is not None else None
-    read = agents.of(state).home.transcript_place(homes.of(state), known.path, state.agent_id, "") if known else None
+    read = client_place(homes, state, known.path) if known else None
     if read is not None:
         return read
     if said is not None and (said.parent.is_dir() or not path_exists(state.project)):
         return said
     if said is None and found is None:
-        return _find_anywhere(homes, state)
-    return (
-        said
-        if said is not None and found is not None and agents.of(state).home.is_cut(said.parent.name, found.parent.name)
-        else found
-    )
+        copies = agents.of(state).home.copies(homes.of(state), state.agent_id)
+        return copies[0] if len(copies) == 1 else None
+    if said is not None and found is not None and agents.of(state).home.is_cut(said.parent.name, found.parent.name):
+        return said
+    return found
 
 
-def _find_anywhere(homes: Homes, state: Session) -> Path | None:
-    """Return the only transcript of that name in all folders of the client, or None."""
-    found = agents.of(state).home.copies(homes.of(state), state.agent_id)
-    return found[0] if len(found) == 1 else None
+def client_place(homes: Homes, state: Session, recorded: str, project: str = "") -> Path | None:
+    """Return where the client has the session's transcript: at the recorded path, or in its folder for a project."""
+    return agents.of(state).home.transcript_place(homes.of(state), recorded, state.agent_id, project)
 
 
 def recorded_transcript_path(state: Session, paths: StorePaths) -> str:
@@ -163,10 +163,7 @@ def is_elsewhere(homes: Homes, state: Session, local_path: LocalPath) -> bool:
     project = state.project
     if not is_folder(project) or path_exists(project):
         return False
-    return (
-        local_path(project) != project
-        or agents.of(state).home.transcript_place(homes.of(state), state.transcript, state.agent_id, "") is None
-    )
+    return local_path(project) != project or client_place(homes, state, state.transcript) is None
 
 
 def is_folder_gone(project: str) -> bool:
@@ -188,11 +185,7 @@ def other_copies(homes: Homes, state: Session, path: Path) -> list[Path]:
 def transcript_target(homes: Homes, state: Session, project: str, paths: StorePaths | None = None) -> Path:
     """Return the place of the transcript for a client started in `project`, or where the session's state says."""
     check_folder(project)
-    place = (
-        agents.of(state).home.transcript_place(homes.of(state), "", state.agent_id, project)
-        if project
-        else transcript_place(homes, state, paths)
-    )
+    place = client_place(homes, state, "", project) if project else transcript_place(homes, state, paths)
     if place is None:
         raise SessgitError(
             f"the place of {state.id}'s file is unknown",
@@ -235,10 +228,6 @@ def check_no_copies(homes: Homes, state: Session, target: Path) -> None:
             f"its transcript exists in another folder: {others[0]}. With two, the client finds neither",
             f"Move it to {target}, or leave it and fork: `sessgit fork {short_name(state.id)} --project DIR`",
         )
-
-
-def _path_parts(prefix: str, user: str) -> tuple[str, ...]:
-    return PurePosixPath(_expand_home(prefix, user)).parts
 
 
 def _expand_home(folder: str, user: str) -> str:

@@ -82,24 +82,22 @@ def diff_branches(context: Context, a: tuple[Branch, int | None], b: tuple[Branc
     left, right = (context.index.turns(branch.name)[:turn] for branch, turn in (a, b))
     turns = LineComparison(context.store, (a[0].tip, left), (b[0].tip, right))
 
-    def has_same_lines(one: Row, other: Row) -> bool:
-        return turns.relation(one, other) == "same"
-
-    def says_and_does_the_same(one: Row, other: Row) -> bool:
-        return not turns.differences(one, other)
-
     together = ids.common_prefix_length((row.prompt for row in left), (row.prompt for row in right))
     related = any(turns.relation(*pair) != "different" for pair in zip(left[:together], right, strict=False))
     if related:
-        edits = edit_script.diff(left, right, lambda row: row.prompt, has_same_lines)
+        edits = edit_script.diff(left, right, lambda row: row.prompt, lambda *pair: turns.relation(*pair) == "same")
         same = next((n for n, edit in enumerate(edits) if not edit.same), len(edits))
     else:
-        edits = edit_script.diff_unrelated(left, right, lambda row: row.title, says_and_does_the_same)
+        edits = edit_script.diff_unrelated(
+            left, right, lambda row: row.title, lambda *pair: not turns.differences(*pair)
+        )
         same = 0
     cut = edits[together - 1] if related else None
     partial = None
     if cut is not None and cut.a and cut.b and turns.relation(cut.a, cut.b) == "part":
-        partial = _find_partial(context.store, (a[0], cut.a), (b[0], cut.b))
+        sides = (a[0].tip, cut.a.turn), (b[0].tip, cut.b.turn)
+        counts = [len(context.store.cells(*side)) for side in sides]
+        partial = PartialTurn(cut.a.turn, *counts) if counts[0] != counts[1] else None  # one has only the beginning
     changed = [
         ChangedTurn(one.turn, other.turn, turns.differences(one, other) or ("lines",))
         for one, other in ((edit.a, edit.b) for edit in edits if edit.changed and not (partial and edit is cut))
@@ -135,9 +133,3 @@ def diff_json(store: Store, found: ConversationDiff, overrides: Prices) -> dict[
 
 def _turns_json(store: Store, side: DiffSide, overrides: Prices) -> list[dict[str, Any]]:
     return [turn_json(row, read_turn(store, side.branch.tip, row), overrides) for row in side.own_rows]
-
-
-def _find_partial(store: Store, a: tuple[Branch, Row], b: tuple[Branch, Row]) -> PartialTurn | None:
-    """Return the turn of which one side has only the beginning, if that has fewer cells."""
-    counts = [len(store.cells(branch.tip, row.turn)) for branch, row in (a, b)]
-    return PartialTurn(a[1].turn, *counts) if counts[0] != counts[1] else None

@@ -25,7 +25,7 @@ from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.story import Heading, IndexEntry, Relative, Story, StoryTurn
 from sessgit.model.frozen import frozen
-from sessgit.model.progress import Progress
+from sessgit.model.progress import Progress, counted
 from sessgit.store import ancestry, layout
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Index, Row
@@ -60,7 +60,7 @@ class ExportedLines:
 
 def chosen_rows(index: Index, choice: ExportChoice) -> list[Row]:
     """Return the turns to export, in order; raises NotFoundError if one of them does not exist."""
-    branch, name = choice.branch, layout.short_name(choice.branch.name)
+    branch, name = choice.branch, choice.branch.short
     end = branch.state.turns if choice.end is None else choice.end
     if not end:
         hint = f"`sessgit log {name}` lists its turns." if branch.state.turns else "`sessgit ls` lists others."
@@ -137,36 +137,29 @@ def read_story_turns(
 ) -> Iterator[StoryTurn]:
     """Yield the turns in full, each read when it is needed."""
     log = logs.branch_log(context.index, choice.branch, limit=0)
-    for done, row in enumerate(rows):
-        progress(done, len(rows))
+    for row in counted(rows, progress):
         forks = tuple(_make_relative(fork.branch, rows, fork.turn) for fork in log.forks.get(row.turn, ()))
         sides = [side for side in log.left.get(row.turn, ()) if side.open]
         left, elsewhere = (
             {one.branch.name: one.open for one in sides if one.rewound == kind} for kind in (True, False)
         )
-        yield replace(
-            _read_story_turn(context.store, choice, row, overrides), forks=forks, left=left, elsewhere=elsewhere
+        turn, found = read_pieces(context.store, choice.branch, row)
+        pieces = [replace(one, input=canonical.bounded(one.input)) if isinstance(one, Call) else one for one in found]
+        summary = ""
+        if row.compacted and choice.tools:
+            agent = agents.of(choice.branch.state)
+            summary = agent.writer.summary(agent.parsed(context.store.lines(choice.branch.tip, row.turn).before))
+        yield StoryTurn(
+            number=row.turn,
+            turn=turn if turn.time else replace(turn, time=canonical.rfc3339(row.time)),
+            pieces=tuple(piece for piece in pieces if choice.tools or _is_conversation(piece)),
+            cost=prices.token_cost(turn.tokens, overrides),
+            compacted=row.compacted,
+            summary=summary,
+            forks=forks,
+            left=left,
+            elsewhere=elsewhere,
         )
-    progress(len(rows), len(rows))
-
-
-def _read_story_turn(store: Store, choice: ExportChoice, row: Row, overrides: Prices) -> StoryTurn:
-    turn, found = read_pieces(store, choice.branch, row)
-    pieces = [replace(one, input=canonical.bounded(one.input)) if isinstance(one, Call) else one for one in found]
-    return StoryTurn(
-        number=row.turn,
-        turn=turn if turn.time else replace(turn, time=canonical.rfc3339(row.time)),
-        pieces=tuple(piece for piece in pieces if choice.tools or _is_conversation(piece)),
-        cost=prices.token_cost(turn.tokens, overrides),
-        compacted=row.compacted,
-        summary=_compaction_summary(store, choice.branch, row) if row.compacted and choice.tools else "",
-    )
-
-
-def _compaction_summary(store: Store, branch: Branch, row: Row) -> str:
-    """Return the summary by which a compaction before the turn replaced the conversation so far."""
-    agent = agents.of(branch.state)
-    return agent.writer.summary(agent.parsed(store.lines(branch.tip, row.turn).before))
 
 
 def _is_conversation(piece: Piece) -> bool:
@@ -184,22 +177,19 @@ class Families:
     def relatives(self, branch: Branch, rows: Sequence[Row]) -> tuple[tuple[Relative, ...], int]:
         """Return the first sessions of the branch's family, every session before its forks, and the number of the
         others; none if it is alone."""
-        session = layout.session_of(branch.name)
-        family = self._family(session, branch)
-        listed = family[:_MOST_FAMILY] if len(family) > 1 else []
-        relatives = (self._relative(member, depth, rows, own=member.name == session) for member, depth in listed)
-        return tuple(relatives), max(0, len(family) - _MOST_FAMILY)
-
-    def _family(self, session: str, branch: Branch) -> list[tuple[Branch, int]]:
+        session = branch.session
         if session not in self._families:
             family = logs.session_family(self.index, branch)
             self._families |= {member.name: family for member, _ in family} | {session: family}
-        return self._families[session]
-
-    def _relative(self, member: Branch, depth: int, rows: Sequence[Row], *, own: bool) -> Relative:
-        at = ancestry.fork_place(self.index, member) if depth else None
-        left = logs.last_shared_turn(self.index, layout.session_of(at.branch), at) if at else None
-        return replace(_make_relative(member, rows, left), depth=depth, cell=at.cell if at else "", own=own)
+        family = self._families[session]
+        listed = family[:_MOST_FAMILY] if len(family) > 1 else []
+        relatives = []
+        for member, depth in listed:
+            at = ancestry.fork_place(self.index, member) if depth else None
+            left = logs.last_shared_turn(self.index, layout.session_of(at.branch), at) if at else None
+            relative, cell = _make_relative(member, rows, left), at.cell if at else ""
+            relatives.append(replace(relative, depth=depth, cell=cell, own=member.name == session))
+        return tuple(relatives), max(0, len(family) - _MOST_FAMILY)
 
 
 def _make_relative(branch: Branch, rows: Sequence[Row], left: int | None) -> Relative:

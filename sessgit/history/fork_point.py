@@ -36,15 +36,15 @@ class ForkPoint:
 def fork_point(context: Context, target: ResolvedTarget) -> ForkPoint:
     """Return the point of the target's turn, or of the last one; raises UsageError if the fork would be empty."""
     branch = target.branch
-    number = branch.state.turns if target.turn is None else target.turn
+    number = target.end
     if not branch.state.turns:
         raise UsageError(
-            f"{layout.short_name(branch.name)} has no turns yet, so there is nothing to fork",
+            f"{branch.short} has no turns yet, so there is nothing to fork",
             "A fork keeps at least turn 1.",
         )
     if not number:
         raise UsageError(
-            f"a fork of {layout.short_name(branch.name)} before its first turn would be empty",
+            f"a fork of {branch.short} before its first turn would be empty",
             "A fork keeps at least turn 1.",
         )
     row = row_of(context.index, branch, number)
@@ -80,7 +80,7 @@ def at_message(context: Context, target: ResolvedTarget, number: int) -> Resolve
     """Return the target with the turn and the cell of a message, see `cells.message_places`; raises NotFoundError."""
     from sessgit.history.cells import message_places
 
-    name = layout.short_name(target.branch.name)
+    name = target.branch.short
     if target.turn is not None:
         raise UsageError("the address already names a turn", "Use either @TURN or --at-message N.")
     places = message_places(context, target.branch)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sessgit.errors import SessgitError
 from sessgit.history import views
@@ -17,7 +17,6 @@ from sessgit.store.context import Context
 from sessgit.store.index import Branch, Index, Outline, Row
 
 if TYPE_CHECKING:
-    from sessgit.model.conversation.message import Message
     from sessgit.store.store import Store
 
 
@@ -107,7 +106,7 @@ def branch_log(
     only: TurnFilter | None = None,
 ) -> BranchLog:
     """Return the log of a branch up to a turn, or of all of it, with the last `limit` turns that fit the filter."""
-    session = layout.session_of(branch.name)
+    session = branch.session
     end = branch.state.turns if turn is None else turn
     narrowed = only is not None and only.narrows
     if only is not None and narrowed:
@@ -143,7 +142,7 @@ def last_shared_turn(index: Index, branch: str, left: ForkPlace) -> int:
 
 def side_branches(index: Index, branch: Branch) -> Iterator[SideBranch]:
     """Yield by name the side branches of the branch's session that have turns which the branch lacks."""
-    others = [other for other in ancestry.side_branches(index, layout.session_of(branch.name)) if other != branch.name]
+    others = [other for other in ancestry.side_branches(index, branch.session) if other != branch.name]
     merged = ancestry.merged_turns(index, branch.name) if others else {}
     for other in index.branches_named(others):
         last, count = index.left_behind(other.name, branch.name)
@@ -161,7 +160,9 @@ def list_merges(store: Store, branch: Branch) -> Iterator[tuple[str, int]]:
         message = store.message(commit.id)
         is_own = message.get("Session") == branch.name
         if is_own and message.get("Event") == "merge":
-            waiting += [_merged_branch(store, message, parent) for parent in store.commit(commit.id).parents[1:]]
+            named = message.get("Origin").partition("@")[0]
+            merged = [store.message(parent).get("Session") for parent in commit.parents[1:]]
+            waiting += [named if layout.session_of(named) == session else session for session in merged]
         if number := message.number("Turn"):
             yield from ((theirs, number) for theirs in waiting if theirs != branch.name)
             waiting = []
@@ -169,27 +170,12 @@ def list_merges(store: Store, branch: Branch) -> Iterator[tuple[str, int]]:
             return
 
 
-def _merged_branch(store: Store, merge: Message, parent: str) -> str:
-    """Return the branch that a merge names if the merged commit is of its session, else the commit's session."""
-    named, session = merge.get("Origin").partition("@")[0], store.message(parent).get("Session")
-    return named if layout.session_of(named) == session else session
-
-
 # Families
 
 
-def forks_by_parent(outlines: Iterable[Outline]) -> dict[str, list[Outline]]:
-    """Return the sessions that left each session, in their order."""
-    return _grouped(outlines, attrgetter("parent"))
-
-
-def children_by_parent(outlines: Iterable[Outline]) -> dict[str, list[Outline]]:
-    """Return the children of each session, in their order."""
-    return _grouped(outlines, attrgetter("child_of"))
-
-
-def _grouped(outlines: Iterable[Outline], above: Callable[[Outline], str]) -> dict[str, list[Outline]]:
-    groups: dict[str, list[Outline]] = {}
+def grouped(outlines: Iterable[Outline], link: Literal["parent", "child_of", "above"]) -> dict[str, list[Outline]]:
+    """Return the forks of each session, its children, or both, in their order."""
+    above, groups = attrgetter(link), dict[str, list[Outline]]()
     for outline in outlines:
         if above(outline) and above(outline) != outline.name:
             groups.setdefault(above(outline), []).append(outline)
@@ -203,7 +189,7 @@ def families(outlines: Iterable[Outline]) -> list[list[tuple[Outline, int]]]:
     If sessions name each other as parents, as only in a damaged store, the first by name is the first of the family.
     """
     known = {outline.name: outline for outline in outlines}
-    forks = _grouped(known.values(), attrgetter("above"))
+    forks = grouped(known.values(), "above")
     for members in forks.values():
         members.sort(key=lambda fork: (fork.created, fork.name), reverse=True)
     found = []
@@ -219,7 +205,7 @@ def families(outlines: Iterable[Outline]) -> list[list[tuple[Outline, int]]]:
 
 def session_family(index: Index, branch: Branch) -> list[tuple[Branch, int]]:
     """Return the sessions of the branch's family and their depth, every session before its forks."""
-    session = layout.session_of(branch.name)
+    session = branch.session
     own = next((one for one in families(index.outlines()) if any(member.name == session for member, _ in one)), [])
     branches = {found.name: found for found in index.branches_named([member.name for member, _ in own])}
     return [(branches[member.name], depth) for member, depth in own if member.name in branches]

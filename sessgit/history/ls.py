@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from sessgit.history import views
-from sessgit.history.log import children_by_parent, families, forks_by_parent, side_branches
+from sessgit.history.log import families, grouped, side_branches
 from sessgit.history.resolve import outlines_in_project, session_title
 from sessgit.history.views import Prices
 from sessgit.model import canonical
@@ -129,7 +129,7 @@ def list_sessions(index: Index, query: SessionFilter, limit: int | None, offset:
     """Return the sessions that fit, at most `limit` of them; only their states are read."""
     outlines = _chosen_outlines(index, query.archived)
     matching = _matching_outlines(index, outlines, query)
-    forks, children = forks_by_parent(outlines), children_by_parent(outlines)
+    forks, children = grouped(outlines, "parent"), grouped(outlines, "child_of")
     accessed = _access_times(index, matching) if query.order == "accessed" else {}
     if query.order is None:
         newest_first = sorted(families(matching), key=lambda family: max(o.updated for o, _ in family), reverse=True)
@@ -191,9 +191,9 @@ def _matching_outlines(index: Index, outlines: Sequence[Outline], query: Session
     """Return the sessions that fit, in their order."""
     if query.folder is not None:
         outlines = outlines_in_project(outlines, query.folder)
-    below = _descendants(forks_by_parent(index.outlines()), query.forks_of) if query.forks_of else None
+    below = _descendants(grouped(index.outlines(), "parent"), query.forks_of) if query.forks_of else None
     if query.children_of:
-        children = _descendants(children_by_parent(index.outlines()), query.children_of)
+        children = _descendants(grouped(index.outlines(), "child_of"), query.children_of)
         below = children if below is None else below & children
     since = "" if query.since is None else canonical.rfc3339(query.since)
     before = None if query.before is None else canonical.rfc3339(query.before)

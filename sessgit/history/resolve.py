@@ -57,9 +57,14 @@ class ResolvedTarget:
         return self.branch.state
 
     @property
+    def end(self) -> int:
+        """The number of the turn, or of the branch's last one if the address names none."""
+        return self.state.turns if self.turn is None else self.turn
+
+    @property
     def session(self) -> str:
         """The id of the session, also for a side branch."""
-        return layout.session_of(self.branch.name)
+        return self.branch.session
 
 
 @frozen
@@ -131,17 +136,23 @@ def sessions_of_project(index: Index, folder: str) -> list[Outline]:
 
 
 def _resolve_branch_name(index: Index, text: str, where: CallerContext) -> tuple[str, int | None]:
-    """Return the branch that a word names, and the turn if the word is a tag or a commit."""
+    """Return the branch that a word names, and the turn if the word is a tag or a commit; raises the damage of a branch
+    that cannot be read."""
     names = branches_by_name(index, text, where)
     if names:
         return _only_one(text, names, index, "Type more of the id."), None
-    point = _resolve_tag_or_commit(index, text)
-    if point is not None:
+    oid = text if _COMMIT.fullmatch(text) else index.tags().get(text)
+    if oid and (point := commit_places(index, [oid]).get(oid)):
         return point
+    for name, damage in index.damaged.items():
+        if len(text) >= SHORTEST_PREFIX and abbreviates(name, text):
+            raise damage
     names = sessions_by_title(index, text, where)
     if names:
         return _only_one(text, names, index, "Type more of the title, or an id."), None
-    raise _unknown_error(index, text)
+    short = len(text) < SHORTEST_PREFIX and any(one.name.startswith(text) for one in index.branch_outlines())
+    wrong = f"“{text}” is too short for an id" if short else f"no conversation starts with “{text}”"
+    raise NotFoundError(wrong, _suggestions(index, text))
 
 
 def resolve_address(index: Index, text: str, at: str | None = None) -> Address:
@@ -171,11 +182,9 @@ def branches_by_name(index: Index, text: str, where: CallerContext) -> list[str]
     by_agent = [head.name for head in heads if head.agent_id == text]
     if by_agent:
         return by_agent[:1]
-    here = project.project_key(where.cwd)
     named = [head for head in heads if head.authored_name == text]
-    named = [head for head in named if project.project_key(head.project) == here] or named
     if named:
-        return [head.name for head in named]
+        return [head.name for head in outlines_in_project(named, where.cwd) or named]
     imported = index.sessions_from(text)
     if imported:
         return imported
@@ -194,10 +203,8 @@ def sessions_by_title(index: Index, text: str, where: CallerContext) -> list[str
     Sessions of this project take precedence, and titles over first prompts that `ls` does not print. A beginning must
     have as many bytes as an abbreviated id.
     """
-    every, here = index.outlines(), project.project_key(where.cwd)
-    same = cache(lambda folder: project.project_key(folder) == here)
-    near = [one for one in every if same(one.project)]
-    return _sessions_titled(near, text) or _sessions_titled(every, text)
+    every = index.outlines()
+    return _sessions_titled(outlines_in_project(every, where.cwd), text) or _sessions_titled(every, text)
 
 
 def _sessions_titled(every: Sequence[Outline], text: str) -> list[str]:
@@ -223,23 +230,6 @@ def abbreviates(branch: str, text: str) -> bool:
     session, _, left = text.partition(".")
     own, _, rest = branch.partition(".")
     return branch.startswith(text) or (bool(left) and own.startswith(session) and rest.startswith(left))
-
-
-def _resolve_tag_or_commit(index: Index, text: str) -> tuple[str, int] | None:
-    """Return the branch and turn that a tag or a commit names; raises the damage of a branch that cannot be read."""
-    oid = text if _COMMIT.fullmatch(text) else index.tags().get(text)
-    found = commit_places(index, [oid]).get(oid) if oid else None
-    if found is None:
-        for name, damage in index.damaged.items():
-            if len(text) >= SHORTEST_PREFIX and abbreviates(name, text):
-                raise damage
-    return found
-
-
-def _unknown_error(index: Index, text: str) -> NotFoundError:
-    short = len(text) < SHORTEST_PREFIX and any(one.name.startswith(text) for one in index.branch_outlines())
-    wrong = f"“{text}” is too short for an id" if short else f"no conversation starts with “{text}”"
-    return NotFoundError(wrong, _suggestions(index, text))
 
 
 def commit_places(index: Index, oids: Sequence[str]) -> dict[str, tuple[str, int]]:
@@ -278,11 +268,10 @@ def _commit_place(index: Index, oid: str) -> tuple[str, int] | None:
     if tip is None:
         return None
     session = store.message(tip).get("Session")
-    for commit in store.repo.first_parents(tip):
-        number = store.message(commit.id).number("Turn")
-        if number:
+    for commit, message in store.history(tip):
+        if number := message.number("Turn"):
             row = index.turn(session, number)
-            return (session, number) if row and commit.id in row.commits else index.turn_of_commit(commit.id)
+            return (session, number) if row and commit in row.commits else index.turn_of_commit(commit)
     return (session, 0) if index.branch(session) else None
 
 
@@ -337,7 +326,7 @@ def _checked_turn_number(branch: Branch, turn: int | None) -> int | None:
     count = branch.state.turns
     number = count + 1 + turn if turn < 0 else turn
     if not 0 <= number <= count:
-        name = layout.short_name(branch.name)
+        name = branch.short
         turns = humanize.format_count(count, "turn")
         raise NotFoundError(f"{name} has no turn {turn}; it has {turns}", f"`sessgit log {name}` lists them.")
     return number

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, TypeVar
 
 from sessgit import agents
@@ -131,11 +132,13 @@ def _search_words(
     hits = (
         _search_hit(index, branches[hit.branch], hit, wanted, length) for hit in best.hits if hit.branch in branches
     )
-    conversations = [
-        _metadata_hit(branches[titles.session], texts, query, length)
-        for titles, texts in newest
-        if titles.session in branches
-    ]
+    conversations = list[MetadataHit]()
+    for titles, texts in newest:
+        if titles.session in branches:
+            held = {kind: query.held(text) for kind, text in zip(METADATA_FIELDS, texts, strict=True)}
+            matched = sorted(filter(held.get, held), key=lambda kind: -held[kind])
+            shown = make_snippet(texts[METADATA_FIELDS.index(matched[0])], query, length)
+            conversations.append(MetadataHit(branches[titles.session], tuple(matched), shown))
     turns = [hit for hit in hits if hit]
     return SearchResults(turns, best.total, best.exact, behind, conversations, len(matching))
 
@@ -168,7 +171,7 @@ def _conversation_json(hit: MetadataHit) -> dict[str, Any]:
 def _turn_json(hit: SearchHit) -> dict[str, Any]:
     return {
         "address": f"{hit.branch.name}@{hit.place}",
-        "session_id": layout.session_of(hit.branch.name),
+        "session_id": hit.branch.session,
         "turn": hit.row.turn,
         "cell": hit.cell or None,
         "line": hit.line,
@@ -235,7 +238,10 @@ def _query_fulltext(
 ) -> tuple[T, str]:
     """Update the full-text index and return its answer, and why it may lack turns. A damaged index is rebuilt."""
     for attempt in (0, 1):
-        words = _open_fulltext(index)
+        try:
+            words = TextIndex(index.path, _LOCK_WAIT)
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot create the full-text index: {error}", "It needs SQLite with FTS5.") from error
         try:
             behind = _update_for_query(index, words, progress)
             return question(words), behind
@@ -246,13 +252,6 @@ def _query_fulltext(
         finally:
             words.close()
     raise AssertionError
-
-
-def _open_fulltext(index: Index) -> TextIndex:
-    try:
-        return TextIndex(index.path, _LOCK_WAIT)
-    except sqlite3.Error as error:
-        raise StoreError(f"cannot create the full-text index: {error}", "It needs SQLite with FTS5.") from error
 
 
 def _update_for_query(index: Index, words: TextIndex, progress: Progress) -> str:
@@ -271,24 +270,20 @@ def _update_for_query(index: Index, words: TextIndex, progress: Progress) -> str
 
 def _branches_to_search(index: Index, where: SearchScope) -> list[str] | None:
     """Return the branches to search, or None for all."""
-    chosen: list[Collection[str]] = []
-    limits = (where.session, where.without, where.folder, where.label, where.agent)
-    every = index.branch_outlines() if any(limits) else []
-    if where.session:
-        chosen.append([one.name for one in every if where.session in (one.name, one.session)])
-    if where.without:
-        chosen.append([one.name for one in every if one.session != where.without])
-    if where.folder:
-        here = project.project_key(where.folder)
-        keys = {folder: project.project_key(folder) for folder in {one.project for one in every} if folder}
-        chosen.append([one.name for one in every if keys.get(one.project) == here])
-    if where.label:
-        heads = (one for one in every if one.name == one.session)
-        labelled = {head.name for head in heads if where.label in json.loads(head.labels)}
-        chosen.append([one.name for one in every if one.session in labelled])
-    if where.agent:
-        chosen.append([one.name for one in every if one.agent == where.agent])
-    return sorted(set.intersection(*map(set, chosen))) if chosen else None
+    if not any((where.session, where.without, where.folder, where.label, where.agent)):
+        return None
+    every, key = index.branch_outlines(), cache(project.project_key)
+    heads = [one for one in every if one.name == one.session]
+    labelled = {head.name for head in heads if where.label and where.label in json.loads(head.labels)}
+    return sorted(
+        one.name
+        for one in every
+        if where.session in ("", one.name, one.session)
+        and one.session != where.without
+        and (not where.folder or (one.project and key(one.project) == key(where.folder)))
+        and (not where.label or one.session in labelled)
+        and where.agent in ("", one.agent)
+    )
 
 
 def _metadata_matches(
@@ -306,12 +301,6 @@ def _metadata_matches(
         for one in sessions
     )  # fmt: skip
     return [(one, each) for one, each in zip(sessions, texts, strict=True) if query.fits(each)]
-
-
-def _metadata_hit(branch: Branch, texts: Sequence[str], query: Query, length: int) -> MetadataHit:
-    held = {kind: count for kind, text in zip(METADATA_FIELDS, texts, strict=True) if (count := query.held(text))}
-    matched = tuple(sorted(held, key=lambda kind: -held[kind]))
-    return MetadataHit(branch, matched, make_snippet(texts[METADATA_FIELDS.index(matched[0])], query, length))
 
 
 def _search_hit(index: Index, branch: Branch, hit: Hit, wanted: TextQuery, length: int) -> SearchHit | None:

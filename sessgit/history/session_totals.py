@@ -53,24 +53,29 @@ class SessionTotals:
         self.cells += len(turn.cells)
         if row.turn <= self.since:
             return
-        self.messages += [
-            _message_json(piece, row) for piece in pieces if isinstance(piece, Words) and not piece.thinking
-        ]
+        for words in (one for one in pieces if isinstance(one, Words) and not one.thinking):
+            role = "assistant" if words.by == "model" else "user"
+            time = piece_time(words.time, row)
+            self.messages.append({"role": role, "content": words.text, "timestamp": time})
         self.events += len(pieces)
         for call in (one for one in pieces if isinstance(one, Call)):
             self.recursive += self.agent.cells.kind(call.tool) == "subagent"
-            if self.agent.cells.kind(call.tool) in FILE_KINDS:
-                self._touch(call, row)
+            at = piece_time(call.ended or call.time, row)
+            for path in call.files if self.agent.cells.kind(call.tool) in FILE_KINDS else ():
+                file = self.files.setdefault(path, FileState(piece_time(call.time, row), at))
+                file.last = max(file.last, at)
+                file.text = self.agent.content.content_after(call, path, file.text)
             if call.result_line:
-                self.outputs.append(_tool_output_json(call, row))
+                self.outputs.append(
+                    {
+                        "tool_name": call.tool,
+                        "content_preview": call.output[:_PREVIEW_LENGTH],
+                        "exit_code": call.exit_code,
+                        "timestamp": at,
+                        "cell_id": call.cell.id,
+                    }
+                )
         del self.outputs[:-_MOST_OUTPUTS]
-
-    def _touch(self, call: Call, row: Row) -> None:
-        at = piece_time(call.ended or call.time, row)
-        for path in call.files:
-            file = self.files.setdefault(path, FileState(piece_time(call.time, row), at))
-            file.last = max(file.last, at)
-            file.text = self.agent.content.content_after(call, path, file.text)
 
 
 @dataclass
@@ -113,7 +118,14 @@ def budget_json(state: Session, recursive: int, overrides: Prices) -> dict[str, 
         "total_recursive_calls": recursive if own.total_recursive_calls is None else own.total_recursive_calls,
         **most,
         **(_cost_json(state.tokens, overrides) if own.cost_usd is None else {"cost_usd": own.cost_usd}),
-        "by_model": {model: _model_json(state, model, overrides) for model in models},
+        "by_model": {
+            model: {
+                "calls": state.calls.get(model, 0),
+                "tokens": (used := {model: state.tokens.get(model, Tokens())})[model].total,
+                **_cost_json(used, overrides),
+            }
+            for model in models
+        },
     }
 
 
@@ -121,27 +133,6 @@ def piece_time(time: str, row: Row) -> float:
     """Return the time of a piece in seconds since 1970; if its line has none, that of its turn."""
     seconds = canonical.seconds(time)
     return float(row.time) if seconds is None else seconds
-
-
-def _message_json(words: Words, row: Row) -> dict[str, Any]:
-    role = "assistant" if words.by == "model" else "user"
-    return {"role": role, "content": words.text, "timestamp": piece_time(words.time, row)}
-
-
-def _tool_output_json(call: Call, row: Row) -> dict[str, Any]:
-    return {
-        "tool_name": call.tool,
-        "content_preview": call.output[:_PREVIEW_LENGTH],
-        "exit_code": call.exit_code,
-        "timestamp": piece_time(call.ended or call.time, row),
-        "cell_id": call.cell.id,
-    }
-
-
-def _model_json(state: Session, model: str, overrides: Prices) -> dict[str, Any]:
-    tokens = state.tokens.get(model, Tokens())
-    known = _cost_json({model: tokens}, overrides)
-    return {"calls": state.calls.get(model, 0), "tokens": tokens.total, **known}
 
 
 def _cost_json(tokens: Mapping[str, Tokens], overrides: Prices) -> dict[str, float]:
@@ -180,16 +171,20 @@ class ImportedState:
                 imported = {key: one for key, one in self._part(part).items() if self._is_current(session, part, key)}
                 out[part] = {**values, **imported}
         later = [row for row in rows if row.turn > self.turns]
-        context, budget = self._part("context"), self._part("budget")
+        outputs, budget = self._part("context").get("tool_outputs"), self._part("budget")
         files = {path: file.as_json() for path, file in later_totals.files.items()}
         out["context"]["files"] = merged_files(self.files, files)
-        out["context"]["tool_outputs"] = [*_list_or_empty(context.get("tool_outputs")), *later_totals.outputs]
+        out["context"]["tool_outputs"] = [*(outputs if isinstance(outputs, list) else []), *later_totals.outputs]
         if "total_tokens_used" in budget:
             out["budget"]["total_tokens_used"] = _add_numbers(
                 budget["total_tokens_used"], sum(r.tokens.total for r in later)
             )
         if isinstance(budget.get("by_model"), dict):
-            out["budget"]["by_model"] = {**document["budget"]["by_model"], **_model_usage(budget["by_model"], later)}
+            models = dict(budget["by_model"])
+            for row in later:
+                if isinstance(usage := models.get(model := row.trailer("Model")), dict):
+                    models[model] = {**usage, "tokens": _add_numbers(usage.get("tokens", 0), row.tokens.total)}
+            out["budget"]["by_model"] = {**document["budget"]["by_model"], **models}
         if "events_count" in self._part("trajectory"):
             out["trajectory"]["events_count"] = _add_numbers(
                 self._part("trajectory")["events_count"], later_totals.events
@@ -216,7 +211,7 @@ class ImportedState:
 
 def imported_state(store: Store, branch: Branch) -> ImportedState | None:
     """Return the state that an import stored with a session, or None."""
-    entry = store.objects.entry(store.tree(branch.tip), _STATE_PATH)
+    entry = store.entry(branch.tip, _STATE_PATH)
     note = session_files.source_note(store, branch.tip, branch.state.id) if entry else {}
     turns, own = note.get("turns"), note.get("id")
     if entry is None or type(turns) is not int or not isinstance(own, str):
@@ -240,38 +235,18 @@ def inherited_files(context: Context, branch: Branch, rows: Sequence[Row]) -> di
     lacking = (row for row in context.index.turns(source.name)[: imported.turns] if row.commit not in own)
     if (first := next(lacking, None)) is None:
         return imported.files
-    return {path: file for path, file in imported.files.items() if _accessed(file) < first.time}
-
-
-def _accessed(file: object) -> float:
-    time = file.get("first_access") if isinstance(file, dict) else None
-    return time if isinstance(time, int | float) else 0.0
-
-
-def _list_or_empty(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+    times = {path: file.get("first_access") if isinstance(file, dict) else 0 for path, file in imported.files.items()}
+    lacking_since = {path for path, time in times.items() if isinstance(time, int | float) and time >= first.time}
+    return {path: file for path, file in imported.files.items() if path not in lacking_since}
 
 
 def merged_files(files: Mapping[str, Any], later: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the files of a state, with those that later turns named."""
     old = {path: one for path, one in files.items() if path in later and isinstance(one, dict)}
-    both = {path: {**one, **later[path], **_first_access(one)} for path, one in old.items()}
+    both = {path: {**one, **later[path]} for path, one in old.items()}
+    for path, one in old.items():
+        both[path]["first_access"] = one.get("first_access", both[path]["first_access"])
     return {**files, **later, **both}
-
-
-def _first_access(file: Mapping[str, Any]) -> dict[str, Any]:
-    return {"first_access": file["first_access"]} if "first_access" in file else {}
-
-
-def _model_usage(imported: Mapping[str, Any], later: Sequence[Row]) -> dict[str, Any]:
-    """Return what the state has of each model, with the tokens of later turns."""
-    out = dict(imported)
-    for row in later:
-        model = row.trailer("Model")
-        usage = out.get(model)
-        if isinstance(usage, dict):
-            out[model] = {**usage, "tokens": _add_numbers(usage.get("tokens", 0), row.tokens.total)}
-    return out
 
 
 def _add_numbers(value: object, more: int) -> object:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sessgit import agents
 from sessgit.errors import NotFoundError
@@ -20,6 +20,7 @@ from sessgit.history.views import (
     read_pieces,
     rounded_cost,
     session_json,
+    subagent_files,
     sum_tokens,
     turn_gists,
     turn_json,
@@ -31,12 +32,15 @@ from sessgit.model.conversation.turn import Cell, Tokens, Turn
 from sessgit.model.frozen import frozen
 from sessgit.model.line_list import file_lines
 from sessgit.model.program_input import Metadata
-from sessgit.model.progress import Progress, no_progress
+from sessgit.model.progress import Progress, counted, no_progress
 from sessgit.store import ancestry, layout
 from sessgit.store.ancestry import ForkPlace
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
+
+if TYPE_CHECKING:
+    from sessgit.model.conversation.story import Subagent
 
 
 @frozen
@@ -162,7 +166,13 @@ def show_turn(context: Context, branch: Branch, number: int) -> ShownTurn:
     content, pieces = read_pieces(context.store, branch, row)
     origin = branch.state.origin
     cut = origin.cell if origin and row.trailer("Event") == "fork" else ""
-    return ShownTurn(branch, row, content, pieces, _subagent_lines(context.store, branch.tip, number), cut)
+    files = context.store.entries(branch.tip, f"{layout.turn_folder(number)}/{layout.SUBAGENTS}")
+    subagents = {
+        name.removeprefix("agent-").removesuffix(".jsonl"): len(file_lines(context.store.objects.lines(oid, 0)))
+        for name, (oid, is_tree) in sorted(files.items())
+        if name.endswith(".jsonl") and not is_tree
+    }
+    return ShownTurn(branch, row, content, pieces, subagents, cut)
 
 
 def show_cell(context: Context, branch: Branch, number: int, name: str) -> ShownCell:
@@ -170,7 +180,7 @@ def show_cell(context: Context, branch: Branch, number: int, name: str) -> Shown
     if not number:
         raise NotFoundError(
             "there is no cell before the first turn",
-            f"`sessgit show {layout.short_name(branch.name)}@1` shows the first turn.",
+            f"`sessgit show {branch.short}@1` shows the first turn.",
         )
     cells = list(shown_cells(context, branch, number))
     ordinal = cell_ordinal([shown.cell for shown in cells], name)
@@ -200,14 +210,25 @@ def show_start(context: Context, branch: Branch) -> SessionStart:
     return SessionStart(branch, ancestry.fork_place(context.index, branch), first, context.store.commit(first).time)
 
 
-def _subagent_lines(store: Store, tip: str, number: int) -> dict[str, int]:
-    entry = store.folder(tip, number).get(layout.SUBAGENTS)
-    files = store.objects.tree(entry[0]) if entry and entry[1] else {}
-    return {
-        name.removeprefix("agent-").removesuffix(".jsonl"): len(file_lines(store.objects.lines(oid, 0)))
-        for name, (oid, is_tree) in sorted(files.items())
-        if name.endswith(".jsonl") and not is_tree
-    }
+# Subagents
+
+
+def read_subagents(store: Store, row: Row, pieces: Iterable[Piece]) -> Iterator[Subagent]:
+    """Yield the subagents of a turn with these pieces, each with the call that started it or went on with it."""
+    from sessgit.model.conversation.story import Subagent
+
+    agent = agents.of_turn(store, row)
+    started = [
+        (piece.ordinal, f"{piece.output}{json.dumps(piece.result)}")  # the result names the subagent
+        for piece in pieces
+        if isinstance(piece, Call) and agent.cells.kind(piece.tool) == "subagent"
+    ]
+    for file, data in sorted(subagent_files(store, row.commit, row.turn).items()):
+        name = file.removeprefix("agent-").removesuffix(".jsonl")
+        calls = [ordinal for ordinal, result in started if name in result]
+        lines = agent.sidecars.own_lines(data)
+        said = agent.content.parse_turn(lines)[1] if lines else []
+        yield Subagent(name, calls[-1] if calls else 0, tuple(said))
 
 
 # The recorded lines
@@ -244,8 +265,8 @@ def session_document(
 ) -> dict[str, Any]:
     """Return a session with all that is known of it. Every turn is read; `progress` counts them."""
     rows, totals, state = context.index.turns(branch.name), SessionTotals(agents.of(branch.state)), branch.state
-    for number, row in enumerate(rows):
-        progress(number, len(rows))
+    note = session_files.source_note(context.store, branch.tip, state.id)
+    for row in counted(rows, progress):
         totals.add(row, *read_pieces(context.store, branch, row))
     return {
         **session_json(branch, overrides),
@@ -255,11 +276,20 @@ def session_document(
         "confidence": state.confidence,
         "cells": totals.cells,
         "subagent_calls": totals.recursive,
-        "models": {model: _model_json(state, model, overrides) for model in sorted({*state.tokens, *state.calls})},
+        "models": {
+            model: {
+                "calls": state.calls.get(model, 0),
+                "tokens": (tokens := state.tokens.get(model, Tokens())).as_json(),
+                "cost_usd": rounded_cost(prices.token_cost({model: tokens}, overrides)),
+            }
+            for model in sorted({*state.tokens, *state.calls})
+        },
         "files": {path: _file_json(file) for path, file in totals.files.items()},
         "family": _family_json(state, logs.branch_log(context.index, branch)),
         "program": _program_json(state),
-        "source": _source_json(context.store, branch),
+        "source": {"system": note["system"], "id": note["id"], "facts": canonical.bounded(note.get("facts") or {})}
+        if {"system", "id"} <= note.keys()
+        else None,
         "kept_files": [
             {"path": path, "bytes": size} for path, size in session_files.file_sizes(context.store, branch.tip).items()
         ],
@@ -299,7 +329,7 @@ def start_document(shown: SessionStart) -> dict[str, Any]:
         "commits": [shown.commit],
         "event": "start",
         "time": canonical.rfc3339(shown.time),
-        "session_id": layout.session_of(shown.branch.name),
+        "session_id": shown.branch.session,
         "parent": origin.session if origin else None,
         "fork_turn": origin.turn if origin else None,
         "fork_cell": (origin.cell or None) if origin else None,
@@ -434,21 +464,11 @@ def piece_json(piece: Piece) -> dict[str, Any]:
     }
 
 
-def _model_json(state: Session, model: str, overrides: Prices) -> dict[str, Any]:
-    tokens = state.tokens.get(model, Tokens())
-    price = prices.token_cost({model: tokens}, overrides)
-    return {
-        "calls": state.calls.get(model, 0),
-        "tokens": tokens.as_json(),
-        "cost_usd": rounded_cost(price),
-    }
-
-
 def _file_json(file: FileState) -> dict[str, Any]:
-    data = None if file.text is None else file.text.encode("utf-8", "surrogatepass")
+    known = file.as_json()
     return {
-        "sha256": None if data is None else hashlib.sha256(data).hexdigest(),
-        "bytes": None if data is None else len(data),
+        "sha256": known.get("hash"),
+        "bytes": known.get("size_bytes"),
         "first": canonical.rfc3339(file.first),
         "last": canonical.rfc3339(file.last),
     }
@@ -471,12 +491,6 @@ def _program_json(state: Session) -> dict[str, Any]:
         "memory": canonical.bounded(dict(own.working_memory)),
         "export_path": own.trajectory.export_path or None,
     }
-
-
-def _source_json(store: Store, branch: Branch) -> dict[str, Any] | None:
-    note = session_files.source_note(store, branch.tip, branch.state.id)
-    facts = canonical.bounded(note.get("facts") or {})
-    return {"system": note["system"], "id": note["id"], "facts": facts} if {"system", "id"} <= note.keys() else None
 
 
 def _family_json(state: Session, log: BranchLog) -> dict[str, Any]:

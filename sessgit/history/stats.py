@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -22,13 +22,12 @@ from sessgit.model import prices
 from sessgit.model.config import Price
 from sessgit.model.conversation.turn import Gist, Tokens
 from sessgit.model.frozen import frozen
-from sessgit.model.line_list import Bytes
-from sessgit.model.progress import Progress, no_progress
+from sessgit.model.progress import Progress, counted, no_progress
 from sessgit.store import ancestry, layout, project
 from sessgit.store.index import Branch, Index, Outline, Row
 
 if TYPE_CHECKING:
-    from sessgit.store.store import Store
+    pass
 
 GroupBy = Literal["day", "project", "agent", "model", "session", "tool"]
 Counts = Counter[tuple[str, str, str]]
@@ -147,23 +146,23 @@ def tally_by(shares: Iterable[TurnShare], what: GroupBy) -> dict[str, UsageTally
                 tallies.setdefault(key, UsageTally()).add(share, own.get(key, Counter()), subagents.get(key, Counter()))
         else:
             keys = {"project": share.project, "agent": share.agent, "session": share.session}
-            key = _day(share.row) if what == "day" else keys[what]
+            key = keys.get(what, "")
+            if what == "day" and share.row.time > 0:
+                key = time.strftime("%Y-%m-%d", time.localtime(share.row.time))
             tallies.setdefault(key, UsageTally()).add(share, share.own, share.subagents)
     if what == "day":
         return dict(sorted(tallies.items(), reverse=True))
-    if what == "tool":
-        return dict(sorted(tallies.items(), key=lambda item: (-sum(item[1].whole.tools.values()), item[0])))
-    return dict(sorted(tallies.items(), key=lambda item: (-item[1].whole.total.total, item[0])))
+    sizes = {
+        key: sum(tally.whole.tools.values()) if what == "tool" else tally.whole.total.total
+        for key, tally in tallies.items()
+    }
+    return dict(sorted(tallies.items(), key=lambda item: (-sizes[item[0]], item[0])))
 
 
 def rank_by_cost(tallies: Mapping[str, UsageTally], overrides: Mapping[str, Price]) -> dict[str, UsageTally]:
     """Return the tallies, the most expensive first."""
     dollars = {key: part_cost(tally.whole, overrides).dollars for key, tally in tallies.items()}
     return dict(sorted(tallies.items(), key=lambda item: (-dollars[item[0]], -item[1].whole.total.total, item[0])))
-
-
-def _day(row: Row) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(row.time)) if row.time > 0 else ""
 
 
 def _split_counts(counts: Counts, what: GroupBy) -> dict[str, Counts]:
@@ -208,7 +207,7 @@ def all_shares(index: Index, progress: Progress = no_progress) -> list[TurnShare
 def branch_shares(shares: Iterable[TurnShare], index: Index, branch: Branch, turn: int | None) -> list[TurnShare]:
     """Return what a session did, side branches included; up to a turn, or of a side branch, what it did on that
     branch."""
-    session = layout.session_of(branch.name)
+    session = branch.session
     own = [share for share in shares if share.session == session]
     if turn is None and not layout.is_side_branch(branch.name):
         return own
@@ -296,7 +295,14 @@ def _held_turns(index: Index, outlines: Mapping[str, Outline], progress: Progres
     """
     rows = [(row, gist) for row, gist in index.every_turn() if _GRAFT_EVENT not in row.text]
     unknown = [(row, gist) for row, gist in rows if gist is None or gist.subagents is None]
-    read = _read_gists(index, outlines, unknown, progress) if unknown else {}
+    read = dict[str, Gist]()
+    for row, gist in counted(unknown, progress):
+        try:
+            known = index.gists([row.commit]).get(row.commit) if gist else None
+            read[row.commit] = _read_gist(index, outlines, row, row.commit, known)
+            index.remember({row.commit: read[row.commit]})  # each at once, so that an interruption loses none
+        except SessgitError:  # a damaged turn does not stop the count of all others
+            read[row.commit] = gist or views.gist_from_trailers(row)
     for row, gist in rows:
         yield _HeldTurn(_holder(row, outlines), row, read.get(row.commit) or gist or Gist())
     yield from _grown_in_forks(index, outlines)
@@ -305,23 +311,6 @@ def _held_turns(index: Index, outlines: Mapping[str, Outline], progress: Progres
 def _holder(row: Row, outlines: Mapping[str, Outline]) -> str:
     session = row.trailer("Session")
     return session if session in outlines else layout.session_of(row.branch)
-
-
-def _read_gists(
-    index: Index, outlines: Mapping[str, Outline], unknown: Sequence[tuple[Row, Gist | None]], progress: Progress
-) -> dict[str, Gist]:
-    """Return the gists of turns by their last commits, and save each in the index, so that an interruption loses
-    none."""
-    read: dict[str, Gist] = {}
-    for number, (row, gist) in enumerate(unknown):
-        progress(number, len(unknown))
-        try:
-            known = index.gists([row.commit]).get(row.commit) if gist else None
-            read[row.commit] = _read_gist(index, outlines, row, row.commit, known)
-            index.remember({row.commit: read[row.commit]})
-        except SessgitError:  # a damaged turn does not stop the count of all others
-            read[row.commit] = gist or views.gist_from_trailers(row)
-    return read
 
 
 def _grown_in_forks(index: Index, outlines: Mapping[str, Outline]) -> Iterator[_HeldTurn]:
@@ -337,7 +326,7 @@ def _grown_in_forks(index: Index, outlines: Mapping[str, Outline]) -> Iterator[_
             continue
         store, folder = index.open_store(), layout.turn_folder(row.turn)
         try:
-            if len({store.objects.entry(store.tree(commit), folder) for commit in (branch.tip, row.commit)}) > 1:
+            if len({store.entry(commit, folder) for commit in (branch.tip, row.commit)}) > 1:
                 yield _HeldTurn(name, row, _read_gist(index, outlines, row, branch.tip, None))
         except SessgitError:
             continue  # a damaged turn adds nothing
@@ -349,25 +338,12 @@ def _read_gist(index: Index, outlines: Mapping[str, Outline], row: Row, commit: 
     store = index.open_store()
     agent = agents.of_turn(store, row)
     body: list[Line] = []
-    if known is None or agent.sidecars.may_be_inline(_client_version(index, _holder(row, outlines))):
+    holder = index.branch(_holder(row, outlines))
+    if known is None or agent.sidecars.may_be_inline(holder.state.agent_version if holder else ""):
         body = agent.parsed(store.lines(commit, row.turn).body)
     own = known or (agent.cells.describe(body).gist if body else views.gist_from_trailers(row))
-    files = views.subagent_files(store, commit, row.turn)
-    counted = {
-        message
-        for name, data in files.items()
-        if agent.sidecars.goes_on(data)
-        for message in agent.sidecars.messages(_earlier_part(store, commit, row.turn, name))
-    }
-    return replace(own, subagents=agent.sidecars.gist(body, files.values(), counted))
-
-
-def _client_version(index: Index, session: str) -> str:
-    branch = index.branch(session)
-    return branch.state.agent_version if branch else ""
-
-
-def _earlier_part(store: Store, commit: str, turn: int, name: str) -> Bytes:
-    """Return what was recorded of a subagent's file with the last earlier turn that has a part of it."""
-    earlier = (views.subagent_files(store, commit, number) for number in range(turn - 1, 0, -1))
-    return next((files[name] for files in earlier if name in files), b"")
+    files, seen = views.subagent_files(store, commit, row.turn), set[str]()
+    for name in (name for name, data in files.items() if agent.sidecars.goes_on(data)):
+        earlier = (views.subagent_files(store, commit, number) for number in range(row.turn - 1, 0, -1))
+        seen.update(agent.sidecars.messages(next((parts[name] for parts in earlier if name in parts), b"")))
+    return replace(own, subagents=agent.sidecars.gist(body, files.values(), seen))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from sessgit.errors import SessgitError
 from sessgit.history import views
-from sessgit.history.log import children_by_parent, families, forks_by_parent, list_merges
+from sessgit.history.log import families, grouped, list_merges
 from sessgit.history.ls import is_begun
 from sessgit.history.resolve import outlines_in_project
 from sessgit.history.views import Prices
@@ -187,16 +187,13 @@ def _node_json(node: TreeNode, live: frozenset[str], overrides: Prices) -> dict[
 def _matching_families(outlines: Sequence[Outline], choice: TreeFilter) -> Iterator[list[Outline]]:
     """Yield the families to draw, each with its first session first and then the newest first."""
     near = outlines if choice.folder is None else outlines_in_project(outlines, choice.folder)
-    listed = {choice.session} if choice.session else {o.name for o in near if _is_listed(o, choice)}
+    near = [one for one in near if choice.archived or not one.archived]
+    begun = {one.name for one in near if choice.everything or (not one.headless and is_begun(one))}
+    listed = {choice.session} if choice.session else begun
     position = {outline.name: number for number, outline in enumerate(outlines)}
     for (root, _), *members in families(outlines):
         if listed & {root.name, *(member.name for member, _ in members)}:
             yield [root, *sorted((member for member, _ in members), key=lambda member: position[member.name])]
-
-
-def _is_listed(outline: Outline, choice: TreeFilter) -> bool:
-    shown = choice.archived or not outline.archived
-    return shown and (choice.everything or (not outline.headless and is_begun(outline)))
 
 
 def _is_plain(outline: Outline, choice: TreeFilter) -> bool:
@@ -212,7 +209,7 @@ def _names_to_fold(quiet: Sequence[Outline], drawn: int = _NEWEST_SINGLE) -> set
 
 def _foldable_forks(family: Sequence[Outline], reader: _NodeReader, choice: TreeFilter) -> dict[str, set[str]]:
     """Return for each session the quiet forks of it that are not drawn."""
-    forks, parents = forks_by_parent(family[1:]), children_by_parent(family)
+    forks, parents = grouped(family[1:], "parent"), grouped(family, "child_of")
 
     def is_quiet(fork: Outline) -> bool:
         left = reader.fork_places.get(fork.name)
@@ -247,11 +244,11 @@ class _NodeReader:
         root, hidden = family[0].name, set[str]().union(*folds.values())
         branches = self.index.branches_named([member.name for member in family if member.name not in hidden])
         nodes = [node for branch in branches for node in self._nodes(branch, root)]
-        return TreeFamily(_nodes_in_order(nodes, root), {name: self._fold(name, folds[name]) for name in folds})
-
-    def _fold(self, parent: str, names: set[str]) -> FoldedForks:
-        left = sorted((self.fork_places[name] for name in names), key=lambda left: _place_order(left.turn, left.cell))
-        return FoldedForks(parent, len(left), *(at.cell or str(at.turn) for at in (left[0], left[-1])))
+        folded = {}
+        for parent, names in folds.items():
+            left = sorted((self.fork_places[name] for name in names), key=lambda at: _place_order(at.turn, at.cell))
+            folded[parent] = FoldedForks(parent, len(left), left[0].at, left[-1].at)
+        return TreeFamily(_nodes_in_order(nodes, root), folded)
 
     def _nodes(self, branch: Branch, root: str) -> Iterator[TreeNode]:
         """Yield the nodes of a session and its side branches."""
@@ -303,12 +300,13 @@ def _nodes_in_order(nodes: Sequence[TreeNode], root: str) -> list[TreeNode]:
     waiting = [known[root]]
     while waiting:
         ordered.append(waiting.pop())
-        waiting += sorted(below.get(ordered[-1].branch.name, ()), key=_fork_order, reverse=True)
+        forks = below.get(ordered[-1].branch.name, ())
+        waiting += sorted(
+            forks,
+            key=lambda node: (_place_order(node.turn, node.cell), node.branch.state.created, node.branch.name),
+            reverse=True,
+        )
     return ordered
-
-
-def _fork_order(node: TreeNode) -> tuple[int, int, str, str]:
-    return *_place_order(node.turn, node.cell), node.branch.state.created, node.branch.name
 
 
 def _place_order(turn: int, cell: str) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from sessgit.model.config import Price
 from sessgit.model.conversation.message import parse_tools
 from sessgit.model.conversation.turn import Gist, Tokens, Turn
 from sessgit.model.line_list import Bytes, file_of_split
-from sessgit.model.progress import Progress, no_progress
+from sessgit.model.progress import Progress, counted, no_progress
 from sessgit.store import layout
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Index, Row
@@ -61,8 +61,7 @@ def body_of(store: Store, tip: str, row: Row) -> list[Line]:
 
 def subagent_files(store: Store, commit: str, turn: int) -> dict[str, Bytes]:
     """Return what was recorded of subagents' files with a turn, by the files' names."""
-    entry = store.folder(commit, turn).get(layout.SUBAGENTS)
-    files = store.objects.files(entry[0]) if entry else {}
+    files = store.files(commit, f"{layout.turn_folder(turn)}/{layout.SUBAGENTS}")
     return {
         name: file_of_split(store.objects.lines(oid)) for name, (oid, _) in files.items() if name.endswith(".jsonl")
     }
@@ -97,19 +96,18 @@ def _read_gists(context: Context, tips: Mapping[str, str], rows: Sequence[Row], 
     """Return the gists of turns by their last commits, without those of damaged turns, and save each in the index, so
     that an interruption loses none; `tips` are those of the branches."""
     read: dict[str, Gist] = {}
-    for number, row in enumerate(rows):
-        progress(number, len(rows))
+    for row in counted(rows, progress):
         with suppress(SessgitError):
             read[row.commit] = read_turn(context.store, tips[row.branch], row).gist
             context.index.remember({row.commit: read[row.commit]})
     return read
 
 
-def sum_tokens(gists: Iterable[Gist]) -> dict[str, Tokens]:
+def sum_tokens(turns: Iterable[Gist | Turn]) -> dict[str, Tokens]:
     """Return the tokens of turns by model, without those of their subagents."""
     sums: dict[str, Tokens] = {}
-    for gist in gists:
-        for model, tokens in gist.tokens.items():
+    for turn in turns:
+        for model, tokens in turn.tokens.items():
             sums[model] = sums.get(model, Tokens()) + tokens
     return sums
 
@@ -134,7 +132,13 @@ def sessions_touching(context: Context, paths: Sequence[str], cwd: str, progress
     return context.index.sessions_holding(found) | {
         name
         for name, facts in imported.items()
-        if isinstance(files := facts.get("files"), list) and any(_is_at(str(file), places) for file in files)
+        if isinstance(files := facts.get("files"), list)
+        and any(
+            fnmatch.fnmatchcase(str(file), pattern)
+            for file in files
+            for place in places
+            for pattern in (place, f"{place}/*")
+        )
     }
 
 
@@ -142,10 +146,6 @@ def _places(paths: Sequence[str], cwd: str) -> set[str]:
     """Return the places that paths may name, as patterns of SQLite's GLOB."""
     named = [path if _GLOB_CHARS.intersection(path) else path.replace("[", "[[]") for path in paths]
     return {os.path.normpath(place) for path in named for place in (os.path.join(cwd, path), path)}  # noqa: PTH118
-
-
-def _is_at(file: str, places: Collection[str]) -> bool:
-    return any(fnmatch.fnmatchcase(file, pattern) for place in places for pattern in (place, f"{place}/*"))
 
 
 def session_cost(state: Session, overrides: Prices) -> float | None:

@@ -115,13 +115,12 @@ class WatchFilter:
 def read_ref_state(path: Path) -> RefState:
     """Return the content of the store's refs, read at once."""
     every = refs.read_all(path)
-
-    def below(space: str) -> dict[str, str]:
-        return {ref.removeprefix(space): oid for ref, oid in every.items() if ref.startswith(space)}
-
-    branches = {name: (tip, True) for name, tip in below(layout.ARCHIVE).items()}
-    branches |= {name: (tip, False) for name, tip in below(layout.HEADS).items()}
-    return RefState(branches, below(layout.TAGS), frozenset(below(layout.DELETED)))
+    archived, live, tags, stones = (
+        {ref.removeprefix(space): oid for ref, oid in every.items() if ref.startswith(space)}
+        for space in (layout.ARCHIVE, layout.HEADS, layout.TAGS, layout.DELETED)
+    )
+    branches = {name: (tip, name not in live) for name, tip in (archived | live).items()}
+    return RefState(branches, tags, frozenset(stones))
 
 
 def follow_store(
@@ -133,7 +132,7 @@ def follow_store(
     Events are reported when the refs have come to rest, so all refs of one operation together. Raises StoreError if the
     store is gone or cannot be read any more. pygit2 is loaded once something has changed.
     """
-    poller, identity, start = RefPoller(path), store_identity(path), _journal_size(path)
+    poller, identity, start = RefPoller(path), store_identity(path), _file_stamp(StorePaths(path).journal)[2]
     poller.may_have_moved()
     known = last = read_ref_state(path)
     missing = restless = 0
@@ -147,7 +146,7 @@ def follow_store(
         if current is None:
             continue
         if current != identity:
-            poller, identity, start = RefPoller(path), current, _journal_size(path)
+            poller, identity, start = RefPoller(path), current, _file_stamp(StorePaths(path).journal)[2]
             poller.may_have_moved()
             known = last = read_ref_state(path)
             yield WatchProblem("", StoreError("another store is in its place: watching that one from now on"))
@@ -226,10 +225,6 @@ def _folders_below(top: Path) -> list[str]:
     return folders
 
 
-def _journal_size(path: Path) -> int:
-    return _file_stamp(StorePaths(path).journal)[2]
-
-
 # What happened between two states
 
 
@@ -280,6 +275,8 @@ class _StateComparison:
                 self._add_move("back", name, tip, ref, turn=state.turns, value=tip)
             return
         is_new = self._add_commits(name, tip, state)
+        new = self.new.branches.keys() - self.old.branches.keys()
+        is_rewound = any(layout.is_rewound_branch(other) and layout.session_of(other) == name for other in new)
         was_archived = before is not None and before[1]
         if was_archived != is_archived and not is_side:
             self._add_move("archive" if is_archived else "unarchive", name, tip, ref, value=tip)
@@ -287,7 +284,7 @@ class _StateComparison:
             self._add_rewind(name, tip)
         elif before is None and layout.is_other_version(name):
             self._add_move("elsewhere", name, tip)
-        elif before is not None and before[0] != tip and not is_new and not self._is_rewound(name):
+        elif before is not None and before[0] != tip and not is_new and not is_rewound:
             self._add_move("back", name, tip, ref, turn=state.turns, value=tip)
 
     def read_tag(self, name: str) -> None:
@@ -332,11 +329,20 @@ class _StateComparison:
             state,
         )
         if event not in _TURN_EVENTS or turn is None:
-            return replace(change, entries=self._new_entries(commit)) if event == "edit" else change
+            if event != "edit" or not commit.parents:
+                return change
+            pads = [pad_lists.read_pad(self.store, one).entries for one in (commit.parents[0], commit.id)]
+            known = {entry.line for entry in pads[0]}
+            return replace(change, entries=tuple(entry for entry in pads[1] if entry.line not in known))
         row = Row(name, turn, (commit.id,), message.get("Prompt"), commit.time, commit.message)
         before = self.store.message(commit.parents[0]) if commit.parents else None
         grown = before is not None and before.get("Prompt") == row.prompt != ""
-        text = self._prompt(commit.id, turn) if event == "cell" else row.title
+        text = row.title
+        if event == "cell":  # its subject has not the prompt
+            agent = agents.of_commit(self.store, commit.id)
+            body = agent.parsed(self.store.lines(commit.id, turn).body)
+            prompt = agent.cells.describe(body).prompt if body else ""
+            text = canonical.one_line(prompt, messages.SUBJECT_WIDTH)
         return replace(
             change,
             text=text,
@@ -346,34 +352,17 @@ class _StateComparison:
             tokens=row.tokens,
         )
 
-    def _new_entries(self, commit: Commit) -> tuple[Entry, ...]:
-        """Return the entries of the scratchpad that a commit has and its parent lacks, or has otherwise."""
-        if not commit.parents:
-            return ()
-        before = {entry.line for entry in pad_lists.read_pad(self.store, commit.parents[0]).entries}
-        return tuple(one for one in pad_lists.read_pad(self.store, commit.id).entries if one.line not in before)
-
-    def _prompt(self, commit: str, turn: int) -> str:
-        """Return the first line of a turn's prompt, which the commit of a cell does not have in its subject."""
-        agent = agents.of_commit(self.store, commit)
-        body = agent.parsed(self.store.lines(commit, turn).body)
-        return canonical.one_line(agent.cells.describe(body).prompt, messages.SUBJECT_WIDTH) if body else ""
-
     def _add_rewind(self, name: str, tip: str) -> None:
         """Add how many turns the head left on a rewound branch, and the turn from which it went on."""
         head = self.new.branches.get(layout.session_of(name))
         left, at = set[int](), 0
-        for commit in self.store.repo.first_parents(tip):
-            turn = messages.parse_message(commit.message).number("Turn")
-            if head is not None and self.store.repo.is_ancestor(commit.id, head[0]):
+        for commit, message in self.store.history(tip):
+            turn = message.number("Turn")
+            if head is not None and self.store.repo.is_ancestor(commit, head[0]):
                 at = turn or 0
                 break
             left |= {turn} if turn else set()
         self._add_move("rewind", name, tip, turn=at, text=str(len(left - {at})))
-
-    def _is_rewound(self, name: str) -> bool:
-        new = self.new.branches.keys() - self.old.branches.keys()
-        return any(layout.is_rewound_branch(other) and layout.session_of(other) == name for other in new)
 
     def _add_move(  # noqa: PLR0913 - the parts of an event
         self, event: str, name: str, commit: str, ref: str = "", *, turn: int | None = None, text: str = "",

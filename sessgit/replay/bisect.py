@@ -25,7 +25,7 @@ from sessgit.history.views import read_pieces, turn_gists
 from sessgit.model.conversation.content import Call
 from sessgit.model.frozen import frozen
 from sessgit.replay.sandbox import process_limits
-from sessgit.store import layout, tempdirs
+from sessgit.store import tempdirs
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Row
 
@@ -129,7 +129,7 @@ def bisect_by_command(
     rows = context.index.turns(branch.name, span.good, span.bad)
     known = {row.turn: head for row in rows if (head := git.head_after_turn(context.store, row)) is not None}
     if not known:
-        short = layout.short_name(branch.name)
+        short = branch.short
         is_whole = (span.good, span.bad) == (1, branch.state.turns)
         raise NotFoundError(
             f"no turn of {short if is_whole else f'{short} from {span.good} to {span.bad}'} has a recorded commit of"
@@ -144,7 +144,7 @@ def bisect_by_command(
         def test(turn: int) -> TestResult:
             head = known[turn]
             if head.commit not in results:
-                results[head.commit] = _test_commit(place, layout.session_of(branch.name), turn, head, command)
+                results[head.commit] = _test_commit(place, branch.session, turn, head, command)
             return results[head.commit]
 
         result = _search(context, branch, [row for row in rows if row.turn in known], test, report)
@@ -217,7 +217,7 @@ def _search(context: Context, branch: Branch, rows: Sequence[Row], test: TestTur
             f"turn {low}, the first that can be tested, is already bad{results[low].reason(low)}",
             "The shell could not run the command: does it exist in a fresh checkout, where nothing is installed?"
             if results[low].exit_code in _SHELL_ERROR_CODES
-            else f"No earlier turn is known. `sessgit show {layout.short_name(branch.name)}@1` shows it."
+            else f"No earlier turn is known. `sessgit show {branch.short}@1` shows it."
             if low == turns[0] == 1
             else "Name a good turn with `--good N`.",
         )

@@ -29,7 +29,6 @@ from sessgit.replay.compare import Outcome
 from sessgit.replay.kept_result import KeptSession
 from sessgit.replay.sandbox import process_limits
 from sessgit.replay.sandbox.process_limits import JsonLines, NoAnswerError
-from sessgit.store import layout
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
@@ -100,7 +99,7 @@ def send_prompts(
     """
     store, branch = context.store, target.branch
     rows = [row for row in context.index.turns(branch.name) if target.turn is None or row.turn <= target.turn]
-    short = layout.short_name(branch.name)
+    short = branch.short
     if not rows:
         raise UsageError(f"{short} has no prompts to send", "`sessgit log` lists its turns.")
     place = "" if target.turn is None else f"@{target.turn}"

@@ -175,26 +175,26 @@ class Reader:
     def turn_html(self, address: str, number: int) -> Json:
         """Return a turn as an exported page has it."""
         from sessgit.formats import html
-        from sessgit.history import export, subagents
+        from sessgit.history import export, show
         from sessgit.history.export import ExportChoice
 
         branch = self._target(address).branch
         choice = ExportChoice(branch, turns=str(number))
         rows = export.chosen_rows(self.context.index, choice)
         (turn,) = export.read_story_turns(self.context, choice, rows, self.context.prices, no_progress)
-        turn = replace(turn, subagents=tuple(subagents.read_subagents(self.context.store, rows[0], turn.pieces)))
+        turn = replace(turn, subagents=tuple(show.read_subagents(self.context.store, rows[0], turn.pieces)))
         source = f"/api/image?{urlencode({'address': branch.name, 'turn': number})}&number="
         return {"html": html.render_turn(turn, branch.state.project, lambda image: f"{source}{image}")}
 
     def image(self, address: str, number: int, image: int) -> tuple[bytes, str]:
         """Return an image of a turn with its media type; raises NotFoundError for one that a browser may not show."""
-        from sessgit.formats import html, images
+        from sessgit.formats import html
 
         branch = self._target(address).branch
         for row in self.context.index.turns(branch.name, number, number):
             data = html.turn_images(views.read_pieces(self.context.store, branch, row)[1])[image : image + 1]
             with suppress(ValueError):
-                if data and (kind := images.media_type(data[0])):
+                if data and (kind := html.media_type(data[0])):
                     return base64.b64decode(data[0]), kind
         raise NotFoundError(f"turn {number} has no image {image} to show.", "")
 
@@ -207,7 +207,7 @@ class Reader:
         left, right = self._target(a), self._target(b)
         context = self.context
         found = diff.diff_branches(context, (left.branch, left.turn), (right.branch, right.turn))
-        ends = [(one.branch, one.state.turns if one.turn is None else one.turn) for one in (left, right)]
+        ends = [(one.branch, one.end) for one in (left, right)]
         document = diff.diff_json(context.store, found, context.prices)
         document["code"] = code_json(compare_code(context, ends[0], ends[1], context.env))
         for side in ("a", "b"):

@@ -17,7 +17,6 @@ from sessgit.history import blame as blames
 from sessgit.history.blame import Author, Blame, BlamedLine
 from sessgit.history.blame_edits import RecordedEdit
 from sessgit.model import canonical
-from sessgit.store import layout
 
 _RANGE = re.compile(r"(?P<first>[0-9]{1,9})?(?:,(?P<count>\+)?(?P<last>[0-9]{1,9})?)?")
 
@@ -169,7 +168,7 @@ def _porcelain_id(blame: Blame, line: BlamedLine) -> str:
 def _porcelain_facts(blame: Blame, line: BlamedLine) -> Iterator[str]:
     author, commit = blame.author(line), line.line.commit
     if author:
-        who, mail, when = author.model or "unknown", layout.session_of(author.branch.name), author.row.time
+        who, mail, when = author.model or "unknown", author.branch.session, author.row.time
         summary = author.prompt
     elif commit:
         who, mail, when, summary = commit.author, commit.email, commit.author_time, commit.summary
@@ -194,7 +193,7 @@ def _as_json(blame: Blame, lines: Sequence[BlamedLine]) -> dict[str, Any]:
         if author and edit and address and address not in turns:
             turns[address] = {
                 "address": address,
-                "session_id": layout.session_of(author.branch.name),
+                "session_id": author.branch.session,
                 "turn": author.row.turn,
                 "cell": edit.cell or None,
                 "subagent": edit.subagent or None,

@@ -50,7 +50,7 @@ def run(
     def compared() -> CodeDiff:
         from sessgit.history.code.difference import compare_code
 
-        ends = [(each.branch, each.state.turns if each.turn is None else each.turn) for each in (left, right)]
+        ends = [(each.branch, each.end) for each in (left, right)]
         return compare_code(cli.context, ends[0], ends[1], os.environ)
 
     def document() -> dict[str, object]:

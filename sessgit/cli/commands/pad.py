@@ -139,7 +139,7 @@ def _change(cli: Invocation, address: str, change: MakeChange) -> Answer:
 def _stored(cli: Invocation, address: str) -> tuple[Session, pads.Pad]:
     """Return the state and the pad of a conversation as of a turn."""
     target = operands.whole_turn(cli, address, "pad")
-    turn = target.state.turns if target.turn is None else target.turn
+    turn = target.end
     commit = fork_point.last_commit_before_next(cli.context, target.branch, turn)
     return cli.store.state(commit), pad_lists.read_pad(cli.store, commit)
 

@@ -13,7 +13,6 @@ from sessgit.history.cell_graph import KINDS, CellChain, Graph
 from sessgit.history.cells import NO_DETAIL, CellDetail, CellListing, Node
 from sessgit.model.conversation.content import failure
 from sessgit.model.frozen import frozen
-from sessgit.store import layout
 from sessgit.store.index import Branch
 
 _ROOMY = 76
@@ -107,7 +106,7 @@ def as_json(
 
 def branch_json(branch: Branch) -> dict[str, Any]:
     """Return what documents about cells say of the branch that they are in."""
-    return {"session_id": layout.session_of(branch.name), "branch": branch.name}
+    return {"session_id": branch.session, "branch": branch.name}
 
 
 def cell_json(node: Node, details: Mapping[str, CellDetail]) -> dict[str, Any]:

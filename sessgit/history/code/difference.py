@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history.code import git
 from sessgit.history.code.git import Env, Head
@@ -53,6 +55,11 @@ class CodeSide:
     ahead: int = 0
     commits: tuple[Commit, ...] = ()
 
+    @property
+    def commit(self) -> str:
+        """The commit of the head, or ``""``."""
+        return self.head.commit if self.head else ""
+
 
 @frozen
 class CodeDiff:
@@ -95,7 +102,7 @@ def compare_code(context: Context, a: tuple[Branch, int], b: tuple[Branch, int],
 
 def code_patch(found: CodeDiff, env: Env) -> str:
     """Return the patch from a to b as git prints it without colours; ``""`` if nothing was compared."""
-    if not found.folder or found.a.head is None or found.b.head is None:
+    if not found.folder:
         return ""
     settings = ("-c", "core.quotePath=false")
     arguments = (
@@ -104,8 +111,8 @@ def code_patch(found: CodeDiff, env: Env) -> str:
         "--no-color",
         "--submodule=short",
         "-M",
-        found.a.head.commit,
-        found.b.head.commit,
+        found.a.commit,
+        found.b.commit,
         "--",
     )
     return git.read_output(found.folder, env, *settings, *arguments).decode("utf-8", "replace")
@@ -137,23 +144,14 @@ def code_json(found: CodeDiff) -> dict[str, object]:
 
 
 def _compare_sides(a: CodeSide, b: CodeSide, env: Env) -> CodeDiff:
-    assert a.head is not None
-    assert b.head is not None
-    old, new = a.head.commit, b.head.commit
+    old, new = a.commit, b.commit
     folder = _common_repository(a, b, env)
     if old == new:
         return CodeDiff(a, b, folder, old)
     base = git.decode_name(git.read_output(folder, env, "merge-base", old, new, ok=(0, 1))).strip()
     counts = git.read_output(folder, env, "rev-list", "--count", "--left-right", f"{old}...{new}").split()
     left, right = (
-        CodeSide(
-            side.branch,
-            side.project,
-            side.turn,
-            side.head,
-            int(count),
-            _new_commits(folder, env, which, f"{old}...{new}"),
-        )
+        replace(side, ahead=int(count), commits=_new_commits(folder, env, which, f"{old}...{new}"))
         for side, count, which in zip((a, b), counts, ("--left-only", "--right-only"), strict=True)
     )
     return CodeDiff(left, right, folder, base, _changed_files(folder, env, old, new))
@@ -161,8 +159,6 @@ def _compare_sides(a: CodeSide, b: CodeSide, env: Env) -> CodeDiff:
 
 def _common_repository(a: CodeSide, b: CodeSide, env: Env) -> str:
     """Return the checkout of either side that has both commits; raises NotFoundError with what is missing."""
-    assert a.head is not None
-    assert b.head is not None
     tops, why = dict[str, str](), list[NotFoundError]()
     for folder in dict.fromkeys((a.project, b.project)):
         try:
@@ -171,9 +167,7 @@ def _common_repository(a: CodeSide, b: CodeSide, env: Env) -> str:
             why.append(error)
     missing = dict[str, list[CodeSide]]()
     for top in tops.values():
-        missing[top] = [
-            side for side in (a, b) if side.head and not git.has_object(top, env, f"{side.head.commit}^{{commit}}")
-        ]
+        missing[top] = [side for side in (a, b) if not git.has_object(top, env, f"{side.commit}^{{commit}}")]
         if not missing[top]:
             return top
     if not tops:
@@ -182,7 +176,7 @@ def _common_repository(a: CodeSide, b: CodeSide, env: Env) -> str:
         raise NotFoundError(f"the conversations belong to different repositories: {' and '.join(tops)}")
     top, gone = next(iter(missing.items()))
     raise NotFoundError(
-        " and ".join(f"commit {side.head.commit[:8]} of {layout.short_name(side.branch)}" for side in gone if side.head)
+        " and ".join(f"commit {side.commit[:8]} of {layout.short_name(side.branch)}" for side in gone)
         + f" {'is' if len(gone) == 1 else 'are'} not in {top}",
         "`git fetch` brings it if another clone still has it.",
     )

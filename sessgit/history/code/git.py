@@ -17,7 +17,7 @@ from pathlib import Path
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history import client_files
 from sessgit.model.frozen import frozen
-from sessgit.store import layout, project
+from sessgit.store import project
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
@@ -86,21 +86,21 @@ def head_at(context: Context, branch: Branch, turn: int, cell: str = "") -> Head
         turn, row = turn - 1, context.index.turn(branch.name, turn - 1)
     found = head_after_turn(context.store, row) if row is not None else None
     if found is None:
-        raise no_head_error(context, branch, turn)
-    return found
-
-
-def no_head_error(context: Context, branch: Branch, turn: int) -> NotFoundError:
-    """Return the error that no commit is recorded for a turn; it names the nearest turn with one."""
-    known = [row.turn for row in context.index.turns(branch.name) if head_after_turn(context.store, row)]
-    short = layout.short_name(branch.name)
-    what = f"the project's commit at turn {turn} of {short} is unknown" if turn else "nothing is recorded before turn 1"
-    if not known:
-        return NotFoundError(
-            what, "Commits are recorded only while a conversation runs in a git repository, not by import."
+        known = [row.turn for row in context.index.turns(branch.name) if head_after_turn(context.store, row)]
+        short = branch.short
+        what = (
+            f"the project's commit at turn {turn} of {short} is unknown"
+            if turn
+            else "nothing is recorded before turn 1"
         )
-    nearest = min(known, key=lambda one: (abs(one - turn), one))
-    return NotFoundError(what, f"The nearest turn with a commit is {short}@{nearest}.")
+        nearest = min(known, key=lambda one: (abs(one - turn), one), default=0)
+        raise NotFoundError(
+            what,
+            f"The nearest turn with a commit is {short}@{nearest}."
+            if known
+            else "Commits are recorded only while a conversation runs in a git repository, not by import.",
+        )
+    return found
 
 
 def _head_of_cells(store: Store, row: Row, cell: str) -> Head | None:
@@ -187,13 +187,12 @@ def find_checkout(folder: str, env: Env) -> Checkout:
 
 def has_object(folder: str, env: Env, name: str) -> bool:
     """Return whether the repository at a folder has an object, without fetching it."""
-    command = [*_READ_COMMAND, "cat-file", "-e", name]
-    return _run_git(command, folder, {**_env_without_git(env), "GIT_NO_LAZY_FETCH": "1"}).returncode == 0
+    return not _run_git([*_READ_COMMAND, "cat-file", "-e", name], folder, env, GIT_NO_LAZY_FETCH="1").returncode
 
 
 def read_output(folder: str, env: Env, *arguments: str, ok: Collection[int] = (0,)) -> bytes:
     """Return what git prints in a folder; raises SessgitError with git's message if it exits with another code."""
-    done = _run_git([*_READ_COMMAND, *arguments], folder, _env_without_git(env))
+    done = _run_git([*_READ_COMMAND, *arguments], folder, env)
     _check_exit(done.returncode, done.stderr, ok)
     return done.stdout
 
@@ -203,10 +202,9 @@ def run_change(folder: str, env: Env, *arguments: str) -> None:
 
     After an interruption it waits for git, which is interrupted as well and cleans up.
     """
-    given = _env_without_git(env)
-    with _start_errors(folder, given):
+    with _start_errors(folder, env):
         process = subprocess.Popen(
-            ["git", *_NO_HOOKS, *arguments], cwd=folder, env=given, stdin=subprocess.DEVNULL,
+            ["git", *_NO_HOOKS, *arguments], cwd=folder, env=_env_without_git(env), stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip
     try:
@@ -222,9 +220,12 @@ def decode_name(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _run_git(command: list[str], folder: str, env: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
+def _run_git(command: list[str], folder: str, env: Env, **more: str) -> subprocess.CompletedProcess[bytes]:
     with _start_errors(folder, env):
-        return subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+        return subprocess.run(
+            command, cwd=folder, env=_env_without_git(env) | more, capture_output=True, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
 
 
 @contextmanager

@@ -88,7 +88,9 @@ def blame_lines(top: str, path: str, env: Env, revision: str = "") -> list[FileL
     for raw in output.decode("utf-8", "replace").split("\n")[:-1]:
         if raw.startswith("\t"):
             if oid not in commits:
-                commits[oid] = _line_commit(oid, own)
+                email = own.get("author-mail", "").removeprefix("<").removesuffix(">")
+                times = _count(own.get("author-time", "")), _count(own.get("committer-time", ""))
+                commits[oid] = LineCommit(oid, own.get("author", ""), email, *times, own.get("summary", ""))
             commit = None if oid == _NO_COMMIT else commits[oid]
             lines.append(FileLine(raw[1:].removesuffix("\r"), commit, number, own.get("filename", path)))
             oid = ""
@@ -159,23 +161,12 @@ def untracked_lines(file: str) -> list[FileLine]:
     except OSError as error:
         hint = "`sessgit blame FILE REV` shows a deleted file as it was in a commit."
         raise NotFoundError(f"cannot read {file}: {error.strerror}", hint) from error
-    check_text(data, file)
+    if b"\0" in data[:_BINARY]:
+        raise UsageError(f"{file} is a binary file", "blame shows the lines of text files.")
     lines = data.decode("utf-8", "replace").split("\n")
     return [
         FileLine(line.removesuffix("\r"), number=n) for n, line in enumerate(lines[: -1 if not lines[-1] else None], 1)
     ]
-
-
-def check_text(data: bytes, file: str) -> None:
-    """Raise UsageError for the content of a binary file."""
-    if b"\0" in data[:_BINARY]:
-        raise UsageError(f"{file} is a binary file", "blame shows the lines of text files.")
-
-
-def _line_commit(oid: str, facts: Mapping[str, str]) -> LineCommit:
-    email = facts.get("author-mail", "").removeprefix("<").removesuffix(">")
-    author_time, time = _count(facts.get("author-time", "")), _count(facts.get("committer-time", ""))
-    return LineCommit(oid, facts.get("author", ""), email, author_time, time, facts.get("summary", ""))
 
 
 def _count(text: str) -> int:
