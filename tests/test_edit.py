@@ -27,7 +27,7 @@ from sessgit.branch import restore
 from sessgit.branch.edit import EditChanges, edit_session
 from sessgit.errors import ConflictError, SessgitError, StoreError
 from sessgit.model.conversation.session import STAGES, Session
-from sessgit.record import file_pass
+from sessgit.record import edit_commit, file_pass
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import layout, locks
@@ -374,7 +374,7 @@ def test_it_is_dated_when_it_was_made_and_never_before_its_parent(keep: Keep, st
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edits, "LOCK_TIMEOUT", 0.02)
+    monkeypatch.setattr(edit_commit, "LOCK_TIMEOUT", 0.02)
 
 
 def rival(store: Store, changes: EditChanges) -> None:

@@ -113,7 +113,7 @@ def test_an_object_that_is_missing_keeps_no_other_session_from_coming_back(
     done = restore.restore_all(store, [SESSION, OTHER], claude_homes(claude.parents[1]), lambda _done, _all: None)
     away.rename(path)
     assert [session for session, _ in done.back] == [OTHER]
-    assert [(failure.session, str(failure.error)) for failure in done.errors] == [
+    assert [(session, str(error)) for session, error in done.errors] == [
         (SESSION, f"the store lacks the object {blob}")
     ]
 

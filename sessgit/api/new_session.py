@@ -14,7 +14,7 @@ from sessgit.errors import ConflictError, UsageError
 from sessgit.history import pad_lists
 from sessgit.model import canonical, ids, unified_state
 from sessgit.model.conversation.session import Session
-from sessgit.record import commits
+from sessgit.record import commits, edit_commit
 from sessgit.record import privacy as private
 from sessgit.record.source import stored_rules
 from sessgit.store import layout, locks, refs
@@ -52,8 +52,8 @@ def create_session(  # noqa: PLR0913 - what a session is given
     is_heir = parent and inherits
     pad = pad_lists.inherited_changes(context.store, context.branch(parent).tip) if is_heir else {}
     with (
-        locks.names_lock(context.store.paths, edits.LOCK_TIMEOUT),
-        locks.session_lock(context.store.paths, id, edits.LOCK_TIMEOUT),
+        locks.names_lock(context.store.paths, edit_commit.LOCK_TIMEOUT),
+        locks.session_lock(context.store.paths, id, edit_commit.LOCK_TIMEOUT),
     ):
         own_refs = (layout.head_ref(id), layout.archive_ref(id), layout.tombstone_ref(id))
         if any(refs.read(context.store.path, ref) for ref in own_refs) or path_exists(place):

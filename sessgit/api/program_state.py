@@ -11,7 +11,6 @@ from dataclasses import field, fields, replace
 from typing import Any
 
 from sessgit import agents
-from sessgit.branch import edit as edits
 from sessgit.errors import UsageError
 from sessgit.model import canonical, humanize, program_input, unified_state
 from sessgit.model.conversation.session import Session
@@ -19,7 +18,7 @@ from sessgit.model.frozen import frozen
 from sessgit.model.unified_state import Unified
 from sessgit.record import edit_commit
 from sessgit.record.edit_commit import StateEdit
-from sessgit.store import locks, secret_filter
+from sessgit.store import secret_filter
 from sessgit.store.context import Context
 from sessgit.store.store import Store
 
@@ -67,8 +66,7 @@ def change_state(context: Context, session_id: str, request: StateRequest) -> St
             return None, result
         return StateEdit(_change_summary(result.before.unified, result.after.unified), result.after), result
 
-    with locks.session_lock(store.paths, session_id, edits.LOCK_TIMEOUT):
-        result, commit = edit_commit.commit_on_head(context, session_id, "state", change)
+    result, commit = edit_commit.commit_on_head(context, session_id, "state", change)
     return replace(result, commit=commit)
 
 
@@ -85,7 +83,18 @@ def changed_state(store: Store, before: Session, request: StateRequest) -> State
         after = unified_state.with_values(after, {path: total})
     kept = {key: value for key, value in after.working_memory.items() if key not in request.forget}
     memory, old_memory = {**kept, **request.remember}, before.unified.working_memory
-    _check_memory(old_memory, memory)
+    size = unified_state.memory_size(memory)
+    if size > max(unified_state.LARGEST_MEMORY, unified_state.memory_size(old_memory)):
+        raise UsageError(
+            f"the working memory would have {humanize.format_size(size)}, "
+            f"but at most {humanize.format_size(unified_state.LARGEST_MEMORY)} are allowed",
+            "Remove something, or keep large values in a cell or a file, and only their name here.",
+        )
+    if unified_state.is_deeper(memory, unified_state.DEEPEST_MEMORY):
+        raise UsageError(
+            f"the working memory is nested more than {unified_state.DEEPEST_MEMORY} deep",
+            "Store deeper values as text.",
+        )
     is_same_memory = unified_state.is_same_json(memory, old_memory)
     after = replace(after, context=before.unified.context if is_same_memory else unified_state.Memory(memory or None))
     if request.remember or request.forget:
@@ -112,22 +121,6 @@ def _redacted(store: Store, request: StateRequest, state: Session) -> tuple[Stat
     data, secrets = clean(canonical.compact(document))
     document = json.loads(data) if secrets else document
     return StateRequest(**{**document, "forget": tuple(document["forget"])}), secrets
-
-
-def _check_memory(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Raise UsageError if a memory is too large, unless it became smaller."""
-    size = unified_state.memory_size(after)
-    if size > unified_state.LARGEST_MEMORY and size > unified_state.memory_size(before):
-        raise UsageError(
-            f"the working memory would have {humanize.format_size(size)}, "
-            f"but at most {humanize.format_size(unified_state.LARGEST_MEMORY)} are allowed",
-            "Remove something, or keep large values in a cell or a file, and only their name here.",
-        )
-    if unified_state.is_deeper(after, unified_state.DEEPEST_MEMORY):
-        raise UsageError(
-            f"the working memory is nested more than {unified_state.DEEPEST_MEMORY} deep",
-            "Store deeper values as text.",
-        )
 
 
 def _change_summary(before: Unified, after: Unified) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from sessgit import agents
@@ -23,7 +22,6 @@ from sessgit.history import reassemble
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
 from sessgit.model.line_list import file_lines, split_lines
-from sessgit.store import layout
 from sessgit.store.context import Context
 from sessgit.store.index import Branch
 from sessgit.store.private_files import write_private
@@ -40,22 +38,15 @@ class FolderExport:
     sessions: int
 
 
-@dataclass
-class _FolderLayout:
-    """The files of the folder by path, and the state of each transcript's session."""
-
-    files: dict[Path, SideFile] = field(default_factory=dict)
-    transcripts: dict[Path, Session] = field(default_factory=dict)
-
-
 def export_folder(context: Context, branches: Sequence[Branch], folder: Path) -> FolderExport:
     """Write the sessions of these branches as a folder of the client, each whole, with its sidecar files.
 
     Raises ConflictError, with nothing written, where a file in the folder holds something else; SessgitError for a
     session of a client whose folder has another form.
     """
-    folder, laid = folder.absolute(), _FolderLayout()
-    names = dict.fromkeys(layout.session_of(branch.name) for branch in branches)
+    folder = folder.absolute()
+    files, transcripts = dict[Path, SideFile](), dict[Path, Session]()
+    names = dict.fromkeys(branch.session for branch in branches)
     heads = sorted(
         (b for name in names if (b := context.index.branch(name)) is not None), key=lambda b: b.state.updated
     )
@@ -65,10 +56,10 @@ def export_folder(context: Context, branches: Sequence[Branch], folder: Path) ->
                 f"{head.name} is a conversation with {agent.title}. Nothing was written.",
                 f"`sessgit restore {head.name} --output FILE` writes its transcript.",
             )
-        _lay_out(context.store, head, folder, laid)
+        _lay_out(context.store, head, folder, files, transcripts)
     outcomes = {
         path: (ALREADY if sidecars.has_bytes(path, file.data) else LEFT) if os.path.lexists(path) else WRITTEN
-        for path, file in laid.files.items()
+        for path, file in files.items()
     }
     taken = [path for path, outcome in outcomes.items() if outcome == LEFT]
     if taken:
@@ -76,19 +67,24 @@ def export_folder(context: Context, branches: Sequence[Branch], folder: Path) ->
             f"{taken[0]} already exists with other contents",
             "Nothing was written. Name another folder.",
         )
-    indexes = {
-        path.parent / agents.of(state).sidecars.INDEX: agents.of(state) for path, state in laid.transcripts.items()
-    }
+    indexes = {path.parent / agents.of(state).sidecars.INDEX: agents.of(state) for path, state in transcripts.items()}
     old = {path: _existing_index(agent, path) for path, agent in sorted(indexes.items(), key=lambda item: item[0])}
-    written = [_write_file(path, file, outcomes[path]) for path, file in laid.files.items()]
+    written = list[WrittenFile]()
+    for path, file in files.items():
+        if outcomes[path] == WRITTEN and sidecars.put_file(path, file.data) == LEFT:
+            raise ConflictError(f"{path} now exists with other contents", "It was not changed.")
+        secrets = sidecars.count_secrets(file.data)
+        written.append(WrittenFile(path, file.kind, outcomes[path], secrets, file.counts))
     return FolderExport(
-        [*written, *(_write_index(indexes[path], path, data, laid) for path, data in old.items())], len(heads)
+        [*written, *(_write_index(indexes[path], path, data, transcripts) for path, data in old.items())], len(heads)
     )
 
 
-def _lay_out(store: Store, head: Branch, folder: Path, laid: _FolderLayout) -> None:
-    """Add a session's files. If two sessions have a file in common, a plan or a subagent's, the one written later is
-    taken."""
+def _lay_out(
+    store: Store, head: Branch, folder: Path, files: dict[Path, SideFile], transcripts: dict[Path, Session]
+) -> None:
+    """Add a session's files, and its state by the path of its transcript. If two sessions have a file in common, a plan
+    or a subagent's, the one written later is taken."""
     state = head.state
     agent = agents.of(state)
     project = folder / "projects" / agent.sidecars.folder_name(state.transcript, state.project)
@@ -101,9 +97,9 @@ def _lay_out(store: Store, head: Branch, folder: Path, laid: _FolderLayout) -> N
         is_plan = file.kind == PLAN
         where = place.of(SideFile(PLAN, agent.sidecars.plan_name(file.name), file.data) if is_plan else file)
         if where is not None:
-            laid.files[where] = _later_version(laid.files.get(where), file)
-    laid.files[path] = SideFile(TRANSCRIPT, path.name, restore.rebuild_file(store, head.name).file)
-    laid.transcripts[path] = state
+            files[where] = _later_version(files.get(where), file)
+    files[path] = SideFile(TRANSCRIPT, path.name, restore.rebuild_file(store, head.name).file)
+    transcripts[path] = state
 
 
 def _later_version(known: SideFile | None, file: SideFile) -> SideFile:
@@ -112,12 +108,6 @@ def _later_version(known: SideFile | None, file: SideFile) -> SideFile:
         return file
     ours = file_lines(split_lines(file.data))
     return known if split_lines(known.data)[: len(ours)] == ours else file
-
-
-def _write_file(path: Path, file: SideFile, outcome: str) -> WrittenFile:
-    if outcome == WRITTEN and sidecars.put_file(path, file.data) == LEFT:
-        raise ConflictError(f"{path} now exists with other contents", "It was not changed.")
-    return WrittenFile(path, file.kind, outcome, sidecars.count_secrets(file.data), file.counts)
 
 
 def _existing_index(agent: Agent, path: Path) -> bytes | None:
@@ -131,8 +121,8 @@ def _existing_index(agent: Agent, path: Path) -> bytes | None:
     return data
 
 
-def _write_index(agent: Agent, path: Path, old: bytes | None, laid: _FolderLayout) -> WrittenFile:
-    states = {file: state for file, state in laid.transcripts.items() if file.parent == path.parent}
+def _write_index(agent: Agent, path: Path, old: bytes | None, transcripts: dict[Path, Session]) -> WrittenFile:
+    states = {file: state for file, state in transcripts.items() if file.parent == path.parent}
     data = agent.sidecars.merged(old, states, path)
     if data == old:
         return WrittenFile(path, INDEX, ALREADY, counts=False)

@@ -23,7 +23,6 @@ from sessgit.store import ancestry, layout, locks, operations, refs, transaction
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Index
 from sessgit.store.journal import Operation
-from sessgit.store.private_files import path_exists
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
@@ -54,7 +53,7 @@ class DeletionPlan:
 
 def plan_deletion(index: Index, sessions: Sequence[str], homes: Homes) -> list[DeletionPlan]:
     """Return what a deletion of the sessions would remove; raises ConflictError if one is open in a client."""
-    live = agents.open_sessions(homes)
+    live, paths = agents.open_sessions(homes), layout.StorePaths(index.path)
     plans = list[DeletionPlan]()
     every, returned = resolve.list_tags(index), ancestry.merged_elsewhere(index)
     for session in dict.fromkeys(sessions):
@@ -67,8 +66,11 @@ def plan_deletion(index: Index, sessions: Sequence[str], homes: Homes) -> list[D
             )
         own = [one for one in every if layout.session_of(one.branch) == session]
         shared = [one for one in own if index.sessions_holding([one.commit]) - set(sessions)]
-        sides = ancestry.side_branches(index, session)
-        own_file = client_files.transcript_place(homes, branch.state), branch.state.transcript
+        sides, merged = ancestry.side_branches(index, session), dict[str, set[tuple[str, int]]]()
+        for source, into in returned.items():
+            for name, turns in into.items() if layout.session_of(source) == session else ():
+                numbers = {(source, number) for some in turns for number in some}
+                merged.setdefault(layout.session_of(name), set()).update(numbers)
         plans.append(
             DeletionPlan(
                 branch,
@@ -77,25 +79,12 @@ def plan_deletion(index: Index, sessions: Sequence[str], homes: Homes) -> list[D
                 tuple(one.name for one in own if one not in shared),
                 tuple(fork.name for fork in index.forks_of(session) if fork.name not in sessions),
                 tuple(child.name for child in index.children_of(session) if child.name not in sessions),
-                _merged_into(returned, session, sessions),
-                next((Path(place) for place in own_file if place and path_exists(place)), None),
-                client_files.is_lost(branch.state, homes, layout.StorePaths(index.path)),
+                tuple((name, len(turns)) for name, turns in sorted(merged.items()) if name not in (*sessions, session)),
+                client_files.transcript_file(homes, branch.state, paths),
+                client_files.is_lost(branch.state, homes, paths),
             )
         )
     return plans
-
-
-def _merged_into(
-    returned: Mapping[str, Mapping[str, Sequence[range]]], session: str, going: Sequence[str]
-) -> tuple[tuple[str, int], ...]:
-    """Return the sessions that turns of this one were merged into, each with their number, except sessions that are
-    deleted too."""
-    merged: dict[str, set[tuple[str, int]]] = {}
-    for source, into in returned.items():
-        for branch, turns in into.items() if layout.session_of(source) == session else ():
-            numbers = {(source, number) for some in turns for number in some}
-            merged.setdefault(layout.session_of(branch), set()).update(numbers)
-    return tuple((into, len(turns)) for into, turns in sorted(merged.items()) if into not in (*going, session))
 
 
 def delete_sessions(context: Context, going: Sequence[DeletionPlan]) -> Operation:
@@ -141,8 +130,7 @@ def deletion_moves(
     """
     current = refs.read_all(store.path)
     own: dict[str, list[str]] = {one.session: [] for one in going}
-    tips: dict[str, set[str]] = {one.session: set() for one in going}
-    seen: dict[str, set[str]] = {one.session: set() for one in going}
+    tips, seen = ({one.session: set[str]() for one in going} for _ in range(2))
     for ref, oid in current.items():
         space, name = layout.split_ref(ref)
         session = layout.session_of(name)

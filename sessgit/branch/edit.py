@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Literal
 
@@ -25,10 +25,6 @@ from sessgit.store import layout, locks, refs, secret_filter
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
-
-LOCK_TIMEOUT = 10.0
-"""Seconds that an edit waits for another process that writes the session; after that it continues: the compare-and-swap
-of the ref keeps it correct."""
 
 LONGEST_LABEL = 50
 LONGEST_DESCRIPTION = 2000
@@ -158,10 +154,8 @@ def edit_session(context: Context, session_id: str, changes: EditChanges) -> Edi
             check_name_free(index, done.after.name, session_id, index.local_path(done.after.project))
         return StateEdit(_changes_summary(done), done.after), done
 
-    with ExitStack() as stack:
-        if changes.name:
-            stack.enter_context(locks.names_lock(store.paths, LOCK_TIMEOUT))
-        stack.enter_context(locks.session_lock(store.paths, session_id, LOCK_TIMEOUT))
+    naming = locks.names_lock(store.paths, edit_commit.LOCK_TIMEOUT) if changes.name else nullcontext()
+    with naming:
         done, commit = edit_commit.commit_on_head(context, session_id, "edit", made)
     return replace(done, commit=commit)
 
@@ -204,22 +198,17 @@ def changed_state(store: Store, before: Session, changes: EditChanges) -> EditRe
     added = {clean(label) for label in changes.add}
     if added - kept and len(kept | added) > MOST_LABELS:
         raise UsageError(f"it would have {len(kept | added)} labels", f"At most {MOST_LABELS} are allowed.")
+    confidence = before.confidence if changes.confidence is None else changes.confidence
     after = replace(
         before,
         name=before.name if changes.name is None else clean(changes.name and check_name(changes.name)),
         description=before.description if changes.description is None else clean(changes.description),
         labels=tuple(sorted(kept | added)) if kept | added != set(before.labels) else before.labels,
         stage=before.stage if changes.stage is None else changes.stage,
-        confidence=_changed_confidence(before, changes),
+        confidence=None if confidence == "" else confidence,
     )
     absent = tuple(label for label in changes.remove if label not in before.labels)
     return EditResult(before, after, absent=absent, secrets=secrets)
-
-
-def _changed_confidence(before: Session, changes: EditChanges) -> float | None:
-    if changes.confidence is None:
-        return before.confidence
-    return None if changes.confidence == "" else changes.confidence
 
 
 def _changes_summary(done: EditResult) -> str:

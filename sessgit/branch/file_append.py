@@ -208,6 +208,5 @@ def _undone_turns(store: Store, tip: str, undo: Operation) -> list[tuple[Message
             break
         number = message.number("Turn")
         if number and number not in turns:
-            lines = store.lines(commit, number)
-            turns[number] = message, [line + b"\n" for line in (*lines.before, *lines.body)]
+            turns[number] = message, [line + b"\n" for line in store.lines(commit, number).whole]
     return [turns[number] for number in sorted(turns)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -17,7 +18,7 @@ from sessgit.branch import sidecars
 from sessgit.branch.sidecars import WrittenFile
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history import pad_lists, program_lines, session_files
-from sessgit.history.client_files import check_folder, transcript_place
+from sessgit.history.client_files import check_folder, client_place, transcript_place
 from sessgit.history.fork_point import PROMPT, ForkPoint
 from sessgit.history.reassemble import turn_lines
 from sessgit.model import canonical, humanize, unified_state
@@ -28,7 +29,7 @@ from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
-from sessgit.store import layout, operations, secret_filter
+from sessgit.store import layout, operations, refs, secret_filter
 from sessgit.store.journal import FileWrites, Operation
 from sessgit.store.store import Store, with_newlines
 from sessgit.store.transaction import Move
@@ -111,7 +112,7 @@ def _make_fork(store: Store, head: Session, point: ForkPoint, plan: ForkPlan) ->
     files = list[WrittenFile]()
     if target is not None and place is not None:
         try:
-            files = sidecars.write_sidecars(side_files, place, sidecars.session_redaction(store, head))
+            files = sidecars.write_sidecars(store, head, side_files, place)
             new_file.write(target, *written.parts)
         except SessgitError as error:
             hint = f"The fork exists without its files. Write them: `sessgit restore {plan.id[:8]}`"
@@ -131,8 +132,16 @@ def _beginning(
     if not store.state(point.commit).redacted:
         written = writer.resumable(chain(turns, last), plan.id, plan.name)
         return written, written, 0
-    stored = list(turns)
-    original, missing = _unredacted_turns(store, head, point, stored)
+    stored, commits = list(turns), dict[int | None, str]()
+    for commit, message in store.history(point.commit):
+        commits.setdefault(message.number("Turn"), commit)
+    original, missing = list[list[bytes]](), 0
+    for number, lines in enumerate(stored, start=1):
+        commit = commits.get(number, "")
+        redacted = store.message(commit).number("Redacted") or 0 if commit else 0
+        own = _original_lines(store, head, commit, lines) if redacted else None
+        missing += redacted if own is None else 0
+        original.append(lines if own is None else own)
     return (
         writer.resumable([*stored, *last], plan.id, plan.name),
         writer.resumable([*original, *last], plan.id, plan.name),
@@ -175,9 +184,8 @@ def _cut_after_cell(store: Store, point: ForkPoint) -> _CutTurn:
     cells = agent.cells.describe(body).cells
     ordinal = next((n for n, cell in enumerate(cells, start=1) if point.cell in (cell.id, str(n))), 0)
     if not ordinal and point.cell != PROMPT:
-        count = f"{len(cells)} cell{'' if len(cells) == 1 else 's'}"
         raise NotFoundError(
-            f"turn {point.turn} has no cell {point.cell}; it has {count}",
+            f"turn {point.turn} has no cell {point.cell}; it has {humanize.format_count(len(cells), 'cell')}",
             f"`sessgit cells {point.session}` lists them.",
         )
     if ordinal:
@@ -191,8 +199,7 @@ def _cut_after_cell(store: Store, point: ForkPoint) -> _CutTurn:
 
 
 def _present_tip(store: Store, point: ForkPoint) -> str:
-    heads = (layout.head_ref(point.session), layout.archive_ref(point.session))
-    return next(filter(None, map(store.ref, heads)), point.commit)
+    return (refs.session_head(store.path, point.session) or ("", point.commit))[1]
 
 
 def _first_state(store: Store, base: str, cut: _CutTurn | None, plan: ForkPlan, project: str) -> Session:
@@ -222,7 +229,7 @@ def _commit_fork(store: Store, point: ForkPoint, cut: _CutTurn | None, state: Se
     assert state.origin is not None
     pad = pad_lists.inherited_changes(store, point.pad or state.origin.commit, whole=plan.whole_pad)
     kept = session_files.inherited_changes(store, point.session)
-    changes: dict[str, tuple[str, bool] | None] = {layout.TAIL: None, **pad, **kept}
+    changes: pad_lists.Changes = {layout.TAIL: None, **pad, **kept}
     address = f"{point.session}@{state.origin.cell or state.origin.turn}"
     trailers = [("Session", state.id), ("Event", "fork"), ("Fork-Point", address)]
     if cut is not None:
@@ -249,7 +256,7 @@ def _transcript_target(head: Session, plan: ForkPlan) -> Path | None:
     home = agents.of(head).home
     if plan.project:
         return home.new_place(plan.homes.of(head), plan.id, plan.project)
-    place = home.transcript_place(plan.homes.of(head), head.transcript, head.agent_id, head.project)
+    place = client_place(plan.homes, head, head.transcript, head.project)
     if place is None:
         hint = "Name a folder with `--project DIR`, or fork without a file with `--no-restore`."
         raise SessgitError(f"the folder of {head.id} is unknown", hint)
@@ -262,31 +269,13 @@ def _fork_sidecars(
     """Return the sidecar files of the fork's turns under the fork's id, with the words that the agent's own files still
     have, and their places."""
     assert plan.homes is not None
-    agent, folder, version = agents.of(head), plan.homes.of(head), state.agent_version
-    files = sidecars.sidecars_as_of(store, commit, state.turns)
-    parent = agent.home.transcript_place(folder, head.transcript, head.agent_id, head.project)
+    files: Iterable[SideFile] = sidecars.sidecars_as_of(store, commit, state.turns)
+    parent = client_place(plan.homes, head, head.transcript, head.project)
     if parent is not None:
-        place = agent.sidecars.place(folder, parent.parent, head.agent_id, version)
-        files = sidecars.unredacted_sidecars(files, place, sidecars.session_redaction(store, head))
-    renamed = sidecars.rename_session(agent, files, plan.id, version)
-    return renamed, agent.sidecars.place(folder, target.parent, plan.id, version)
-
-
-def _unredacted_turns(
-    store: Store, head: Session, point: ForkPoint, stored: list[list[bytes]]
-) -> tuple[list[list[bytes]], int]:
-    """Return the turns with the original text where the agent's file has it, and how many redactions are left."""
-    commits = dict[int | None, str]()
-    for commit, message in store.history(point.commit):
-        commits.setdefault(message.number("Turn"), commit)
-    original, missing = [], 0
-    for number, lines in enumerate(stored, start=1):
-        commit = commits.get(number, "")
-        redacted = store.message(commit).number("Redacted") or 0 if commit else 0
-        own = _original_lines(store, head, commit, lines) if redacted else None
-        missing += redacted if own is None else 0
-        original.append(lines if own is None else own)
-    return original, missing
+        own = replace(head, agent_version=state.agent_version)
+        files = sidecars.unredacted_sidecars(store, head, files, sidecars.place_of(own, plan.homes, parent))
+    renamed = sidecars.rename_session(agents.of(head), files, plan.id, state.agent_version)
+    return renamed, sidecars.place_of(state, plan.homes, target)
 
 
 def _original_lines(store: Store, head: Session, commit: str, lines: list[bytes]) -> list[bytes] | None:

@@ -7,13 +7,13 @@ What refs held is recorded next to the repository whenever they are packed; curs
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from pathlib import Path
 
 from sessgit.model import ids
 from sessgit.model.finding import Finding
 from sessgit.model.frozen import frozen
 from sessgit.store import journal, layout, packed_refs, recorder_state, refs, transaction
 from sessgit.store.journal import Operation
+from sessgit.store.private_files import path_exists
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
@@ -58,7 +58,7 @@ def lost_refs(store: Store, session: str = "") -> list[LostRef]:
         if tip and not _is_accounted_for(store, ref, tip, there):
             lost.append(LostRef(ref, tip))
             there[ref] = tip
-    return [one for one in lost if session in ("", layout.session_of(one.ref.split("/", 2)[-1]))]
+    return [one for one in lost if session in ("", layout.session_of_ref(one.ref))]
 
 
 def restore_lost(store: Store, session: str = "") -> int:
@@ -88,10 +88,8 @@ def forget_other_refs(store: Store) -> list[LostRef]:
     lost, current = lost_refs(store), refs.read_all(store.path)
     names = {one.ref for one in lost}
     if not lost:
-        packed_refs.forget_refs(
-            store.path,
-            [ref for ref in packed_refs.recorded_refs(store.path) if ref not in current and ref not in names],
-        )
+        recorded = packed_refs.recorded_refs(store.path)
+        packed_refs.forget_refs(store.path, [ref for ref in recorded if ref not in current])
     return [*lost, *(LostRef(ref, "") for ref in packed_refs.refs_without_id(store.path) if ref not in names)]
 
 
@@ -122,18 +120,11 @@ def _known_refs(store: Store) -> tuple[dict[str, list[str]], dict[str, str]]:
     for operation in journal.read(store.paths):
         moves = [move for move in operation.moves if move.new and move.ref.startswith(layout.REF_SPACES)]
         missing = [move for move in moves if move.ref not in current or move.ref in suspect]
-        if missing and any(map(_is_file, operation.files)):
+        if missing and any(map(path_exists, operation.files)):
             for move in missing:
                 known.setdefault(move.ref, []).append(str(move.new))
     wrong = {ref for ref in suspect if ref in known and current[ref] not in known[ref]}
     return known, {ref: oid for ref, oid in current.items() if ref not in wrong}
-
-
-def _is_file(name: str) -> bool:
-    try:
-        return Path(name).is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def _recorded_cursors(store: Store, current: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -172,20 +163,12 @@ def _is_accounted_for(store: Store, ref: str, tip: str, current: Mapping[str, st
     session = layout.session_of(name)
     if space in (layout.TAGS, ""):
         return False
-    if space == layout.DELETED:
+    is_deleted = layout.tombstone_ref(session) in current
+    if space == layout.DELETED or not (is_deleted or layout.is_side_branch(name)):
         return any(place in current for place in (layout.head_ref(session), layout.archive_ref(session)))
-    if layout.tombstone_ref(session) in current:
-        return True
-    if not layout.is_side_branch(name):
-        return any(place in current for place in (layout.head_ref(session), layout.archive_ref(session)))
-    own = _session_tips(session, current)
-    return not own or any(store.repo.is_ancestor(tip, other) for other in own)
-
-
-def _session_tips(session: str, current: Mapping[str, str]) -> Collection[str]:
-    """Return the tips of a session's branches."""
-    return {
+    tips = {
         oid
-        for ref, oid in current.items()
-        if ref.startswith(layout.BRANCH_SPACES) and layout.session_of(ref.split("/", 2)[-1]) == session
+        for other, oid in current.items()
+        if other.startswith(layout.BRANCH_SPACES) and layout.session_of_ref(other) == session
     }
+    return is_deleted or not tips or any(store.repo.is_ancestor(tip, other) for other in tips)

@@ -9,7 +9,6 @@ A summary is made without a model, from what is stored and from the prices that 
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
@@ -19,7 +18,7 @@ from pathlib import Path
 from sessgit import agents
 from sessgit.agents.line import Line
 from sessgit.agents.reader import Reader, no_redaction, opened
-from sessgit.agents.values import NewTurn, Seam, SideFile
+from sessgit.agents.values import NewTurn, Seam
 from sessgit.branch import file_append, sidecars
 from sessgit.branch import fork as forks
 from sessgit.branch import interrupted_merges as interrupted
@@ -38,11 +37,11 @@ from sessgit.branch.restore import write_copy
 from sessgit.errors import ConflictError, NotFoundError, SessgitError
 from sessgit.history import client_files, fork_point, reassemble
 from sessgit.history.resolve import ResolvedTarget, session_title
-from sessgit.history.views import Prices, read_turn
+from sessgit.history.views import Prices, read_turn, sum_tokens
 from sessgit.model import canonical, humanize, ids, merge_decisions, prices, unified_state
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
-from sessgit.model.conversation.turn import Tokens, Turn, add_by_model
+from sessgit.model.conversation.turn import Tokens
 from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.record import catch_up, open_turns
@@ -123,8 +122,10 @@ def merge_sessions(
             if request.retell is not None and first.standing == "open":
                 if new is None:
                     check_closed(ours.branch, context.homes)
-                text = summary_text(context.store, first.sides, first.rows, context.prices)
-                request = replace(request, retell=_retold(request.retell, text))
+                # It may take long, so no lock is held meanwhile.
+                text, retell = summary_text(context.store, first.sides, first.rows, context.prices), request.retell
+                known = retell(text)
+                request = replace(request, retell=lambda given: known if given == text else retell(given))
         elif new is not None or agents.is_open(context.homes, ours.state.agent_id):
             return MergeResult(ours.state, "", first)  # nothing is appended: a client may have the file open
         with _locked_target(context, ours, new) as target:
@@ -140,12 +141,6 @@ def merge_sessions(
                 plans.check_conflicts(plan)
                 authored = plan.authored
             return _merge_into(context, target, plan, authored, request)
-
-
-def _retold(retell: Callable[[str], str], text: str) -> Callable[[str], str]:
-    """Return a function that retells the text as `retell` does now: it may take long, so no lock is held meanwhile."""
-    known = retell(text)
-    return lambda given: known if given == text else retell(given)
 
 
 def plan_pick(context: Context, ours: ResolvedTarget, chosen: Sequence[ResolvedTarget]) -> PickPlan:
@@ -166,25 +161,21 @@ def pick_turns(
         if new is not None:
             plans.check_picks(context, ours.branch, rows)
         with _locked_target(context, ours, new) as target:
-            return _pick_into(context, target, rows)
+            branch, store = target.branch, context.store
+            plans.check_picks(context, branch, rows)
+            plan = plans.plan_pick(context, branch, rows)
+            names = "+".join(row.commit for row in rows)
 
+            def graft(seam: Seam) -> list[NewTurn]:
+                return _grafted_turns(
+                    store, seam, rows, lambda what: ids.merged_id("pick", branch.tip, names, what), branch.state
+                )
 
-def _pick_into(context: Context, target: _Target, rows: Sequence[Row]) -> MergeResult:
-    branch, store = target.branch, context.store
-    plans.check_picks(context, branch, rows)
-    plan = plans.plan_pick(context, branch, rows)
-    names = "+".join(row.commit for row in rows)
-
-    def graft(seam: Seam) -> list[NewTurn]:
-        return _grafted_turns(
-            store, seam, rows, lambda what: ids.merged_id("pick", branch.tip, names, what), branch.state
-        )
-
-    turns, path = _append_turns(context, branch, graft, _graft_origins(rows), rows, "pick")
-    head = _head_tip(store, branch.name)
-    picks = ", ".join(f"{layout.short_name(row.branch)}@{row.turn}" for row in rows)
-    _record_operation(context, target, "pick", picks, {row.branch for row in rows}, head)
-    return MergeResult(store.state(head), head, None, tuple(plan.numbers), path, _count_secrets(turns), plan)
+            turns, path = _append_turns(context, branch, graft, _graft_origins(rows), rows, "pick")
+            head = _head_tip(store, branch.name)
+            picks = ", ".join(f"{layout.short_name(row.branch)}@{row.turn}" for row in rows)
+            _record_operation(context, target, "pick", picks, {row.branch for row in rows}, head)
+            return MergeResult(store.state(head), head, None, tuple(plan.numbers), path, _count_secrets(turns), plan)
 
 
 @contextmanager
@@ -218,13 +209,27 @@ def _merge_into(
 ) -> MergeResult:
     """Append what is merged and make the commit with two parents."""
     store, branch = context.store, target.branch
+
+    def make(seam: Seam) -> list[NewTurn]:
+        if plan.mode != "summary":
+            return _grafted_turns(store, seam, plan.rows, plan.key, branch.state)
+        text = summary_text(store, plan.sides, plan.rows, context.prices)
+        if request.retell is not None:
+            text = request.retell(text)
+        updated = canonical.seconds(store.state(plan.sides.tip).updated) or 0
+        count = humanize.format_count(len(plan.rows), "turn")
+        reply = f"Understood. I know what was found there in {count}, and will continue from here."
+        later = replace(seam, latest=max(seam.latest, round(updated * 1000)))
+        texts = f"{summary_heading(plan.sides, plan.rows)}\n\n{text}", reply
+        return [agents.of(branch.state).writer.summary_turn(later, plan.key, texts, store.state(branch.tip))]
+
     turns, path = list[NewTurn](), None
     if plan.rows and plan.standing == "open":
         is_summary = plan.mode == "summary"
         turns, path = _append_turns(
             context,
             branch,
-            lambda seam: _merge_turns(store, branch, plan, request, seam, context.prices),
+            make,
             [("turn", _turn_range(plan))] if is_summary else _graft_origins(plan.rows),
             () if is_summary else plan.rows,
             "merge",
@@ -281,36 +286,35 @@ def _append_turns(
     context: Context, branch: Branch, make: Callable[[Seam], list[NewTurn]], origins: Sequence[tuple[str, str]],
     rows: Sequence[Row], command: str,
 ) -> tuple[list[NewTurn], Path | None]:  # fmt: skip
-    """Append the turns that `make` returns, with the sidecar files of the turns `rows`; return them, and the file that
-    got them, None if the agent has deleted it. `origins` has the event and origin of each turn."""
-    store = context.store
+    """Append the turns that `make` returns to the session's file in one write, with the sidecar files of the turns
+    `rows` next to it, and record them; return them, and the file that got them, None if the agent has deleted it.
+
+    `origins` has the event and origin of each turn. The intent stays saved until `delete_intent`.
+    """
+    store, state = context.store, branch.state
     with session_file_end(context, branch) as end:
         turns = make(find_seam(store, end))
         files = [file for row in rows for file in sidecars.turn_sidecars(store, row.commit, [row.turn])]
+        own = sidecars.rename_session(agents.of(state), files, state.agent_id, state.agent_version)
+        written = sidecars.write_sidecars(store, state, own, sidecars.place_of(state, context.homes, end.path))
+        check_closed(branch, context.homes)  # making the turns may have taken a while
+        if open_turns.is_open(store.paths, branch.name):
+            raise ConflictError(
+                f"a program has an open turn of {branch.name[:8]}, which the merge would end",
+                f"Wait for it. {_OTHER_FOLDER_HINT}",
+            )
+        data = b"\n" * end.unended + canonical.join_lines(line for turn in turns for line in turn.lines)
+        new = [file.path for file in written if file.outcome == sidecars.WRITTEN and end.is_there]
+        hashes = {str(path): bytes_hash(path) for path in new}
         by_prompt = {turn.key: origin for turn, origin in zip(turns, origins, strict=True)}
-        append_turns(context, end, turns, by_prompt, files, command)
+        intent = AppendIntent(str(end.place), end.size, data, branch.tip, command, by_prompt, hashes)
+        file_append.append_lines(store.paths, branch.name, end.path, intent)
+        _record(context, branch, end.path, by_prompt)
         return turns, end.path if end.is_there else None
 
 
 def _graft_origins(rows: Sequence[Row]) -> list[tuple[str, str]]:
     return [("graft", turn_address(row)) for row in rows]
-
-
-def _merge_turns(
-    store: Store, branch: Branch, plan: MergePlan, request: MergeRequest, seam: Seam, prices: Prices
-) -> list[NewTurn]:
-    """Return the turns that the merge appends."""
-    if plan.mode != "summary":
-        return _grafted_turns(store, seam, plan.rows, plan.key, branch.state)
-    text = summary_text(store, plan.sides, plan.rows, prices)
-    if request.retell is not None:
-        text = request.retell(text)
-    updated = canonical.seconds(store.state(plan.sides.tip).updated) or 0
-    seam = replace(seam, latest=max(seam.latest, round(updated * 1000)))
-    turns = humanize.format_count(len(plan.rows), "turn")
-    reply = f"Understood. I know what was found there in {turns}, and will continue from here."
-    texts = f"{summary_heading(plan.sides, plan.rows)}\n\n{text}", reply
-    return [agents.of(branch.state).writer.summary_turn(seam, plan.key, texts, store.state(branch.tip))]
 
 
 def _grafted_turns(
@@ -451,48 +455,16 @@ def find_seam(store: Store, end: SessionFileEnd) -> Seam:
     def lines(tips: Iterable[str]) -> Iterator[list[Line]]:
         for tip in tips:
             for number in range(1, store.state(tip).turns + 1):
-                stored = store.lines(tip, number)
-                yield agent.parsed([*stored.before, *stored.body])
+                yield agent.parsed(store.lines(tip, number).whole)
 
     seam = agent.writer.seam(lines([branch.tip]), lines(tips), agent.parsed(last.body), end.pending)
     # In the beginning that a fork of ours wrote the last line may be so much later than where it is recorded.
     return replace(seam, latest=seam.latest + _MILLISECONDS_LATER)
 
 
-def append_turns(
-    context: Context,
-    end: SessionFileEnd,
-    turns: Sequence[NewTurn],
-    origins: MergeOrigins,
-    sidecar_files: Sequence[SideFile],
-    command: str,
-) -> None:
-    """Append the turns to the session's file in one write, with the sidecar files next to it, and record them.
-
-    `origins` has the event and origin of each turn by its prompt. The intent stays saved until `delete_intent`.
-    """
-    branch, store, state = end.branch, context.store, end.branch.state
-    agent = agents.of(state)
-    place = agent.sidecars.place(context.homes.of(state), end.path.parent, state.agent_id, state.agent_version)
-    own = sidecars.rename_session(agent, sidecar_files, state.agent_id, state.agent_version)
-    written = sidecars.write_sidecars(own, place, sidecars.session_redaction(store, state))
-    check_closed(branch, context.homes)  # making the turns may have taken a while
-    if open_turns.is_open(store.paths, branch.name):
-        raise ConflictError(
-            f"a program has an open turn of {branch.name[:8]}, which the merge would end",
-            f"Wait for it. {_OTHER_FOLDER_HINT}",
-        )
-    data = b"\n" * end.unended + canonical.join_lines(line for turn in turns for line in turn.lines)
-    new = [file.path for file in written if file.outcome == sidecars.WRITTEN and end.is_there]
-    files = {str(path): bytes_hash(path) for path in new}
-    intent = AppendIntent(str(end.place), end.size, data, branch.tip, command, origins, files)
-    file_append.append_lines(store.paths, branch.name, end.path, intent)
-    _record(context, branch, end.path, origins)
-
-
 def bytes_hash(path: Path) -> str:
     """Return the SHA-256 of a file's bytes."""
-    return hashlib.sha256(sidecars.read_file(path) or b"").hexdigest()
+    return sidecars.bytes_hash(sidecars.read_file(path) or b"")
 
 
 def check_closed(branch: Branch, homes: Homes) -> None:
@@ -527,7 +499,7 @@ def summary_heading(sides: MergeSides, rows: Sequence[Row]) -> str:
     since = f" since turn {sides.shared}" if sides.shared else ""
     called = canonical.one_line(session_title(state), 100)
     turns = humanize.format_count(len(rows), "turn")
-    return f"Merged from {layout.short_name(sides.theirs.name)}, “{called}”: {turns}{since}"
+    return f"Merged from {sides.theirs.short}, “{called}”: {turns}{since}"
 
 
 def summary_text(store: Store, sides: MergeSides, rows: Sequence[Row], known: Prices) -> str:
@@ -536,11 +508,18 @@ def summary_text(store: Store, sides: MergeSides, rows: Sequence[Row], known: Pr
     turns = [read_turn(store, sides.tip, row) for row in rows]
     parts = [_summary_intro(sides)]
     for row, turn in zip(rows, turns, strict=True):
-        parts.append(f"Turn {row.turn}. Asked:\n{_quote(turn.prompt.strip() or '(no text)')}")
+        lines = (turn.prompt.strip() or "(no text)").split("\n")
+        parts.append("\n".join([f"Turn {row.turn}. Asked:", *(f"> {line}".rstrip() for line in lines)]))
         parts.append(f"Answered:\n{turn.answer.strip() or '(no answer)'}")
-    parts += _file_lists(turns)
+    changed = list(dict.fromkeys(path for turn in turns for path in turn.files_changed))
+    read = [path for path in dict.fromkeys(path for turn in turns for path in turn.files_read) if path not in changed]
+    for what, paths in (("Files it changed", changed), ("Files it read", read)):
+        parts += ["\n".join([f"{what}:", *(f"- {path}" for path in paths)])] if paths else []
     parts += ["\n".join([f"Scratchpad, {name}:", *lines]) for name, lines in plans.new_pad_lines(store, sides).items()]
-    parts.append(_usage_line(turns, known))
+    by_model = sum_tokens(turns)
+    tokens = humanize.format_tokens(humanize.new_tokens(sum(by_model.values(), Tokens())))
+    cost = humanize.format_money(prices.token_cost(by_model, known))
+    parts.append(f"It used {tokens} tokens{f', {cost}' if cost else ''}.")
     return "\n\n".join(parts)
 
 
@@ -582,23 +561,3 @@ def _summary_intro(sides: MergeSides) -> str:
     if layout.is_other_version(sides.theirs.name):
         return f"It is another version of this conversation: both have the first {turns}, then continued separately."
     return f"It shares its first {turns} with this conversation, then continued separately."
-
-
-def _file_lists(turns: Sequence[Turn]) -> list[str]:
-    changed = list(dict.fromkeys(path for turn in turns for path in turn.files_changed))
-    read = [path for path in dict.fromkeys(path for turn in turns for path in turn.files_read) if path not in changed]
-    named = (("Files it changed", changed), ("Files it read", read))
-    return ["\n".join([f"{what}:", *(f"- {path}" for path in paths)]) for what, paths in named if paths]
-
-
-def _usage_line(turns: Sequence[Turn], known: Prices) -> str:
-    by_model: dict[str, Tokens] = {}
-    for turn in turns:
-        by_model = add_by_model(by_model, turn.tokens)
-    tokens = humanize.format_tokens(humanize.new_tokens(sum(by_model.values(), Tokens())))
-    cost = humanize.format_money(prices.token_cost(by_model, known))
-    return f"It used {tokens} tokens{f', {cost}' if cost else ''}."
-
-
-def _quote(text: str) -> str:
-    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))

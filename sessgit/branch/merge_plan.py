@@ -5,15 +5,15 @@ it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 from typing import Any, Literal
 
 from sessgit import agents
 from sessgit.branch.edit import MOST_LABELS
 from sessgit.errors import ConflictError, NotFoundError, UsageError
-from sessgit.history import program_lines, session_files, shared_turns
-from sessgit.history.resolve import ResolvedTarget
+from sessgit.history import pad_lists, program_lines, session_files, shared_turns
+from sessgit.history.resolve import ResolvedTarget, row_of
 from sessgit.history.shared_turns import is_same_turn
 from sessgit.history.views import turn_gists
 from sessgit.model import canonical, humanize, ids, merge_decisions, unified_state
@@ -62,7 +62,7 @@ class MergeSides:
 
 def check_sides(ours: ResolvedTarget, theirs: ResolvedTarget) -> None:
     """Raise UsageError or ConflictError if the two cannot be the sides of a merge."""
-    name = layout.short_name(theirs.branch.name)
+    name = theirs.branch.short
     if ours.branch.name == theirs.branch.name:
         raise UsageError(
             f"both addresses name {name}",
@@ -107,46 +107,35 @@ def merge_sides(context: Context, ours: Branch, theirs: Branch, turn: int | None
     store = context.store
     mine, rows = context.index.turns(ours.name), context.index.turns(theirs.name, last=turn)
     tip = theirs.tip if turn is None else rows[-1].commit
-    pairs = _TurnPairs(store, mine, rows)
+    by_prompt = {row.prompt: row for row in mine}
+    pairs = {row.turn: one for row in rows if (one := by_prompt.get(row.prompt)) and _is_one(store, one, row)}
+    paired = {one.turn for one in pairs.values()}
     our_history, their_history = _ancestors(store, ours.tip), _ancestors(store, tip)
-    base = shared_turns.newest_commit(store, _common_ancestors(our_history, their_history))
+    both = our_history.keys() & their_history.keys()
+    newest = both - {parent for commit in both for parent in our_history[commit]}
+    base = shared_turns.newest_commit(store, newest)
     known = _count_reached(rows, our_history)
     new = [row for row in rows[known:] if row.trailer("Origin").partition("@")[0] != ours.name]  # not copied from ours
-    lacking = [row for row in new if pairs.mine(row) is None]
-    own = [row for row in mine[_count_reached(mine, their_history) :] if pairs.theirs(row) is None]
+    lacking = [row for row in new if row.turn not in pairs]
+    own = [row for row in mine[_count_reached(mine, their_history) :] if row.turn not in paired]
     grown = next(
-        (row for row in new if (own_row := pairs.mine(row)) and _has_more(store, tip, row, ours.tip, own_row)), None
+        (row for row in new if row.turn in pairs and _has_more(store, tip, row, ours.tip, pairs[row.turn])), None
     )
     shared = known
-    while shared < min(len(rows), len(mine)) and pairs.mine(rows[shared]) is mine[shared] and rows[shared] is not grown:
+    is_shared = [row is not grown and pairs.get(row.turn) is one for row, one in zip(rows, mine, strict=False)]
+    while is_shared[shared : shared + 1] == [True]:
         shared += 1
     began = base or (mine[shared - 1].commit if shared else "")
     return MergeSides(
         ours, theirs, tip, began, shared, tuple(lacking), tuple(own), grown, tip in our_history,
-        tuple(row.turn for row in new if base and pairs.mine(row)), began in our_history and began in their_history,
+        tuple(row.turn for row in new if base and row.turn in pairs), began in our_history and began in their_history,
     )  # fmt: skip
 
 
-class _TurnPairs:
-    """Which turns of the two sides are the same one: those with the same prompt uuid, unless their lines differ."""
-
-    def __init__(self, store: Store, mine: Sequence[Row], theirs: Sequence[Row]) -> None:
-        self._store = store
-        self._mine, self._theirs = ({row.prompt: row for row in rows} for rows in (mine, theirs))
-
-    def mine(self, row: Row) -> Row | None:
-        """Our turn that is this one of theirs, or None."""
-        mine = self._mine.get(row.prompt)
-        return mine if mine is not None and self._is_one(mine, row) else None
-
-    def theirs(self, row: Row) -> Row | None:
-        """Their turn that is this one of ours, or None."""
-        theirs = self._theirs.get(row.prompt)
-        return theirs if theirs is not None and self._is_one(row, theirs) else None
-
-    def _is_one(self, mine: Row, theirs: Row) -> bool:
-        is_copy = mine.trailer("Origin") == f"{theirs.branch}@{theirs.turn}"  # maybe with other uuids in it
-        return is_copy or is_same_turn(self._store, mine, theirs)
+def _is_one(store: Store, mine: Row, theirs: Row) -> bool:
+    """Return whether a turn of ours is this one of theirs with the same prompt uuid."""
+    is_copy = mine.trailer("Origin") == turn_address(theirs)  # maybe with other uuids in it
+    return is_copy or is_same_turn(store, mine, theirs)
 
 
 def _ancestors(store: Store, tip: str) -> dict[str, tuple[str, ...]]:
@@ -158,12 +147,6 @@ def _ancestors(store: Store, tip: str) -> dict[str, tuple[str, ...]]:
             parents[commit] = store.repo.commit(commit).parents
             waiting += parents[commit]
     return parents
-
-
-def _common_ancestors(ours: Mapping[str, Sequence[str]], theirs: Mapping[str, Sequence[str]]) -> Set[str]:
-    """Return the newest commits of both histories."""
-    both = ours.keys() & theirs.keys()
-    return both - {parent for commit in both for parent in ours[commit]}
 
 
 def base_states(store: Store, sides: MergeSides) -> Base:
@@ -213,7 +196,7 @@ class MergedPad:
     taken: dict[str, tuple[str, bool]]
     decisions: list[Decision]
 
-    def changes(self, store: Store) -> dict[str, tuple[str, bool] | None]:
+    def changes(self, store: Store) -> pad_lists.Changes:
         """Return the changes of the tree."""
         lists = {path: (store.repo.write_blob(data), False) if data else None for path, data in self.lists.items()}
         return {**self.taken, **lists}
@@ -223,7 +206,9 @@ def merge_pads(store: Store, sides: MergeSides, choice: Choice) -> MergedPad:
     """Unite the lists of both sides, ours first, without lines that one side removed since they diverged. Of another
     file theirs is taken if only they changed it, and files that only they keep are added."""
     base, ours, theirs = (_pad_files(store, commit) for commit in (sides.base, sides.ours.tip, sides.tip))
-    began = [_pad_files(store, commit) for commit in _base_commits(store, sides)]
+    # Sides that share turns but no history began with no pad.
+    tips = (sides.ours.tip, sides.tip) if sides.base and sides.related else ()
+    began = [_pad_files(store, base_commit(store, tip, sides.base)) for tip in tips] or [{}, {}]
     lists, taken, decisions = dict[str, bytes](), dict[str, tuple[str, bool]](), list[Decision]()
     for name in sorted({*theirs, *ours}):
         path, mine, entry = f"{layout.PAD}/{name}", ours.get(name), theirs.get(name)
@@ -253,16 +238,13 @@ def new_pad_lines(store: Store, sides: MergeSides) -> dict[str, list[str]]:
     ours, out = _pad_files(store, sides.ours.tip), dict[str, list[str]]()
     for name, entry in sorted(_pad_files(store, sides.tip).items()):
         called, known = name.removesuffix(_LIST_SUFFIX), set(_pad_lines(store, ours.get(name)))
-        lines = [_entry_words(called, line) for line in _pad_lines(store, entry) if line not in known]
+        kind = next((kind for kind, one in pads.LISTS.items() if one == called), "")
+        new = [line for line in _pad_lines(store, entry) if line not in known]
+        entries = [(line, pads.parse_entry(kind, line)) for line in new]
+        lines = [_entry_summary(one) if one else line.decode("utf-8", "replace") for line, one in entries]
         if name.endswith(_LIST_SUFFIX) and any(lines):
             out[called] = [line for line in lines if line]
     return out
-
-
-def _entry_words(name: str, line: bytes) -> str:
-    kind = next((kind for kind, called in pads.LISTS.items() if called == name), "")
-    entry = pads.parse_entry(kind, line)
-    return line.decode("utf-8", "replace") if entry is None else _entry_summary(entry)
 
 
 def _entry_summary(entry: Entry) -> str:
@@ -275,18 +257,10 @@ def _entry_summary(entry: Entry) -> str:
     return f"- {words}{f' (resolved{answer})' if entry.resolved else ''}"
 
 
-def _base_commits(store: Store, sides: MergeSides) -> tuple[str, str]:
-    """Return the commits with whose pads the sides began, or ``""`` if they share turns but no history."""
-    if not sides.base or not sides.related:
-        return "", ""
-    return base_commit(store, sides.ours.tip, sides.base), base_commit(store, sides.tip, sides.base)
-
-
 def _pad_files(store: Store, commit: str) -> dict[str, tuple[str, bool]]:
     """Return the files of a scratchpad; not those of programs' cells, which belong to turns."""
-    entry = store.repo.entry(store.tree(commit), layout.PAD) if commit else None
-    files = store.repo.files(entry[0]) if entry and entry[1] else {}
-    return {name: file for name, file in files.items() if not program_lines.is_file(name)}
+    files = store.files(commit, layout.PAD).items()
+    return {name: file for name, file in files if not program_lines.is_file(name)}
 
 
 def _pad_lines(store: Store, entry: tuple[str, bool] | None) -> list[bytes]:
@@ -370,13 +344,10 @@ class PickPlan:
 
 def picked_turn(index: Index, one: ResolvedTarget) -> Row:
     """Return the turn at an address; raises UsageError if it names no whole turn, NotFoundError if there is none."""
-    name, short = one.branch.name, layout.short_name(one.branch.name)
+    short = one.branch.short
     if one.turn is None or one.turn == 0 or one.cell:
         raise UsageError(f"{short} does not name a turn", f"Name one: {short}@{one.turn or one.state.turns}.")
-    row = index.turn(name, one.turn)
-    if row is None:
-        raise NotFoundError(f"{name} has no turn {one.turn} in the store", "`sessgit restore --verify` checks it.")
-    return row
+    return row_of(index, one.branch, one.turn)
 
 
 def _check_agent(ours: Branch, theirs: Session) -> None:
@@ -400,7 +371,7 @@ def check_picks(context: Context, ours: Branch, rows: Sequence[Row]) -> None:
         if turn_address(row) in origins or (
             row.prompt in own_turns and is_same_turn(context.store, own_turns[row.prompt], row)
         ):
-            own, name = layout.short_name(ours.name), layout.short_name(row.branch)
+            own, name = ours.short, layout.short_name(row.branch)
             hint = f"`sessgit diff {own} {name}` shows what is not."
             if row.branch == ours.name:
                 hint = (
@@ -418,8 +389,9 @@ def turn_address(row: Row) -> str:
 
 def plan_pick(context: Context, ours: Branch, rows: Sequence[Row]) -> PickPlan:
     """Return what picking these turns decides."""
-    appended = Decision("turns", "bring", value=[f"{row.branch}@{row.turn}" for row in rows])
-    named = [path for row in rows for path in turn_gists(context, _branch_of(context.index, row), [row])[0].files]
+    appended = Decision("turns", "bring", value=[turn_address(row) for row in rows])
+    branches = {branch.name: branch for branch in context.index.branches_named(sorted({row.branch for row in rows}))}
+    named = [path for row in rows for path in turn_gists(context, branches[row.branch], [row])[0].files]
     files = [Decision("files", "unite", [], list(dict.fromkeys(named)), list(dict.fromkeys(named)))] if named else []
     return PickPlan(ours, tuple(rows), (appended, *files))
 
@@ -447,9 +419,14 @@ def plan_merge(context: Context, ours: Branch, theirs: Branch, turn: int | None,
         return MergePlan(sides, standing, mode, (), (), MergedPad({}, {}, []))
     pad = merge_pads(store, sides, request.choice)
     authored = merge_decisions.decide_all(base_states(store, sides), ours.state, theirs.state, request.choice)
-    _check_labels(authored)
+    labels = max((len(d.value) for d in authored if d.path == "labels"), default=0)
+    if labels > MOST_LABELS:
+        raise ConflictError(
+            f"there would be {labels} labels, but at most {MOST_LABELS} are allowed",
+            "Remove one: `sessgit edit --label -LABEL`",
+        )
     _check_memory(ours.state, theirs.state, authored)
-    appended = Decision("turns", "bring", len(sides.own), len(sides.new), [f"{theirs.name}@{row.turn}" for row in rows])
+    appended = Decision("turns", "bring", len(sides.own), len(sides.new), [turn_address(row) for row in rows])
     files = _file_decisions(context, sides, rows)
     return MergePlan(sides, standing, mode, rows, (appended, *files, *authored, *pad.decisions), pad)
 
@@ -476,17 +453,11 @@ def shown_value(value: object) -> str:
     return "none" if value in (None, "") else f"“{value}”" if isinstance(value, str) else str(value)
 
 
-def _branch_of(index: Index, row: Row) -> Branch:
-    branch = index.branch(row.branch)
-    assert branch is not None
-    return branch
-
-
 def _picked_rows(sides: MergeSides, numbers: Sequence[int]) -> tuple[Row, ...]:
     by_number = {row.turn: row for row in sides.new}
     if set(numbers) <= set(sides.copied):
         return ()
-    name, last = layout.short_name(sides.theirs.name), sides.theirs.state.turns
+    name, last = sides.theirs.short, sides.theirs.state.turns
     for number in numbers:
         if not 1 <= number <= last:
             raise NotFoundError(
@@ -494,7 +465,7 @@ def _picked_rows(sides: MergeSides, numbers: Sequence[int]) -> tuple[Row, ...]:
                 f"`sessgit log {name}` lists them.",
             )
         if number not in by_number:
-            ours = layout.short_name(sides.ours.name)
+            ours = sides.ours.short
             hint = f"`sessgit diff {ours} {name}` shows what is not."
             raise UsageError(f"turn {number} of {name} is already in {ours}", hint)
     return tuple(by_number[number] for number in sorted(set(numbers)))
@@ -541,15 +512,6 @@ def _file_decisions(context: Context, sides: MergeSides, rows: Sequence[Row]) ->
     if not mine and not theirs:
         return []
     return [Decision("files", "unite", mine, theirs, list(dict.fromkeys([*mine, *theirs])))]
-
-
-def _check_labels(decisions: Sequence[Decision]) -> None:
-    count = max((len(d.value) for d in decisions if d.path == "labels"), default=0)
-    if count > MOST_LABELS:
-        raise ConflictError(
-            f"there would be {count} labels, but at most {MOST_LABELS} are allowed",
-            "Remove one: `sessgit edit --label -LABEL`",
-        )
 
 
 def _check_memory(ours: Session, theirs: Session, decisions: Sequence[Decision]) -> None:

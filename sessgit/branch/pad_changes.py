@@ -20,7 +20,6 @@ from sessgit.model.frozen import frozen
 from sessgit.model.pad import Entry, Lists, Pad
 from sessgit.record import edit_commit
 from sessgit.record.edit_commit import StateEdit
-from sessgit.store import locks
 from sessgit.store.context import Context
 from sessgit.store.store import Store
 
@@ -87,12 +86,17 @@ def perform_change(context: Context, session_id: str, change: MakeChange) -> Pad
         after = change(now)
         if not after.summary:
             return None, PadResult(now.state, replace(after, lists=now.lists))
-        _check_size(now.lists, after.lists)
+        old, new = (sum(map(len, one.values())) for one in (now.lists, after.lists))
+        if new > max(old, pads.LARGEST):  # the lists may always get smaller
+            raise UsageError(
+                f"the scratchpad would have {humanize.format_size(new)}, "
+                f"but at most {humanize.format_size(pads.LARGEST)} are allowed",
+                "`sessgit pad compact` makes it smaller, `sessgit pad drop ID` removes an entry.",
+            )
         changed = pad_lists.list_changes(store, tip, now.lists, after.lists)
         return StateEdit(after.summary, after.state, changed), PadResult(now.state, after)
 
-    with locks.session_lock(store.paths, session_id, edits.LOCK_TIMEOUT):
-        done, commit = edit_commit.commit_on_head(context, session_id, "pad", made)
+    done, commit = edit_commit.commit_on_head(context, session_id, "pad", made)
     return replace(done, commit=commit)
 
 
@@ -270,17 +274,6 @@ def _with_replaced(
 ) -> PadChange:
     lists = pads.replace_entries(now.lists, changes)
     return replace(now, lists=lists, summary=summary, entries=entries, secrets=secrets)
-
-
-def _check_size(before: Lists, after: Lists) -> None:
-    """Raise UsageError if the lists would get too large; they may always get smaller."""
-    old, new = (sum(map(len, one.values())) for one in (before, after))
-    if new > max(old, pads.LARGEST):
-        raise UsageError(
-            f"the scratchpad would have {humanize.format_size(new)}, "
-            f"but at most {humanize.format_size(pads.LARGEST)} are allowed",
-            "`sessgit pad compact` makes it smaller, `sessgit pad drop ID` removes an entry.",
-        )
 
 
 def _find_claim(pad: Pad, ref: str) -> Entry:

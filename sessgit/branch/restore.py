@@ -20,37 +20,35 @@ from sessgit.agents.base import Agent
 from sessgit.agents.cutter import Cutter
 from sessgit.agents.line import Base, Line
 from sessgit.agents.reader import Opened, Reader, opened
-from sessgit.agents.values import Node, SideFile, line_of
+from sessgit.agents.values import Node, line_of
 from sessgit.branch import file_append, sidecars
 from sessgit.branch.sidecars import WrittenFile
 from sessgit.errors import ConflictError, DamageError, NotFoundError, SessgitError, StoreError
 from sessgit.history import client_files, reassemble
 from sessgit.history.client_files import LocalPath
-from sessgit.history.reassemble import LaidOutFile, Piece, Pieces
+from sessgit.history.reassemble import LaidOutFile, Piece
 from sessgit.model import ids
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.model.line_list import LineFile
-from sessgit.model.progress import Progress
+from sessgit.model.progress import Progress, counted
 from sessgit.record import catch_up, commits, edit_commit, fork_detection
 from sessgit.record.edit_commit import StateEdit
 from sessgit.record.recorded_turns import RecordedTurns
-from sessgit.store import locks, recorder_state, settings
+from sessgit.store import recorder_state, settings
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Index
 from sessgit.store.layout import StorePaths
 from sessgit.store.objects import chunks
 from sessgit.store.private_files import path_exists
-from sessgit.store.recorder_state import AppendIntent, Cursor
+from sessgit.store.recorder_state import AppendIntent
 from sessgit.store.store import Store
-
-_LOCK_WAIT = 10.0
 
 
 @frozen
 class RebuiltFile:
-    """An agent's file as the store has it.
+    """An agent's file as the store has it, and its pieces, `laid` out in order.
 
     `missing` counts bytes of the file that were never recorded, as far as the store can tell; `redacted` the
     redactions in it; `checked` the hashes that were recomputed and found right. `rewritten` says that
@@ -59,6 +57,7 @@ class RebuiltFile:
     """
 
     file: LineFile
+    laid: LaidOutFile
     redacted: int
     missing: int
     checked: int
@@ -127,11 +126,11 @@ def restore_session(
     target = client_files.transcript_target(homes, state, project, store.paths)
     moved = into is not None and client_files.move_transcript(homes, state, target)
     client_files.check_no_copies(homes, state, target)
-    restored, laid = _rebuild_with_layout(store, session)
+    restored = rebuild_file(store, session)
     is_there, rest = _read_beyond(target, restored.file)
     appended = append_missing_turns(store, session, homes, target) if is_there and rest is None else 0
     name = _name_line(state, restored.file)
-    there = _existing_file(store, state, laid, target)
+    there = _existing_file(store, state, restored.laid, target)
     stands_for = ""
     if into is not None and client_files.is_elsewhere(homes, recorded, local_path):
         state = replace(state, project=project)
@@ -139,10 +138,8 @@ def restore_session(
             settings.change_setting(store.paths, f"project.map.{recorded.project}", project)
             stands_for = recorded.project
     elif into is not None:
-        with locks.session_lock(store.paths, session, _LOCK_WAIT):
-            state = _move_project(store, session, into, target)
-    place = agents.of(state).sidecars.place(homes.of(state), target.parent, state.agent_id, state.agent_version)
-    files = sidecars.write_sidecars(recorded_sidecars(store, session), place, sidecars.session_redaction(store, state))
+        state = _move_project(store, session, into, target)
+    files = _write_sidecars(store, state, homes, target)
     if there is None:
         restored, bases = _with_bases(store, state, restored, homes, local_path)
         new_file.write(target, *restored.file.pieces(), name)
@@ -150,9 +147,10 @@ def restore_session(
             target, restored, False, tuple(files), bool(name), state.project, stands_for=stands_for, bases=bases
         )
     # A line that an earlier restoring added counts as missing until it is recorded.
-    restored = replace(restored, missing=max(0, restored.missing - there.named))
+    named, same = there
+    restored = replace(restored, missing=max(0, restored.missing - named))
     return RestoreResult(
-        target, restored, True, tuple(files), bool(there.named), state.project, moved, appended, there.same, stands_for
+        target, restored, True, tuple(files), bool(named), state.project, moved, appended, same, stands_for
     )
 
 
@@ -218,17 +216,9 @@ def restore_transcript_to(store: Store, session: str, path: Path) -> RestoreResu
     return RestoreResult(path, restored, is_there)
 
 
-@frozen
-class _ExistingFile:
-    """A file that holds all that is recorded: how many bytes of lines with a name follow it, and whether it is
-    the `same` bytes, or another file of the session, with other words or more lines in it."""
-
-    named: int = 0
-    same: bool = True
-
-
-def _existing_file(store: Store, state: Session, laid: LaidOutFile, target: Path) -> _ExistingFile | None:
-    """Return the existing file, or None.
+def _existing_file(store: Store, state: Session, laid: LaidOutFile, target: Path) -> tuple[int, bool] | None:
+    """Return how many bytes of lines with a name follow all that is recorded in the existing file, and whether it has
+    the same bytes, or is another file of the session, with other words or more lines in it; None if there is no file.
 
     Raises ConflictError where it holds anything else.
     """
@@ -236,7 +226,7 @@ def _existing_file(store: Store, state: Session, laid: LaidOutFile, target: Path
     if not is_there:
         return None
     if rest is not None and (not rest or agents.of(state).is_titles(rest, state.agent_id)):
-        return _ExistingFile(len(rest))
+        return len(rest), True
     if rest is not None:
         raise _gone_on_error(target)
     comparison = compare_file(store, state.id, laid, target)
@@ -246,7 +236,7 @@ def _existing_file(store: Store, state: Session, laid: LaidOutFile, target: Path
         raise torn_file_error(target)
     if comparison.ahead or comparison.lacks:
         raise _gone_on_error(target)
-    return _ExistingFile(same=False)
+    return 0, False
 
 
 def _read_beyond(path: Path, data: LineFile) -> tuple[bool, bytes | None]:
@@ -301,7 +291,21 @@ def _move_project(store: Store, session: str, into: RestoreTarget, target: Path)
 
 def rebuild_file(store: Store, session: str) -> RebuiltFile:
     """Return the session's file, put together from all its branches."""
-    return _rebuild_with_layout(store, session)[0]
+    pieces = reassemble.file_pieces(store, session, reassemble.session_branches(store, session))
+    laid, known = reassemble.lay_out(pieces.found), recorder_state.load_cursor(store.paths, session)
+    file, missing, same = laid.data, laid.missing, None
+    # A cursor with others alone is of a file that another version has.
+    if known is not None and (known.current is not None or not known.others):
+        if known.file == laid.file:
+            missing += max(0, known.offset - laid.end)
+        elif not known.final:
+            missing += sum(extent.length for extent in known.pending)
+    if pieces.hashes:
+        *_, stored = max(pieces.hashes)
+        same = commits.hash_lines(file.lines) == stored if stored else None
+    elif pieces.checked and not pieces.rewritten:  # it can be what a fork wrote, whose hash was compared
+        same = True
+    return RebuiltFile(file, laid, pieces.redacted, missing, pieces.checked, pieces.rewritten, same)
 
 
 def write_copy(store: Store, state: Session, folder: Path) -> Path:
@@ -310,31 +314,6 @@ def write_copy(store: Store, state: Session, folder: Path) -> Path:
     path.parent.mkdir(parents=True)
     new_file.write(path, *rebuild_file(store, state.id).file.pieces())
     return path
-
-
-def _rebuild_with_layout(store: Store, session: str) -> tuple[RebuiltFile, LaidOutFile]:
-    pieces = reassemble.file_pieces(store, session, reassemble.session_branches(store, session))
-    laid = reassemble.lay_out(pieces.found)
-    missing = laid.missing + _count_unrecorded(recorder_state.load_cursor(store.paths, session), laid)
-    same = _is_same_as_recorded(pieces, laid.data)
-    return RebuiltFile(laid.data, pieces.redacted, missing, pieces.checked, pieces.rewritten, same), laid
-
-
-def _is_same_as_recorded(pieces: Pieces, file: LineFile) -> bool | None:
-    """Return whether a file has the last hash of the whole file that was stored; None if none was."""
-    if not pieces.hashes:  # it can be what a fork wrote, whose hash was compared
-        return True if pieces.checked and not pieces.rewritten else None
-    *_, stored = max(pieces.hashes)
-    return commits.hash_lines(file.lines) == stored if stored else None
-
-
-def _count_unrecorded(known: Cursor | None, laid: LaidOutFile) -> int:
-    """Return how many bytes the agent's file had after what is recorded of it."""
-    if known is None or (known.current is None and known.others):  # it is of a file that another version has
-        return 0
-    if known.file == laid.file:
-        return max(0, known.offset - laid.end)
-    return 0 if known.final else sum(extent.length for extent in known.pending)
 
 
 def _head_tip(store: Store, session: str) -> str:
@@ -368,34 +347,24 @@ def verify_file(store: Store, session: str, homes: Homes, *, local_path: LocalPa
 
 
 @frozen
-class RestoreFailure:
-    """A session that could not be written, and why."""
-
-    session: str
-    error: SessgitError
-
-
-@frozen
 class RestoreAllResult:
-    """The sessions that are back, and those that could not be written."""
+    """The sessions that are back, and those that could not be written, and why."""
 
-    back: tuple[tuple[str, RestoreResult], ...]
-    errors: tuple[RestoreFailure, ...]
+    back: list[tuple[str, RestoreResult]]
+    errors: list[tuple[str, SessgitError]]
 
 
 def restore_all(
     store: Store, sessions: Sequence[str], homes: Homes, progress: Progress, local_path: LocalPath = str
 ) -> RestoreAllResult:
     """Restore each session, as `restore_session` does; failures are part of the result and stop no other session."""
-    back, errors = list[tuple[str, RestoreResult]](), list[RestoreFailure]()
-    for number, session in enumerate(sessions):
-        progress(number, len(sessions))
+    result = RestoreAllResult([], [])
+    for session in counted(sessions, progress):
         try:
-            back.append((session, restore_session(store, session, homes, local_path=local_path)))
+            result.back.append((session, restore_session(store, session, homes, local_path=local_path)))
         except SessgitError as error:
-            errors.append(RestoreFailure(session, error))
-    progress(len(sessions), len(sessions))
-    return RestoreAllResult(tuple(back), tuple(errors))
+            result.errors.append((session, error))
+    return result
 
 
 @frozen
@@ -451,9 +420,16 @@ def append_missing_turns(store: Store, session: str, homes: Homes, path: Path) -
         )
         if not comparison.lacks:
             return 0
-        _check_can_append(comparison, homes, state, path)
-        place = agents.of(state).sidecars.place(homes.of(state), path.parent, state.agent_id, state.agent_version)
-        sidecars.write_sidecars(recorded_sidecars(store, session), place, sidecars.session_redaction(store, state))
+        if comparison.torn:
+            raise torn_file_error(path)
+        if comparison.diverged or not comparison.fits:
+            short = state.id[:8]
+            raise ConflictError(
+                f"{short} was continued elsewhere, and its file {path} here: neither has all turns",
+                f"`sessgit fork {short}` continues the recorded turns in a new conversation.",
+            )
+        _check_closed(homes, state)
+        _write_sidecars(store, state, homes, path)
         data = b"\n" * comparison.unended + b"".join(comparison.lacks)
         _check_closed(homes, state)  # writing the sidecar files took a while
         file_append.append_lines(store.paths, session, path, AppendIntent(str(path), comparison.size, data))
@@ -461,9 +437,10 @@ def append_missing_turns(store: Store, session: str, homes: Homes, path: Path) -
         return comparison.turns
 
 
-def recorded_sidecars(store: Store, session: str) -> list[SideFile]:
-    """Return the sidecar files of the session's transcript."""
-    return sidecars.session_sidecars(store, session, reassemble.session_branches(store, session))
+def _write_sidecars(store: Store, state: Session, homes: Homes, transcript: Path) -> list[WrittenFile]:
+    """Write the session's sidecar files for its transcript at that path."""
+    files = sidecars.session_sidecars(store, state.id, reassemble.session_branches(store, state.id))
+    return sidecars.write_sidecars(store, state, files, sidecars.place_of(state, homes, transcript))
 
 
 def compare_file(store: Store, session: str, laid: LaidOutFile, path: Path) -> FileComparison:
@@ -489,7 +466,11 @@ def compare_file(store: Store, session: str, laid: LaidOutFile, path: Path) -> F
     )
     every = file.lacks(laid.pieces)
     is_torn = bool(reader.torn) and not rest
-    ahead = diverged or is_torn or file.holds_more_than(names, state.agent_id)
+    ahead = diverged or is_torn
+    ahead |= any(  # those with a name are from `restore`
+        _line_name(line) not in names and not agent.is_titles(line.raw + b"\n", state.agent_id)
+        for line in file.cutter.pending
+    )
     if not any(piece.key in chain for piece in every) and not (reader.torn and rest):
         return FileComparison(True, ahead, diverged, size=size, torn=is_torn)
     if rest:
@@ -518,18 +499,6 @@ def _rest_of(recorded: LineFile, source: Opened) -> tuple[bytes, ...]:
         if len(known) < len(piece):
             return tuple(BytesIO(b"".join([piece[len(known) :], *pieces])))
     return ()
-
-
-def _check_can_append(comparison: FileComparison, homes: Homes, state: Session, path: Path) -> None:
-    short = state.id[:8]
-    if comparison.torn:
-        raise torn_file_error(path)
-    if comparison.diverged or not comparison.fits:
-        raise ConflictError(
-            f"{short} was continued elsewhere, and its file {path} here: neither has all turns",
-            f"`sessgit fork {short}` continues the recorded turns in a new conversation.",
-        )
-    _check_closed(homes, state)
 
 
 def torn_file_error(path: Path) -> ConflictError:
@@ -586,13 +555,6 @@ class _ParsedFile:
         same = max((ids.common_prefix_length(waiting[at:], given) for at in range(len(waiting))), default=0)
         new = [line for line in lines[same:] if line.uuid not in self.there]
         return [line.raw for line in new if line.raw.endswith(b"\n") or line.data is not None]
-
-    def holds_more_than(self, names: Collection[str | bytes], agent_id: str) -> bool:
-        """Return whether lines after its last turn are not recorded; those with a name are from `restore`."""
-        return any(
-            _line_name(line) not in names and not self.agent.is_titles(line.raw + b"\n", agent_id)
-            for line in self.cutter.pending
-        )
 
 
 def _line_name(line: Line) -> str | bytes:

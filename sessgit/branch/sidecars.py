@@ -17,12 +17,12 @@ from sessgit import agents
 from sessgit.agents import new_file
 from sessgit.agents.base import Agent, SidecarPlace
 from sessgit.agents.line import parse
-from sessgit.agents.reader import Redact, complete_lines, no_redaction, opened
+from sessgit.agents.reader import Redact, complete_lines, opened
 from sessgit.agents.values import PLAN, RESULT, SUBAGENT, TASK, TODO, SideFile
 from sessgit.errors import ConflictError, SessgitError
-from sessgit.model import line_list
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
+from sessgit.model.homes import Homes
 from sessgit.model.line_list import Bytes, file_lines, file_of_lines, file_of_split, file_pieces, split_lines
 from sessgit.store import layout, secret_filter
 from sessgit.store.objects import chunks
@@ -71,7 +71,10 @@ def session_sidecars(store: Store, session: str, tips: Mapping[str, str]) -> lis
         _collect_turns(store, session, tip, state, turns)
     ordered = sorted(turns.values(), key=lambda turn: turn.order)
     files = _pieces_by_file((_turn_pieces(store, turn), turn.taken_over) for turn in ordered)
-    return [_own_session_file(agents.of(state), parts, state) for parts in files] + _live_files(store, head)
+    as_own, own = agents.of(state).sidecars.as_own, (state.agent_id, state.agent_version)
+    # Those that it shares with its parent get this session's id.
+    renamed = ([(as_own(piece, *own) if taken else piece, taken) for piece, taken in parts] for parts in files)
+    return [*map(_join_pieces, renamed), *_live_files(store, head)]
 
 
 def sidecars_as_of(store: Store, commit: str, turns: int) -> list[SideFile]:
@@ -100,24 +103,37 @@ def rename_session(agent: Agent, files: Iterable[SideFile], agent_id: str, versi
     return [agent.sidecars.as_own(file, agent_id, version) for file in files]
 
 
-def write_sidecars(files: Iterable[SideFile], place: SidecarPlace, rules: Redact = no_redaction) -> list[WrittenFile]:
+def place_of(state: Session, homes: Homes, transcript: Path) -> SidecarPlace:
+    """Return where the client looks for the sidecar files of the session's transcript."""
+    return agents.of(state).sidecars.place(homes.of(state), transcript.parent, state.agent_id, state.agent_version)
+
+
+def write_sidecars(store: Store, state: Session, files: Iterable[SideFile], place: SidecarPlace) -> list[WrittenFile]:
     """Write each file where the client looks for it, never over an existing one.
 
-    A file with the original text of what is redacted in ours counts as the same; `rules` are those that redacted it.
+    A file with the original text of what is redacted in ours, by the rules of the session, counts as the same.
     """
-    out = []
+    out, rules = [], session_redaction(store, state)
     for file in files:
         path = place.of(file)
         if path is not None:
-            outcome = _put_unredacted(path, file, rules)
-            out.append(WrittenFile(path, file.kind, outcome, count_secrets(file.data), file.counts))
+            secrets, outcome = count_secrets(file.data), put_file(path, file.data)
+            if outcome == LEFT and secrets and _matches_recorded(file, _existing_bytes(file, path), rules):
+                outcome = ALREADY
+            out.append(WrittenFile(path, file.kind, outcome, secrets, file.counts))
     return out
 
 
-def unredacted_sidecars(files: Iterable[SideFile], place: SidecarPlace, rules: Redact) -> list[SideFile]:
-    """Return the files with the original text of the agent's own files at `place`, where these match what was
-    recorded."""
-    return [_original_file(file, place.of(file), rules) if count_secrets(file.data) else file for file in files]
+def unredacted_sidecars(
+    store: Store, state: Session, files: Iterable[SideFile], place: SidecarPlace
+) -> Iterator[SideFile]:
+    """Yield the files with the original text of the agent's own files at `place`, where these match what was recorded
+    by the rules of the session."""
+    rules = session_redaction(store, state)
+    for file in files:
+        path = place.of(file) if count_secrets(file.data) else None
+        data = _existing_bytes(file, path, may_go_on=True) if path is not None else b""
+        yield replace(file, data=data) if path and _matches_recorded(file, data, rules) else file
 
 
 def session_redaction(store: Store, state: Session) -> Redact:
@@ -148,18 +164,6 @@ def put_file(path: Path, data: Bytes) -> str:
     except ConflictError:  # it came just now, or it is a link or a folder
         return LEFT
     return WRITTEN
-
-
-def _put_unredacted(path: Path, file: SideFile, rules: Redact) -> str:
-    outcome = put_file(path, file.data)
-    if outcome == LEFT and count_secrets(file.data) and _matches_recorded(file, _existing_bytes(file, path), rules):
-        return ALREADY
-    return outcome
-
-
-def _original_file(file: SideFile, path: Path | None, rules: Redact) -> SideFile:
-    data = _existing_bytes(file, path, may_go_on=True) if path is not None else b""
-    return replace(file, data=data) if _matches_recorded(file, data, rules) else file
 
 
 def _existing_bytes(file: SideFile, path: Path, *, may_go_on: bool = False) -> Bytes:
@@ -236,7 +240,7 @@ def _collect_turns(store: Store, session: str, tip: str, state: Session, turns: 
 def _turn_pieces(store: Store, turn: _TurnFolder) -> Iterator[SideFile]:
     for path, (oid, _) in store.side_files(turn.commit, turn.number).items():
         top, _, name = path.partition("/")
-        data = line_list.file_of_split(store.repo.lines(oid)) if path.endswith(".jsonl") else store.repo.blob(oid)
+        data = file_of_split(store.repo.lines(oid)) if path.endswith(".jsonl") else store.repo.blob(oid)
         yield SideFile(SUBAGENT if top == layout.SUBAGENTS else RESULT, name.removeprefix("tool-results/"), data)
 
 
@@ -252,29 +256,18 @@ def _pieces_by_file(pieces: Iterable[tuple[Iterable[SideFile], bool]]) -> list[l
 def _join_pieces(parts: Sequence[tuple[SideFile, bool]]) -> SideFile:
     """Return the file of these pieces: of subagents' lines all of them, of any other file, which is stored whole, the
     last."""
-    first, last = parts[0][0], parts[-1][0]
+    first, whole = parts[0][0], parts[-1][0]
     if first.kind == SUBAGENT and first.name.endswith(".jsonl"):
-        return replace(first, data=_concatenate([part.data for part, _ in parts]))
+        # The newline of a last line that had none came with the next piece.
+        *earlier, last = [split_lines(part.data) for part, _ in parts if part.data] or [[b""]]
+        return replace(first, data=file_of_split([*(line for one in earlier for line in file_lines(one)), *last]))
     if first.kind == SUBAGENT:  # a store may hold the end alone of what the client had written anew
-        last = next((part for part, _ in reversed(parts) if parse(bytes(part.data)) is not None), last)
-    return last
-
-
-def _concatenate(parts: Sequence[Bytes]) -> Bytes:
-    # The newline of a last line that had none came with the next piece.
-    *earlier, last = [split_lines(part) for part in parts if part] or [[b""]]
-    return line_list.file_of_split([*(line for lines in earlier for line in file_lines(lines)), *last])
-
-
-def _own_session_file(agent: Agent, parts: Sequence[tuple[SideFile, bool]], state: Session) -> SideFile:
-    """Return the file of these pieces, with this session's id in those that it shares with its parent."""
-    as_own, own, version = agent.sidecars.as_own, state.agent_id, state.agent_version
-    return _join_pieces([(as_own(piece, own, version) if taken else piece, taken) for piece, taken in parts])
+        return next((part for part, _ in reversed(parts) if parse(bytes(part.data)) is not None), whole)
+    return whole
 
 
 def _live_files(store: Store, commit: str) -> list[SideFile]:
-    entry = store.repo.entry(store.tree(commit), layout.LIVE)
-    files = sorted(store.repo.files(entry[0]).items()) if entry and entry[1] else []
+    files = sorted(store.files(commit, layout.LIVE).items())
     named = ((path.partition("/"), oid) for path, (oid, _) in files)
     return [
         SideFile(_KIND_BY_FOLDER[top], name, store.repo.blob(oid))

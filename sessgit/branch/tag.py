@@ -41,7 +41,7 @@ def tag_turn(
     index = context.index
     store = context.store
     name = check_tag(name)
-    branch, turn = target.branch.name, target.state.turns if target.turn is None else target.turn
+    branch, turn = target.branch.name, target.end
     if turn:
         commit = resolve.row_of(index, target.branch, turn).commit
     else:

@@ -81,7 +81,9 @@ def _undo_locked(
     turned = file_append.planned_changes(store, operation, homes, *ends) if session else []
     cut = tuple(one.path for one in turned if one.data is None)
     appended = tuple(one.path for one in turned if one.data is not None)
-    original, redone = _original_operation(store, operation)
+    every, original, redone = {each.id: each for each in journal.read(store.paths)}, operation, False
+    while original.undoes in every:  # at the end of a chain of undos is what a command performed
+        original, redone = every[original.undoes], not redone
     if dry_run:
         return UndoResult(operation, original, redone, None, back, unchanged, changed, cut, appended)
     if session:
@@ -119,15 +121,6 @@ def _chosen_operation(store: Store, operation_id: str) -> Operation:
         state = "was already undone" if listed.standing == "undone" else "was never completed"
         raise ConflictError(f"“{listed.operation.summary}” {state}", "`sessgit ops` lists all operations.")
     return _check_undoable(listed.operation)
-
-
-def _original_operation(store: Store, operation: Operation) -> tuple[Operation, bool]:
-    """Return the operation at the end of a chain of undos, and whether undoing the first one redoes it."""
-    every = {each.id: each for each in journal.read(store.paths)}
-    redone = False
-    while operation.undoes in every:
-        operation, redone = every[operation.undoes], not redone
-    return operation, redone
 
 
 def _is_next_undo(one: ListedOperation) -> bool:

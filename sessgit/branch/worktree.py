@@ -59,7 +59,10 @@ def plan_worktree(folder: str, head: Head, path: Path | None, name: str, env: En
         )
     if branch:
         _check_branch(checkout.top, branch, env)
-    path = path or _default_path(folder, checkout.top, name)
+    if path is None:  # next to the main worktree, so that the worktrees of one project are siblings
+        main = Path(project.project_root(folder))
+        main = main if (main / ".git").exists() else Path(checkout.top)
+        path = main.parent / f"{main.name}-{name}"
     _check_path_free(path)
     is_there = checkout.inner and git.has_object(checkout.top, env, f"{head.commit}:{checkout.inner}/")
     inner = path / checkout.inner if is_there else path
@@ -121,13 +124,6 @@ def worktrees_of_fork(store: Store, done: UndoResult, local_path: LocalPath) -> 
 
 def _add_arguments(planned: Worktree) -> tuple[str, str]:
     return "--", str(planned.path)
-
-
-def _default_path(folder: str, top: str, name: str) -> Path:
-    """Return a path next to the main worktree, so that the worktrees of one project are siblings."""
-    main = Path(project.project_root(folder))
-    own = main if (main / ".git").exists() else Path(top)
-    return own.parent / f"{own.name}-{name}"
 
 
 def _check_branch(top: str, name: str, env: Env) -> None:

@@ -505,4 +505,5 @@ def _write_sidecars(context: Context, plan: LinePlan, new_id: str, target: Path)
         return ()  # they may be damaged as the lines are
     agent, version = agents.of(lines.state), lines.state.agent_version
     place = agent.sidecars.place(context.homes.of(lines.state), target.parent, new_id, version)
-    return sidecars.write_sidecars(sidecars.rename_session(agent, files, new_id, version), place)
+    renamed = sidecars.rename_session(agent, files, new_id, version)
+    return sidecars.write_sidecars(context.store, lines.state, renamed, place)

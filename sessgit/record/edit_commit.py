@@ -10,13 +10,16 @@ from sessgit.errors import NotFoundError
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
-from sessgit.store import layout, operations, refs
+from sessgit.store import locks, operations, refs
 from sessgit.store.context import Context
 from sessgit.store.objects import Entry
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
 T = TypeVar("T")
+LOCK_TIMEOUT = 10.0
+"""Seconds that an edit waits for another process that writes the session; after that it continues: the compare-and-swap
+of the ref keeps it correct."""
 
 
 @frozen
@@ -38,13 +41,16 @@ def commit_on_head(
     """Commit on the head the edit that `make` returns for its tip, None for no change; return the second value of
     `make`, and the commit or ``""``.
 
-    It is one operation of the command. If the head moves meanwhile, `make` is called again; holding the session's lock
-    avoids that. Raises what `make` raises, with nothing changed, and NotFoundError if there is no such session.
+    It is one operation of the command, under the session's lock. If the head moves all the same, `make` is called
+    again. Raises what `make` raises, with nothing changed, and NotFoundError if there is no such session.
     """
     store, now = context.store, context.now()
 
     def attempt() -> tuple[T, str]:
-        ref, tip = _head_and_tip(store, session)
+        head = refs.session_head(store.path, session)
+        if head is None:
+            raise NotFoundError(f"{session} no longer exists", "`sessgit ls --all` lists all conversations.")
+        ref, tip = head
         edit, result = make(tip)
         if edit is None:
             return result, ""
@@ -53,7 +59,8 @@ def commit_on_head(
         return result, commit
 
     changing = f"the branch of {session} kept changing while it was edited"
-    result, commit = operations.retry_moved(store, changing, attempt)
+    with locks.session_lock(store.paths, session, LOCK_TIMEOUT):
+        result, commit = operations.retry_moved(store, changing, attempt)
     if commit:
         context.index.sync(session)
     return result, commit
@@ -63,12 +70,3 @@ def write_edit(store: Store, session: str, tip: str, edit: StateEdit, time: int)
     """Write the commit of an edit on the tip, and return it; no ref leads to it yet."""
     message = Message(f"edit: {edit.summary}", (("Session", session), ("Event", "edit")))
     return store.write_commit(tip, edit.files, edit.state, message, [tip], time)
-
-
-def _head_and_tip(store: Store, session: str) -> tuple[str, str]:
-    """Return the ref of the session, live or archived, and its tip."""
-    for ref in (layout.head_ref(session), layout.archive_ref(session)):
-        tip = refs.read(store.path, ref)
-        if tip is not None:
-            return ref, tip
-    raise NotFoundError(f"{session} no longer exists", "`sessgit ls --all` lists all conversations.")

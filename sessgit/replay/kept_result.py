@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from sessgit import agents
-from sessgit.branch import edit
 from sessgit.branch import fork as forks
 from sessgit.branch.edit import check_name_free
 from sessgit.branch.restore import write_copy
@@ -20,6 +19,7 @@ from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
 from sessgit.model.program_input import CELL_ID, GivenTurn, Outcome, Step, Task
 from sessgit.record import privacy as private
+from sessgit.record.edit_commit import LOCK_TIMEOUT
 from sessgit.record.recording import record, skipped_error
 from sessgit.record.source import TranscriptSource
 from sessgit.replay import compare
@@ -68,7 +68,7 @@ def add_turn(context: Context, kept: KeptSession, turn: GivenTurn) -> KeptSessio
 
     Raises ConflictError if another process keeps writing the session, or it is archived or was deleted."""
     store, session = context.store, kept.id
-    with locks.session_lock(store.paths, session, edit.LOCK_TIMEOUT) as held, tempdirs.make_folder("sessgit-") as at:
+    with locks.session_lock(store.paths, session, LOCK_TIMEOUT) as held, tempdirs.make_folder("sessgit-") as at:
         if not held:
             raise ConflictError(f"another process is writing {session[:8]}", "Try again.")
         state = context.branch(session).state

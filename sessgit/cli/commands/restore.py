@@ -154,10 +154,10 @@ def _restore_all(cli: Invocation) -> Answer:
     document = {
         "restored": [_result_json(session, each) for session, each in result.back],
         "errors": [
-            {"id": each.session, "reason": str(each.error), "hint": each.error.hint or None} for each in result.errors
+            {"id": session, "reason": str(error), "hint": error.hint or None} for session, error in result.errors
         ],
     }
-    notes = (f"{cli.ident(each.session)}: {each.error}" for each in result.errors)
+    notes = (f"{cli.ident(session)}: {error}" for session, error in result.errors)
     return Answer(document, _all_written(result), exit_code=int(bool(result.errors)), notes=notes)
 
 
