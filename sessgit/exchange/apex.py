@@ -7,6 +7,7 @@ import json
 import re
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -17,6 +18,7 @@ from sessgit.errors import NotFoundError
 from sessgit.exchange import files, mapping, values
 from sessgit.exchange.files import DamagedFileError, Folder, SessionFile
 from sessgit.exchange.mapping import OWN_KEY, Field
+from sessgit.exchange.values import Document
 from sessgit.model import canonical, humanize
 from sessgit.model.foreign_session import ForeignFolder, ForeignSession, agent_id, clean_description, clean_label
 from sessgit.model.frozen import frozen
@@ -30,7 +32,7 @@ INDEX, ACTIVE = "index.json", "active.json"
 KEPT_PATH, KEPT_ACTIVE = f"{SYSTEM}/session.json", f"{SYSTEM}/{ACTIVE}"
 _TIME_KEYS = ("createdAt", "updatedAt", "lastAccessedAt")
 _INDEX_KEYS = ("id", "name", "projectPath", *_TIME_KEYS, "messageCount", "totalCost", "tags", "archived")
-_CHILDREN = "childSessionIds"
+_CHILDREN, _PARENT = "childSessionIds", "parentSessionId"
 _INDEX_OWN_KEYS = {"version", "sessions", "lastUpdated"}
 _LONGEST_NAME = 100
 _MOST_LABELS = 50
@@ -45,10 +47,6 @@ def _is_same_name(one: str, other: str) -> bool:
     return one.replace("/", "-").replace("@", " ").strip() == other.replace("/", "-").replace("@", " ").strip()
 
 
-def _description(value: object) -> str:
-    return clean_description(values.text(value))
-
-
 def _labels(value: object) -> tuple[str, ...]:
     return tuple(sorted({label for label in map(clean_label, values.texts(value)) if label}))[:_MOST_LABELS]
 
@@ -56,22 +54,23 @@ def _labels(value: object) -> tuple[str, ...]:
 FIELDS = (
     Field("name", "name", _name, lambda s: s.name or s.title or None,
           lambda d, s: _is_same_name(_name(d.get("name")), s.name or s.title)),
-    Field("description", "description", _description, lambda s: s.description or None),
+    Field("description", "description", lambda value: clean_description(values.text(value)),
+          lambda s: s.description or None),
     Field("projectPath", "project", values.text, lambda s: s.project, lambda d, s: s.project == _project(d)),
     Field("tags", "labels", _labels, lambda s: list(s.labels) or None,
           lambda d, s: _labels(d.get("tags")) == tuple(sorted(s.labels))),
-    Field("parentSessionId", "parent", values.text, lambda s: s.parent or None, lambda d, s: True),
+    Field(_PARENT, "parent", values.text, lambda s: s.parent or None, lambda d, s: True),
     Field("createdAt", "created", values.to_time, lambda s: s.created, lambda d, s: True),
     Field("updatedAt", "updated", values.to_time, lambda s: s.updated, lambda d, s: True),
 )  # fmt: skip
 """The last three change only with the session's turns: see `_document`."""
 
 
-def _project(document: Mapping[str, Any]) -> str:
+def _project(document: Document) -> str:
     return values.text(document, "projectPath", "state.workingDirectory")
 
 
-def _with_document(session: ForeignSession, document: Mapping[str, Any]) -> ForeignSession:
+def _with_document(session: ForeignSession, document: Document) -> ForeignSession:
     return replace(session, **{**mapping.read_fields(FIELDS, document), "project": _project(document)})
 
 
@@ -94,7 +93,9 @@ def read(folder: Path) -> ForeignFolder:
     active, reference = _active_session(source, base + ACTIVE, documents)
     entries = {values.text(entry, "id"): entry for entry in values.objects(index, "sessions")}
     sessions, parsed = dict[str, ForeignSession](), dict[str, ParsedMessages]()
-    for file in _parents_first(documents):
+    parents = [ForeignSession(id, parent=values.text(one.document, _PARENT)) for id, one in documents.items()]
+    for one in files.sort_parents_first(parents):
+        file = documents[one.id]
         session, messages = _read_session(file, documents, sessions, parsed)
         if not file.document["messages"] and not session.name:
             source.note(file.path, "empty", "it has no messages", file.id)
@@ -129,8 +130,8 @@ def _is_own_export(session: ForeignSession, file: SessionFile) -> bool:
     return OWN_KEY in file.document and made == file.document
 
 
-def _facts(document: Mapping[str, Any]) -> dict[str, Any]:
-    tokens = sum(values.count(document, f"state.totalTokens.{kind}") for kind in ("input", "output"))
+def _facts(document: Document) -> dict[str, Any]:
+    tokens = sum(_tokens([document], "state.totalTokens").values())
     cost = values.to_number(values.value_at(document, "state.totalCost"))
     state = ("currentTaskId", "tasksCreated", "tasksCompleted", "lastGitBranch")
     more = (*(f"state.{key}" for key in state), "lastAccessedAt")
@@ -143,9 +144,9 @@ def _facts(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _session_files(source: Folder, base: str) -> list[SessionFile]:
     out = list[SessionFile]()
-    for pattern, suffix in (("*.json", ".json"), ("archive/*.json.gz", ".json.gz"), ("archive/*.json", ".json")):
+    for pattern in ("*.json", "archive/*.json.gz", "archive/*.json"):
         for path in source.names(base + pattern):
-            name = path.rpartition("/")[2].removesuffix(suffix)
+            name = path.rpartition("/")[2].removesuffix(".gz").removesuffix(".json")
             if path.removeprefix(base) in (INDEX, ACTIVE):
                 continue
             if document := source.load_object(path, check=partial(_check_document, name)):
@@ -153,7 +154,7 @@ def _session_files(source: Folder, base: str) -> list[SessionFile]:
     return out
 
 
-def _check_document(name: str, document: Mapping[str, Any]) -> None:
+def _check_document(name: str, document: Document) -> None:
     """Raise DamagedFileError if the document is not a session of that name."""
     own = document.get("id")
     if not isinstance(own, str) or not isinstance(document.get("messages"), list):
@@ -167,27 +168,16 @@ def _check_document(name: str, document: Mapping[str, Any]) -> None:
 
 def _active_session(source: Folder, path: str, documents: Mapping[str, SessionFile]) -> tuple[str, bytes]:
     """Return the id of the active session, and the file that names it."""
-
-    def read_reference(path: str) -> tuple[str, bytes]:
-        data = source.data(path)
-        value = files.parse_json(data)
-        id = value if isinstance(value, str) else values.text(value, "sessionId", "activeSessionId", "id", "session")
-        return id, data
-
-    reference = source.load(read_reference, path)
-    if reference is None:
+    data = source.load(source.data, path) or b""
+    value = source.load(lambda _: files.parse_json(data), path)
+    if not source.has(path) or path in source.noted:  # it is damaged
         return "", b""
-    is_known = reference[0] in documents
-    why = "" if is_known else "it names no readable session"
-    source.note(path, "imported" if is_known else "left", why, reference[0] if is_known else "")
-    return reference if is_known else ("", b"")
-
-
-def _parents_first(documents: Mapping[str, SessionFile]) -> list[SessionFile]:
-    parents = [
-        ForeignSession(id, parent=values.text(file.document, "parentSessionId")) for id, file in documents.items()
-    ]
-    return [documents[session.id] for session in files.sort_parents_first(parents)]
+    id = value if isinstance(value, str) else values.text(value, "sessionId", "activeSessionId", "id", "session")
+    if id not in documents:
+        source.note(path, "left", "it names no readable session")
+        return "", b""
+    source.note(path, "imported", session=id)
+    return id, data
 
 
 def _read_session(
@@ -225,7 +215,7 @@ def _shared_turns(messages: ParsedMessages, parent: ParsedMessages | None, point
     return next(different, min(len(own), len(parent.turns)))
 
 
-def _shared_keys(document: Mapping[str, Any]) -> list[str]:
+def _shared_keys(document: Document) -> list[str]:
     """Return the keys that an export noted of the turns shared with the parent."""
     keys = values.texts(document, f"{OWN_KEY}.keys")
     try:
@@ -234,9 +224,7 @@ def _shared_keys(document: Mapping[str, Any]) -> list[str]:
         return []
 
 
-def _rest(
-    file: SessionFile, session: ForeignSession, messages: ParsedMessages, entry: Mapping[str, Any]
-) -> dict[str, Any]:
+def _rest(file: SessionFile, session: ForeignSession, messages: ParsedMessages, entry: Document) -> dict[str, Any]:
     """Return what the file and the entry of the index say and the session does not."""
     ours = values.mapping(file.document, OWN_KEY)
     own = {key: value for key, value in ours.items() if key not in ("keys", "children")}
@@ -244,15 +232,18 @@ def _rest(
     if (added := values.texts(ours, "children")) and isinstance(listed := document.get(_CHILDREN), list):
         document[_CHILDREN] = [one for one in listed if one not in added] or None
         document = {key: value for key, value in document.items() if key != _CHILDREN or value}
+    made = _index_entry(file.document, archived=file.archived)
+    # Counts that differ are out of date.
+    counted = {key for key, kind in (("messageCount", int), ("archived", bool)) if type(entry.get(key)) is kind}
     return {
         "session": {key: value for key, value in document.items() if key != OWN_KEY or value},
         "branch": session.branch,
-        "entry": _without_equal(entry, _index_entry(file.document, archived=file.archived)),
+        "entry": {key: value for key, value in entry.items() if made.get(key) != value and key not in counted},
         "messages": json.loads(canonical.dumps(messages.original)),
     }
 
 
-def _index_entry(document: Mapping[str, Any], *, archived: bool) -> dict[str, Any]:
+def _index_entry(document: Document, *, archived: bool) -> dict[str, Any]:
     """Return the entry of the index that follows from the document of a session."""
     entry = {
         **{key: document.get(key) for key in _INDEX_KEYS},
@@ -261,12 +252,6 @@ def _index_entry(document: Mapping[str, Any], *, archived: bool) -> dict[str, An
         "archived": archived,
     }
     return {key: value for key, value in entry.items() if value not in (None, "")}
-
-
-def _without_equal(entry: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an entry says and the one made of its document does not, except counts that are out of date."""
-    counted = {key for key, kind in (("messageCount", int), ("archived", bool)) if type(entry.get(key)) is kind}
-    return {key: value for key, value in entry.items() if made.get(key) != value and key not in counted}
 
 
 # Writing
@@ -294,7 +279,7 @@ def write(session: ForeignSession) -> Mapping[str, bytes]:
     return {f"{FOLDER}/{name}": content for name, content in sorted(out.items())}
 
 
-def _document(session: ForeignSession, own: str, rest: Mapping[str, Any], *, is_same: bool) -> dict[str, Any]:
+def _document(session: ForeignSession, own: str, rest: Document, *, is_same: bool) -> dict[str, Any]:
     """Return the session's document: as it was, apart from what has changed since the import.
 
     `is_same` is False for a session that apex does not have, such as a fork of one that came from there.
@@ -311,13 +296,25 @@ def _document(session: ForeignSession, own: str, rest: Mapping[str, Any], *, is_
     if children:
         document[_CHILDREN] = [*known, *children]
     if not is_same or new:
-        document |= _time_values(session, was if is_same else {})
+        times = mapping.turn_times(session.turns)
+        created = session.created or canonical.rfc3339(min(times, default=0))
+        updated = max(session.updated, canonical.rfc3339(max(times, default=0)), created)
+        created = was.get("createdAt", created) if is_same else created
+        document |= {"createdAt": created, "updatedAt": updated, "lastAccessedAt": updated}
     if not is_same:
         document["state"] = _recalculated_state(session, values.mapping(was, "state"), document["messages"])
         document["inputHistory"] = [turn.prompt for turn in session.turns]
     else:
         if new or "state" not in was:
-            document["state"] = _continued_state(session, values.mapping(was, "state"), new)
+            state = values.mapping(was, "state")
+            used = _tokens([turn.tokens for turn in new], "")
+            total = {kind: number + used[kind] for kind, number in _tokens([state], "totalTokens").items()}
+            before = values.to_number(state.get("totalCost")) or 0
+            more = sum(session.costs.get(turn.key, 0) for turn in new)
+            document["state"] = {
+                "totalTokens": total, "totalCost": 0, "tasksCreated": [], "tasksCompleted": [], **state,
+                **({"totalTokens": total} if any(used.values()) else {}), **(_cost(before + more) if more else {}),
+            }  # fmt: skip
         if new or "inputHistory" not in was:
             document["inputHistory"] = [*values.items(was, "inputHistory"), *(turn.prompt for turn in new)]
     read_back = replace(
@@ -342,11 +339,11 @@ def _document(session: ForeignSession, own: str, rest: Mapping[str, Any], *, is_
 
 
 def _branch_values(
-    session: ForeignSession, was: Mapping[str, Any], rest: Mapping[str, Any], messages: Sequence[Any], *, is_same: bool
+    session: ForeignSession, was: Document, rest: Document, messages: Sequence[Any], *, is_same: bool
 ) -> dict[str, Any]:
     """Return the parent and the message of the branch, if they are not those of the original document. A fork within a
     turn left at the last of its `messages` that the parent has."""
-    before = values.text(was, "parentSessionId")
+    before = values.text(was, _PARENT)
     is_known = bool(before) and agent_id(SYSTEM, before) == agent_id(SYSTEM, session.parent)
     if is_same and (not session.parent or (is_known and (session.branch or 0) == (rest.get("branch") or 0))):
         return {}
@@ -360,41 +357,29 @@ def _branch_values(
         left = next((n for n, message in enumerate(messages) if message not in known), len(messages))
         point = max(point, left - 1 if any(one in theirs for one in messages[:left]) else -1)
     parent = before if is_known else session.parent or None
-    return {"parentSessionId": parent, "branchPoint": None if point < 0 else point}
+    return {_PARENT: parent, "branchPoint": None if point < 0 else point}
 
 
-def _time_values(session: ForeignSession, was: Mapping[str, Any]) -> dict[str, Any]:
-    times = mapping.turn_times(session.turns)
-    created = session.created or canonical.rfc3339(min(times, default=0))
-    updated = max(session.updated, canonical.rfc3339(max(times, default=0)), created)
-    return {"createdAt": was.get("createdAt", created), "updatedAt": updated, "lastAccessedAt": updated}
-
-
-def _continued_state(session: ForeignSession, was: Mapping[str, Any], new: Sequence[GivenTurn]) -> dict[str, Any]:
-    """Return the state, with what new turns used."""
-    used = {kind: sum(values.count(turn.tokens, kind) for turn in new) for kind in _TOKEN_KINDS}
-    total = {kind: values.count(was, f"totalTokens.{kind}") + used[kind] for kind in _TOKEN_KINDS}
-    before, more = values.to_number(was.get("totalCost")) or 0, sum(session.costs.get(turn.key, 0) for turn in new)
-    out = {"totalTokens": total, "totalCost": 0, "tasksCreated": [], "tasksCompleted": [], **was}
-    return out | ({"totalTokens": total} if any(used.values()) else {}) | (_cost(before + more) if more else {})
-
-
-def _recalculated_state(session: ForeignSession, was: Mapping[str, Any], messages: Sequence[Any]) -> dict[str, Any]:
+def _recalculated_state(session: ForeignSession, was: Document, messages: Sequence[Any]) -> dict[str, Any]:
     """Return the state that follows from the messages of a session that apex does not have; `was` is that of the one
     from which it was forked."""
-    used = [{kind: values.count(one, f"tokens.{kind}") for kind in _TOKEN_KINDS} for one in messages]
-    total = {kind: sum(one[kind] for one in used) for kind in _TOKEN_KINDS}
+    total = _tokens(messages, "tokens")
     priced = [turn for turn in session.turns if turn.key in session.costs]
     known = sum(session.costs[turn.key] for turn in priced)
     tasks = [*dict.fromkeys(filter(None, (values.text(one, "taskId") for one in messages)))]
-    theirs = sum(values.count(was, f"totalTokens.{kind}") for kind in _TOKEN_KINDS)
+    theirs = sum(_tokens([was], "totalTokens").values())
     rate = (values.to_number(was.get("totalCost")) or 0) / theirs if theirs else 0
-    others = sum(total.values()) - sum(values.count(turn.tokens, kind) for turn in priced for kind in _TOKEN_KINDS)
+    others = sum(total.values()) - sum(_tokens([turn.tokens for turn in priced], "").values())
     return {
         **{key: value for key, value in was.items() if key != "currentTaskId" or value in tasks},
         "totalTokens": total, **_cost(known + rate * max(0, others)), "tasksCreated": tasks,
         "tasksCompleted": [one for one in values.texts(was, "tasksCompleted") if one in tasks],
     }  # fmt: skip
+
+
+def _tokens(documents: Sequence[object], path: str) -> dict[str, int]:
+    """Return the sums of the tokens at a path of each document, by kind."""
+    return {kind: sum(values.count(values.value_at(one, path), kind) for one in documents) for kind in _TOKEN_KINDS}
 
 
 def _cost(dollars: float) -> dict[str, float]:
@@ -490,7 +475,7 @@ def _parse_turn(group: Sequence[Any], opening: str) -> GivenTurn | None:
         parts += _in_order(message, calls) or [*calls, *said]
     if not (prompt or (opening and answers)):
         return None
-    used = {kind: sum(values.count(message, f"tokens.{kind}") for message in group) for kind in _TOKEN_KINDS}
+    used = _tokens(group, "tokens")
     model = _message_model(answers[-1]) if answers else ""
     first = group[0] if prompt else answers[0]
     turn = GivenTurn(prompt or opening, tuple(parts), time=values.seconds(first, "timestamp"))
@@ -572,11 +557,10 @@ def _message_model(message: Message) -> str:
 def _turn_key(message: Any, session: str, index: int, taken: set[str]) -> str:
     """Return the key of the turn that a message opens: its own id if that is a uuid and not taken."""
     own = values.text(message, "id") if _is_prompt(message) else ""
-    try:
-        key = str(uuid.UUID(own))
-    except ValueError:
-        key = ""
-    return key if key and key not in taken else _stable_uuid(session, str(index), own)
+    with suppress(ValueError):
+        if (key := str(uuid.UUID(own))) not in taken:
+            return key
+    return _stable_uuid(session, str(index), own)
 
 
 def _stable_uuid(*words: str) -> str:
@@ -586,7 +570,7 @@ def _stable_uuid(*words: str) -> str:
 # Writing
 
 
-def format_messages(turns: Sequence[GivenTurn], original: Mapping[str, Any]) -> list[Any]:
+def format_messages(turns: Sequence[GivenTurn], original: Document) -> list[Any]:
     """Return the messages of the turns: the original ones of a turn if they still say the same, or the first ones of
     them that do, for a fork within the turn."""
     out, groups = list(values.items(original, "before")), values.mapping(original, "turns")
@@ -625,7 +609,7 @@ def _new_messages(turn: GivenTurn) -> list[Message]:
         read_back = _parse_turn(out, turn.prompt)
         if read_back is None or _order(mapping.parts_and_answer(read_back), turn.model) != order:
             out[-1][OWN_KEY] = {"parts": order}
-    used = {kind: values.count(turn.tokens, kind) for kind in _TOKEN_KINDS}
+    used = _tokens([turn.tokens], "")
     if any(used.values()):
         out[-1]["tokens"] = used
     return out

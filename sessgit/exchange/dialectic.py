@@ -18,6 +18,7 @@ from sessgit.errors import NotFoundError
 from sessgit.exchange import files, mapping, values
 from sessgit.exchange.files import Folder, SessionFile
 from sessgit.exchange.mapping import OWN_KEY, Field
+from sessgit.exchange.values import Document
 from sessgit.model import canonical, humanize, ids
 from sessgit.model import pad as pads
 from sessgit.model.conversation.session import STAGES
@@ -53,7 +54,7 @@ def _confidence(value: object) -> float | None:
     return round(number, 6) if number is not None and 0 <= number <= 1 else None
 
 
-def _is_recent(document: Mapping[str, Any], session: ForeignSession) -> bool:
+def _is_recent(document: Document, session: ForeignSession) -> bool:
     """Return whether the session has not changed since the document was written, or one of them does not say when."""
     if not session.updated or document.get("updated") is None:
         return not session.updated
@@ -79,7 +80,7 @@ FIELDS = (
 )  # fmt: skip
 
 
-def _with_document(session: ForeignSession, document: Mapping[str, Any]) -> ForeignSession:
+def _with_document(session: ForeignSession, document: Document) -> ForeignSession:
     session = replace(session, **mapping.read_fields(FIELDS, document))
     is_said = session.confidence or values.items(document, "confidence_history")
     return session if is_said else replace(session, confidence=None)  # 0 is the default
@@ -127,8 +128,19 @@ class _Parsed:
     why: list[str]
 
 
-def _parse(own: str, document: Mapping[str, Any], kept: Mapping[str, bytes], place: str) -> _Parsed:
-    known, frame = _known_entries(document), _frame(own, document, kept, place)
+def _parse(own: str, document: Document, kept: Mapping[str, bytes], place: str) -> _Parsed:
+    known = KnownEntries()
+    start = values.seconds(document, "created", "updated") or 0
+    cycle = min(max(values.count(document, "cycle"), 1), pads.LATEST_CYCLE)
+    gained = tuple(values.count({"gained": one}, "gained") for one in values.items(document, "cycle_insights"))
+    context = reversed(_paths_below(kept, _CONTEXT)) if place else ()
+    places = {_file_name(path): clean_text(place + path) for path in context}
+    frame = Frame(ids.session_id(agent_id(SYSTEM, own)), start, cycle, gained, places)
+    stored = values.mapping(document, f"{OWN_KEY}.pad")  # what an export stored because the lists lack it
+    for kind, name in pads.LISTS.items():
+        for line in pads.split_list(values.text(stored, name).encode()):
+            if entry := pads.parse_entry(kind, line):
+                known.setdefault(entry_identity(entry), []).append(entry)
     notes, claims = dict[str, Notes](), dict[str, str]()
     for kind, key in LIST_KEYS.items():
         value = document.get(key) if _is_list(document, key) else []
@@ -136,18 +148,21 @@ def _parse(own: str, document: Mapping[str, Any], kept: Mapping[str, bytes], pla
         notes[kind] = parse_notes(kind, own_notes, frame, claims, known)
         if kind == "claim":
             claims = claim_ids(notes[kind].pairs)
-    documents = _read_documents(kept, notes, frame, known)
-    entries = [entry for one in notes.values() for entry in one.entries] + list(documents.entries)
-    cycles = list(_cycle_entries(frame, known))
+    more, names, unread = _read_documents(kept, notes, frame, known)
+    entries = [entry for one in notes.values() for entry in one.entries] + more
+    cycles = list[Entry]()
+    for number in range(max(2, frame.cycle - pads.MOST + 1), frame.cycle + 1):  # the latest, if there are many
+        time = canonical.rfc3339(frame.start + number / 1000 + 0.0005)
+        cycles.append(known_entry(Entry("", "cycle", "", time, frame.session, cycle=number), known))
     cycles += [entry for left in known.values() for entry in left if entry.kind == "cycle"]
     pad, ids_on_pad = fit_entries([*entries, *cycles])
-    why = [reason for one in notes.values() for reason in one.why] + list(documents.why)
+    why = [reason for one in notes.values() for reason in one.why] + unread
     if left := len({entry.id for entry in entries} - ids_on_pad):
         why.append(f"{humanize.format_count(left, 'entry', 'entries')} did not fit on the scratchpad")
     for kind, one in notes.items():
         pairs = [(note, entry if entry and entry.id in ids_on_pad else None) for note, entry in one.pairs]
         notes[kind] = Notes(pairs)
-    names = {path: id for path, id in documents.names.items() if id in ids_on_pad}
+    names = {path: id for path, id in names.items() if id in ids_on_pad}
     return _Parsed(frame, notes, names, pad, why)
 
 
@@ -169,7 +184,7 @@ def _read_session(source: Folder, file: SessionFile, project: Path | None) -> Fo
     return export or replace(session, kept={**kept, _KEPT_STATE: original})
 
 
-def _as_export(session: ForeignSession, document: Mapping[str, Any], at: str) -> ForeignSession | None:
+def _as_export(session: ForeignSession, document: Document, at: str) -> ForeignSession | None:
     """Return the session without the files that an export makes of it, if the document is one of our exports of a
     session that came from elsewhere; else None."""
     if OWN_KEY not in document:
@@ -186,31 +201,12 @@ def _as_export(session: ForeignSession, document: Mapping[str, Any], at: str) ->
     return replace(session, kept={**others, **own})
 
 
-def _frame(own: str, document: Mapping[str, Any], kept: Mapping[str, bytes], place: str) -> Frame:
-    start = values.seconds(document, "created", "updated") or 0
-    cycle = min(max(values.count(document, "cycle"), 1), pads.LATEST_CYCLE)
-    gained = tuple(values.count({"gained": one}, "gained") for one in values.items(document, "cycle_insights"))
-    context = reversed(_paths_below(kept, _CONTEXT)) if place else ()
-    places = {_file_name(path): clean_text(place + path) for path in context}
-    return Frame(ids.session_id(agent_id(SYSTEM, own)), start, cycle, gained, places)
-
-
-def _known_entries(document: Mapping[str, Any]) -> KnownEntries:
-    """Return the entries that an export stored because the lists do not have all of them."""
-    lists, out = values.mapping(document, f"{OWN_KEY}.pad"), KnownEntries()
-    for kind, name in pads.LISTS.items():
-        for line in pads.split_list(values.text(lists, name).encode()):
-            if entry := pads.parse_entry(kind, line):
-                out.setdefault(entry_identity(entry), []).append(entry)
-    return out
-
-
-def _is_list(document: Mapping[str, Any], key: str) -> bool:
+def _is_list(document: Document, key: str) -> bool:
     """Return whether entries are made of what a key has."""
     return key in LIST_KEYS.values() and isinstance(document.get(key), str | dict if key == "thesis" else list)
 
 
-def _make_turns(session: ForeignSession, document: Mapping[str, Any], frame: Frame) -> Iterator[GivenTurn]:
+def _make_turns(session: ForeignSession, document: Document, frame: Frame) -> Iterator[GivenTurn]:
     """Yield a turn that says what the session is about, and a turn for each pass."""
     yield GivenTurn(session.title or f"Session {session.id}", time=frame.start or None, key=_turn_key(session.id, 0))
     number, latest = 0, frame.start
@@ -228,13 +224,6 @@ def _make_turns(session: ForeignSession, document: Mapping[str, Any], frame: Fra
 
 def _turn_key(session: str, number: int) -> str:
     return str(uuid.uuid5(_NAMESPACE, f"{session} {number}"))
-
-
-def _cycle_entries(frame: Frame, known: KnownEntries) -> Iterator[Entry]:
-    """Yield an entry for the beginning of each cycle, of the latest ones if there are many."""
-    for number in range(max(2, frame.cycle - pads.MOST + 1), frame.cycle + 1):
-        time = canonical.rfc3339(frame.start + number / 1000 + 0.0005)
-        yield known_entry(Entry("", "cycle", "", time, frame.session, cycle=number), known)
 
 
 def _kept_files(source: Folder, at: str, session: str) -> dict[str, bytes]:
@@ -259,19 +248,11 @@ def _kept_name(path: str) -> str:
 # Files that are claims, tensions, theses and context
 
 
-@frozen
-class _Documents:
-    """Entries that only files have; the ids of entries by the paths of their files; and what did not fit."""
-
-    entries: tuple[Entry, ...]
-    names: dict[str, str]
-    why: tuple[str, ...] = ()
-
-
 def _read_documents(
     kept: Mapping[str, bytes], notes: Mapping[str, Notes], frame: Frame, known: KnownEntries
-) -> _Documents:  # fmt: skip
-    """Return what the files of a session have and its lists lack."""
+) -> tuple[list[Entry], dict[str, str], list[str]]:
+    """Return the entries that only the files of a session have, the ids of entries by the paths of their files, and
+    what did not fit."""
     new_entries, names = list[tuple[str, Entry]](), dict[str, str]()
 
     def add(path: str, kind: str, text: str, number: int, version: int = 0) -> None:
@@ -285,8 +266,12 @@ def _read_documents(
     for kind, folder in _DOCUMENT_FOLDERS.items():
         for number, path in enumerate(_paths_below(kept, folder)):
             text = _document_text(kept[f"{SYSTEM}/{path}"])
-            if entry := _entry_of_file(path, text, notes[kind].pairs):
-                names[path] = entry.id
+            # It is of the entry with its id, or with its text.
+            stem, own, words = _file_name(path).removesuffix(".md"), notes[kind].pairs, pads.text_key(text)
+            known_ones = [entry for note, entry in own if entry and values.text(note, "id") == stem]
+            known_ones += [entry for _, entry in own if entry and pads.text_key(entry.text) in words]
+            if known_ones:
+                names[path] = known_ones[0].id
             else:
                 add(path, kind, text, number)
     theses = sorted(
@@ -311,7 +296,7 @@ def _read_documents(
                 entries[entry.id], names[path] = entry, entry.id
         else:
             left += bool(new.text)
-    return _Documents(tuple(entries.values()), names, (f"{left} files are not on the pad",) if left else ())
+    return list(entries.values()), names, [f"{left} files are not on the pad"] if left else []
 
 
 def _updated_files(
@@ -349,14 +334,6 @@ def _document_text(data: bytes) -> str:
     return clean_text(_FRONT_MATTER.sub("", text))
 
 
-def _entry_of_file(path: str, text: str, pairs: Pairs) -> Entry | None:
-    """Return the entry whose document a file is: by the id of the claim or tension, or by its text."""
-    stem, words = _file_name(path).removesuffix(".md"), pads.text_key(text)
-    by_id = [entry for note, entry in pairs if entry is not None and values.text(note, "id") == stem]
-    by_text = [entry for _, entry in pairs if entry is not None and pads.text_key(entry.text) in words]
-    return next(iter(by_id + by_text), None)
-
-
 # Writing
 
 
@@ -380,7 +357,7 @@ def write(session: ForeignSession) -> Mapping[str, bytes]:
         entries = [entry for entry in pad.of(kind) if entry.id in listed or entry.id not in in_files]
         pairs[kind] = format_notes(kind, entries, before.notes[kind].pairs, names)
         if kind == "claim":
-            names = claim_names(claim_ids(pairs[kind]))
+            names = {id: name for name, id in reversed(claim_ids(pairs[kind]).items())}  # what tensions call claims
         if _is_list(was, key) or pairs[kind] or not was:
             notes = [note for note, _ in pairs[kind]]
             document[key] = notes if kind != "thesis" else notes[-1] if notes else None
@@ -395,24 +372,19 @@ def write(session: ForeignSession) -> Mapping[str, bytes]:
     # A session that came from there has its end from the import.
     omit = ["created", "updated", "project", "pad", *(["ended"] if is_same and "ended" not in own_before else [])]
     own_values = mapping.own_values(session, _with_document(ForeignSession(session.id), document), omit)
-    document[OWN_KEY] = _unread_entries(pad, own, document, documents) | relation | own_values
-    if not document[OWN_KEY]:
-        del document[OWN_KEY]
-    others = {f"kept/{path}": data for path, data in session.kept.items() if not path.startswith(f"{SYSTEM}/")}
-    out = {**others, **documents, _STATE: files.json_document(document)}
-    return {f"{FOLDER}/{own}/{name}": data for name, data in sorted(out.items())}
-
-
-def _unread_entries(
-    pad: Pad, own: str, document: Mapping[str, Any], documents: Mapping[str, bytes]
-) -> dict[str, Any]:  # fmt: skip
-    """Return the entries of the pad that reading the document and the files would not give back."""
+    # The entries of the pad that reading the document and the files would not give back.
     kept = {f"{SYSTEM}/{path}": data for path, data in documents.items()}
     again = _parse(own, {**document, OWN_KEY: None}, kept, f"{FOLDER}/{own}/")
     lines = {entry.line for entry in pads.read_pad(again.pad).entries}
     unread = {entry_identity(entry) for entry in pad.entries if entry.line not in lines}
     lists, _ = fit_entries(entry for entry in pad.entries if entry_identity(entry) in unread)
-    return {"pad": {name: data.decode("utf-8", "replace") for name, data in sorted(lists.items())}} if lists else {}
+    texts = {name: data.decode("utf-8", "replace") for name, data in sorted(lists.items())}
+    document[OWN_KEY] = ({"pad": texts} if texts else {}) | relation | own_values
+    if not document[OWN_KEY]:
+        del document[OWN_KEY]
+    others = {f"kept/{path}": data for path, data in session.kept.items() if not path.startswith(f"{SYSTEM}/")}
+    out = {**others, **documents, _STATE: files.json_document(document)}
+    return {f"{FOLDER}/{own}/{name}": data for name, data in sorted(out.items())}
 
 
 LIST_KEYS = {
@@ -557,11 +529,6 @@ def claim_ids(pairs: Pairs) -> dict[str, str]:
     return out
 
 
-def claim_names(claims: Mapping[str, str]) -> dict[str, str]:
-    """Return what tensions call claims, by the ids of their entries."""
-    return {id: name for name, id in reversed(list(claims.items()))}
-
-
 def fit_entries(entries: Iterable[Entry]) -> tuple[dict[str, bytes], set[str]]:
     """Return the lists of a pad with as many of the entries as fit, and the ids of these."""
     lists, size, ids = dict[str, list[bytes]](), 0, set[str]()
@@ -607,8 +574,14 @@ def _make_entry(kind: str, note: Any, number: int, frame: Frame, claims: Mapping
         source = ", ".join(values.texts(source))
     entry = replace(entry, source=cut_text(clean_text(note_text(source)), pads.LONGEST))
     if kind == "tension":
-        entry = replace(entry, between=_claims_of(note, claims))
-    if kind in pads.RESOLVABLE and _is_resolved(note):
+        references = [reference for key in _REFERENCE_LISTS for reference in values.items(note, key)]
+        references += [note.get(key) for key in _REFERENCE_KEYS]
+        names = [one.get("id") or clean_text(note_text(one)) if isinstance(one, dict) else one for one in references]
+        between = dict.fromkeys(claims[str(name)] for name in names if str(name) in claims)
+        entry = replace(entry, between=tuple(between))
+    is_resolved = note.get("resolved") is True or bool(values.text(note, "resolved"))
+    is_resolved |= values.text(note, "status").lower() in _RESOLVED_STATES
+    if kind in pads.RESOLVABLE and is_resolved:
         answers = (clean_text(note_text(note.get(key))) for key in _ANSWER_KEYS)
         answer = cut_text(next(filter(None, answers), ""), pads.LONGEST)
         entry = replace(entry, resolved=values.to_time(note.get("resolved_at")) or entry.time, answer=answer)
@@ -627,19 +600,6 @@ def _default_cycle(kind: str, number: int, frame: Frame) -> int:
             if number < 0:
                 return cycle
     return frame.cycle
-
-
-def _is_resolved(note: Mapping[str, Any]) -> bool:
-    resolved = note.get("resolved")
-    is_set = resolved is True or bool(values.text(resolved))
-    return is_set or values.text(note, "status").lower() in _RESOLVED_STATES
-
-
-def _claims_of(note: Mapping[str, Any], claims: Mapping[str, str]) -> tuple[str, ...]:
-    references = [reference for key in _REFERENCE_LISTS for reference in values.items(note, key)]
-    references += [note.get(key) for key in _REFERENCE_KEYS]
-    names = [one.get("id") or clean_text(note_text(one)) if isinstance(one, dict) else one for one in references]
-    return tuple(dict.fromkeys(claims[str(name)] for name in names if str(name) in claims))
 
 
 def _default_name(kind: str, number: int) -> str:

@@ -62,11 +62,10 @@ class Lines:
     @property
     def why(self) -> str:
         """What is wrong with the file, or ``""``."""
-        parts = []
-        if self.damaged:
-            many = len(self.damaged)
-            parts.append(f"line {self.damaged[0]} is not JSON" if many == 1 else f"{many:,} lines are not JSON")
-        return "; ".join([*parts, *(["its last line is torn"] if self.torn else [])])
+        damaged = [f"line {number} is not JSON" for number in self.damaged]
+        if len(damaged) > 1:
+            damaged = [f"{len(damaged):,} lines are not JSON"]
+        return "; ".join([*damaged, *(["its last line is torn"] if self.torn else [])])
 
 
 @dataclass
@@ -201,11 +200,10 @@ def open_layout(folder: Path, *parts: str) -> tuple[Folder, str, Path | None]:
     root = Path(os.path.normpath(folder.absolute()))
     for count in range(len(parts) + 1):
         inner = "/".join(parts[count:])
-        if inner and not (root / inner).is_dir():
-            continue
-        project = [root, *root.parents][count] if root.parts[len(root.parts) - count :] == parts[:count] else None
-        return open_folder(root, *([] if count else parts[:1])), f"{inner}/" if inner else "", project
-    raise AssertionError("the last pass returns")
+        if not inner or (root / inner).is_dir():
+            break
+    project = [root, *root.parents][count] if root.parts[len(root.parts) - count :] == parts[:count] else None
+    return open_folder(root, *([] if count else parts[:1])), f"{inner}/" if inner else "", project
 
 
 def list_folder(root: Path) -> list[Entry]:

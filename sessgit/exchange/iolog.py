@@ -15,6 +15,7 @@ from sessgit.errors import NotFoundError
 from sessgit.exchange import files, mapping, values
 from sessgit.exchange.files import Folder
 from sessgit.exchange.mapping import OWN_KEY, Field
+from sessgit.exchange.values import Document
 from sessgit.model import canonical, humanize, ids
 from sessgit.model import pad as pads
 from sessgit.model.foreign_session import (
@@ -40,10 +41,6 @@ _KEPT_METADATA, _KEPT_LINES = f"{SYSTEM}/{_METADATA}", f"{SYSTEM}/lines.json"
 _LOG_NAMES = ("io.log", "io.log.gz")
 _STATES = {"active": "active", "running": "active", "interrupted": "interrupted", "failed": "interrupted",
            "aborted": "interrupted"}  # fmt: skip
-
-
-def _title(task: object) -> str:
-    return mapping.to_line(values.text(task).strip())
 
 
 def _description(task: object) -> str:
@@ -83,7 +80,7 @@ FIELDS = (
           lambda d, s: d["completed_at"] is not None and values.to_time(d["completed_at"]) in ("", s.ended)),
     Field("parent_session", "parent", values.text, lambda s: s.parent,
           lambda d, s: s.parent in ("", d["parent_session"])),
-    Field("task", "title", _title, _task),
+    Field("task", "title", lambda task: mapping.to_line(values.text(task).strip()), _task),
     Field("task", "description", _description, _task),
 )  # fmt: skip
 
@@ -110,7 +107,12 @@ def _read_session(source: Folder, at: str, name: str, project: str) -> ForeignSe
     metadata = source.load_object(path, name)
     own = values.text(metadata, "session_id") or name
     if metadata is not None:
-        source.note(path, "imported", "; ".join(_metadata_notes(metadata)), own)
+        paths, why = _context_paths(metadata), []  # what does not fit into a session is kept
+        if many := len(paths) - len(_paths_on_pad(paths)):
+            why.append(f"{humanize.format_count(many, 'context file')} did not fit on the scratchpad: kept")
+        if len(values.text(metadata, "task").strip()) > LONGEST_DESCRIPTION:
+            why.append(f"its task has more than {LONGEST_DESCRIPTION:,} characters: cut, and kept")
+        source.note(path, "imported", "; ".join(why), own)
     groups = _read_groups(source, at, own)
     turns = tuple(map(_parse_turn, groups))
     session = _with_metadata(ForeignSession(own, turns=turns, project=project), metadata or {})
@@ -118,7 +120,8 @@ def _read_session(source: Folder, at: str, name: str, project: str) -> ForeignSe
     numbered = enumerate(zip(groups, turns, strict=True), start=1)
     if lines := {str(number): group for number, (group, turn) in numbered if group != [*_log_lines(turn)]}:
         kept[_KEPT_LINES] = files.json_document(lines)
-    rest = mapping.changed_values(metadata or {}, _metadata(session))
+    written, known = _metadata(session), (metadata or {}).items()
+    rest = {key: value for key, value in known if key != OWN_KEY and written.get(key) != value}
     if session.parent and session.branch is None:
         rest["parent_session"] = session.parent  # they share no turns, so the import forgets it
     if rest:
@@ -134,7 +137,7 @@ def _read_session(source: Folder, at: str, name: str, project: str) -> ForeignSe
     return replace(session, kept=kept, facts=facts)
 
 
-def _with_metadata(session: ForeignSession, metadata: Mapping[str, Any]) -> ForeignSession:
+def _with_metadata(session: ForeignSession, metadata: Document) -> ForeignSession:
     session = replace(session, **mapping.read_fields(FIELDS, metadata))
     if session.state == "active" and _is_gone(metadata.get("pid")):
         session = replace(session, state="interrupted")
@@ -161,27 +164,15 @@ def _with_metadata(session: ForeignSession, metadata: Mapping[str, Any]) -> Fore
 
 def _is_gone(pid: object) -> bool:
     """Return whether no process on this machine has the id; False for what is no id."""
-    if type(pid) is not int or not 0 < pid < 1 << 31:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False  # it is another user's
+    if type(pid) is int and 0 < pid < 1 << 31:
+        try:
+            os.kill(pid, 0)
+        except OSError as error:
+            return isinstance(error, ProcessLookupError)  # else it is another user's
     return False
 
 
-def _metadata_notes(metadata: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what does not fit into a session, and is kept."""
-    paths = _context_paths(metadata)
-    if many := len(paths) - len(_paths_on_pad(paths)):
-        yield f"{humanize.format_count(many, 'context file')} did not fit on the scratchpad: kept"
-    if len(values.text(metadata, "task").strip()) > LONGEST_DESCRIPTION:
-        yield f"its task has more than {LONGEST_DESCRIPTION:,} characters: cut, and kept"
-
-
-def _context_paths(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+def _context_paths(metadata: Document) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for path in values.texts(metadata, "context_files") if path.strip()))
 
 
@@ -211,11 +202,11 @@ def _read_groups(source: Folder, at: str, session: str) -> list[list[dict[str, A
     return groups
 
 
-def _is_input(line: Mapping[str, Any]) -> bool:
+def _is_input(line: Document) -> bool:
     return line.get("direction") == "in" and isinstance(line.get("content"), str)
 
 
-def _parse_turn(group: Sequence[Mapping[str, Any]]) -> GivenTurn:
+def _parse_turn(group: Sequence[Document]) -> GivenTurn:
     """Return the turn that lines make."""
     first, time = group[0], values.seconds(group[0], "timestamp")
     prompt = GivenTurn(first["content"], time=time, key=values.text(first, "uuid")) if _is_input(first) else None
@@ -223,7 +214,7 @@ def _parse_turn(group: Sequence[Mapping[str, Any]]) -> GivenTurn:
     return mapping.with_answer(replace(prompt or GivenTurn(NO_INPUT_PROMPT, time=time), parts=parts))
 
 
-def _read_part(line: Mapping[str, Any]) -> Part | None:
+def _read_part(line: Document) -> Part | None:
     """Return what a line says that is not an input, None for an unknown line."""
     path, action, time = values.text(line, "path"), values.text(line, "action"), values.seconds(line, "timestamp")
     if line.get("direction") == "out" and isinstance(line.get("content"), str):
@@ -241,11 +232,11 @@ def write(session: ForeignSession) -> Mapping[str, bytes]:
     """Return the files of a session below the project's folder. Of tool calls they have only the artifacts."""
     at = f"{FOLDER}/{SESSIONS}/{files.storable_path(session.id)}"
     original = mapping.kept_object(session, _KEPT_LINES)
-    lines = [
-        line
-        for number, turn in enumerate(session.turns, start=1)
-        for line in _original_lines(turn, values.objects(original, str(number))) or _log_lines(turn)
-    ]
+    lines = list[Document]()
+    for number, turn in enumerate(session.turns, start=1):
+        known = values.objects(original, str(number))
+        is_same = known and _content(_parse_turn(known)) == _content(turn)
+        lines += known if is_same else _log_lines(turn)
     metadata = _metadata(session)
     read_back = _with_metadata(ForeignSession(session.id, turns=session.turns), metadata)
     metadata[OWN_KEY] = mapping.own_values(session, read_back, [] if session.parent else ["parent"])
@@ -284,11 +275,6 @@ def _metadata(session: ForeignSession) -> dict[str, Any]:
 def _artifact_path(part: Part) -> str:
     """Return the file that a tool call wrote, ``""`` if it wrote none."""
     return values.text(part.input, "file_path") if isinstance(part, ToolCall) and part.name != "Read" else ""
-
-
-def _original_lines(turn: GivenTurn, lines: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    """Return the lines that a turn came from if it still says the same, else none."""
-    return lines if lines and _content(_parse_turn(lines)) == _content(turn) else ()
 
 
 def _content(turn: GivenTurn) -> list[str]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from typing import Any
 
 from sessgit.exchange import files, values
 from sessgit.exchange.files import DamagedFileError
+from sessgit.exchange.values import Document
 from sessgit.model import canonical
 from sessgit.model import pad as pads
 from sessgit.model.conversation.session import STAGES
@@ -46,29 +47,36 @@ class Field:
     name: str
     read: Callable[[Any], Any]
     write: Callable[[ForeignSession], Any]
-    holds: Callable[[Mapping[str, Any], ForeignSession], bool] | None = None
+    holds: Callable[[Document, ForeignSession], bool] | None = None
 
-    def is_current(self, document: Mapping[str, Any], session: ForeignSession) -> bool:
+    def is_current(self, document: Document, session: ForeignSession) -> bool:
         """Return whether the document's value is right for the session."""
         if self.holds is not None:
             return self.holds(document, session)
         return bool(self.read(values.value_at(document, self.path)) == getattr(session, self.name))
 
 
-def read_fields(table: Iterable[Field], document: Mapping[str, Any]) -> dict[str, Any]:
+def read_fields(table: Iterable[Field], document: Document) -> dict[str, Any]:
     """Return the attributes of a session that the document has."""
     return {field.name: field.read(values.value_at(document, field.path)) for field in table}
 
 
-def write_fields(table: Iterable[Field], session: ForeignSession, original: Mapping[str, Any]) -> dict[str, Any]:
+def write_fields(table: Iterable[Field], session: ForeignSession, original: Document) -> dict[str, Any]:
     """Return the original document, with new values where it is no longer right for the session."""
     document = copy.deepcopy(dict(original))
-    for field in {field.path: field for field in table if not field.is_current(original, session)}.values():
-        _put(document, field.path, field.write(session))
+    for path, field in {field.path: field for field in table if not field.is_current(original, session)}.items():
+        place, value = document, field.write(session)
+        *parents, key = path.split(".")
+        for parent in parents:
+            if not isinstance(place.get(parent), dict):
+                place[parent] = {}
+            place = place[parent]
+        if value is not None or key in place:
+            place[key] = value
     return document
 
 
-def with_original(original: Mapping[str, Any], written: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+def with_original(original: Document, written: Document, now: Document) -> dict[str, Any]:
     """Return the document to write `now`, with what the original says where nothing has changed since the import.
 
     `written` is the document that an export would have written directly after the import of the original.
@@ -82,21 +90,6 @@ def with_original(original: Mapping[str, Any], written: Mapping[str, Any], now: 
         elif key in now or key not in written:
             out[key] = original[key]
     return out
-
-
-def changed_values(original: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the original document has and the other one lacks or has with another value."""
-    return {key: value for key, value in original.items() if key != OWN_KEY and document.get(key) != value}
-
-
-def _put(document: dict[str, Any], path: str, value: Any) -> None:
-    *parents, key = path.split(".")
-    for parent in parents:
-        inner = document.get(parent)
-        document[parent] = inner if isinstance(inner, dict) else {}
-        document = document[parent]
-    if value is not None or key in document:
-        document[key] = value
 
 
 # What a document cannot express
@@ -209,7 +202,7 @@ def kept_object(session: ForeignSession, path: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def facts_at(document: Mapping[str, Any], *paths: str) -> dict[str, Any]:
+def facts_at(document: Document, *paths: str) -> dict[str, Any]:
     """Return by their keys the numbers, texts and lists of texts at some paths of a document that are not empty."""
     facts = {path.rpartition(".")[2]: values.value_at(document, path) for path in paths}
     return {

@@ -19,6 +19,7 @@ from sessgit.errors import DamageError, NotFoundError, SessgitError, UsageError
 from sessgit.exchange import files, mapping, values
 from sessgit.exchange.files import DamagedFileError, Folder, Link
 from sessgit.exchange.mapping import OWN_KEY
+from sessgit.exchange.values import Document
 from sessgit.model import dependency_graph, ids, program_input, stored_fields, unified_state
 from sessgit.model.foreign_session import ForeignFolder, ForeignSession
 from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Part, Reason, Saying, Step, Task
@@ -72,9 +73,15 @@ def read(folder: Path) -> ForeignFolder:
         if entry.path.startswith("rlm-") or entry.path == _CURRENT:
             source.entries.setdefault(entry.path, entry)
     start = f"{_SESSIONS}/" if (root / _SESSIONS).is_dir() else ""
-    places = _session_folders(source, start)
+    states = (_STATE, f"{_STATE}.gz")
+    places = [(path, False) for name in states for path in source.names(f"{start}*/{name}")]
+    places += [(path, True) for name in states for path in source.names(f"{start}{_ARCHIVE}/*/{name}")]
+    if not start and source.has(_STATE):
+        places.append((_STATE, False))
     sessions = [
-        session for at, archived in places if (session := _read_session(source, at, archived=archived)) is not None
+        session
+        for path, archived in places
+        if (session := _read_session(source, path.rpartition("/")[0], archived=archived)) is not None
     ]
     if (root / _FLAT).is_dir():
         sessions += _read_flat_sessions(source, f"{_FLAT}/", {session.id for session in sessions}, only_states=False)
@@ -87,16 +94,6 @@ def read(folder: Path) -> ForeignFolder:
     if not sessions and not source.noted:
         raise NotFoundError(f"there are no RLM sessions in {folder}", "Name ~/.claude, or its subfolder rlm-state.")
     return ForeignFolder(files.sort_parents_first(sessions), source.files())
-
-
-def _session_folders(source: Folder, start: str) -> list[tuple[str, bool]]:
-    """Return the folders of sessions, and whether each is in the archive."""
-    names = (_STATE, f"{_STATE}.gz")
-    paths = [(path, False) for name in names for path in source.names(f"{start}*/{name}")]
-    paths += [(path, True) for name in names for path in source.names(f"{start}{_ARCHIVE}/*/{name}")]
-    if not start and source.has(_STATE):
-        paths.append((_STATE, False))
-    return [(path.rpartition("/")[0], archived) for path, archived in paths]
 
 
 def _read_session(source: Folder, at: str, *, archived: bool) -> ForeignSession | None:
@@ -146,7 +143,7 @@ def _with_accesses(session: ForeignSession, kept: Mapping[str, bytes]) -> Foreig
     return replace(session, facts={**session.facts, "files": every}) if every else session
 
 
-def _check_version(document: Mapping[str, Any]) -> None:
+def _check_version(document: Document) -> None:
     """Raise DamagedFileError if a document has a later version than is known."""
     theirs = document.get("version", document.get("schema_version"))
     for version in (values.value_at(document, f"{OWN_KEY}.version"), theirs):
@@ -156,7 +153,7 @@ def _check_version(document: Mapping[str, Any]) -> None:
 
 
 def _read_turns(
-    source: Folder, at: str, session: str, context: Mapping[str, Any]
+    source: Folder, at: str, session: str, context: Document
 ) -> tuple[tuple[GivenTurn, ...], dict[str, Any]]:
     """Return the turns that the state's context, the cells and the reasons make, and documents of which these turns
     have only a part, by the names of their files."""
@@ -173,7 +170,12 @@ def _read_turns(
     if index:
         parts["index"] = index
     for name, kind in _REASON_FILES.items():
-        reasons = _read_reasons(source, _find_file(source, at, name), kind, session)
+        path = _find_file(source, at, name)
+        if (lines := source.load(source.lines, path, session)) is None:
+            continue
+        reasons = [(reason, line) for line in lines.values if (reason := parse_reason(kind, line))]
+        if len(reasons) == len(lines.values):  # a file with unknown lines is kept as it is
+            source.note(path, "damaged" if lines.damaged else "imported" if reasons else "empty", lines.why, session)
         builder.reasons(reason for reason, _ in reasons)
         if reasons:
             parts[kind] = [line for _, line in reasons]
@@ -209,17 +211,6 @@ def _read_cells(source: Folder, at: str, session: str) -> tuple[dict[str, dict[s
     return cells, more
 
 
-def _read_reasons(source: Folder, path: str, kind: str, session: str) -> list[tuple[Reason, dict[str, Any]]]:
-    """Return the reasons in a file, each with its line."""
-    lines = source.load(source.lines, path, session)
-    if lines is None:
-        return []
-    reasons = [(reason, line) for line in lines.values if (reason := parse_reason(kind, line))]
-    if len(reasons) == len(lines.values):  # a file with unknown lines is kept as it is
-        source.note(path, "damaged" if lines.damaged else "imported" if reasons else "empty", lines.why, session)
-    return reasons
-
-
 def _find_file(source: Folder, at: str, name: str) -> str:
     """Return the path of a file of a session, compressed or not."""
     path = f"{at}/{name}" if at else name
@@ -252,7 +243,7 @@ def _shared_folder_files(source: Folder, session: str) -> dict[str, str]:
 # States
 
 
-def with_state(session: ForeignSession, document: Mapping[str, Any]) -> ForeignSession:
+def with_state(session: ForeignSession, document: Document) -> ForeignSession:
     """Return the session with what a state in a folder says of it."""
     created, updated, ended = (
         values.to_time(values.value_at(document, f"metadata.{key}_at")) for key in ("created", "updated", "ended")
@@ -277,7 +268,7 @@ def with_state(session: ForeignSession, document: Mapping[str, Any]) -> ForeignS
     )
 
 
-def _keep_state(session: ForeignSession, document: Mapping[str, Any], kept: dict[str, bytes]) -> None:
+def _keep_state(session: ForeignSession, document: Document, kept: dict[str, bytes]) -> None:
     """Keep what a state says and the session does not, in the form of the state."""
     rest = dict[str, Any]()
     for part, value in document.items():
@@ -329,7 +320,7 @@ def _read_flat_sessions(
 
 
 def _read_flat_session(
-    source: Folder, at: str, session: str, metadata: Mapping[str, Any]
+    source: Folder, at: str, session: str, metadata: Document
 ) -> ForeignSession | None:  # fmt: skip
     state = _read_object(source, f"{at}{session}.json", session)
     context = _read_object(source, f"{at}{session}_context.json", session)
@@ -360,7 +351,7 @@ def _read_object(source: Folder, path: str, session: str) -> dict[str, Any]:
     return document or {}
 
 
-def _messages(context: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _messages(context: Document) -> list[Document]:
     return values.objects(context, "messages") or values.objects(context, "conversation")
 
 
@@ -385,9 +376,7 @@ _MIGRATED_STATE: dict[str, tuple[str, Any]] = {
 """The keys of a flat state, where they are in a state in a folder, and their defaults."""
 
 
-def migrated_state(
-    session: str, state: Mapping[str, Any], context: Mapping[str, Any], metadata: Mapping[str, Any]
-) -> dict[str, Any]:
+def migrated_state(session: str, state: Document, context: Document, metadata: Document) -> dict[str, Any]:
     """Return the state in a folder that RLM itself makes of the flat files: the state, the conversation, and
     `session-metadata.json`.
 
@@ -422,7 +411,7 @@ def migrated_state(
     return out
 
 
-def _without(document: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
+def _without(document: Document, keys: Collection[str]) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key not in keys}
 
 
@@ -438,7 +427,7 @@ def write_session(session: Session, progress: Progress) -> Mapping[str, bytes | 
 
 
 def write(
-    session: ForeignSession, document: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]
+    session: ForeignSession, document: Document, cells: Sequence[Document]
 ) -> Mapping[str, bytes | Link]:  # fmt: skip
     """Return the files of a session below the client's folder: `document` is its state in RLM's form, with the index of
     its cells under `cells`, and `cells` are the documents of these."""
@@ -451,7 +440,11 @@ def write(
     parts = mapping.kept_object(session, _KEPT_PARTS)
     count = {"count": index.pop("count", len(cells)), "index_path": _INDEX_PATH}
     state["cells"] = _without(index, _INDEX_KEYS) | count
-    index = _with_more({key: index[key] for key in _INDEX_KEYS if key in index}, values.mapping(parts, "index"))
+    index, more = {key: index[key] for key in _INDEX_KEYS if key in index}, values.mapping(parts, "index")
+    if theirs := values.mapping(more, _CELLS):  # what an imported index said of the cells besides
+        entries = values.mapping(index, _CELLS).items()
+        index[_CELLS] = {**theirs, **{id: {**entry, **values.mapping(theirs, id)} for id, entry in entries}}
+    index = {**more, **index}
     own_values = mapping.own_values(session, ForeignSession(session.id))
     state[OWN_KEY] = {"version": VERSION, "id": session.id, **own_values}
     out: dict[str, bytes | Link] = {
@@ -478,16 +471,9 @@ def write(
     return out
 
 
-def _with_more(document: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the index of the cells with what an imported one said of them besides."""
-    own = values.mapping(more, _CELLS)
-    entries = {id: {**entry, **values.mapping(own, id)} for id, entry in values.mapping(document, _CELLS).items()}
-    return {**more, **document, **({_CELLS: {**own, **entries}} if own else {})}
-
-
 def _with_original_cell(
-    cell: Mapping[str, Any], original: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]
-) -> Mapping[str, Any]:  # fmt: skip
+    cell: Document, original: Document, cells: Sequence[Document]
+) -> Document:  # fmt: skip
     """Return the document of one of the cells with what the imported one says where nothing has changed since."""
     try:
         written = step_document(parse_step(original))
@@ -540,7 +526,7 @@ class TurnBuilder:
     open: list[_OpenTurn] = field(default_factory=list)
     other: _OpenTurn | None = None
 
-    def messages(self, messages: Iterable[Mapping[str, Any]]) -> None:
+    def messages(self, messages: Iterable[Document]) -> None:
         """Add messages in their order, without empty ones."""
         for message in messages:
             role, time = values.text(message, "role"), values.seconds(message, *_TIME_KEYS)
@@ -555,7 +541,7 @@ class TurnBuilder:
                     part = self._output_cell(message, text, time)
                 self.open[-1].parts.append((time, part))
 
-    def outputs(self, outputs: Iterable[Mapping[str, Any]]) -> None:
+    def outputs(self, outputs: Iterable[Document]) -> None:
         """Add outputs of tools, without those of cells and those of which the turn is unknown."""
         for output in outputs:
             time = values.seconds(output, *_TIME_KEYS)
@@ -564,11 +550,12 @@ class TurnBuilder:
                 text = _content_text(output.get("content", output.get("content_preview")))
                 turn.put(time, self._output_cell(output, text, time))
 
-    def _output_cell(self, output: Mapping[str, Any], text: str, time: float | None) -> Step:
+    def _output_cell(self, output: Document, text: str, time: float | None) -> Step:
         """Return the cell of an output of a tool; it depends on none."""
         self.outputs_so_far += 1
         own = ids.cell_id(self.session, f"output {self.outputs_so_far}")
-        task = Task("tool", _tool_name(output), source="tool", id=own, created=time)
+        name = mapping.tool_name(values.text(output, "tool_name", "tool", "name"))
+        task = Task("tool", name, source="tool", id=own, created=time)
         code = output.get("exit_code")
         return Step(task, Outcome(text) if code in (0, None) else Outcome(error=f"Exit code {code}\n{text}".strip()))
 
@@ -624,11 +611,7 @@ def _content_texts(value: list[Any]) -> tuple[str, ...]:
     return tuple(filter(None, map(_content_text, value)))
 
 
-def _tool_name(item: Mapping[str, Any]) -> str:
-    return mapping.tool_name(values.text(item, "tool_name", "tool", "name"))
-
-
-def parse_step(document: Mapping[str, Any]) -> Step:
+def parse_step(document: Document) -> Step:
     """Return the cell of a document, pending if it has no result, no error and took no time; raises UsageError if it is
     invalid."""
     if not values.text(document, "cell_id"):
@@ -675,7 +658,7 @@ def step_document(step: Step) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def parse_reason(kind: str, line: Mapping[str, Any]) -> Reason | None:
+def parse_reason(kind: str, line: Document) -> Reason | None:
     """Return the trace or decision on a line, None if it has no text."""
     text = values.text(line, *_TEXT_KEYS)
     if not text:
@@ -688,28 +671,26 @@ def parse_reason(kind: str, line: Mapping[str, Any]) -> Reason | None:
     )  # fmt: skip
 
 
-def reason_line(reason: Reason) -> dict[str, Any]:
-    """Return a trace or a decision as a line of RLM's log."""
-    return (
-        ({} if reason.time is None else {"timestamp": reason.time})
-        | {"text": reason.text}
-        | {key: list(texts) for key in ("evidence", "options") if (texts := getattr(reason, key))}
-        | ({"chosen": reason.chosen} if reason.chosen else {})
-        | ({} if reason.confidence is None else {"confidence": reason.confidence})
-    )
-
-
 def reason_lines(
-    turns: Sequence[GivenTurn], kind: str, original: Iterable[Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:  # fmt: skip
+    turns: Sequence[GivenTurn], kind: str, original: Iterable[Document]
+) -> list[Document]:  # fmt: skip
     """Return the traces, or the decisions, of all turns as lines of RLM's log, as they were in the original lines if
     they still say the same."""
     reasons = [part for turn in turns for part in turn.parts if isinstance(part, Reason) and part.kind == kind]
     known = [(parse_reason(kind, line), line) for line in original]
-    lines = list[Mapping[str, Any]]()
+    lines = list[Document]()
     for reason in reasons:
         # Recording keeps only the milliseconds of a time.
         same = (n for n, (parsed, _) in enumerate(known) if parsed and replace(parsed, time=reason.time) == reason)
         number = next(same, None)
-        lines.append(reason_line(reason) if number is None else known.pop(number)[1])
+        if number is not None:
+            lines.append(known.pop(number)[1])
+            continue
+        lines.append(
+            ({} if reason.time is None else {"timestamp": reason.time})
+            | {"text": reason.text}
+            | {key: list(texts) for key in ("evidence", "options") if (texts := getattr(reason, key))}
+            | ({"chosen": reason.chosen} if reason.chosen else {})
+            | ({} if reason.confidence is None else {"confidence": reason.confidence})
+        )
     return lines

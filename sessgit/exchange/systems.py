@@ -76,7 +76,13 @@ def import_folder(
         replace(one, why=f"{one.why}: {_paths_of(one.source_id, source.files)}") if ids.count(one.id) > 1 else one
         for one in report.sessions
     )
-    return FolderImport(system, replace(report, sessions=sessions), _with_notes(source.files, sessions))
+    out = {file.path: file for file in source.files}
+    for one in sessions:  # the main file of a session also says what of it did not fit
+        own = [file for file in source.files if file.outcome == "imported" and file.session == one.source_id]
+        if one.notes and own:
+            main = min(own, key=lambda file: (file.why.startswith("kept "), file.path.count("/"), file.path))
+            out[main.path] = replace(main, why="; ".join(filter(None, (main.why, *one.notes))))
+    return FolderImport(system, replace(report, sessions=sessions), tuple(out.values()))
 
 
 def _paths_of(session: str, files: Sequence[SourceFile]) -> str:
@@ -84,17 +90,6 @@ def _paths_of(session: str, files: Sequence[SourceFile]) -> str:
     paths = [file.path for file in files if file.session == session and file.outcome != "left"]
     firsts = list({path.rpartition("/")[0]: path for path in reversed(paths)}.values())[::-1]
     return " and ".join((firsts if len(firsts) > 1 else paths)[:2])
-
-
-def _with_notes(files: Sequence[SourceFile], sessions: Sequence[ImportedSession]) -> tuple[SourceFile, ...]:
-    """Return the files; the main file of a session also says what of the session did not fit."""
-    out = {file.path: file for file in files}
-    for session in sessions:
-        own = [file for file in files if file.outcome == "imported" and file.session == session.source_id]
-        if session.notes and own:
-            main = min(own, key=lambda file: (file.why.startswith("kept "), file.path.count("/"), file.path))
-            out[main.path] = replace(main, why="; ".join(filter(None, (main.why, *session.notes))))
-    return tuple(out.values())
 
 
 # Export

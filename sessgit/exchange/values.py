@@ -11,6 +11,8 @@ from typing import Any
 
 from sessgit.model import canonical
 
+Document = Mapping[str, Any]
+"""A JSON object of another system."""
 _LATEST_TIME = 253402300799
 
 
@@ -60,12 +62,12 @@ def texts(document: object, path: str = "") -> tuple[str, ...]:
     return tuple(item for item in items(document, path) if isinstance(item, str) and item)
 
 
-def objects(document: object, path: str) -> list[Mapping[str, Any]]:
+def objects(document: object, path: str) -> list[Document]:
     """Return the objects of the list at a path."""
     return [item for item in items(document, path) if isinstance(item, dict)]
 
 
-def mapping(document: object, path: str = "") -> Mapping[str, Any]:
+def mapping(document: object, path: str = "") -> Document:
     """Return the object at a path."""
     value = value_at(document, path)
     return value if isinstance(value, dict) else {}
