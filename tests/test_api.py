@@ -691,16 +691,16 @@ def test_a_transcript_that_was_emptied_or_goes_meanwhile(place: Place, monkeypat
         session.record_turn("one", "One.")
         place.transcript(session).write_bytes(b"")
         session.record_turn("two", "Two.")
-        restore = writer.Transcript._restore
+        restore = writer.Writer._restore
 
-        def gone_at_once(self: writer.Transcript) -> None:
+        def gone_at_once(self: writer.Writer) -> None:
             restore(self)
             if not gone:
                 gone.append(self.end.path.read_bytes())
                 self.end.path.unlink()
 
         gone = list[bytes]()
-        monkeypatch.setattr(writer.Transcript, "_restore", gone_at_once)
+        monkeypatch.setattr(writer.Writer, "_restore", gone_at_once)
         session.record_turn("three", "Three.")
     assert len(gone) == 1
     assert [turn.number for turn in session.turns()] == [1, 2, 3]

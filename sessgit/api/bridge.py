@@ -7,7 +7,6 @@ a JSON object, with `error` if the question has none. No question ends the conve
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,8 +17,7 @@ from sessgit.errors import SessgitError
 from sessgit.history import cell_graph
 from sessgit.history.cell_graph import Graph
 from sessgit.history.views import read_turn, total_tokens
-from sessgit.model import canonical
-from sessgit.store import layout
+from sessgit.model import canonical, dependency_graph
 from sessgit.store.context import Context
 from sessgit.store.index import Branch
 
@@ -48,7 +46,7 @@ class BranchView:
     @cached_property
     def cells(self) -> Mapping[str, Any]:
         """The index of the cells."""
-        return cell_graph.index_document(layout.session_of(self.branch.name), self.graph)
+        return cell_graph.index_document(self.branch.session, self.graph)
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
@@ -114,7 +112,7 @@ def answer_session(view: BranchView, args: Mapping[str, Any]) -> Answer:
     state = view.branch.state
     activation = state.unified.activation
     return {
-        "session_id": layout.session_of(view.branch.name),
+        "session_id": view.branch.session,
         "rlm_active": activation.rlm_active is True,
         "current_depth": activation.current_depth or 0,
         "tokens_used": total_tokens(state).total,
@@ -138,16 +136,10 @@ def answer_cell(view: BranchView, args: Mapping[str, Any]) -> Answer:
 
 def answer_dependency_chain(view: BranchView, args: Mapping[str, Any]) -> Answer:
     """Return the ids of all cells that a cell depends on, directly or not, the nearest first."""
-    cells, start = view.cells["cells"], args["cell_id"]
-    if not isinstance(start, str) or start not in cells:
+    needs, start = {id: cell["dependencies"] for id, cell in view.cells["cells"].items()}, args["cell_id"]
+    if not isinstance(start, str) or start not in needs:
         return _no_cell_answer(args)
-    reached, waiting = {start: None}, deque([start])
-    while waiting:
-        for other in cells[waiting.popleft()]["dependencies"]:
-            if other not in reached:
-                reached[other] = None
-                waiting.append(other)
-    chain = list(reached)[1:]
+    chain = list(dependency_graph.reachable(needs, start))
     return {"chain": chain, "depth": len(chain)}
 
 

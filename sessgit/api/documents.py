@@ -6,7 +6,7 @@ turns: they are not stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sessgit import agents
@@ -14,10 +14,8 @@ from sessgit.history import session_totals, show
 from sessgit.history.cell_graph import Graph
 from sessgit.history.cells import Node
 from sessgit.history.session_totals import SessionTotals, activation_json, budget_json
-from sessgit.history.show import ShownCell
 from sessgit.history.views import Prices, read_pieces
 from sessgit.model import canonical, dependency_graph
-from sessgit.store import layout
 from sessgit.store.context import Context
 from sessgit.store.index import Branch
 
@@ -39,7 +37,7 @@ def state_document(context: Context, branch: Branch, overrides: Prices) -> dict[
     inherited = {} if kept else session_totals.inherited_files(context, branch, rows)
     document: dict[str, Any] = {
         "metadata": {
-            "session_id": layout.session_of(branch.name),
+            "session_id": branch.session,
             "created_at": created,
             "updated_at": canonical.seconds(state.updated) or created,
             "ended_at": canonical.seconds(state.ended),
@@ -77,11 +75,7 @@ def cell_documents(context: Context, branch: Branch, graph: Graph, nodes: Iterab
             address = f"{number}.{shown.ordinal}"
             if address in wanted and shown.cell.id not in ids:
                 ids.add(shown.cell.id)
-                yield _cell_json(shown, graph, needs[address], dependents[address])
-
-
-def _cell_json(shown: ShownCell, graph: Graph, needs: Sequence[str], dependents: Sequence[str]) -> dict[str, Any]:
-    document = show.unified_cell(shown, {})
-    for key, addresses in (("dependencies", needs), ("dependents", dependents)):
-        document[key] = list(dict.fromkeys(graph.nodes[address].cell.id for address in addresses))
-    return {key: document[key] for key in CELL_KEYS}
+                document = show.unified_cell(shown, {})
+                for key, others in (("dependencies", needs[address]), ("dependents", dependents[address])):
+                    document[key] = list(dict.fromkeys(graph.nodes[other].cell.id for other in others))
+                yield {key: document[key] for key in CELL_KEYS}

@@ -206,7 +206,8 @@ class _Importer:
         state, agent = known.state, agents.of(known.state)
         here = [line for n in range(1, state.turns + 1) for line in turn_lines(self.store, known.tip, state, n)]
         redact = secret_filter.line_cleaner(self.store.paths, state.rules, agent.protected_keys)
-        transcript = unfinished_transcript(transcript, agent.programs.late_results(here), state.turns)
+        if transcript.turns and (waiting := agent.programs.late_results(here)):
+            transcript = _write_lines(transcript, waiting, state.turns)
         new = [agent.lines.make(raw, Extent(0, 0), redact).raw for raw in transcript.data.split(b"\n")[:-1]]
         if agent.programs.continues(here, new):
             tail = self.store.tail(known.tip).split(b"\n")
@@ -320,7 +321,7 @@ def commit_authored(
         many = humanize.format_count(len(lines), "entry", "entries")
         notes.append(f"{many} of its {name} did not fit on the scratchpad: kept as a file")
         files[f"{system}/pad/{name}.jsonl"] = canonical.join_lines(lines)
-    changes: dict[str, tuple[str, bool] | None] = dict(pad_lists.list_changes(store, tip, here, lists))
+    changes: pad_lists.Changes = dict(pad_lists.list_changes(store, tip, here, lists))
     kept = {
         path: (clean_line if path.endswith(".json") else clean_text)(data)[0]
         for path, data in _storable_files(files).items()
@@ -551,23 +552,23 @@ def make_transcript(system: str, session: ForeignSession, parent: GivenTranscrip
     turns = [_with_valid_prompt(replace(turn, time=start) if turn.time is None else turn) for turn in session.turns]
     shared, names = 0, list[NameUuid]()
     if parent is not None:
-        shared, names = _count_shared(turns, parent, session.branch or 0), list(parent.names)
+        names = list(parent.names)
+        for ours, theirs, key in zip(turns[: session.branch or 0], parent.turns, parent.keys, strict=False):
+            if replace(ours, key="") != replace(theirs, key="") or ours.key not in ("", key):
+                break
+            shared += 1
         turns[:shared] = [replace(turn, key=key) for turn, key in zip(turns[:shared], parent.keys, strict=False)]
     space = uuid.UUID(agent_id("", own))
     names[shared:] = [lambda word: str(uuid.uuid5(space, word))] * (len(turns) - shared)
     return _write_lines(GivenTranscript(own, b"", session.project, tuple(turns), tuple(names)), {}, 0)
 
 
-def unfinished_transcript(transcript: GivenTranscript, waiting: Mapping[str, bool], recorded: int) -> GivenTranscript:
-    """Return the transcript, if `recorded` turns of it were recorded while cells in them had no result.
+def _write_lines(transcript: GivenTranscript, waiting: Mapping[str, bool], recorded: int) -> GivenTranscript:
+    """Return the transcript with its lines, `recorded` turns of which were recorded while cells in them had no result.
 
     `waiting` has the ids of these cells, and whether each has got its result since. A result is added at the end of its
     turn if that is the last one; in an earlier turn the cell stays as it is.
     """
-    return _write_lines(transcript, waiting, recorded) if waiting and transcript.turns else transcript
-
-
-def _write_lines(transcript: GivenTranscript, waiting: Mapping[str, bool], recorded: int) -> GivenTranscript:
     agent = agents.of_programs()
     chain, out, keys = agent.programs.chain(transcript.agent_id, transcript.project), list[bytes](), list[str]()
     for number, (turn, name) in enumerate(zip(transcript.turns, transcript.names, strict=True), start=1):
@@ -611,13 +612,3 @@ def _with_valid_prompt(turn: GivenTurn) -> GivenTurn:
     if not turn.prompt.strip():
         return replace(turn, prompt=EMPTY_PROMPT)
     return replace(turn, prompt=_PROMPT_MARK + turn.prompt) if _needs_mark(turn.prompt) else turn
-
-
-def _count_shared(turns: Sequence[GivenTurn], parent: GivenTranscript, most: int) -> int:
-    """Return how many turns are equal in both, at most as many as the source says."""
-    count = 0
-    for ours, theirs, key in zip(turns[:most], parent.turns, parent.keys, strict=False):
-        if replace(ours, key="") != replace(theirs, key="") or ours.key not in ("", key):
-            break
-        count += 1
-    return count

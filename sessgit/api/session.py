@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from sessgit.api import validation
 from sessgit.api.opened import OpenStore
-from sessgit.api.values import STATE_BY_OK, Cell, Turn, check_several, recorded_cell
+from sessgit.api.values import Cell, Turn, check_several, recorded_cell
 from sessgit.api.writer import LOCK_TIMEOUT, Writer
 from sessgit.branch import edit as edits
 from sessgit.branch import fork as forks
@@ -475,12 +475,8 @@ class Session:
         branch = self._branch()
         if self._cells[0] != branch.tip:
             context = self.store.context
-            cells = [
-                Cell(own, kind, operation, tuple(depends), STATE_BY_OK[ok], turn.number, ordinal)
-                for turn in read_turns(context, branch)
-                for ordinal, (own, kind, operation, _, depends, ok, *_) in enumerate(turn.records, start=1)
-            ]
-            self._cells = branch.tip, cells
+            nodes = (node for turn in read_turns(context, branch) for node in turn.nodes)
+            self._cells = branch.tip, [recorded_cell(node.cell, node.turn, node.ordinal) for node in nodes]
         return self._cells[1]
 
     def _dependencies(self) -> dict[str, list[str]]:
@@ -513,7 +509,6 @@ class Session:
             if self._cached_writer is None or self._pid != os.getpid():
                 self._cached_writer = Writer(self.store, self._branch())
                 self._pid = os.getpid()
-            self._cached_writer.keeps_index = self.store.keeps_index
             # The settings may have changed, or the store was reopened.
             self._cached_writer.context = self.store.current()
             return self._cached_writer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from sessgit import agents
 from sessgit.agents.base import Agent
@@ -17,7 +16,7 @@ from sessgit.model.conversation.content import Call, Piece
 from sessgit.model.conversation.turn import Cell, Tokens, Turn
 from sessgit.model.foreign_session import ForeignSession, agent_id
 from sessgit.model.program_input import GivenTurn, Part, Saying, Step, ToolCall
-from sessgit.model.progress import Progress
+from sessgit.model.progress import Progress, counted
 from sessgit.store import layout
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Row
@@ -34,21 +33,16 @@ def session_snapshot(context: Context, branch: Branch, system: str, progress: Pr
     """Return the session, with the id that the system gave it if it was imported from there."""
     store, state, origin = context.store, branch.state, branch.state.origin
     rows, turns, costs = context.index.turns(branch.name), list[GivenTurn](), dict[str, float]()
-    for number, row in enumerate(rows):
-        progress(number, len(rows))
+    for row in counted(rows, progress):
         given, used = _turn(context, branch, row)
         turns.append(given)
         if used and (cost := prices.token_cost(used, context.prices)) is not None:
             costs[row.prompt] = cost
-    progress(len(rows), len(rows))
     parent = context.index.branch(layout.session_of(origin.session)) if origin else None
     own = _source_id(context, branch, system)
-    unified: dict[str, Any] = dict(unified_state.state_document(state.unified))
+    # The parent is a field of the session.
+    unified = unified_state.state_document(unified_state.with_values(state.unified, {"metadata.parent": None}))
     manager = context.index.branch(state.unified.metadata.parent or "")
-    if "parent" in (metadata := dict(unified.get("metadata", {}))):  # it is a field of the session
-        del metadata["parent"]
-        unified = {key: value for key, value in unified.items() if key != "metadata"}
-        unified |= {"metadata": metadata} if metadata else {}
     above = parent or manager
     below = [*context.index.forks_of(state.id), *context.index.children_of(state.id)]
     kept = session_files.kept_files(store, branch.tip)
@@ -84,9 +78,13 @@ def _turn(context: Context, branch: Branch, row: Row) -> tuple[GivenTurn, Mappin
     parts = list(_parts(agent, body, turn, pieces))
     last = parts[-1] if parts else None
     model = last.model if isinstance(last, Saying) else next(filter(None, (_model(turn, c) for c in turn.cells)), "")
+    counts: dict[str, int] = turn.tokens.get(model, Tokens()).as_json() if model else {}
+    for outcome in (piece.outcome for piece in pieces if isinstance(piece, Call)):
+        if outcome is not None and outcome.model == model:  # a program made the call itself
+            counts = {kind: max(0, count - outcome.tokens.get(kind, 0)) for kind, count in counts.items()}
     out = GivenTurn(
         without_mark(body[0].message_text), tuple(parts), "", model, _time(body[0].time), None, row.prompt,
-        _tokens(turn, model, pieces) if model else {},
+        {kind: count for kind, count in counts.items() if count},
     )  # fmt: skip
     if isinstance(last, Saying):
         out = replace(out, parts=tuple(parts[:-1]), answer=last.text, ended=last.time)
@@ -111,16 +109,6 @@ def _parts(agent: Agent, body: Sequence[Line], turn: Turn, pieces: Sequence[Piec
         elif piece.by == "model" and not piece.thinking:
             model = _model(turn, turn.cells[piece.ordinal - 1]) if piece.ordinal else ""
             yield Saying(piece.text, model, time) if piece.reason is None else replace(piece.reason, time=time)
-
-
-def _tokens(turn: Turn, model: str, pieces: Sequence[Piece]) -> Mapping[str, int]:
-    """Return what the model used in the turn, without calls of it that a program made itself."""
-    used: dict[str, int] = turn.tokens.get(model, Tokens()).as_json()
-    for piece in pieces:
-        outcome = piece.outcome if isinstance(piece, Call) else None
-        if outcome is not None and outcome.model == model:
-            used = {kind: max(0, count - outcome.tokens.get(kind, 0)) for kind, count in used.items()}
-    return {kind: count for kind, count in used.items() if count}
 
 
 def _time(text: str) -> float | None:

@@ -112,7 +112,9 @@ def check_tasks(tasks: Sequence[Task], is_taken: Callable[[str], bool], session:
     for task in tasks:
         if task.id and (task.id in own or is_taken(task.id)):
             raise UsageError(f"the cell {task.id} already exists", "Each cell of a session needs its own id.")
-        named.append(task if task.id else replace(task, id=_new_id()))
+        named.append(
+            task if task.id else replace(task, id="cell_" + "".join(secrets.choice(_LETTERS) for _ in range(8)))
+        )
         own[named[-1].id] = task.dependencies
     for task in named:
         if lost := next((other for other in task.dependencies if other not in own and not is_taken(other)), ""):
@@ -134,10 +136,6 @@ def check_calls(parts: Sequence[Part], is_taken: Callable[[str], bool]) -> None:
                     f"the call {part.id} already exists", f"Each call needs its own id. {_NOTHING_RECORDED}"
                 )
             own.add(part.id)
-
-
-def _new_id() -> str:
-    return "cell_" + "".join(secrets.choice(_LETTERS) for _ in range(8))
 
 
 def _check_tool(call: ToolCall) -> None:

@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -34,11 +34,11 @@ from sessgit.model.program_input import GivenTurn, Outcome, Part, Reason, Step, 
 from sessgit.record import catch_up, open_turns, privacy
 from sessgit.record.open_turns import OpenTurnLock
 from sessgit.record.recording import record, skipped_error
-from sessgit.record.source import Head, TranscriptSource
+from sessgit.record.source import TranscriptSource
 from sessgit.store import layout, locks, private_files, project, refs
 from sessgit.store.context import Context
 from sessgit.store.index import Branch
-from sessgit.store.private_files import path_exists, write_private
+from sessgit.store.private_files import write_private
 
 LOCK_TIMEOUT = 10.0
 """Seconds that a write waits for a recorder or another writer."""
@@ -53,28 +53,35 @@ _LONGEST_CALL_SECONDS = 660.0
 """Seconds after which a client that wrote nothing is taken as gone: it lets a command run for 10 minutes at most."""
 
 
-class Transcript:
-    """Appends to the transcript of one session, one thread at a time, and records it.
+class Writer:
+    """Writes turns and cells of one session: appends to its transcript, and records it. Several threads may use it at
+    once, and other processes their own.
 
     `end` is the known end of the file, `outside` that of the lines that wait to be recorded outside it.
     `sidecars_changed` is set when plans or todos were written since the last recording, `wrote` when anything was
-    appended. With `keeps_index` each recording updates the client's index of the project's sessions.
+    appended. The open store's lock is held while the store and the index are used.
     """
 
-    def __init__(self, context: Context, branch: Branch) -> None:
-        self.context = context
+    def __init__(self, store: OpenStore, branch: Branch) -> None:
+        self.store, self.context = store, store.current()
         self.agent = agents.of(branch.state)
         self.id, self.agent_id = branch.name, branch.state.agent_id
         self.project = branch.state.project
-        place = client_files.transcript_place(context.homes, branch.state, context.store.paths)
+        place = client_files.transcript_place(self.context.homes, branch.state, self.context.store.paths)
         if place is None:
             raise ConflictError(f"the place of {self.id[:8]}'s file is unknown", "Its project folder was not recorded.")
-        self.folder = context.homes.of(branch.state)
+        self.folder = self.context.homes.of(branch.state)
         self.end = self.agent.programs.end(place, branch.state)
-        self.outside = self.agent.programs.outside(context.store.paths.waiting_cells(self.id), branch.state)
+        self.outside = self.agent.programs.outside(self.context.store.paths.waiting_cells(self.id), branch.state)
         self.sidecars_changed = False
         self.wrote = False
-        self.keeps_index = False
+        self._unrecorded = set[str]()
+        """The cells outside turns that wait to be recorded."""
+        self._timer = threading.Timer(_FLUSH_SECONDS, self._record_waiting)
+        self._turn: OpenTurnLock | None = None
+        self._known = _KnownCells()
+        self._is_known = False
+        """Whether the ids of the cells before the open turn were read; no other process adds cells while it is open."""
 
     def append_outside(self, write: Callable[[Chain], Sequence[bytes]]) -> None:
         """Add the lines that `write` makes outside the transcript of a session that a client has open. They are
@@ -123,8 +130,19 @@ class Transcript:
         Raises ConflictError if the session was archived, deleted or switched off meanwhile: then what was written is
         only in the file.
         """
+        number = self._record_file(final=final)
+        self.store.waiting.pop(self.id, None)
+        self._unrecorded.clear()
+        self._timer.cancel()
+        return number
+
+    def _record_file(self, *, final: bool) -> int:
         privacy.check_project(self.context.privacy, self.project)
-        with self._session_lock(), self._project_head(final=final) as head:
+        # The end of a session has no HEAD of the project, which git looks up while a turn is recorded.
+        has_head = not final and self.project and project.project_key(self.project) != self.project
+        env = self.context.env
+        looking = git.project_head_in_background(self.project, env) if has_head else nullcontext("")
+        with self._session_lock(), looking as head:
             if not self.end.read():
                 return 0
             source = TranscriptSource(
@@ -135,21 +153,19 @@ class Transcript:
             self.sidecars_changed = False
         if recording.skipped:
             raise skipped_error(self.id, recording.skipped)
-        if self.keeps_index:
+        if self.store.keeps_index:
             path = self.end.path.parent / self.agent.sidecars.INDEX
             known = path.read_bytes() if path.exists() else None
             write_private(path, self.agent.sidecars.merged(known, {self.end.path: self.branch().state}, path))
         return next((row.turn for row in self.context.index.with_prompt(self.end.key) if row.branch == self.id), 0)
 
-    def record_end(self) -> None:
-        """Record that the session has ended, unless a client has it open, or it was archived or deleted when it was
-        completely recorded."""
-        is_aside = refs.read(self.context.store.path, layout.head_ref(self.id)) is None
-        if not is_aside or not catch_up.is_level(self.context.store.paths, self.id, self.end.path):
-            self.record(final=not self.is_live())
-
     def append_missing_turns(self) -> None:
         """Append the turns that the file lacks, if the session was continued elsewhere."""
+        waiting = self.store.waiting.get(self.id)
+        if waiting is not None:
+            if waiting != self.record:  # cells that another object of this session wrote
+                self.record()
+            return
         self._restore()
         branch = self.branch()
         if not self.end.read() or not branch.state.turns:
@@ -191,19 +207,14 @@ class Transcript:
 
     def _restore(self) -> None:
         """Write the file again if it is missing or empty: the client deletes old ones."""
-        if self._is_there() or not self.branch().state.turns:
+        with suppress(OSError):
+            if self.end.path.stat().st_size:
+                return
+        if not self.branch().state.turns:
             return
         with suppress(FileNotFoundError):
             self.end.path.unlink()
         self.end.path = restore_session(self.context.store, self.id, self.context.homes).path
-
-    def _is_there(self) -> bool:
-        try:
-            return bool(self.end.path.stat().st_size)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except OSError:
-            return path_exists(self.end.path)
 
     def _is_readable(self) -> bool:
         """Read the end of the file; return False if the file is missing or empty although turns are recorded."""
@@ -217,30 +228,6 @@ class Transcript:
                     f"another process has been writing {self.id[:8]} for {LOCK_TIMEOUT:g} seconds", "Try again."
                 )
             yield
-
-    def _project_head(self, *, final: bool) -> AbstractContextManager[Head]:
-        """Return the project's HEAD, which git looks up while a turn is recorded; the end of a session has none."""
-        if final or not self.project or project.project_key(self.project) == self.project:
-            return nullcontext("")
-        return git.project_head_in_background(self.project, self.context.env)
-
-
-class Writer(Transcript):
-    """Writes turns and cells of one session. Several threads may use it at once, and other processes their own.
-
-    The open store's lock is held while the store and the index are used.
-    """
-
-    def __init__(self, store: OpenStore, branch: Branch) -> None:
-        super().__init__(store.current(), branch)
-        self._lock, self._waiting = store.lock, store.waiting
-        self._unrecorded = set[str]()
-        """The cells outside turns that wait to be recorded."""
-        self._timer = threading.Timer(_FLUSH_SECONDS, self._record_waiting)
-        self._turn: OpenTurnLock | None = None
-        self._known = _KnownCells()
-        self._is_known = False
-        """Whether the ids of the cells before the open turn were read; no other process adds cells while it is open."""
 
     # Turns
 
@@ -262,7 +249,7 @@ class Writer(Transcript):
 
         If cells that other threads began still run in it, it stays open for these, and ends with the last of them.
         """
-        with self._lock:
+        with self.store.lock:
             turn = self._opened()
             try:
                 validation.check_words(answer, model, tokens or {})
@@ -277,14 +264,14 @@ class Writer(Transcript):
     def add(self, parts: Sequence[Part], model: str = "") -> None:
         """Add parts to the open turn; raises UsageError, and adds nothing, as `begin` does."""
         validation.check_parts(parts)
-        with self._lock:
+        with self.store.lock:
             self._add(self._opened(), parts, model)
 
     def note(self, turn: GivenTurn) -> None:
         """Add the parts of a turn to the one that this process or a client has open; if there is none, record it as a
         turn."""
         validation.check_turn(turn)
-        with self._lock:
+        with self.store.lock:
             if self._turn is not None:
                 self._add(self._turn, turn.parts, turn.model)
                 return
@@ -322,8 +309,8 @@ class Writer(Transcript):
         folder, name = self.folder / "plans", ""
         while not name or (folder / name).exists():
             name = self.agent.sidecars.plan_name(str(uuid.uuid4()))
-        _write_client_file(self.folder / "plans", name, content)
-        with self._lock:
+        _write_client_file(folder, name, content)
+        with self.store.lock:
             self.end.chain.say_plan(name.removesuffix(".md"))
         self._note_sidecar("plan", ToolCall("ExitPlanMode", {"plan": content}, f"The plan is in {name}."))
         return name
@@ -341,7 +328,7 @@ class Writer(Transcript):
         checked = [program_input.check_task(task) for task in tasks]
         if not checked:
             return []
-        with self._lock:
+        with self.store.lock:
             if self._turn is None and self.is_live():
                 return [step.task for step in self._add_outside([Step(task) for task in checked])]
         with self._writing(LOCK_TIMEOUT, join="open") as turn:
@@ -371,7 +358,7 @@ class Writer(Transcript):
             validation.check_outcome(outcome)
         if not outcomes:
             return
-        with self._lock:
+        with self.store.lock:
             if self._turn is None and self._complete_outside(outcomes):
                 return
         with self._writing(_GRACE_SECONDS, join="closing") as turn:
@@ -393,7 +380,7 @@ class Writer(Transcript):
 
     def pending(self) -> list[Cell]:
         """Return the cells of the last turn that have no result."""
-        with self._lock:
+        with self.store.lock:
             is_there = self.end.read()  # the client deletes old files
             tasks = list(self.end.pending.values()) if is_there else self._recorded_pending()
             tasks += self._pending_outside()
@@ -407,12 +394,14 @@ class Writer(Transcript):
     def finish(self) -> None:
         """Record that the session has ended; cells outside turns stay pending. Raises UsageError if this process has a
         turn open."""
-        with self._lock:
+        with self.store.lock:
             if self._turn is not None and not self._turn.loose:
                 raise UsageError(f"a turn of {self.id[:8]} is open", "It ends when its `with` block ends.")
             if self._turn is not None:
                 self._close(self._turn)
-            self.record_end()
+            is_aside = refs.read(self.context.store.path, layout.head_ref(self.id)) is None
+            if not is_aside or not catch_up.is_level(self.context.store.paths, self.id, self.end.path):
+                self.record(final=not self.is_live())  # else it was archived or deleted when it was recorded
 
     # Private: the open turn
 
@@ -424,7 +413,7 @@ class Writer(Transcript):
         """
         deadline = time.monotonic() + timeout
         while True:
-            with self._lock:
+            with self.store.lock:
                 turn = self._turn
                 if turn is not None and join and (join == "closing" or not turn.closing or turn.is_mine):
                     yield turn
@@ -448,31 +437,17 @@ class Writer(Transcript):
                 )
             time.sleep(_POLL_SECONDS)
 
-    def record(self, *, final: bool = False) -> int:
-        number = super().record(final=final)
-        self._waiting.pop(self.id, None)
-        self._unrecorded.clear()
-        self._timer.cancel()
-        return number
-
-    def append_missing_turns(self) -> None:
-        waiting = self._waiting.get(self.id)
-        if waiting is None:
-            super().append_missing_turns()
-        elif waiting != self.record:  # cells that another object of this session wrote
-            self.record()
-
     def _record_soon(self) -> None:
         """Record the session together with what follows soon; a crash before leaves it to whatever reads it next."""
         self._unrecorded.update(self.end.begun)
-        if self.id not in self._waiting:
-            self._waiting[self.id] = self.record
+        if self.id not in self.store.waiting:
+            self.store.waiting[self.id] = self.record
             self._timer = threading.Timer(_FLUSH_SECONDS, self._record_waiting)
             self._timer.start()
 
     def _record_waiting(self) -> None:
-        with self._lock, suppress(SessgitError):  # whatever uses the store next raises it
-            if self.id in self._waiting:
+        with self.store.lock, suppress(SessgitError):  # whatever uses the store next raises it
+            if self.id in self.store.waiting:
                 self.record()
 
     def _opened(self) -> OpenTurnLock:
@@ -494,12 +469,9 @@ class Writer(Transcript):
         self.check_recorded()
         self.outside.read()
         now, named = self.context.now(), self._identified(parts)
-        tasks = {part.task.id: part.task for part in named if isinstance(part, Step)}
-        order = dependency_graph.topological_order({cell: task.dependencies for cell, task in tasks.items()})
         steps = {part.task.id: part for part in named if isinstance(part, Step)}
-        others = [part for part in named if not isinstance(part, Step)]
-        ready = [*(steps[cell] for cell in order), *others]
-
+        order = dependency_graph.topological_order({cell: step.task.dependencies for cell, step in steps.items()})
+        ready = [*map(steps.__getitem__, order), *(part for part in named if not isinstance(part, Step))]
         self.append_outside(lambda chain: [line for part in ready for line in chain.part(part, "", now)])
         return list(steps.values())
 
@@ -537,7 +509,7 @@ class Writer(Transcript):
     def _note_sidecar(self, prompt: str, call: ToolCall) -> None:
         """Add the call to the open turn, else to the last one; without any it is a turn."""
         self.sidecars_changed = True
-        with self._lock:
+        with self.store.lock:
             is_between_turns = self._turn is None and not self.is_live() and self.end.read() and bool(self.end.key)
         if not is_between_turns:
             self.note(GivenTurn(prompt, (call,)))
@@ -573,7 +545,7 @@ class Writer(Transcript):
         """Return the parts, each cell with an id; raises what `_named` raises, and UsageError if the id of a call is
         used."""
         if any(isinstance(part, ToolCall) and part.id for part in parts):
-            if self.id in self._waiting:
+            if self.id in self.store.waiting:
                 self.record()
             self._load_known_cells()
             validation.check_calls(parts, self._is_called)
