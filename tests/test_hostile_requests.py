@@ -191,7 +191,7 @@ def test_many_tabs_hear_of_a_burst(told: Shell) -> None:
         talk = told.talk().turns("first prompt", "second prompt")
         for number in range(50):
             told.recorded(talk.turns(f"more {number}"))
-        last = [json.loads(server.get(f"/api/turns?address={SESSION}&first=52&last=52").text)["turns"][0]["prompt"]]
+        last = [json.loads(server.get(f"/api/turns?address={SESSION}&first=52&last=52").text)["turns"][0]["title"]]
         assert last == ["more 49"]
         until(lambda: all(b"event: change\n" in lines for lines in heard))
         until(lambda: len({next(line for line in reversed(lines) if line.startswith(b"id: ")) for lines in heard}) == 1)

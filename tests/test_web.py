@@ -31,7 +31,9 @@ from transcripts import OTHER, SESSION, subagent
 from waiting import PATIENCE, until
 
 from sessgit import environment
+from sessgit.errors import StoreError
 from sessgit.history.watch import RefState
+from sessgit.store.index import Index, Row
 from sessgit.store.layout import StorePaths
 from sessgit.web import reads
 from sessgit.web import server as servers
@@ -319,6 +321,27 @@ def test_the_page_forks_names_and_undoes(told: Shell, page: Page) -> None:
     assert all(not one["archived"] for one in page.get("/api/forest").json["sessions"])
 
 
+def test_a_conversation_opens_without_reading_its_turns(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many it has; those on the screen are then read, also if their lines are lost."""
+    rows, turns_of = list[int](), Index.turns
+
+    def turns(index: Index, branch: str, first: int = 1, last: int | None = None) -> list[Row]:
+        found = turns_of(index, branch, first, last)
+        rows.extend(row.turn for row in found)
+        return found
+
+    def lost(*_: object) -> None:
+        raise StoreError("lost")
+
+    monkeypatch.setattr(Index, "turns", turns)
+    assert list(page.get(f"/api/conversation?address={SESSION}").json["commits"]) == ["1", "2", "3"]
+    assert rows == []
+    monkeypatch.setattr(reads.views, "read_turn", lost)
+    found = page.get(f"/api/turns?address={SESSION}&first=2&last=3").json["turns"]
+    assert [(turn["title"], turn["answer"]) for turn in found] == [("second prompt", ""), ("third prompt", "")]
+    assert rows == [2, 3]
+
+
 def test_what_the_page_reads_is_what_the_commands_say(told: Shell, page: Page) -> None:
     told.json("fork", SESSION, "--at", "2")
     forest = page.get("/api/forest").json
@@ -327,16 +350,16 @@ def test_what_the_page_reads_is_what_the_commands_say(told: Shell, page: Page) -
     assert [{key: listed[one["id"]][key] for key in one} for one in forest["sessions"]] == forest["sessions"]
     assert len(listed) == len(forest["sessions"])
     log = told.json("log", SESSION)
-    assert page.get(f"/api/turns?address={SESSION}&first=1&last=9").json["turns"] == log["turns"]
+    same = ("turn", "commit", "event", "answer", "tools", "tokens", "cost_usd")
+    turns = [{key: turn[key] for key in same} | {"title": turn["prompt"]} for turn in log["turns"]]
+    read = page.get(f"/api/turns?address={SESSION}&first=1&last=9").json["turns"]
+    assert [{key: turn[key] for key in (*same, "title")} for turn in read] == turns
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reads, "_MOST_TURNS", 2)
-        assert page.get(f"/api/turns?address={SESSION}&first=1&last=9").json["turns"] == log["turns"][:2]
-    read = page.get(f"/api/conversation?address={SESSION}").json
-    assert read["session"] == log["session"]
-    same = ("turn", "commit", "event", "tokens", "cost_usd")
-    assert [[turn[key] for key in same] for turn in read["turns"]] == [
-        [turn[key] for key in same] for turn in log["turns"]
-    ]
+        assert page.get(f"/api/turns?address={SESSION}&first=1&last=9").json["turns"] == read[:2]
+    conversation = page.get(f"/api/conversation?address={SESSION}").json
+    assert conversation["session"] == log["session"]
+    assert conversation["commits"] == {str(turn["turn"]): turn["commit"] for turn in log["turns"]}
     found = page.get("/api/search?q=second").json
     assert {"query": "second"} | found == told.json("search", "second") | {"hits": found["hits"]}
     fork = forest["families"][0]["nodes"][1]["id"]

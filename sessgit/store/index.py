@@ -398,6 +398,11 @@ class Index:
         """Return the turn of that number, or None."""
         return next(iter(self.turns(branch, number, number)), None)
 
+    def commits_of_turns(self, branch: str) -> dict[int, str]:
+        """Return the last commit of each turn of a branch, by the turn's number."""
+        query = "SELECT turn, substr(commits, -40) FROM turns WHERE branch = ? ORDER BY turn"
+        return dict(self.query(query, (branch,)))
+
     def with_prompt(self, prompt: str) -> list[Row]:
         """Return the turns with this prompt uuid in all sessions."""
         return self._rows("WHERE prompt = ? ORDER BY branch", (prompt,))

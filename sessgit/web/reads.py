@@ -31,7 +31,7 @@ from sessgit.model.frozen import frozen
 from sessgit.model.progress import no_progress
 from sessgit.store import layout, operations, settings
 from sessgit.store.context import Context
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Branch, Index, Row
 from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store
 
@@ -120,37 +120,18 @@ class Reader:
         return None
 
     def conversation(self, address: str) -> Json:
-        """Return a conversation: the session as `log --json` prints it, and for each turn what the index knows, under
-        the keys of `log --json`; `turns` returns the rest."""
+        """Return a conversation: the session as `log --json` prints it, the last commit of each turn, and what left it
+        and came back."""
         branch = self._target(address).branch
         index, overrides = self.context.index, self.context.prices
-        log = logs.branch_log(index, branch)
+        log = logs.branch_log(index, branch, limit=0)
         parent = index.branch(branch.state.origin.session) if branch.state.origin else None
-        gists = views.indexed_gists(index, log.rows)
-        turns = []
-        for row, gist in zip(log.rows, gists, strict=True):
-            price = prices.token_cost(gist.tokens, overrides)
-            turns.append(
-                {
-                    "turn": row.turn,
-                    "commit": row.commit,
-                    "event": row.trailer("Event"),
-                    "time": canonical.rfc3339(row.time),
-                    "title": index.title(row),
-                    "tools": dict(parse_tools(row.trailer("Tools"))),
-                    "files": len(gist.files),
-                    "tokens": row.tokens.as_json(),
-                    "cost_usd": views.rounded_cost(price),
-                    "compacted": row.compacted,
-                    "from": row.trailer("Origin") if row.trailer("Event") == "graft" else "",
-                }
-            )
         return {
             "session": views.session_json(branch, overrides),
             "short": self._short(branch.name),
             "resume": self._resume(branch),
             "origin": self._title(parent) if parent else None,
-            "turns": turns,
+            "commits": index.commits_of_turns(branch.name),
             "forks": {
                 turn: [{**self._title(fork.branch), "cell": fork.cell} for fork in forks]
                 for turn, forks in log.forks.items()
@@ -166,11 +147,29 @@ class Reader:
         }
 
     def turns(self, address: str, first: int, last: int) -> Json:
-        """Return turns as `log --json` prints them, at most 200."""
+        """Return turns, at most 200, under the keys of `log --json`: what the index knows, and the answer, or "" if the
+        turn cannot be read."""
         branch = self._target(address).branch
-        rows = self.context.index.turns(branch.name, first, min(last, first + _MOST_TURNS - 1))
-        store, overrides = self.context.store, self.context.prices
-        return {"turns": [views.turn_json(row, views.read_turn(store, branch.tip, row), overrides) for row in rows]}
+        store, index, overrides = self.context.store, self.context.index, self.context.prices
+        rows = index.turns(branch.name, first, min(last, first + _MOST_TURNS - 1))
+        turns = [
+            {
+                "turn": row.turn,
+                "commit": row.commit,
+                "event": row.trailer("Event"),
+                "time": canonical.rfc3339(row.time),
+                "title": index.title(row),
+                "answer": _answer(store, branch, row),
+                "tools": dict(parse_tools(row.trailer("Tools"))),
+                "files": len(gist.files),
+                "tokens": row.tokens.as_json(),
+                "cost_usd": views.rounded_cost(prices.token_cost(gist.tokens, overrides)),
+                "compacted": row.compacted,
+                "from": row.trailer("Origin") if row.trailer("Event") == "graft" else "",
+            }
+            for row, gist in zip(rows, views.indexed_gists(index, rows), strict=True)
+        ]
+        return {"turns": turns}
 
     def turn_html(self, address: str, number: int) -> Json:
         """Return a turn as an exported page has it."""
@@ -285,3 +284,10 @@ class Reader:
         state = client_files.localize_state(branch.state, self.context.index.local_path)
         gone = layout.is_side_branch(branch.name) or client_files.is_folder_gone(state.project)
         return None if gone else resume_command(state, "")
+
+
+def _answer(store: Store, branch: Branch, row: Row) -> str:
+    """Return the answer of a turn, or "" if it cannot be read."""
+    with suppress(SessgitError):
+        return views.read_turn(store, branch.tip, row).answer
+    return ""

@@ -16,15 +16,15 @@ export function Conversation({ address, readOnly }) {
   const turn = at ? Number(at.split(".")[0]) : 0, cell = at?.split(".")[1];
   const [open, setOpen] = useState(() => new Set(turn ? [turn] : []));
   useEffect(() => setOpen((old) => (turn && !old.has(turn) ? new Set([...old, turn]) : old)), [turn]);
-  const seen = useMemo(() => (value ? Number(localStorage.getItem(`seen ${value.session.id}`) ?? value.turns.length) : Infinity), [id, !value]);
+  const seen = useMemo(() => (value ? Number(localStorage.getItem(`seen ${value.session.id}`) ?? value.session.turns) : Infinity), [id, !value]);
   useEffect(() => {
     if (!value) return;
     document.title = `${titleOf(value.session)} · sessgit`;
-    localStorage.setItem(`seen ${value.session.id}`, value.turns.length);
+    localStorage.setItem(`seen ${value.session.id}`, value.session.turns);
   }, [value]);
   if (error && !value) return html`<${Problem} error=${error} />`;
   if (!value) return html`<p class="quiet">Loading…</p>`;
-  const { session, turns } = value;
+  const { session } = value, turns = Object.entries(value.commits).map(([turn, commit]) => ({ turn: Number(turn), commit }));
   const toggle = (number) => setOpen((old) => new Set(old.has(number) ? [...old].filter((n) => n !== number) : [...old, number]));
   const blocks = Array.from({ length: Math.ceil(turns.length / BLOCK) }, (_, n) => turns.slice(n * BLOCK, (n + 1) * BLOCK));
   const family = forest.value?.families.find((one) => one.nodes.some((node) => node.id === session.id));
@@ -61,25 +61,25 @@ export function Conversation({ address, readOnly }) {
 }
 
 /**
- * Fifty turns. They are drawn once they are near the screen, and what the index does not know of them is read then; until
- * then there is room for as many rows. The first and the last ones are always there, for the keys g and G.
+ * Fifty turns. They are drawn and read once they are near the screen; until then there is room for as many rows. The first
+ * and the last ones are always there, for the keys g and G. What was known of a turn stays until its new commit is read.
  */
 function Block({ block, value, open, toggle, isAtEnd, seen, asked, cell, readOnly }) {
   const place = useRef(), known = useRef(new Map());
   const [near, setNear] = useState(false), [, drawn] = useState(0);
-  const id = value.session.id, commits = block.map((turn) => turn.commit).join();
+  const id = value.session.id, unread = block.filter(({ turn, commit }) => known.current.get(turn)?.commit !== commit);
   useNear(place, () => setNear(true));
   useEffect(() => {
-    if (!near || block.every((turn) => known.current.has(turn.commit))) return;
-    get("/api/turns", { address: id, first: block[0].turn, last: block.at(-1).turn }).then((found) => {
-      for (const turn of found.turns) known.current.set(turn.commit, turn);
+    if (!near || !unread.length) return;
+    get("/api/turns", { address: id, first: unread[0].turn, last: unread.at(-1).turn }).then((found) => {
+      for (const turn of found.turns) known.current.set(turn.turn, turn);
       drawn((n) => n + 1);
     }, () => {});
-  }, [near, commits]);
+  }, [near, unread.map(({ commit }) => commit).join()]);
   if (!near && !isAtEnd && !block.some((turn) => turn.turn === asked || open.has(turn.turn)))
     return html`<li class="block" ref=${place} style=${{ "--rows": block.length }}></li>`;
   return html`<li class="block" ref=${place}><ol>
-    ${block.map((turn) => html`<${Turn} key=${turn.turn} turn=${turn} more=${known.current.get(turn.commit)} id=${id} isNew=${turn.turn > seen}
+    ${block.map((turn) => html`<${Turn} key=${turn.turn} turn=${turn} more=${known.current.get(turn.turn)} id=${id} isNew=${turn.turn > seen}
         isOpen=${open.has(turn.turn)} toggle=${toggle} isAsked=${turn.turn === asked} cell=${cell} readOnly=${readOnly} />
       <${Between} key=${`after ${turn.turn}`} after=${turn.turn} value=${value} />`)}
   </ol></li>`;
@@ -90,19 +90,19 @@ function Turn({ turn, more, id, isNew, isOpen, toggle, isAsked, cell, readOnly }
   useEffect(() => {
     if (isAsked && !cell) place.current.scrollIntoView();
   }, [isAsked]);
-  const tools = Object.entries(turn.tools).map(([name, number]) => `${name.split("__").pop()}${number > 1 ? ` ${number}` : ""}`);
-  const address = `${id}@${turn.turn}`;
+  const tools = Object.entries(more?.tools || {}).map(([name, number]) => `${name.split("__").pop()}${number > 1 ? ` ${number}` : ""}`);
+  const address = `${id}@${turn.turn}`, tokens = more && count(newTokens(more.tokens));
   return html`<li class=${`row ${isOpen ? "open" : ""} ${isNew ? "new" : ""}`} ref=${place} id=${`row-${turn.turn}`}>
-    ${turn.compacted && html`<p class="between">The conversation so far was compacted to a summary here.</p>`}
+    ${more?.compacted && html`<p class="between">The conversation so far was compacted to a summary here.</p>`}
     <button class="head" data-row data-turn=${turn.turn} aria-expanded=${isOpen} onClick=${() => toggle(turn.turn)}>
       <span class="number">${turn.turn}</span>
       <span class="what">
-        <bdi class="title">${turn.title || "(no text)"}</bdi>${isNew && html` <b class="tag live">new</b>`}
+        <bdi class="title">${more && (more.title || "(no text)")}</bdi>${isNew && html` <b class="tag live">new</b>`}
         ${!isOpen && html`<bdi class="words">${firstLine(more?.answer)}</bdi>`}
       </span>
-      <span class="meta"><span class="tools" title=${tools.join(", ")}>${tools.join(", ")}</span>
-        <span class="files">${turn.files > 0 && plural(turn.files, "file")}</span><span class="cost" title=${`${count(newTokens(turn.tokens))} tokens`}>${money(turn.cost_usd) || `${count(newTokens(turn.tokens))} tok`}</span>
-        <time class="ago" datetime=${turn.time} title=${moment(turn.time)}>${ago(turn.time)}</time></span>
+      ${more && html`<span class="meta"><span class="tools" title=${tools.join(", ")}>${tools.join(", ")}</span>
+        <span class="files">${more.files > 0 && plural(more.files, "file")}</span><span class="cost" title=${`${tokens} tokens`}>${money(more.cost_usd) || `${tokens} tok`}</span>
+        <time class="ago" datetime=${more.time} title=${moment(more.time)}>${ago(more.time)}</time></span>`}
     </button>
     ${isOpen && html`<div class="full">
       <div class="actions">
