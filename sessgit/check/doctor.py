@@ -157,7 +157,14 @@ def _findings(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("damage", "permissions", str(blocked[0]), what, status.unblock_command(context.store))
     if context.store in blocked and not os.access(context.store, os.R_OK | os.X_OK):
         return
-    yield from _recording_findings(context)
+    yield from _hooks(context)
+    yield from (replace(one, where=str(context.paths.config)) for one in store_checks.check_settings(context.paths))
+    if context.privacy.off:
+        yield Finding("note", "off", "environment", "SESSGIT_OFF=1 is set: no client started here is recorded")
+    if context.index is not None:
+        yield from _spool(context)
+        yield from _deleted_soon(context, context.index)
+        yield from _log(context)
     yield from _store_findings(context, blocked)
     yield from _git(context)
     yield from _disk(context)
@@ -172,18 +179,6 @@ def _apply_fix(finding: Finding) -> Fixed:
         return Fixed(finding, finding.fix())
     except SessgitError as error:
         return Fixed(finding, error=f"{error}. {error.hint}".strip())
-
-
-def _recording_findings(context: DoctorContext) -> Iterator[Finding]:
-    """Return findings about what keeps events from being recorded, and what may be lost soon."""
-    yield from _hooks(context)
-    yield from (replace(one, where=str(context.paths.config)) for one in store_checks.check_settings(context.paths))
-    if context.privacy.off:
-        yield Finding("note", "off", "environment", "SESSGIT_OFF=1 is set: no client started here is recorded")
-    if context.index is not None:
-        yield from _spool(context)
-        yield from _deleted_soon(context, context.index)
-        yield from _log(context)
 
 
 def _hooks(context: DoctorContext) -> Iterator[Finding]:

@@ -91,7 +91,8 @@ def verify_store(
     the indexes are compared with what they were made of."""
     findings = list(store_checks.shared_findings(store))
     if deep and index is not None:
-        findings += [*check_index(index), *check_texts(Context(index))]
+        findings += _differences("index.sqlite3", "its rows of {} differ from the commits", index.differing_branches)
+        findings += check_texts(Context(index))
     groups = _groups(store, index)
     turns = {task.session: task.turns for group in groups for task in group}
     done, total, results = 0, sum(turns.values()), []
@@ -220,11 +221,6 @@ def _session_of(ref: str) -> str:
     space, name = layout.split_ref(ref)
     is_own = space in layout.BRANCH_SPACES and ref == f"{space}{name}"
     return layout.session_of(name) if is_own and ids.is_branch(name) else ""
-
-
-def check_index(index: Index) -> Iterator[Finding]:
-    """Return a finding if rows of the index differ from those of a new one."""
-    return _differences("index.sqlite3", "its rows of {} differ from the commits", index.differing_branches)
 
 
 def check_texts(context: Context) -> Iterator[Finding]:

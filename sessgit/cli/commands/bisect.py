@@ -24,7 +24,7 @@ from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical, humanize
 from sessgit.model.address import Address
 from sessgit.model.frozen import frozen
-from sessgit.replay.bisect import BisectResult, ReportStep, TestResult, TurnRange
+from sessgit.replay.bisect import BisectResult, TestResult, TurnRange
 from sessgit.store.index import Row
 
 _DURATION = re.compile(r"([0-9]{1,7})(s|m|h|)")
@@ -64,7 +64,16 @@ def run(
     compiled = bisects.compile_pattern(pattern) if pattern else None
     target = operands.whole_turn(cli, address, "bisect")
     span = _range(cli, target, good, bad)
-    report = _reporter(cli, runs=bool(command))
+
+    def report(turn: int, left: int, result: TestResult | None) -> None:
+        if not cli.terminal.shows_errors:
+            return
+        if result is not None:
+            seconds = f"  {result.seconds:.1f}s" if result.seconds is not None else ""
+            render.tell(f"  turn {turn}: {result.verdict}  {result.why}{seconds}".rstrip())
+        elif command:
+            render.tell(f"({text.counted(left, 'turn')} left, about {text.counted(left.bit_length(), 'step')})")
+
     if compiled is not None:
         result = bisects.bisect_by_cells(cli.context, target.branch, span, compiled, report)
     else:
@@ -101,21 +110,6 @@ def _range(cli: Invocation, target: ResolvedTarget, good: int | None, bad: int |
         message = f"the good turn must come before the bad one, but {first} does not come before {last}."
         raise UsageError(message, f"{name} has turns 1 to {turns}.")
     return TurnRange(first, last)
-
-
-def _reporter(cli: Invocation, *, runs: bool) -> ReportStep:
-    """Return a function that prints each step, if standard error is a terminal."""
-
-    def report(turn: int, left: int, result: TestResult | None) -> None:
-        if not cli.terminal.shows_errors:
-            return
-        if result is not None:
-            seconds = f"  {result.seconds:.1f}s" if result.seconds is not None else ""
-            render.tell(f"  turn {turn}: {result.verdict}  {result.why}{seconds}".rstrip())
-        elif runs:
-            render.tell(f"({text.counted(left, 'turn')} left, about {text.counted(left.bit_length(), 'step')})")
-
-    return report
 
 
 def _print_output(data: bytes) -> None:

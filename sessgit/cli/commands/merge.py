@@ -164,8 +164,11 @@ _SOURCES = {"ours": "ours", "theirs": "theirs", "set": "from --set"}
 def _plan_lines(cli: Invocation, plan: MergePlan) -> Iterator[str]:
     """Yield the sides, then a line for each kind of decision."""
     sides = plan.sides
+    base, turn = sides.base, cli.index.turn_of_commit(sides.base) if sides.base else None
+    session = turn[0] if turn else cli.store.message(base).get("Session") if base else ""
+    session = session if cli.index.branch(session) else sides.ours.name
     heads = [
-        f"base   {cli.ident(_base_session(cli, plan))}@{sides.shared}" if sides.shared else "base   none",
+        f"base   {cli.ident(session)}@{sides.shared}" if sides.shared else "base   none",
         f"ours  {cli.ident(sides.ours.name)} (+{text.counted(len(sides.own), 'turn')})",
         f"theirs  {cli.ident(sides.theirs.name)} (+{text.counted(len(sides.new), 'turn')})",
     ]
@@ -221,14 +224,6 @@ def appended(plan: MergePlan) -> str:
 
 def _turns(numbers: Sequence[int]) -> str:
     return f"turn {numbers[0]}" if len(numbers) == 1 else f"turns {numbers[0]} to {numbers[-1]}"
-
-
-def _base_session(cli: Invocation, plan: MergePlan) -> str:
-    """Return the session whose turn the base is, or ours if it is unknown."""
-    base = plan.sides.base
-    turn = cli.index.turn_of_commit(base) if base else None
-    session = turn[0] if turn else cli.store.message(base).get("Session") if base else ""
-    return session if cli.index.branch(session) else plan.sides.ours.name
 
 
 def _line(cli: Invocation, label: str, parts: Iterable[str], *, style: str = "", between: str = " · ") -> Iterator[str]:

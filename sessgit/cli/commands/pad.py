@@ -69,7 +69,9 @@ def run(
     address = rest[0] if rest else into
     if action == "compact":
         return _change(cli, address, pad_changes.compact_pad())
-    state, pad = _stored(cli, address)
+    target = operands.whole_turn(cli, address, "pad")
+    commit = fork_point.last_commit_before_next(cli.context, target.branch, target.end)
+    state, pad = cli.store.state(commit), pad_lists.read_pad(cli.store, commit)
     if action != "brief":
         return Answer(lambda: _pad_json(state, pad), _pad_lines(cli, state, pad, named=bool(address)))
     brief = pads.pad_brief(pad, state.id, session_title(state), state.stage, state.confidence)
@@ -134,14 +136,6 @@ def _change(cli: Invocation, address: str, change: MakeChange) -> Answer:
     remarks += [] if result.commit else ["Nothing changed."]
     document = _pad_json(result.change.state, result.pad, result.commit)
     return Answer(document, _changed_lines(cli, result), remarks)
-
-
-def _stored(cli: Invocation, address: str) -> tuple[Session, pads.Pad]:
-    """Return the state and the pad of a conversation as of a turn."""
-    target = operands.whole_turn(cli, address, "pad")
-    turn = target.end
-    commit = fork_point.last_commit_before_next(cli.context, target.branch, turn)
-    return cli.store.state(commit), pad_lists.read_pad(cli.store, commit)
 
 
 _LABEL = 13

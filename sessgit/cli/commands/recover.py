@@ -6,11 +6,10 @@ import math
 import time
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from sessgit.branch import fork
 from sessgit.check import recover as checks
-from sessgit.check.recover import Outcome, Recovered
+from sessgit.check.recover import Outcome
 from sessgit.cli import blocks, frame, render, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
@@ -39,8 +38,24 @@ def run(cli: Invocation, everything: bool = option("--all", "Search all projects
     wait = partial(wait_until_quiet, cli)
     result = checks.recover(cli.context, None if everything else cli.cwd, clock=time.time, wait=wait)
     notes = (f"{cli.ident(failure.session)}: {failure.reason}" for failure in result.errors)
+    sessions = []
+    for recovered in result.sessions:
+        state = recovered.branch.state
+        sessions.append(
+            {
+                "id": recovered.branch.name,
+                "title": session_title(state),
+                "project": state.project,
+                "updated": state.updated or None,
+                "state": state.state,
+                "turns": state.turns,
+                "recorded": recovered.turns,
+                "cut": recovered.cut or None,
+                "command": _command(cli, state) or None,
+            }
+        )
     document = {
-        "sessions": [_session_json(cli, recovered) for recovered in result.sessions],
+        "sessions": sessions,
         "errors": [{"id": failure.session, "reason": failure.reason} for failure in result.errors],
         "waiting": [{"id": one.session, "seconds": math.ceil(one.seconds)} for one in result.waiting],
     }
@@ -76,21 +91,6 @@ def _session_lines(cli: Invocation, outcome: Outcome) -> Iterator[str]:
         seconds = text.counted(math.ceil(waiting.seconds), "second")
         ident = cli.ident(waiting.session)
         yield text.cut(f"{ident}  its file was just written: run sessgit recover again in {seconds}", cli.width)
-
-
-def _session_json(cli: Invocation, recovered: Recovered) -> dict[str, Any]:
-    state = recovered.branch.state
-    return {
-        "id": recovered.branch.name,
-        "title": session_title(state),
-        "project": state.project,
-        "updated": state.updated or None,
-        "state": state.state,
-        "turns": state.turns,
-        "recorded": recovered.turns,
-        "cut": recovered.cut or None,
-        "command": _command(cli, state) or None,
-    }
 
 
 def _command(cli: Invocation, state: Session) -> str:

@@ -49,7 +49,8 @@ def run(
     with render.progress(cli, "Counting", unit="turns") as progress:
         shares = stats.all_shares(cli.index, progress)
     root = projects.project_root(cli.folder(project)) if project else None
-    options = StatsOptions(by, parse_time(since, cli.now), root, target, limit, agents.check_name(agent))
+    agent = agents.check_name(agent)
+    options = StatsOptions(by, parse_time(since, cli.now), root, target, limit)
     if target is not None:
         shares = stats.branch_shares(shares, cli.index, target.branch, target.turn)
     chosen = [
@@ -57,7 +58,7 @@ def run(
         for share in shares
         if (options.since is None or share.row.time >= options.since)
         and root in (None, share.project)
-        and options.agent in ("", share.agent)
+        and agent in ("", share.agent)
     ]
     return Answer(lambda: _as_json(cli, chosen, options), _stats_lines(cli, chosen, options))
 
@@ -83,7 +84,6 @@ class StatsOptions:
     project: str | None = None
     target: ResolvedTarget | None = None
     limit: int | None = None
-    agent: str = ""
 
 
 def _stats_lines(cli: Invocation, shares: list[TurnShare], options: StatsOptions) -> Iterator[str]:
