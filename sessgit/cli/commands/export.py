@@ -16,7 +16,6 @@ from sessgit.history import export, tree
 from sessgit.history.export import ExportChoice, Families
 from sessgit.history.tree import TreeFilter
 from sessgit.model import canonical
-from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, no_progress
 from sessgit.store.index import Branch, Row
 
@@ -52,13 +51,38 @@ def run(
     page of each conversation.
     """
     if project is not None:
-        return _export_project(cli, format_, project, output, _Style(full, not no_tools), replace=force)
+        return _export_project(cli, format_, project, output, full=full, tools=not no_tools, replace=force)
     addresses = addresses or [""]
-    request = _Request(format_, output, len(addresses), bool(turns or no_tools), full, force)
-    if problem := _problem(cli, request):
-        raise UsageError(*problem)
+    is_folder, to_stdout = format_ not in _DOCUMENTS, output in ("", "-")
+    problems = (
+        (
+            is_folder and (turns or no_tools or full), f"{format_} exports only whole conversations.",
+            "--turns, --no-tools and --full work with markdown, html, json and jsonl.",
+        ),
+        (
+            is_folder and force, f"{format_} never overwrites a file, so --force does not apply.",
+            "Name a new or empty folder with `--output DIR`.",
+        ),
+        (is_folder and to_stdout, f"{format_} writes a folder, and needs --output.", "Name it with `--output DIR`."),
+        (
+            not is_folder and len(addresses) > 1, f"{format_} exports one conversation at a time.",
+            "`sessgit export claude` exports several into one folder.",
+        ),
+        (full and format_ not in _TO_READ, f"{format_} is never shortened.", "--full works with markdown and html."),
+        (
+            to_stdout and cli.terminal.shows_output and format_ in ("html", "jsonl"),
+            f"{format_} cannot be shown on a terminal.", "Use `--output FILE`, or a pipe.",
+        ),
+        (
+            to_stdout and cli.json and format_ != "json",
+            "--json describes a written file, and needs --output.", "Name it with `--output FILE`.",
+        ),
+    )  # fmt: skip
+    for is_wrong, what, hint in problems:
+        if is_wrong:
+            raise UsageError(what, hint)
     targets = [operands.whole_turn(cli, address, f"export {format_}") for address in addresses]
-    if format_ not in _DOCUMENTS:
+    if is_folder:
         for target in targets:
             if target.turn is not None:
                 hint = f"`sessgit export {format_} {cli.ident(target.session)}` exports all of it."
@@ -66,54 +90,10 @@ def run(
         return _export_folder(cli, format_, [target.branch for target in targets], Path(output).absolute())
     choice = ExportChoice(targets[0].branch, targets[0].turn, turns, not no_tools)
     task = _Task(format_, choice, export.chosen_rows(cli.index, choice), full)
-    if output in ("", "-"):
+    if to_stdout:
         _print(cli, task)
         return None
     return _export_file(cli, task, output, replace=force)
-
-
-@frozen
-class _Style:
-    """How to write conversations: in full, and with tool calls."""
-
-    full: bool
-    tools: bool
-
-
-@frozen
-class _Request:
-    """What the command line asks for."""
-
-    format: Format
-    output: str
-    conversations: int
-    is_part: bool
-    """Whether turns or tools are left out."""
-    full: bool
-    force: bool
-
-
-def _problem(cli: Invocation, request: _Request) -> tuple[str, str] | None:
-    """Return what the format cannot do of what is asked for, with a hint; None if it can do all."""
-    name, to_stdout = request.format, request.output in ("", "-")
-    if name not in _DOCUMENTS:
-        if request.is_part or request.full:
-            hint = "--turns, --no-tools and --full work with markdown, html, json and jsonl."
-            return f"{name} exports only whole conversations.", hint
-        if request.force:
-            hint = "Name a new or empty folder with `--output DIR`."
-            return f"{name} never overwrites a file, so --force does not apply.", hint
-        return (f"{name} writes a folder, and needs --output.", "Name it with `--output DIR`.") if to_stdout else None
-    if request.conversations > 1:
-        hint = "`sessgit export claude` exports several into one folder."
-        return f"{name} exports one conversation at a time.", hint
-    if request.full and name not in _TO_READ:
-        return f"{name} is never shortened.", "--full works with markdown and html."
-    if to_stdout and cli.terminal.shows_output and name in ("html", "jsonl"):
-        return f"{name} cannot be shown on a terminal.", "Use `--output FILE`, or a pipe."
-    if to_stdout and cli.json and name != "json":
-        return "--json describes a written file, and needs --output.", "Name it with `--output FILE`."
-    return None
 
 
 @dataclass(frozen=True)
@@ -187,7 +167,7 @@ def _encoded(parts: Iterable[str]) -> Iterable[bytes]:
 
 
 def _export_project(
-    cli: Invocation, format_: Format, project: str, output: str, style: _Style, *, replace: bool
+    cli: Invocation, format_: Format, project: str, output: str, *, full: bool, tools: bool, replace: bool
 ) -> Answer:
     """Write a page for each branch of a project, and the index last, so that what it links is there."""
     if format_ != "html":
@@ -209,15 +189,15 @@ def _export_project(
     with render.progress(cli, "Exporting", unit="conversations") as progress:
         for done, branch in enumerate(branches):
             progress(done, len(branches))
-            part = ExportChoice(branch, tools=style.tools)
-            task = _Task(format_, part, export.chosen_rows(cli.index, part), style.full, pages, families)
+            part = ExportChoice(branch, tools=tools)
+            task = _Task(format_, part, export.chosen_rows(cli.index, part), full, pages, families)
             path = folder / html.PAGES / f"{branch.name}.html"
             export.write_export(path, _data(cli, task, no_progress), replacing=replace)
         progress(len(branches), len(branches))
     entries = [list(export.index_entries(family)) for family in forest.families]
     index = _encoded(html.render_index(project, entries, pages))
     export.write_export(folder / "index.html", index, replacing=replace)
-    return _folder_answer(cli, format_, folder, forest.sessions, len(branches) + 1, share=style.tools)
+    return _folder_answer(cli, format_, folder, forest.sessions, len(branches) + 1, share=tools)
 
 
 def _export_folder(cli: Invocation, format_: Format, branches: list[Branch], folder: Path) -> Answer:
