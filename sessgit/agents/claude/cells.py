@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -243,18 +244,12 @@ class _Reader:
         return [unit for unit in self.order if not unit.is_program or unit.id not in others]
 
     def turn(self, body: Sequence[Line]) -> Turn:
-        prompt, tools = body[0], dict[str, int]()
-        for call in self.order:
-            if call.type == "tool":
-                tools[call.operation] = tools.get(call.operation, 0) + 1
-        tokens: dict[str, Tokens] = {}
-        calls: dict[str, int] = {}
+        prompt, tokens = body[0], dict[str, Tokens]()
         for message in self.messages.values():
             if message.operation not in _NO_MODEL:
                 self.spent.append((message.operation, message.usage))
         for model, used in self.spent:
             tokens[model] = tokens.get(model, NO_TOKENS) + used
-            calls[model] = calls.get(model, 0) + 1
         return Turn(
             prompt_uuid=self.key,
             prompt=display_prompt(prompt.message_text),
@@ -263,11 +258,11 @@ class _Reader:
             ended=max((line.time for line in body), default=""),
             model=next((m.operation for m in reversed(self.messages.values()) if m.operation in tokens), ""),
             cells=tuple(unit.cell for unit in self._units()),
-            tools=tools,
+            tools=dict(Counter(call.operation for call in self.order if call.type == "tool")),
             files_read=tuple(self.read),
             files_changed=tuple(self.changed),
             tokens=tokens,
-            calls=calls,
+            calls=dict(Counter(model for model, _ in self.spent)),
             messages=self.users + self.said + len(self.messages),
             interrupted=_interrupted(body)
             or any(call.ok is None and not call.is_outside for call in self.calls.values()),

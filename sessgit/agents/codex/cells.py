@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -155,9 +156,6 @@ def describe(body: Sequence[Line]) -> Turn:
 
 
 def _turn(reader: _Reader, body: Sequence[Line]) -> Turn:
-    tools = dict[str, int]()
-    for call in reader.calls.values():
-        tools[call.operation] = tools.get(call.operation, 0) + 1
     used = reader.responses or [used for used in reader.by_total.values() if used.total]
     model = reader.model if used or reader.order else ""
     return Turn(
@@ -168,7 +166,7 @@ def _turn(reader: _Reader, body: Sequence[Line]) -> Turn:
         ended=max((line.time for line in body), default=""),
         model=model,
         cells=tuple(unit.cell for unit in reader.order),
-        tools=tools,
+        tools=dict(Counter(call.operation for call in reader.calls.values())),
         files_changed=tuple(reader.changed),
         tokens={model: sum(used, NO_TOKENS)} if model and used else {},
         calls={model: len(used)} if model and used else {},
