@@ -16,7 +16,7 @@ from transcripts import SESSION, Talk
 
 from sessgit.agents import reader
 from sessgit.agents.claude.lines import make
-from sessgit.agents.reader import Reader, no_redaction, opened
+from sessgit.agents.reader import Reader, opened
 from sessgit.branch import restore
 from sessgit.model import long_strings
 from sessgit.model.conversation.message import Extent
@@ -137,7 +137,7 @@ def test_lines_are_the_same_in_whatever_pieces_they_are_read(
     whole, rest = ([*lines, last], b"") if last and unended else (lines, last or b"")
     path.write_bytes(b"".join(line + b"\n" for line in lines) + (last or b""))
     with opened(path) as source, pytest.MonkeyPatch.context() as patched:
-        found = Reader(source, 0, no_redaction, make)
+        found = Reader(source, make)
         assert [line.raw for line in found.lines(chunk)] == whole
         end = sum(len(line) + 1 for line in whole) - unended
         assert (found.offset, found.torn, [line.raw for line in found.tail()]) == (end, rest, [rest] if rest else [])

@@ -20,6 +20,7 @@ from sessgit.model.conversation.message import Extent
 from sessgit.model.frozen import frozen
 
 _CHUNK = 8 << 20
+_HEAD = 64 << 10
 _END = 64 << 10
 """So many bytes of the end of a line tell that it is still there."""
 
@@ -134,21 +135,21 @@ def no_redaction(raw: bytes) -> tuple[bytes, int]:
 
 
 class Reader:
-    """Reads forward from `offset`; `offset` is then behind the last line, `torn` what follows it.
+    """Reads forward from the file's beginning; `offset` is then behind the last line, `torn` what follows it.
 
     A last line without a newline is a line if it is a complete JSON object, and else torn: the client may be writing
     it. `unended` says that the last line has none. One line may be as long as all else in memory together: of that
     there is no second copy.
     """
 
-    def __init__(self, source: Opened, offset: int, redact: Redact, make: Make) -> None:
-        self.offset = offset
+    def __init__(self, source: Opened, make: Make, redact: Redact = no_redaction) -> None:
+        self.offset = 0
         self.torn = b""
         self.unended = False
         self.source = source
         self._redact = redact
         self._make = make
-        self._last = b"", offset
+        self._last = b"", 0
 
     def lines(self, chunk: int = _CHUNK) -> Iterator[Line]:
         """Yield each line up to the size that the file had when it was opened, read so many bytes at once."""
@@ -160,6 +161,10 @@ class Reader:
             self.offset, self.unended = extent.end, line.is_unended
             self._last = raw[-_END:], extent.offset + len(raw)
             yield line
+
+    def head(self) -> Iterator[Line]:
+        """Yield each line, read a little at once: what is looked for is most often on the first ones."""
+        return self.lines(_HEAD)
 
     def settled(self) -> Iterator[Line]:
         """Yield each line, but not a last prompt that nothing was done about, nor what follows it: these are not

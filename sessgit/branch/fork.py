@@ -12,7 +12,7 @@ from sessgit import agents
 from sessgit.agents import new_file, turn_folder
 from sessgit.agents.base import Agent, SidecarPlace
 from sessgit.agents.line import Line
-from sessgit.agents.reader import Reader, no_redaction, opened
+from sessgit.agents.reader import Reader, opened
 from sessgit.agents.values import SideFile, Written
 from sessgit.branch import sidecars
 from sessgit.branch.sidecars import WrittenFile
@@ -285,7 +285,7 @@ def _original_lines(store: Store, head: Session, commit: str, lines: list[bytes]
         return None
     try:
         with opened(Path(head.transcript)) as file:
-            reader = Reader(file, 0, no_redaction, agents.of(head).lines.make)
+            reader = Reader(file, agents.of(head).lines.make)
             original = [line for extent in message.extents for line in reader.again(extent)]
     except SessgitError:
         return None

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sessgit import agents
 from sessgit.agents.line import Line
-from sessgit.agents.reader import Reader, no_redaction, opened
+from sessgit.agents.reader import Reader, opened
 from sessgit.agents.values import NewTurn, Seam
 from sessgit.branch import file_append, sidecars
 from sessgit.branch import fork as forks
@@ -488,7 +488,7 @@ def _end_of_file(store: Store, branch: Branch, path: Path) -> SessionFileEnd:
     with opened(path) as source:
         if not recorder_state.matches_file(cursor, path, source.file, source.inode, source.size):
             raise ConflictError(f"the file of {short} is not the one that was recorded", _OTHER_FOLDER_HINT)
-        reader = Reader(source, 0, no_redaction, agents.of(branch.state).lines.make)
+        reader = Reader(source, agents.of(branch.state).lines.make)
         pending = [line for extent in cursor.pending for line in reader.again(extent)]
     return SessionFileEnd(branch, path, cursor.offset, tuple(pending), path, cursor.unended)
 

@@ -449,7 +449,7 @@ def compare_file(store: Store, session: str, laid: LaidOutFile, path: Path) -> F
     state = store.state(tips[session])
     agent = agents.of(state)
     with opened(path) as source:
-        reader = Reader(source, 0, sidecars.session_redaction(store, state), agent.lines.make)
+        reader = Reader(source, agent.lines.make, sidecars.session_redaction(store, state))
         lines, size = list(reader.lines()), source.size
         rest = _rest_of(laid.data, source)
     chain = _turn_keys(store, tips[session])

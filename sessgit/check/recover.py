@@ -14,7 +14,7 @@ from typing import Literal
 
 from sessgit import agents
 from sessgit.agents.line import Line
-from sessgit.agents.reader import Reader, no_redaction, opened
+from sessgit.agents.reader import Reader, opened
 from sessgit.agents.transcript import Transcript
 from sessgit.errors import SessgitError
 from sessgit.history import client_files, resolve, session_files
@@ -188,7 +188,7 @@ def _unanswered(file: Transcript) -> _Abandoned | None:
     last: Line | None = None
     try:
         with opened(file.path) as source:
-            for line in Reader(source, 0, no_redaction, agent.lines.make).lines():
+            for line in Reader(source, agent.lines.make).lines():
                 folder, version = folder or line.cwd, line.version or version
                 if line.is_prompt or (last is not None and line.is_work and not line.is_sidechain):
                     last = line

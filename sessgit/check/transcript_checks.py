@@ -165,7 +165,7 @@ def _check_proofs(store: Store, tips: Mapping[str, str], report: Report) -> None
     with opened(path) as file:
         if not recorder_state.matches_file(cursor, path, file.file, file.inode, file.size):
             return
-        reader = Reader(file, 0, redact, agent.lines.make)
+        reader = Reader(file, agent.lines.make, redact)
         count = sum(not _is_proved(store, reader, message) for message in proved)
     if count:
         subject = "the proof of a commit is" if count == 1 else f"the proofs of {count:,} commits are"

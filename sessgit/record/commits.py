@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -20,7 +20,6 @@ from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell, Gist, Turn
-from sessgit.model.frozen import frozen
 from sessgit.model.line_list import Bytes, file_of_lines
 from sessgit.record.source import Head
 from sessgit.store import layout
@@ -31,15 +30,6 @@ Changes = Mapping[str, tuple[str, bool] | None]
 Trailers = Sequence[tuple[str, str]]
 
 
-@frozen
-class TurnSidecars:
-    """The sidecar files of a turn by path in its folder: the new bytes of subagents' files, and the entries of large
-    tool results, which are written one by one, since all of them may be more than memory holds."""
-
-    agents: dict[str, Bytes] = field(default_factory=dict)
-    results: dict[str, tuple[str, bool]] = field(default_factory=dict)
-
-
 @dataclass(frozen=True)
 class TurnContent:
     """What a turn's commit holds: its lines, and its sidecar files by path in its folder."""
@@ -47,7 +37,10 @@ class TurnContent:
     agent: Agent
     before: Sequence[Line]
     body: Sequence[Line]
-    side: TurnSidecars
+    subagents: Mapping[str, Bytes]
+    """The new bytes of subagents' files."""
+    results: Mapping[str, tuple[str, bool]]
+    """The entries of large tool results, which are written one by one: all of them may be more than memory holds."""
     complete: bool
     """False for a commit of one cell, after which the same turn goes on."""
     project_head: Head
@@ -76,7 +69,7 @@ def commit_turn(store: Store, on: str, node: Node, content: TurnContent, state: 
     turn = content.turn
     # A file that the agent has deleted since it was recorded stays.
     kept = store.side_files(node.commit, node.number) if node.commit else {}
-    tree = store.write_folder({**content.stored, **content.side.agents}, {**kept, **content.side.results})
+    tree = store.write_folder({**content.stored, **content.subagents}, {**kept, **content.results})
     message = _turn_message(node, turn, content, state.id)
     time = _seconds(turn.time) or store.commit(on).time
     every = {**changes, layout.turn_folder(node.number): (tree, True), layout.TAIL: None}
@@ -86,7 +79,7 @@ def commit_turn(store: Store, on: str, node: Node, content: TurnContent, state: 
 def turn_gist(content: TurnContent, *, whole: bool) -> Gist:
     """Return the turn's gist; with its subagents only if all of their lines are in memory: in the turn's first commit
     (`whole`), with files that begin in this turn."""
-    files = [data for name, data in content.side.agents.items() if name.endswith(".jsonl")]
+    files = [data for name, data in content.subagents.items() if name.endswith(".jsonl")]
     if not whole or any(map(content.agent.sidecars.goes_on, files)):
         return content.turn.gist
     return replace(content.turn.gist, subagents=content.agent.sidecars.gist(content.body, files))

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from sessgit.agents.cutter import Cutter
 from sessgit.agents.line import Line
-from sessgit.agents.reader import Opened, Reader, Redact, no_redaction
+from sessgit.agents.reader import Opened, Redact, no_redaction
 from sessgit.history import reassemble
 from sessgit.model.conversation.message import Extent
 from sessgit.record.file_pass import FilePass, RecordingResult
@@ -194,9 +194,7 @@ class _Copies:
         """Return a line as it is stored."""
         if digest in self._stored:
             return self._stored[digest]
-        current = self.current
-        reader = Reader(current.file.opened, 0, current.known.redact, current.agent.lines.make)
-        (line,) = reader.again(self._places[digest])
+        (line,) = self.current.file.reader.again(self._places[digest])
         return line.raw
 
     def write(

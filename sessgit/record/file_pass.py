@@ -26,9 +26,9 @@ from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell, Gist
 from sessgit.model.frozen import frozen
-from sessgit.model.line_list import file_lines
+from sessgit.model.line_list import Bytes, file_lines
 from sessgit.record import commits, fork_detection
-from sessgit.record.commits import FileHash, TurnContent, TurnSidecars
+from sessgit.record.commits import FileHash, TurnContent
 from sessgit.record.recorded_turns import (
     RecordedSession,
     RecordedTurns,
@@ -148,7 +148,7 @@ class FilePass:
         self.source = replace(source, origins=origins)
         origin = known.state.origin if known.state else None
         self.file = FileReading(
-            Reader(file, 0, known.redact, source.agent.lines.make),
+            Reader(file, source.agent.lines.make, known.redact),
             source.agent.sidecars.subagents(source.path, source.agent_id, known.redact),
             facts.begin(known.state),
             origin.prefix if origin else 0,
@@ -347,12 +347,12 @@ class FilePass:
             lines = before[node.copied :]
             on = commits.commit_compaction(self.store, on, lines, own, self._provenance(lines))
         for length, complete in self._commit_points(node, body):
-            side = self._turn_sidecars(cutter, node, [*before, *body]) if length == len(body) else TurnSidecars()
+            side = self._turn_sidecars(cutter, node, [*before, *body]) if length == len(body) else ({}, {})
             file_hash = self.file.hash.at(body[length - 1])
             event, origin = self.source.origins.get(node.key, ("turn", ""))
             stood = self._provenance([*before[node.copied :], *body[:length]], file_hash)
             content = TurnContent(
-                self.agent, before, body[:length], side, complete, self.source.head, event, origin, stood,
+                self.agent, before, body[:length], *side, complete, self.source.head, event, origin, stood,
                 self.known.rules,
             )  # fmt: skip
             is_last = self.source.at_rest and is_open and node is cutter.head
@@ -425,14 +425,17 @@ class FilePass:
             len(self.turns.lines(node, self.tops[node.key])[1]) if node.commit else 0,
         )
 
-    def _turn_sidecars(self, cutter: Cutter, node: Node, lines: list[Line]) -> TurnSidecars:
+    def _turn_sidecars(
+        self, cutter: Cutter, node: Node, lines: list[Line]
+    ) -> tuple[dict[str, Bytes], dict[str, tuple[str, bool]]]:
+        """Return the new bytes of subagents' files, and the entries of large tool results, by path in the folder."""
         agents = self.file.agents.of_turn(node.key, lines, is_last=node is cutter.head)
         named = self.agent.sidecars.results(self.source.path, self.source.agent_id, lines, self.known.redact)
         results = {path: (self.store.repo.write_blob(data), False) for path, data in named}
         if self.known.sides is not None:
             recorded = self.known.sides.get(node.key, {})
             results = {path: entry for path, entry in recorded.items() if not self.file.agents.has(path)} | results
-        return TurnSidecars(agents, results)
+        return agents, results
 
     def _subagent_lines(self, node: Node) -> dict[str, int]:
         """Return how many lines of each subagent's file are recorded with the turn."""

@@ -20,7 +20,7 @@ from sessgit.agents.base import Agent
 from sessgit.agents.cutter import Cutter
 from sessgit.agents.facts import begin as begin_facts
 from sessgit.agents.line import Base, Line
-from sessgit.agents.reader import Opened, Reader, no_redaction, opened
+from sessgit.agents.reader import Opened, Reader, opened
 from sessgit.agents.values import Node, Place
 from sessgit.errors import MovedError, SessgitError
 from sessgit.history import session_files
@@ -42,8 +42,6 @@ from sessgit.store.store import Store, with_newlines
 
 _EVENTS_OF_STATE = ("start", "turn", "compact", "edit", "end")
 """The events of commits that change nothing but turns and the state, which are written again."""
-_HEAD_SIZE = 1 << 16
-"""So many bytes are read at once to find the first prompt: most often it stands among the first lines."""
 
 
 @frozen
@@ -81,13 +79,13 @@ def first_prompt(path: Path) -> str:
 def _first_prompt_line(path: Path) -> Line | None:
     agent = agents.of_file(path)
     with opened(path) as source:
-        lines = Reader(source, 0, no_redaction, agent.lines.make).lines(_HEAD_SIZE)
+        lines = Reader(source, agent.lines.make).head()
         return next((line for line in lines if line.is_prompt), None)
 
 
 def base_of(agent: Agent, source: Opened) -> Base | None:
     """Return what a transcript goes on from, or None if it has all its lines itself."""
-    first = next(Reader(source, 0, no_redaction, agent.lines.make).lines(_HEAD_SIZE), None)
+    first = next(Reader(source, agent.lines.make).head(), None)
     return first.base if first is not None else None
 
 
@@ -108,7 +106,7 @@ def _cached_outline(path: Path, _inode: int, _size: int, _modified: float) -> Tr
     times: dict[str, str] = {}
     forked_from = ""
     with opened(path) as source:
-        for line in Reader(source, 0, no_redaction, agent.lines.make).lines():
+        for line in Reader(source, agent.lines.make).lines():
             facts.note(line)
             cutter.feed(line)
             forked_from = forked_from or line.forked_from

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents.reader import Reader, no_redaction, opened
+from sessgit.agents.reader import Reader, opened
 from sessgit.agents.transcript import is_real_folder
 from sessgit.errors import SessgitError
 from sessgit.model import ids
@@ -23,8 +23,6 @@ from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_READ_SIZE = 1 << 16
-"""The number of bytes that are read at once to find the first prompt: most often it is among the first lines."""
 _MOST_READ = 1 << 20
 """The number of bytes in which a line that says the session's id is sought."""
 
@@ -144,7 +142,7 @@ def examine(path: Path) -> TranscriptFile:
     name, is_named = agent.home.agent_id(path), is_named_by_id(path)
     root, said, base, is_transcript = "", "", "", False
     with opened(path) as source:
-        for line in Reader(source, 0, no_redaction, agent.lines.make).lines(_READ_SIZE):
+        for line in Reader(source, agent.lines.make).head():
             is_transcript = is_transcript or line.is_known
             base = base or (line.base.agent_id if line.base and not line.extent.offset else "")
             said = said or line.session

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents.reader import opened
+from sessgit.agents.reader import Reader, opened
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, UsageError
 from sessgit.model import globs
 from sessgit.model.config import Privacy, RecordConfig
@@ -17,8 +18,6 @@ from sessgit.model.frozen import frozen
 from sessgit.store import project, settings
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
-
-_FIRST_LINES = 1 << 16
 
 
 @frozen
@@ -181,20 +180,9 @@ def _glob_variants(glob: str, home: str) -> tuple[str, ...]:
 
 def _first_folder(path: Path) -> str:
     """Return the first folder that the lines of a transcript name, or ``""``."""
-    try:
-        with opened(path) as source:
-            window = _FIRST_LINES
-            while True:
-                source.file.seek(0)
-                lines = source.file.read(window).split(b"\n")
-                # The last line is whole only at the end of the file. One prompt with a picture has many megabytes.
-                whole = agents.of_file(path).parsed(lines[: None if window >= source.size else -1])
-                folder = next((line.cwd for line in whole if line.cwd), "")
-                if folder or window >= source.size:
-                    return folder
-                window *= 8
-    except (SessgitError, OSError):
-        return ""
+    with suppress(SessgitError, OSError), opened(path) as source:
+        return next((line.cwd for line in Reader(source, agents.of_file(path).lines.make).head() if line.cwd), "")
+    return ""
 
 
 def _project_path(root: str) -> str:
