@@ -167,7 +167,8 @@ class JsonLines:
 
     def read(self) -> dict[str, Any]:
         """Return the next line of an answer. If there is none in time, stop the process and raise NoAnswerError."""
-        while b"\n" not in self._unread and len(self._unread) <= _LONGEST_ANSWER:
+        part = bytes(self._unread)
+        while b"\n" not in part and len(self._unread) <= _LONGEST_ANSWER:
             left = max(0, self._deadline - time.monotonic())
             if not select.select([self._running.output], [], [], left)[0]:
                 break
