@@ -23,10 +23,10 @@ from sessgit.model.conversation.turn import Cell, Gist, Turn
 from sessgit.model.line_list import Bytes, file_of_lines
 from sessgit.record.source import Head
 from sessgit.store import layout
-from sessgit.store.objects import object_id
+from sessgit.store.objects import Entry, object_id
 from sessgit.store.store import Store, lines_hash, with_newlines
 
-Changes = Mapping[str, tuple[str, bool] | None]
+Changes = Mapping[str, Entry | None]
 Trailers = Sequence[tuple[str, str]]
 
 
@@ -39,7 +39,7 @@ class TurnContent:
     body: Sequence[Line]
     subagents: Mapping[str, Bytes]
     """The new bytes of subagents' files."""
-    results: Mapping[str, tuple[str, bool]]
+    results: Mapping[str, Entry]
     """The entries of large tool results, which are written one by one: all of them may be more than memory holds."""
     complete: bool
     """False for a commit of one cell, after which the same turn goes on."""

@@ -27,6 +27,7 @@ from sessgit.record.recorded_turns import RecordedSession
 from sessgit.record.tip_delivery import free_name
 from sessgit.store import ancestry, journal, layout, recorder_state, refs
 from sessgit.store.context import Context
+from sessgit.store.objects import Entry
 from sessgit.store.recorder_state import Cursor
 from sessgit.store.store import Store
 
@@ -36,7 +37,7 @@ _LIVE_TRAILERS = ("Project-Head", "Origin", "File")
 """Trailers with information that is not in any line."""
 _REDACTION_MARK = b"[redacted:"
 _CHUNK = 8 << 20
-SidesByTurn = dict[str, dict[str, tuple[str, bool]]]
+SidesByTurn = dict[str, dict[str, Entry]]
 """The entries of recorded sidecar files by the key of their turn and their path in its folder."""
 _NO_SIDECARS = Path("/dev/null/none")
 """The path of a version without sidecar files."""

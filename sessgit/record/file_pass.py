@@ -42,6 +42,7 @@ from sessgit.record.source import TranscriptSource
 from sessgit.store import clones, layout, packed_refs, recorder_state, refs
 from sessgit.store.context import Context
 from sessgit.store.index import Index
+from sessgit.store.objects import Entry
 from sessgit.store.recorder_state import Cursor
 from sessgit.store.store import Store
 
@@ -427,7 +428,7 @@ class FilePass:
 
     def _turn_sidecars(
         self, cutter: Cutter, node: Node, lines: list[Line]
-    ) -> tuple[dict[str, Bytes], dict[str, tuple[str, bool]]]:
+    ) -> tuple[dict[str, Bytes], dict[str, Entry]]:
         """Return the new bytes of subagents' files, and the entries of large tool results, by path in the folder."""
         agents = self.file.agents.of_turn(node.key, lines, is_last=node is cutter.head)
         named = self.agent.sidecars.results(self.source.path, self.source.agent_id, lines, self.known.redact)
@@ -453,7 +454,7 @@ class FilePass:
 
     def _changes(self, content: TurnContent, *, live: bool) -> commits.Changes:
         """Return the changes outside the turn: what only a live recorder sees, and what a rewind carries over."""
-        changes: dict[str, tuple[str, bool] | None] = {}
+        changes: dict[str, Entry | None] = {}
         if content.complete and live:
             folder, slug = self.source.folder, self.file.facts.slug
             live_files = self.agent.sidecars.live(folder, self.source.agent_id, slug, self.known.redact)

@@ -335,7 +335,7 @@ class Lineage:
         message = self._message(session, file_hash)
         return self.store.write_commit(self.commit, changes, state, message, [self.commit], time)
 
-    def _changes(self) -> dict[str, tuple[str, bool] | None]:
+    def _changes(self) -> commits.Changes:
         """Return the turns' folders with the fork's own bytes, and what it takes over of the scratchpad."""
         own = {layout.turn_folder(number): (tree, True) for number, tree in self.own.items()}
         from sessgit.history import pad_lists  # what few recordings need, and takes a while to load

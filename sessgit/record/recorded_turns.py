@@ -20,7 +20,7 @@ from sessgit.model.frozen import frozen
 from sessgit.record.source import TranscriptSource, stored_rules
 from sessgit.store import layout, recorder_state, secret_filter
 from sessgit.store.index import Index
-from sessgit.store.objects import LARGE_SIZE
+from sessgit.store.objects import LARGE_SIZE, Entry
 from sessgit.store.recorder_state import Cursor
 from sessgit.store.store import Store, lines_hash
 
@@ -44,7 +44,7 @@ class RecordedSession:
     tips: dict[str, str] = field(default_factory=dict)
     head: str = ""
     state: Session | None = None
-    sides: Mapping[str, Mapping[str, tuple[str, bool]]] | None = None
+    sides: Mapping[str, Mapping[str, Entry]] | None = None
 
 
 def recorded_session(store: Store, source: TranscriptSource, rules: RecordConfig) -> RecordedSession:
