@@ -210,7 +210,11 @@ def _repair_lines(context: Context, branch: str, new_id: str, result: Repaired, 
         ordered = order_lines(store, branch, lines.commit)
     if ordered is not None:
         lines, strange = ordered[0], [ordered[1]]
-    plan = plan_repair(lines, strange, alone=is_incomplete or ordered is not None)
+    mended = agents.of(lines.state).repair.mend(lines.turns, lines.state.agent_id, lines.known)
+    first = min((mend.turn for mend in mended.mends), default=lines.last + 1)
+    shared = 0 if is_incomplete or ordered is not None else min(first - 1, lines.last)
+    rest = tuple(tuple(mended.turns.get(number, ())) for number, _ in lines.turns if number > shared)
+    plan = LinePlan(lines, (*mended.mends, *strange), shared, rest)
     name = layout.short_name(branch)
     if is_incomplete and not lines.last:
         raise DamageError(f"cannot read {name}", _hint(store, branch))
@@ -397,16 +401,6 @@ def _named_sessions(state: Session, lines: Sequence[bytes]) -> list[set[str]]:
 
 
 # The new session
-
-
-def plan_repair(lines: Lines, others: Sequence[Mend] = (), *, alone: bool = False) -> LinePlan:
-    """Return what to repair in the lines, with `others`, repairs of the file that are known already. With `alone`, no
-    turn is shared."""
-    mended = agents.of(lines.state).repair.mend(lines.turns, lines.state.agent_id, lines.known)
-    first = min((mend.turn for mend in mended.mends), default=lines.last + 1)
-    shared = 0 if alone else min(first - 1, lines.last)
-    rest = tuple(tuple(mended.turns.get(number, ())) for number, _ in lines.turns if number > shared)
-    return LinePlan(lines, (*mended.mends, *others), shared, rest)
 
 
 def write_session(context: Context, plan: LinePlan, new_id: str) -> RepairedSession:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -118,23 +118,30 @@ class _File:
 
 def status(store: Path, homes: Homes, index: Index | None, privacy: Privacy, *, cwd: str, now: float) -> Status:
     """Return the state of the recording into the store at a path; there may be none."""
-    outlines = index.outlines() if index else []
+    paths, outlines = StorePaths(store), index.outlines() if index else []
     projects = {outline.name: outline.project for outline in outlines}
     deleted = refs.deleted_sessions(store) if index else set()
     known = {*projects, *deleted}
     files = [file for file in _files(homes, projects) if file.session not in deleted]
     is_recorded = private.recorded_filter(privacy, projects)
+    days, soon = _expiring(homes, files, now)
+    deleting = None
+    if soon:
+        missing = [file for file in soon if _is_missing(paths, file, known)]
+        off = sum(not is_recorded(file.path, file.session) for file in missing)
+        first = min(file.modified for file in soon) + days * _DAY
+        deleting = Deleting(len(soon), days, first, len(missing), off)
     return Status(
         recording(store, homes),
         project.project_root(cwd),
         private.verdict(privacy, cwd),
         _contents(store, homes, outlines, index) if index else None,
-        _deleting(StorePaths(store), homes, files, known, is_recorded, now),
+        deleting,
         sum(not file.known and is_recorded(file.path, file.session) and _is_new(file, known) for file in files),
-        tuple(log.entries(StorePaths(store).log)),
-        StorePaths(store).purging.exists(),
-        locks.is_repack_running(StorePaths(store)),
-        waiting(StorePaths(store), now),
+        tuple(log.entries(paths.log)),
+        paths.purging.exists(),
+        locks.is_repack_running(paths),
+        waiting(paths, now),
     )
 
 
@@ -272,24 +279,6 @@ def unrecorded_soon(store: Path, homes: Homes, index: Index, privacy: Privacy, n
     is_recorded = private.recorded_filter(privacy, projects)
     missing = (file for file in soon if _is_missing(StorePaths(store), file, projects))
     return [file.path for file in missing if is_recorded(file.path, file.session)]
-
-
-def _deleting(
-    paths: StorePaths,
-    homes: Homes,
-    files: Sequence[_File],
-    known: Collection[str],
-    is_recorded: Callable[[Path, str], bool],
-    now: float,
-) -> Deleting | None:
-    """Return what the client deletes within a week, or None if that is nothing or its settings cannot be read."""
-    days, soon = _expiring(homes, files, now)
-    if not soon:
-        return None
-    missing = [file for file in soon if _is_missing(paths, file, known)]
-    off = sum(not is_recorded(file.path, file.session) for file in missing)
-    first = min(file.modified for file in soon) + days * _DAY
-    return Deleting(len(soon), days, first, len(missing), off)
 
 
 def _expiring(homes: Homes, files: Sequence[_File], now: float) -> tuple[float, list[_File]]:
