@@ -45,7 +45,7 @@ def ordered(document: object) -> str:
 
 @pytest.mark.parametrize("path", ["/s/hook", "/a b/hook", "/it's/hook", '/"$(id)`/hook', "/ä\n&& sh/hook", "/hook"])
 def test_a_command_names_its_stub(path: str) -> None:
-    assert hook_settings.stub_of(stub_command(Path(path))) == path
+    assert hook_settings.stub_of({"command": stub_command(Path(path))}) == path
 
 
 def test_the_command_is_the_one_of_the_contract() -> None:
@@ -53,7 +53,7 @@ def test_the_command_is_the_one_of_the_contract() -> None:
     assert stub_command(Path("/it's/hook")) == (
         """[ -r '/it'"'"'s/hook' ] && sh '/it'"'"'s/hook' || cat >/dev/null; exit 0"""
     )
-    assert hook_settings.stub_of(OLDER) == "/s/hook"
+    assert hook_settings.stub_of({"command": OLDER}) == "/s/hook"
     with pytest.raises(UsageError):
         stub_command(Path("s/hook"))
 
@@ -75,7 +75,7 @@ def test_the_command_is_the_one_of_the_contract() -> None:
     ],
 )
 def test_other_commands_are_not_ours(command: object) -> None:
-    assert hook_settings.stub_of(command) is None
+    assert hook_settings.stub_of({"command": command}) is None
 
 
 # Documents

@@ -68,8 +68,9 @@ def is_status_line_command(command: object) -> bool:
     return isinstance(command, str) and command.startswith("[ -x ") and f"{_STATUS_LINE} 2>/dev/null ||" in command
 
 
-def stub_of(command: object) -> str | None:
-    """Return the stub that a command runs in the form above, or None for any other command."""
+def stub_of(hook: object) -> str | None:
+    """Return the stub that the command of a hook runs in the form above, or None for any other hook."""
+    command = hook.get("command") if isinstance(hook, dict) else None
     if not isinstance(command, str) or not (match := _COMMAND.fullmatch(command)):
         return None
     try:
@@ -96,7 +97,7 @@ def with_hooks(settings: Mapping[str, Any], command: str, events: Iterable[str])
             del hooks[event]
     for event in own_events:
         groups = hooks.setdefault(event, [])
-        if not any(stub_of(hook.get("command")) for hook in _commands(groups)):
+        if not any(map(stub_of, _commands(groups))):
             hooks[event] = [*groups, {"hooks": [_entry(event, command)]}]
     if hooks or "hooks" in settings:
         result["hooks"] = hooks
@@ -124,7 +125,7 @@ def entries(settings: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         (event, stub)
         for event, groups in (hooks.items() if isinstance(hooks, dict) else ())
         for hook in _commands(groups)
-        if (stub := stub_of(hook.get("command")))
+        if (stub := stub_of(hook))
     )
 
 
@@ -150,7 +151,7 @@ def own_hooks(groups: object) -> Iterator[tuple[int, int, Document]]:
     """Yield our entries of an event: the number of the group, the place in it, and the entry."""
     for number, group in enumerate(groups if isinstance(groups, list) else ()):
         for place, hook in enumerate(_commands([group])):
-            if _ours(hook):
+            if stub_of(hook):
                 yield number, place, hook
 
 
@@ -165,10 +166,6 @@ def _commands(groups: object) -> list[Document]:
     ]
 
 
-def _ours(hook: object) -> bool:
-    return isinstance(hook, dict) and stub_of(hook.get("command")) is not None
-
-
 def _pointed(groups: Any, command: str | None) -> Any:
     """Return an event's groups in which the first entry of ours runs `command`, and any further one is gone, as are
     groups in which nothing else was; without a command every entry of ours is gone."""
@@ -177,12 +174,12 @@ def _pointed(groups: Any, command: str | None) -> Any:
     result = []
     has_own = command is None
     for group in groups:
-        if not any(_ours(hook) for hook in _commands([group])):
+        if not any(map(stub_of, _commands([group]))):
             result.append(group)
             continue
         hooks = []
         for hook in group["hooks"]:
-            if not _ours(hook):
+            if not stub_of(hook):
                 hooks.append(hook)
             elif not has_own:
                 has_own = True

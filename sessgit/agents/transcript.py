@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -25,6 +26,17 @@ class Transcript:
 def is_packed(path: Path) -> bool:
     """Return whether a file is compressed; a client unpacks it before it writes to it."""
     return path.suffix == ".zst"
+
+
+def file_end(path: Path, most: int) -> tuple[bytes, int]:
+    """Return the last bytes of a file, and its size; nothing if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - most))
+            return file.read(min(size, most)), size
+    except OSError:
+        return b"", 0
 
 
 def entries(folder: Path) -> list[Path]:

@@ -23,7 +23,6 @@ from sessgit.errors import (
     UsageError,
 )
 from sessgit.model import ids
-from sessgit.model.config import Privacy
 from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
 from sessgit.model.progress import Progress, no_progress
@@ -35,7 +34,6 @@ from sessgit.record.import_workers import PACK_NAME, RecordedTask, RecordTask, W
 from sessgit.record.recording import record
 from sessgit.store import layout, locks, maintenance, operations, refs, tempdirs, transaction
 from sessgit.store.context import Context
-from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
 from sessgit.store.pack_file import is_whole_index, pack_matches_index
 from sessgit.store.store import Store
@@ -121,7 +119,7 @@ def import_one(
         raise NotFoundError(
             f"there is no transcript of a conversation “{session}”", "Name its file: `sessgit import --id ID PATH`"
         )
-    if _without_excluded(context.index, files, context.privacy):
+    if _without_excluded(context, files):
         operations.drop_tombstone(context.store, sessions[0], context.now())
     return _record_files(context, _ImportPlan(files), watch, Workers())
 
@@ -175,7 +173,7 @@ def _is_self_contained(agent: Agent, folder: Path, file: TranscriptFile, errors:
 
 def _record_files(context: Context, plan: _ImportPlan, watch: ImportProgress, workers: Workers) -> ImportResult:
     store = context.store
-    files = _without_excluded(context.index, plan.files, context.privacy)
+    files = _without_excluded(context, plan.files)
     excluded = len(plan.files) - len(files)
     context.index.sync()
     before = refs.read_all(store.path, layout.HEADS)
@@ -257,11 +255,13 @@ def _examine_files(paths: Iterable[Path], errors: list[ImportFailure]) -> Iterat
             errors.append(ImportFailure(path, str(error)))
 
 
-def _without_excluded(index: Index, files: list[TranscriptFile], privacy: Privacy) -> list[TranscriptFile]:
+def _without_excluded(context: Context, files: list[TranscriptFile]) -> list[TranscriptFile]:
     """Return the files whose projects are recorded."""
-    if privacy.is_everything:
+    if context.privacy.is_everything:
         return files
-    is_recorded = private.recorded_filter(privacy, {one.name: one.project for one in index.branch_outlines()})
+    is_recorded = private.recorded_filter(
+        context.privacy, {one.name: one.project for one in context.index.branch_outlines()}
+    )
     return [file for file in files if is_recorded(file.path, ids.session_id(file.agent_id))]
 
 

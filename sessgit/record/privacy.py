@@ -90,7 +90,7 @@ def switch_off(paths: StorePaths, folder: str, home: str) -> SwitchResult:
             f"there is no folder {folder}",
             "To exclude a folder that does not exist yet, add it to record.exclude: `sessgit config record.exclude`",
         )
-    root = _project_path(project.project_root(folder))
+    root = _project_path(folder)
     there: list[str] = []
 
     def change(rules: RecordConfig) -> Mapping[str, Sequence[str]]:
@@ -108,7 +108,7 @@ def switch_on(paths: StorePaths, folder: str, home: str) -> SwitchResult:
 
     Raises ConflictError, and changes nothing, if a glob that was not made for this project excludes it.
     """
-    root = _project_path(project.project_root(folder))
+    root = _project_path(folder)
     changed = False
 
     def change(rules: RecordConfig) -> Mapping[str, Sequence[str]]:
@@ -185,7 +185,8 @@ def _first_folder(path: Path) -> str:
     return ""
 
 
-def _project_path(root: str) -> str:
+def _project_path(folder: str) -> str:
+    root = project.project_root(folder)
     try:
         root.encode()
     except UnicodeEncodeError as error:

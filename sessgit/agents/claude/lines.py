@@ -10,6 +10,7 @@ from typing import Any
 
 from sessgit.agents.line import CHOSEN, NOWHERE, Line, parse
 from sessgit.agents.reader import Redact, no_redaction
+from sessgit.agents.transcript import file_end
 from sessgit.model import canonical
 from sessgit.model.conversation.message import Extent
 from sessgit.model.stored_fields import string
@@ -245,13 +246,8 @@ def holds_answer(path: Path, offset: int, answer: str | None) -> bool | None:
     if not answer:
         return None
     expected = json.dumps(answer, ensure_ascii=False)[1:-1][-_ANSWER_END:].encode("utf-8", "replace")
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(offset, size - _ANSWER_WINDOW))
-            data = file.read()
-    except OSError:
-        return False
+    data, size = file_end(path, _ANSWER_WINDOW)
+    data = data[max(0, offset - size + len(data)) :]
     place = data.rfind(expected)
     return place >= 0 and (data.find(b"\n", place) >= 0 or parse(data[data.rfind(b"\n") + 1 :]) is not None)
 

@@ -89,7 +89,7 @@ class Chain:
         name, message = _tool(task.operation), self.message
         before = [] if message else self.stand_in(at)
         block = {"type": "tool_use", "id": call_id(task.id), "name": name, "input": dict(task.args)}
-        line = self._assistant("call", [block], at, mark=marks.of_task(task, name), message=message)
+        line = self._assistant("call", block, at, mark=marks.of_task(task, name), message=message)
         self.open[task.id] = None
         self.message = message or _message_id(self.leaf)
         return [*before, line]
@@ -101,7 +101,7 @@ class Chain:
         if cell_id not in self.open and marks.OUTSIDE not in self.common:
             before, call = self.stand_in(at), f"{call}_result"
             block = {"type": "tool_use", "id": call, "name": _tool(operation or "result"), "input": {"cell": cell_id}}
-            before.append(self._assistant("call", [block], at, mark={"result_of": cell_id}))
+            before.append(self._assistant("call", block, at, mark={"result_of": cell_id}))
         self.open.pop(cell_id, None)
         return [*before, self._result(call, text, at, is_error=not outcome.ok, mark=mark)]
 
@@ -110,12 +110,12 @@ class Chain:
     ) -> list[bytes]:
         """Return the line of something said; without a model the program itself said it."""
         block, mark = {"type": "text", "text": text}, {} if model else {"words": True}
-        return [*self.stand_in(at), self._assistant("words", [block], at, model, tokens, mark)]
+        return [*self.stand_in(at), self._assistant("words", block, at, model, tokens, mark)]
 
     def reason(self, reason: Reason, at: float | None) -> list[bytes]:
         """Return a reason, as words that a person reads too."""
         block = {"type": "text", "text": shown(reason)}
-        return [*self.stand_in(at), self._assistant("reason", [block], at, mark=marks.of_reason(reason))]
+        return [*self.stand_in(at), self._assistant("reason", block, at, mark=marks.of_reason(reason))]
 
     def tool(
         self, call: ToolCall, model: str, at: float | None, tokens: Mapping[str, int] | None = None
@@ -125,7 +125,7 @@ class Chain:
         before = self.stand_in(at)
         key = call.id or f"toolu_{self.name(f'tool.{self.leaf}').replace('-', '')[:24]}"
         block = {"type": "tool_use", "id": key, "name": call.name, "input": dict(call.input)}
-        begun = self._assistant("call", [block], at, model, tokens, {} if model else {"words": True})
+        begun = self._assistant("call", block, at, model, tokens, {} if model else {"words": True})
         return [*before, begun, self._result(key, call.output, at, is_error=call.is_error, mark={})]
 
     def part(
@@ -184,18 +184,17 @@ class Chain:
         return list(results)
 
     def _assistant(  # noqa: PLR0913, PLR0917 - what such a line says
-        self, word: str, content: list[dict[str, Any]], at: float | None, model: str = "",
+        self, word: str, block: dict[str, Any], at: float | None, model: str = "",
         tokens: Mapping[str, int] | None = None, mark: Mapping[str, Any] | None = None, message: str = "",
     ) -> bytes:  # fmt: skip
         used = tokens or {}
         usage = {"input_tokens": used.get("input", 0), "output_tokens": used.get("output", 0)}
         usage |= {f"cache_{long}_input_tokens": used[short] for short, long in _CACHE.items() if used.get(short)}
-        calls = any(block["type"] == "tool_use" for block in content)
         key = self.name(f"{word}.{self.leaf}")
         body = {
             "id": message or _message_id(key), "type": "message", "role": "assistant", "model": model or SYNTHETIC,
-            "content": content, "stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None,
-            "usage": usage,
+            "content": [block], "stop_reason": "tool_use" if block["type"] == "tool_use" else "end_turn",
+            "stop_sequence": None, "usage": usage,
         }  # fmt: skip
         request = {"requestId": f"req_{key.replace('-', '')}"} if model else {}
         return self._line(word, {"type": "assistant", "message": body, **request, **_marked(mark)}, at, key)

@@ -11,6 +11,7 @@ from typing import Any
 
 from sessgit.agents.line import NOWHERE, Base, Line, parse
 from sessgit.agents.reader import Redact, no_redaction
+from sessgit.agents.transcript import file_end
 from sessgit.model import ids
 from sessgit.model.conversation.message import Extent
 from sessgit.model.stored_fields import string
@@ -183,14 +184,8 @@ def holds_answer(path: Path, offset: int, answer: str | None) -> bool | None:
     """Return whether the file ends, after `offset`, with the end of a turn; None without an answer."""
     if answer is None:
         return None
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - _END_WINDOW))
-            last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
-    except OSError:
-        return False
-    return size > offset and make(last).is_end
+    data, size = file_end(path, _END_WINDOW)
+    return size > offset and make(data.rstrip(b"\n").rpartition(b"\n")[2]).is_end
 
 
 def opens_turn(text: str) -> bool:
