@@ -135,15 +135,27 @@ def archive_old(context: Context, *, after: float) -> ArchiveResult:
 def _move_sessions(
     context: Context, sessions: Collection[str], what: tuple[str, str], *, back: bool = False
 ) -> ArchiveResult:
-    """Moves all branches of the sessions; `what` is the command, and what it did."""
-    store = context.store
-    session_filter = list(dict.fromkeys(sessions))
+    """Move all branches of the sessions; `what` is the command, and what it did. A branch that is both live and
+    archived counts as live."""
+    store, names = context.store, dict.fromkeys(sessions)
+    source, target = (layout.ARCHIVE, layout.HEADS) if back else (layout.HEADS, layout.ARCHIVE)
 
     def attempt() -> ArchiveResult:
-        result, moves = _planned_moves(store.path, session_filter, back=back)
+        tips, branches = refs.read_all(store.path), dict[str, list[str]]()
+        for name in (ref.removeprefix(source) for ref in tips if ref.startswith(source)):
+            branches.setdefault(layout.session_of(name), []).append(name)
+        moves, already = list[Move](), [session for session in names if session not in branches.get(session, ())]
+        if gone := next((session for session in already if target + session not in tips), ""):
+            raise NotFoundError(f"{gone} no longer exists", "`sessgit ls --all` lists all conversations.")
+        for name in (name for session in names for name in branches.get(session, ())):
+            tip, there = tips[source + name], tips.get(target + name)
+            if there is None or (not back and there != tip):
+                moves.append(Move(target + name, there, tip))
+            moves.append(Move(source + name, tip, None))
+        result = ArchiveResult(tuple(one for one in names if one in branches.get(one, ())), tuple(already))
         if not moves:
             return result
-        moved = result.sessions or session_filter
+        moved = result.sessions or list(names)
         named = f"{moved[0][:8]}:" if len(moved) == 1 else format_count(len(moved), "conversation")
         summary = f"{named} {what[1]}"
         return replace(result, operation=operations.perform_operation(store, what[0], summary, moves, context.now()))
@@ -152,30 +164,6 @@ def _move_sessions(
     if result.operation:
         context.index.sync()
     return result
-
-
-def _planned_moves(store: Path, sessions: Sequence[str], *, back: bool) -> tuple[ArchiveResult, list[Move]]:
-    """Return the moves that archive or unarchive the sessions; a branch that is both live and archived counts as
-    live."""
-    source, target = (layout.ARCHIVE, layout.HEADS) if back else (layout.HEADS, layout.ARCHIVE)
-    tips = refs.read_all(store)
-    branches: dict[str, list[str]] = {}
-    for ref in tips:
-        if ref.startswith(source):
-            name = ref.removeprefix(source)
-            branches.setdefault(layout.session_of(name), []).append(name)
-    moves, already = list[Move](), list[str]()
-    for session in sessions:
-        if session not in branches.get(session, ()):
-            if target + session not in tips:
-                raise NotFoundError(f"{session} no longer exists", "`sessgit ls --all` lists all conversations.")
-            already.append(session)
-        for name in branches.get(session, ()):
-            tip, there = tips[source + name], tips.get(target + name)
-            if there is None or (not back and there != tip):
-                moves.append(Move(target + name, there, tip))
-            moves.append(Move(source + name, tip, None))
-    return ArchiveResult(tuple(session for session in sessions if session not in set(already)), tuple(already)), moves
 
 
 def _has_gone_on(store: Path, session: str, place: str, moment: float) -> bool:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import field
 from operator import attrgetter
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from sessgit.history import views
 from sessgit.history.log import families, grouped, side_branches
@@ -130,14 +130,12 @@ def list_sessions(index: Index, query: SessionFilter, limit: int | None, offset:
     outlines = _chosen_outlines(index, query.archived)
     matching = _matching_outlines(index, outlines, query)
     forks, children = grouped(outlines, "parent"), grouped(outlines, "child_of")
-    accessed = _access_times(index, matching) if query.order == "accessed" else {}
+    keys = _sort_keys(index, matching, query.order, prices) if query.order else {}
     if query.order is None:
         newest_first = sorted(families(matching), key=lambda family: max(o.updated for o, _ in family), reverse=True)
         places = [(outline.name, depth) for family in newest_first for outline, depth in family]
-    elif query.order == "accessed":
-        places = [(name, 0) for name in sorted(accessed, key=lambda name: accessed[name], reverse=True)]
-    else:
-        places = [(outline.name, 0) for outline in _sorted_outlines(index, matching, query.order, prices)]
+    else:  # the largest or newest first, or by name
+        places = [(name, 0) for name in sorted(keys, key=lambda name: keys[name], reverse=query.order != "name")]
     if query.reverse:
         places.reverse()
     shown = places[offset:] if limit is None else places[offset : offset + limit]
@@ -155,7 +153,7 @@ def list_sessions(index: Index, query: SessionFilter, limit: int | None, offset:
             sum(side.open for side in side_branches(index, branches[name]) if not side.rewound)
             if name in diverged
             else 0,
-            accessed.get(name, ""),
+            keys[name] if query.order == "accessed" else "",
         )
         for name, depth in shown
         if name in branches
@@ -236,28 +234,28 @@ def _chosen_outlines(index: Index, archived: Archived) -> list[Outline]:
     return [outline for outline in index.outlines() if archived == "also" or outline.archived == bool(archived)]
 
 
-def _access_times(index: Index, outlines: Sequence[Outline]) -> dict[str, str]:
-    """Return when each session was last used: the time of its last turn, of its transcript, or of what the system from
-    which it was imported says, whichever is the latest."""
-    facts, times = index.imported_facts(), dict[str, str]()
-    for branch in index.branches_named([outline.name for outline in outlines]):
-        written, known = branch.state.transcript, [branch.state.updated, branch.state.created]
-        with suppress(OSError):
-            known.append(canonical.rfc3339(Path(written).stat().st_mtime) if written else "")
-        imported = canonical.seconds(str(facts.get(branch.name, {}).get("lastAccessedAt", "")))
-        times[branch.name] = max(*known, "" if imported is None else canonical.rfc3339(imported))
-    return times
+def _sort_keys(index: Index, outlines: Sequence[Outline], order: Order, prices: Prices) -> dict[str, Any]:
+    """Return what orders the sessions, by name; those that cannot be read are left out.
 
-
-def _sorted_outlines(index: Index, outlines: Sequence[Outline], order: Order, prices: Prices) -> list[Outline]:
-    """Return the sessions with the largest or newest first, or by name."""
+    A session was last used at the time of its last turn, of its transcript, or of what the system from which it was
+    imported says, whichever is the latest.
+    """
     if order in ("updated", "created", "turns"):
-        return sorted(outlines, key=attrgetter(order), reverse=True)
-    states = {b.name: b.state for b in index.branches_named([outline.name for outline in outlines])}
+        return {outline.name: getattr(outline, order) for outline in outlines}
+    names = [outline.name for outline in outlines]
+    read = {branch.name: branch.state for branch in index.branches_named(names)}
+    states = {name: read[name] for name in names if name in read}
     if order == "name":
-        return sorted(outlines, key=lambda outline: session_title(states[outline.name]).casefold())
-    sizes = {
-        name: views.total_tokens(state).total if order == "tokens" else views.session_cost(state, prices) or 0.0
-        for name, state in states.items()
-    }
-    return sorted(outlines, key=lambda outline: sizes[outline.name], reverse=True)
+        return {name: session_title(state).casefold() for name, state in states.items()}
+    if order == "tokens":
+        return {name: views.total_tokens(state).total for name, state in states.items()}
+    if order == "cost":
+        return {name: views.session_cost(state, prices) or 0.0 for name, state in states.items()}
+    facts, times = index.imported_facts(), dict[str, str]()
+    for name, state in states.items():
+        known = [state.updated, state.created]
+        with suppress(OSError):
+            known.append(canonical.rfc3339(Path(state.transcript).stat().st_mtime) if state.transcript else "")
+        imported = canonical.seconds(str(facts.get(name, {}).get("lastAccessedAt", "")))
+        times[name] = max(*known, "" if imported is None else canonical.rfc3339(imported))
+    return times
