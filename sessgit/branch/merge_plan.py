@@ -425,7 +425,14 @@ def plan_merge(context: Context, ours: Branch, theirs: Branch, turn: int | None,
             f"there would be {labels} labels, but at most {MOST_LABELS} are allowed",
             "Remove one: `sessgit edit --label -LABEL`",
         )
-    _check_memory(ours.state, theirs.state, authored)
+    known = [unified_state.memory_size(one.state.unified.working_memory) for one in (ours, theirs)]
+    size = max((unified_state.memory_size(d.value) for d in authored if d.path == unified_state.MEMORY), default=0)
+    if size > max(unified_state.LARGEST_MEMORY, *known):
+        raise ConflictError(
+            f"the working memory would have {humanize.format_size(size)}, but at most "
+            f"{humanize.format_size(unified_state.LARGEST_MEMORY)} are allowed",
+            "The program that owns it can remove something from one of the two.",
+        )
     appended = Decision("turns", "bring", len(sides.own), len(sides.new), [turn_address(row) for row in rows])
     files = _file_decisions(context, sides, rows)
     return MergePlan(sides, standing, mode, rows, (appended, *files, *authored, *pad.decisions), pad)
@@ -512,15 +519,3 @@ def _file_decisions(context: Context, sides: MergeSides, rows: Sequence[Row]) ->
     if not mine and not theirs:
         return []
     return [Decision("files", "unite", mine, theirs, list(dict.fromkeys([*mine, *theirs])))]
-
-
-def _check_memory(ours: Session, theirs: Session, decisions: Sequence[Decision]) -> None:
-    """Raise ConflictError if the united working memory is larger than allowed, and larger than each of the two."""
-    sides = [unified_state.memory_size(one.unified.working_memory) for one in (ours, theirs)]
-    size = max((unified_state.memory_size(d.value) for d in decisions if d.path == unified_state.MEMORY), default=0)
-    if size > max(unified_state.LARGEST_MEMORY, *sides):
-        raise ConflictError(
-            f"the working memory would have {humanize.format_size(size)}, but at most "
-            f"{humanize.format_size(unified_state.LARGEST_MEMORY)} are allowed",
-            "The program that owns it can remove something from one of the two.",
-        )

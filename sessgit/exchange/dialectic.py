@@ -169,7 +169,14 @@ def _parse(own: str, document: Document, kept: Mapping[str, bytes], place: str) 
 def _read_session(source: Folder, file: SessionFile, project: Path | None) -> ForeignSession:
     document, at = file.document, file.path.removesuffix(_STATE)
     place = f"{(source.root / at).relative_to(project).as_posix()}/" if project else ""
-    kept = _kept_files(source, at, file.id)
+    kept = {_KEPT_STATE: b""}  # no file may take its place
+    for path in source.below(at):
+        name = path.removeprefix(at)
+        if name != _STATE:
+            kept_name = _kept_name(name)
+            why = "kept as it is" if kept_name == f"{SYSTEM}/{name}" else f"kept as {kept_name}"
+            source.keep(path, kept_name, file.id, kept, why)
+    del kept[_KEPT_STATE]
     parsed = _parse(file.id, document, kept, place)
     source.note(file.path, "imported", "; ".join(parsed.why), file.id)
     session = _with_document(ForeignSession(file.id, project=str(project or "")), document)
@@ -224,19 +231,6 @@ def _make_turns(session: ForeignSession, document: Document, frame: Frame) -> It
 
 def _turn_key(session: str, number: int) -> str:
     return str(uuid.uuid5(_NAMESPACE, f"{session} {number}"))
-
-
-def _kept_files(source: Folder, at: str, session: str) -> dict[str, bytes]:
-    """Return the files of a session next to session.json, by the paths at which they are kept."""
-    out = {_KEPT_STATE: b""}  # no file may take its place
-    for path in source.below(at):
-        name = path.removeprefix(at)
-        if name != _STATE:
-            kept_name = _kept_name(name)
-            why = "kept as it is" if kept_name == f"{SYSTEM}/{name}" else f"kept as {kept_name}"
-            source.keep(path, kept_name, session, out, why)
-    del out[_KEPT_STATE]
-    return out
 
 
 def _kept_name(path: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -56,7 +56,9 @@ def update_fulltext(
     signature, wanted = refs.refs_hash(index.path), {name: tip for name, (tip, _) in refs.branches(index.path).items()}
     known, began = text.tips(), monotonic()
     changed = [branch for branch in wanted if known.get(branch) != wanted[branch]]
-    pending = _branches_in_order(index, changed)
+    updated = {one.name: one.updated for one in index.outlines()} if len(changed) > 1 else {}
+    # Taken from the end: sessions by age, so that new turns get the highest row ids, then side branches.
+    pending = sorted(changed, key=lambda name: (layout.is_side_branch(name), updated.get(name, ""), name), reverse=True)
     gone, count = known.keys() - wanted.keys(), len(pending)
     parts = 0
     if count:
@@ -81,15 +83,6 @@ def update_fulltext(
     if parts >= _PARTS_BEFORE_MERGE:
         text.join()
     return True
-
-
-def _branches_in_order(index: Index, branches: Sequence[str]) -> list[str]:
-    """Return the branches in reverse order: sessions by age, so that new turns get the highest row ids, then side
-    branches."""
-    updated = {outline.name: outline.updated for outline in index.outlines()} if len(branches) > 1 else {}
-    return sorted(
-        branches, key=lambda branch: (layout.is_side_branch(branch), updated.get(branch, ""), branch), reverse=True
-    )
 
 
 def _add_branch(index: Index, text: TextIndex, name: str, room: int) -> tuple[int, bool]:
