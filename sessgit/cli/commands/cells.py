@@ -126,7 +126,7 @@ def explain(
     named: those of the project, or of all projects if it has none.
     """
     others = [] if address else _sessions_with(cli, file)
-    if others and not address and not _is_current(cli, others):
+    if others and not _is_current(cli, others):
         address = others[0]
         render.tell(f"(using {cli.ident(address)}, the most recent conversation that read or wrote {file})")
     target = operands.whole_turn(cli, address, f"why {file}")

@@ -15,7 +15,7 @@ from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import ADDRESS, argument, option
 from sessgit.errors import AmbiguousError, NotFoundError, UsageError
 from sessgit.history import resolve
-from sessgit.history.resolve import ResolvedTarget, Tag, session_title
+from sessgit.history.resolve import Tag, session_title
 from sessgit.model import canonical
 from sessgit.model.address import check_name
 from sessgit.model.conversation.session import Session
@@ -117,7 +117,15 @@ def rename(
         if not name or not name.strip():
             raise _nameless(address)
     changes = EditChanges(name=check_name(name) if name else "")
-    target = _renamed_target(cli, address or "", name or "")
+    try:
+        target = operands.target(cli, address or "", changes=True)
+    except AmbiguousError:
+        raise
+    except NotFoundError as error:
+        if not address or not cli.has_store or not resolve.branches_by_name(cli.index, name or "", cli.where):
+            raise
+        swapped = f"sessgit rename {quote_for_shell(name or '')} {quote_for_shell(address)}"
+        raise NotFoundError(str(error), f"The conversation comes first: `{swapped}`") from None
     result = edits.edit_session(cli.context, edits.addressed_session(target), changes)
     note = f"was: {blocks.title(result.before, 100)}"
     if not result.commit:
@@ -152,19 +160,6 @@ def _check_is_name(cli: Invocation, name: str) -> None:
     if any(resolve.abbreviates(one.name, word) or one.agent_id == word for one in outlines):
         hint = f"`sessgit rename {quote_for_shell(name)} NAME`"
         raise UsageError(f"“{name}” is a conversation, but its new name is missing.", hint)
-
-
-def _renamed_target(cli: Invocation, address: str, name: str) -> ResolvedTarget:
-    """Return the conversation; the error for an unknown one says so if the name is that of a conversation."""
-    try:
-        return operands.target(cli, address, changes=True)
-    except AmbiguousError:
-        raise
-    except NotFoundError as error:
-        if not address or not cli.has_store or not resolve.branches_by_name(cli.index, name, cli.where):
-            raise
-        swapped = f"sessgit rename {quote_for_shell(name)} {quote_for_shell(address)}"
-        raise NotFoundError(str(error), f"The conversation comes first: `{swapped}`") from None
 
 
 @frame.command("tag", reads=True, excludes={"--delete": "NAME --list", "--list": "NAME"})

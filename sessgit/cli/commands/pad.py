@@ -17,7 +17,7 @@ from sessgit.history import fork_point, pad_lists
 from sessgit.history.resolve import session_title
 from sessgit.model import pad as pads
 from sessgit.model.conversation.session import STAGES, Session
-from sessgit.model.pad import CompactedPad, Entry, Pad
+from sessgit.model.pad import Entry, Pad
 
 _KINDS = (*pads.MARKERS, "claim", "tension", "file")
 """What `add` adds."""
@@ -131,7 +131,15 @@ def _change(cli: Invocation, address: str, change: MakeChange) -> Answer:
             "passes": [entry.id for entry in compacted.passes],
         }
         document = {"id": session, **removed, "commit": result.commit or None}
-        return Answer(document, _compacted_lines(cli, result, compacted))
+        counts = [
+            f"{text.counted(len(compacted.doubles), 'duplicate')} merged" if compacted.doubles else "",
+            f"{text.counted(len(compacted.passes), 'pass', 'passes')} removed" if compacted.passes else "",
+        ]
+        what = ", ".join(filter(None, counts)) or "duplicate lines removed"
+        lines = [f"{cli.ident(session)}  {what if result.commit else 'nothing to compact'}"]
+        for entry in (*compacted.doubles, *compacted.passes) if result.commit else ():
+            lines.append(text.cut(f"  {entry.id[:4]}  {entry.form or entry.kind}  {text.clean(entry.text)}", cli.width))
+        return Answer(document, lines)
     remarks = [f"{text.counted(result.change.secrets, 'secret')} redacted."] if result.change.secrets else []
     remarks += [] if result.commit else ["Nothing changed."]
     document = _pad_json(result.change.state, result.pad, result.commit)
@@ -196,21 +204,6 @@ def _changed_lines(cli: Invocation, result: PadResult) -> Iterator[str]:
         previous = before.stage if is_stage else confidence
         was = f"  (was: {text.clean(previous, 40)})" if previous and result.commit else ""
         yield f"{ident}  {f'stage {after.stage}' if is_stage else 'no confidence'}{was}"
-
-
-def _compacted_lines(cli: Invocation, result: PadResult, removed: CompactedPad) -> Iterator[str]:
-    """Yield the entries that were merged or removed, a line each."""
-    ident = cli.ident(result.change.state.id)
-    if not result.commit:
-        yield f"{ident}  nothing to compact"
-        return
-    counts = [
-        f"{text.counted(len(removed.doubles), 'duplicate')} merged" if removed.doubles else "",
-        f"{text.counted(len(removed.passes), 'pass', 'passes')} removed" if removed.passes else "",
-    ]
-    yield f"{ident}  {', '.join(filter(None, counts)) or 'duplicate lines removed'}"
-    for entry in (*removed.doubles, *removed.passes):
-        yield text.cut(f"  {entry.id[:4]}  {entry.form or entry.kind}  {text.clean(entry.text)}", cli.width)
 
 
 def _pad_json(state: Session, pad: Pad, commit: str = "") -> dict[str, Any]:

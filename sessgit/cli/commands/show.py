@@ -175,8 +175,8 @@ def _cell_lines(cli: Invocation, shown: ShownCell) -> Iterator[str]:
         facts.append(f"{word} {', '.join(f'{row.turn}.{ordinal}' for ordinal in ordinals)}" if ordinals else "")
     yield from (cli.paint("dim", line) for line in text.fold(facts, cli.width, "  ·  "))
     yield ""
-    yield from _message(cli, shown) if call is None else ()
     if call is None:
+        yield from _message(cli, shown)
         return
     for change in call.changes:
         yield cli.paint("bold", turn_pieces.path(cli, shown.turn.branch.state.project, change.path, cli.width))
