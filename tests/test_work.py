@@ -51,9 +51,14 @@ class Meter:
     """Records a growing file and tells what each recording cost."""
 
     def __init__(self, store: Store, index: Index, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.store, self.index, self.path = store, index, path
-        self.read = 0
+        self.index, self.path = index, path
+        self.written = self.read = 0
         monkeypatch.setattr(recording, "opened", self._opened)
+        write = store.repo._write
+        monkeypatch.setattr(store.repo, "_write", lambda *object: (self._count(), write(*object))[1])
+
+    def _count(self) -> None:
+        self.written += 1
 
     def _opened(self, path: Path) -> Any:
         meter = self
@@ -75,9 +80,9 @@ class Meter:
         """Objects written and bytes read for what the conversation has grown by."""
         with self.path.open("ab") as file:
             file.write(talk.data[file.tell() :])
-        written, self.read = self.store.repo.written, 0
+        self.written = self.read = 0
         record(Context(self.index, privacy=Privacy(rules)), TranscriptSource(self.path, SESSION, self.path.parent))
-        return self.store.repo.written - written, self.read
+        return self.written, self.read
 
 
 def turn(talk: Talk) -> Talk:

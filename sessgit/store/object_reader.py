@@ -73,6 +73,10 @@ class _CatFile:
         command = ["git", "--git-dir", str(path), "cat-file", "--batch"]
         try:
             child = os.posix_spawnp("git", command, _ENV, file_actions=actions)
+        except OSError:
+            self.stdin.close()
+            self.stdout.close()
+            raise
         finally:
             os.close(input_end)
             os.close(output_end)
