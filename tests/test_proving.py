@@ -1,4 +1,4 @@
-"""What lies loose in a store is read without the library: the same bytes, or none."""
+"""What lies loose in a store is read as it was written, or not at all."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain import Git
 
-from sessgit.errors import UnreadableError
-from sessgit.store.objects import read_loose_file
-from sessgit.store.store import Store
+from sessgit.errors import StoreError, UnreadableError
+from sessgit.store.store import Store, create_store
 
 OID = "0123456789abcdef0123456789abcdef01234567"
 
@@ -29,10 +28,11 @@ def loose(objects: Path, data: bytes, oid: str = OID) -> Path:
 
 @given(st.binary(max_size=10_000), st.integers(0, 9))
 def test_it_reads_what_git_writes(tmp_path_factory: pytest.TempPathFactory, data: bytes, level: int) -> None:
-    objects, whole = tmp_path_factory.getbasetemp() / "objects", b"blob %d\0" % len(data) + data
+    path, whole = tmp_path_factory.getbasetemp() / "store", b"blob %d\0" % len(data) + data
+    create_store(path)
     oid = hashlib.sha1(whole).hexdigest()
-    loose(objects, zlib.compress(whole, level), oid)
-    assert read_loose_file(str(objects), oid) == data
+    loose(path / "objects", zlib.compress(whole, level), oid)
+    assert Store(path).repo.blob(oid) == data
 
 
 @pytest.mark.parametrize(
@@ -51,22 +51,22 @@ def test_it_reads_what_git_writes(tmp_path_factory: pytest.TempPathFactory, data
         zlib.compress(b"b" * 100),
     ],
 )
-def test_what_is_damaged_is_told(tmp_path: Path, held: bytes) -> None:
+def test_what_is_damaged_is_told(store: Store, held: bytes) -> None:
     names = {OID, hashlib.sha1(b"blob 3\0abc").hexdigest()}
     with suppress(zlib.error):
         names.add(hashlib.sha1(zlib.decompress(held)).hexdigest())
     for oid in names:
-        loose(tmp_path, held, oid)
-        with pytest.raises(ValueError, match=r"."):
-            read_loose_file(str(tmp_path), oid)
+        loose(store.path / "objects", held, oid)
+        with pytest.raises(StoreError, match=r"."):
+            Store(store.path).repo.blob(oid)
 
 
-def test_what_is_not_there_may_be_elsewhere(tmp_path: Path) -> None:
-    with pytest.raises(KeyError):
-        read_loose_file(str(tmp_path), OID)
-    (tmp_path / OID[:2]).write_bytes(b"no folder")
-    with pytest.raises(KeyError):
-        read_loose_file(str(tmp_path), OID)
+def test_what_is_not_there_is_told(store: Store) -> None:
+    with pytest.raises(UnreadableError, match="the store lacks the object"):
+        store.repo.blob(OID)
+    (store.path / "objects" / OID[:2]).write_bytes(b"no folder")
+    with pytest.raises(UnreadableError):
+        store.repo.blob(OID)
 
 
 def test_only_what_has_its_name_is_believed(store: Store, git: Git) -> None:
@@ -78,3 +78,13 @@ def test_only_what_has_its_name_is_believed(store: Store, git: Git) -> None:
         Store(store.path).repo.blob(other)
     git("repack", "-adq")
     assert store.repo.blob(one) == b"one"
+
+
+def test_a_truncated_object_is_damaged(store: Store) -> None:
+    """libgit2 would never end at it."""
+    blob = store.repo.write_blob(b"one")
+    tree = store.repo.edit_tree(None, {"a": (blob, False)})
+    for oid in (blob, tree, store.repo.write_commit(tree, [], "x", 1)):
+        whole = (store.path / "objects" / oid[:2] / oid[2:]).read_bytes()
+        loose(store.path / "objects", whole[:-6], oid)
+        assert Store(store.path).repo.read_problem(oid) == "damaged"

@@ -166,23 +166,25 @@ class ObjectSource(ABC):
         return entries
 
 
-def read_loose_file(objects: str, oid: str) -> bytes:
-    """Return the bytes of a file from a folder of loose objects. Raises KeyError if the folder does not have the
-    object, ValueError if it is damaged or no file."""
+def read_loose(folder: str, oid: str) -> tuple[str, bytes] | None:
+    """Return the kind and the bytes of an object in a folder of loose ones, or None. Raises ValueError if it is
+    damaged."""
     try:
         # There may be thousands: `Path` takes four times as long.
-        with open(f"{objects}/{oid[:2]}/{oid[2:]}", "rb", buffering=0) as file:  # noqa: PTH123
+        with open(f"{folder}/{oid[:2]}/{oid[2:]}", "rb", buffering=0) as file:  # noqa: PTH123
             packed = file.read()
-    except OSError as error:
-        raise KeyError(oid) from error
+    except OSError:
+        return None
     try:
-        data = zlib.decompress(packed)
+        whole = zlib.decompress(packed)
     except zlib.error as error:
-        raise ValueError(str(error)) from error
-    header, _, content = data.partition(b"\0")
-    if header != b"blob %d" % len(content) or hashlib.sha1(data, usedforsecurity=False).hexdigest() != oid:
-        raise ValueError(f"{oid} is no file, or damaged")
-    return content
+        raise ValueError(f"{oid}: {error}") from error
+    actual = hashlib.sha1(whole, usedforsecurity=False).hexdigest()
+    header, _, data = whole.partition(b"\0")
+    kind, _, size = header.decode("ascii", "replace").partition(" ")
+    if actual != oid or size != str(len(data)):
+        raise ValueError(f"mismatch - expected {oid} but got {actual}")
+    return kind, data
 
 
 def write_object_file(folder: Path, oid: str, kind: str, data: Bytes, *, durable: bool = False) -> None:
