@@ -187,7 +187,7 @@ def test_by_several_processes(both: Both, claude: Path) -> None:
         claude.mkdir(parents=True, exist_ok=True)
         (claude / f"{talk.session}.jsonl").write_bytes(data)
     _, fast = both(chunk=3_000, processes=2)
-    assert fast.work.turns == 36
+    assert sum(len(result.turns) for result in fast.work.results) == 36
     assert len(list((fast.store.path / "objects" / "pack").glob("*.pack"))) > 3
 
 
@@ -201,7 +201,7 @@ def test_one_that_takes_long_holds_nobody_up_for_good(tmp_path: Path, claude: Pa
         (claude / f"{talk.session}.jsonl").write_bytes(_own(talk.data, number))
     config = tmp_path / "claude"
     done = _Place(tmp_path / "fast", config).at_once(_files(config), chunk=1, processes=2)
-    assert done.work.turns == 258
+    assert sum(len(result.turns) for result in done.work.results) == 258
 
 
 def test_a_large_object_is_written_piece_by_piece(tmp_path: Path) -> None:
@@ -244,8 +244,8 @@ def test_two_files_of_one_session(both: Both, claude: Path) -> None:
     talk.save(claude)
     talk.turns("three").save(claude.with_name("-elsewhere"))
     _, fast = both()
-    assert fast.work.seen == {SESSION}
-    assert fast.work.turns == 3
+    assert {result.session for result in fast.work.results} == {SESSION}
+    assert sum(len(result.turns) for result in fast.work.results) == 3
 
 
 @pytest.mark.parametrize("chunk", [1, 1 << 20])
@@ -255,7 +255,7 @@ def test_two_files_of_one_session_that_begin_otherwise(both: Both, claude: Path,
     path.parent.mkdir()
     path.write_bytes(_own(Talk().turns("three").data, 1))
     _, fast = both(chunk=chunk)
-    assert fast.work.turns == 3
+    assert sum(len(result.turns) for result in fast.work.results) == 3
 
 
 def test_what_is_there_is_gone_on_with(tmp_path: Path, claude: Path) -> None:
@@ -336,7 +336,7 @@ def test_a_file_that_grows_while_it_is_read(tmp_path: Path, claude: Path) -> Non
     files = _files(tmp_path / "claude")
     talk.turns("two", "three").save(claude)  # since it was looked at
     place = _Place(tmp_path / "fast", tmp_path / "claude").at_once(files)
-    assert place.work.turns == 3
+    assert sum(len(result.turns) for result in place.work.results) == 3
     with path.open("ab") as file:
         file.write(b'{"type":"user","torn')
     place.at_once(_files(tmp_path / "claude"))
@@ -349,7 +349,7 @@ def test_a_file_that_went(tmp_path: Path, claude: Path) -> None:
     files = _files(tmp_path / "claude")
     gone.unlink()
     place = _Place(tmp_path / "fast", tmp_path / "claude").at_once(files)
-    assert place.work.seen == {SESSION}
+    assert {result.session for result in place.work.results} == {SESSION}
     assert [failure.path for failure in place.errors] == [gone]
 
 

@@ -98,16 +98,21 @@ def commit_compaction(store: Store, on: str, lines: Sequence[Line], state: Sessi
     moment = next((line.text("timestamp") for line in lines if line.is_boundary), "")
     trailers = (("Session", state.id), ("Event", "compact"), *provenance)
     message = Message("compact: the conversation so far into a summary", trailers)
-    time = _seconds(moment) or store.commit(on).time
-    return store.write_commit(on, _tail_changes(store, lines), state, message, [on], time)
+    return _commit_tail(store, on, lines, state, message, moment)
 
 
 def commit_end(store: Store, on: str, lines: Sequence[Line], state: Session, provenance: Trailers) -> str:
     """Write the commit that ends the session, with the lines after the last turn's body."""
     turns = f"{state.turns} turn{'' if state.turns == 1 else 's'}"
     message = Message(f"end: {turns}", (("Session", state.id), ("Event", "end"), *provenance))
-    time = _seconds(state.ended) or store.commit(on).time
-    return store.write_commit(on, _tail_changes(store, lines), state, message, [on], time)
+    return _commit_tail(store, on, lines, state, message, state.ended)
+
+
+def _commit_tail(store: Store, on: str, lines: Sequence[Line], state: Session, message: Message, moment: str) -> str:
+    """Write a commit with these lines behind the last turn's body."""
+    data, time = tail_bytes(lines), _seconds(moment) or store.commit(on).time
+    changes = {layout.TAIL: (store.repo.write_blob(data), False) if data else None}
+    return store.write_commit(on, changes, state, message, [on], time)
 
 
 def tail_bytes(lines: Sequence[Line]) -> Bytes:
@@ -119,11 +124,6 @@ def has_tail(store: Store, on: str, lines: Sequence[Line]) -> bool:
     """Return whether a commit has exactly these lines after its last turn's body."""
     data, entry = tail_bytes(lines), store.entry(on, layout.TAIL)
     return (entry[0] if entry else "") == (object_id("blob", data) if data else "")
-
-
-def _tail_changes(store: Store, lines: Sequence[Line]) -> Changes:
-    data = tail_bytes(lines)
-    return {layout.TAIL: (store.repo.write_blob(data), False) if data else None}
 
 
 def turn_subject(number: int, prompt: str) -> str:

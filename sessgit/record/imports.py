@@ -181,15 +181,17 @@ def _record_files(context: Context, plan: _ImportPlan, watch: ImportProgress, wo
     run.run(import_files.distinct_files(files, context.index, plan.errors))
     moved = {ref for ref, _ in before.items() ^ refs.read_all(store.path, layout.HEADS).items()}
     # Two files of one session may have moved a branch there and back.
-    changed = {layout.session_of_ref(ref) for ref in moved} & run.seen
+    seen = {result.session for result in run.results}
+    grown = {result.session for result in run.results if result.turns}
+    changed = {layout.session_of_ref(ref) for ref in moved} & seen
     is_due = changed or maintenance.is_packing_due(store.path)
     unpacked = pack_import(store, run.packs, watch.packing, run.likeness) if is_due else ""
     deleted = tuple(sorted(session for session, why in run.skipped.items() if why == "deleted"))
-    imported = {session for session in changed if session in run.grown or layout.head_ref(session) not in before}
+    imported = {session for session in changed if session in grown or layout.head_ref(session) not in before}
     return ImportResult(
         len(imported),
-        run.turns,
-        len(run.seen - imported) - len(deleted),
+        sum(len(result.turns) for result in run.results),
+        len(seen - imported) - len(deleted),
         tuple(plan.errors),
         unpacked,
         excluded,
@@ -286,10 +288,10 @@ _Families = list[list[TranscriptFile]]
 class ImportRun:
     """An import and what it did so far.
 
-    `seen` are the sessions that were read, `grown` those that got turns, `turns` the number of turns; `skipped` are
-    those that are archived or deleted; `packs` are the names of the packs that it added, `likeness` is that of texts in
-    them. `batch` is the size of a batch in bytes, `processes` the number of workers, 0 for this process alone, None to
-    go by the size; `workers` may be started already.
+    `results` are those of the files that were read; `skipped` are the sessions that are archived or deleted; `packs`
+    are the names of the packs that it added, `likeness` is that of texts in them. `batch` is the size of a batch in
+    bytes, `processes` the number of workers, 0 for this process alone, None to go by the size; `workers` may be started
+    already.
     """
 
     context: Context
@@ -299,9 +301,7 @@ class ImportRun:
     batch: int = _BATCH_SIZE
     processes: int | None = None
     workers: Workers = field(default_factory=Workers)
-    seen: set[str] = field(default_factory=set)
-    grown: set[str] = field(default_factory=set)
-    turns: int = 0
+    results: list[RecordingResult] = field(default_factory=list)
     skipped: dict[str, SkipReason] = field(default_factory=dict)
     packs: list[str] = field(default_factory=list)
     likeness: dict[str, int] = field(default_factory=dict)
@@ -413,10 +413,7 @@ class ImportRun:
             self.skipped[result.session] = result.skipped
 
     def _note(self, result: RecordingResult) -> None:
-        self.seen.add(result.session)
-        self.turns += len(result.turns)
-        if result.turns:
-            self.grown.add(result.session)
+        self.results.append(result)
         self._moved += result.changed
         paths = self.context.store.paths
         if result.changed and self._moved % _MOST_LOOSE_REFS == 0:
