@@ -69,7 +69,7 @@ def test_a_purge_can_be_killed_at_every_step(sessgit: Shell, held: Path) -> None
 def test_recording_goes_on_between_a_kill_and_the_end(sessgit: Shell, held: Path) -> None:
     """Whoever records while a purge waits to be completed brings nothing back."""
     steps = _killed(sessgit, held, 1 << 30)
-    for part in (3, 2):
+    for part in (10, 2):
         assert _killed(sessgit, held, steps - steps // part) < 0
         sessgit.recorded(sessgit.talk(f"5e551011-0000-4000-8000-00000000aa0{part}").turns(f"more {VALUE}"))
         assert sessgit("purge", VALUE, "--yes").code == 0
@@ -81,7 +81,7 @@ def test_another_purge_brings_the_killed_one_to_its_end(sessgit: Shell, held: Pa
     """Nobody has to know the value for that."""
     steps = _killed(sessgit, held, 1 << 30)
     ended = set()
-    for point in (steps // 4, steps // 2, steps * 3 // 4):
+    for point in (steps // 4, steps // 2, steps * 9 // 10):
         assert _killed(sessgit, held, point) < 0, point
         is_known = bool(denylist.denied_values(layout.StorePaths(sessgit.store)))
         done = sessgit("purge", "some other value", "--yes")
