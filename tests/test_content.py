@@ -369,6 +369,13 @@ _LINE = st.fixed_dictionaries(
 )  # fmt: skip
 
 
+def test_two_calls_with_one_id_on_a_line_are_one_cell() -> None:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
+    talk = Talk().prompt("one")
+    talk.chain("assistant", message={"id": "msg_1", "content": [call, {**call, "input": {"command": "ls -l"}}]})
+    ordinals_are_those_of_the_cells(parsed(talk.lines))
+
+
 @given(st.lists(_LINE, min_size=1, max_size=6))
 def test_hostile_lines_are_read(made: list[dict[str, Any]]) -> None:
     lines = parsed(json.dumps(line).encode() for line in made)
