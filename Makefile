@@ -42,8 +42,10 @@ $(READY): pyproject.toml $(CONSTRAINTS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable . --group dev
 	@touch $@
 
-try: $(READY)
-	@$(BIN)/python examples/try.py
+try:
+	@$(PYTHON) -m venv .venv-try
+	@.venv-try/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) .
+	@.venv-try/bin/python examples/try.py
 
 $(COMPILED): $(READY) $(wildcard tests/test_*.py tests/crash/test_*.py)
 	@printf '%s\n' $(filter tests/%,$?) | xargs -n 90 -P 3 $(BIN)/python -m pytest --collect-only -q >/dev/null || true
