@@ -157,7 +157,7 @@ def test_a_huge_line_is_shown_cut(program: Any, sessgit: Shell) -> None:
         tab.goto(f"/s/{SESSION}@1")
         tab.page.wait_for_selector("#row-1 .turn")
         assert tab.page.evaluate("document.documentElement.outerHTML.length") < 200_000
-        assert tab.page.locator("#row-2 .title").inner_text() == "the next prompt"
+        until(lambda: tab.page.locator("#row-2 .title").inner_text() == "the next prompt")
         tab.context.close()
 
 
