@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from plain import run_git
 from shell import Shell
 from strategies import SECRET, transcripts
 from transcripts import OTHER, SESSION, Talk
+from waiting import until
 
 from sessgit.errors import StoreError
 from sessgit.model.config import Privacy, RecordConfig
@@ -365,11 +366,10 @@ def workers() -> list[Path]:
 
 
 def test_workers_end_before_they_have_begun() -> None:
-    started = Workers()
-    started.start(2)
-    assert len(started.connections) == 2
-    assert workers()
-    started.close()
+    with closing(Workers()) as started:
+        started.start(2)
+        assert len(started.connections) == 2
+        until(workers)  # the words of a process can be read a moment after it runs
     assert (started.connections, workers()) == ([], [])
 
 
