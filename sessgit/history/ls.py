@@ -171,7 +171,7 @@ def _fully_merged_into(branch: Branch, left: ForkPlace | None, back: Mapping[str
 
 
 def is_begun(outline: Outline) -> bool:
-    """Return whether a session has turns, or somebody gave it a name, a title or a parent."""
+    """Return whether a session has turns, or was given a name, a title or a parent."""
     return bool(outline.turns or outline.authored_name or outline.title or outline.child_of)
 
 

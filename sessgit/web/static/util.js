@@ -61,8 +61,8 @@ export function useLive(back) {
 export function useNear(place, back, key) {
   useEffect(() => {
     // A jump right after the first look leaves two entries, and only the second is near.
-    const told = (entries) => entries.some((entry) => entry.isIntersecting) && back();
-    const observer = new IntersectionObserver(told, { rootMargin: "900px" });
+    const look = (entries) => entries.some((entry) => entry.isIntersecting) && back();
+    const observer = new IntersectionObserver(look, { rootMargin: "900px" });
     observer.observe(place.current);
     return () => observer.disconnect();
   }, [key]);
