@@ -203,9 +203,9 @@ def test_a_file_whose_pages_are_damaged(store: Store, reopened: Any, tmp_path: P
 def test_names_that_are_damaged(store: Store, reopened: Any, tmp_path: Path) -> None:
     """SQLite puts them into what it says, and Python cannot read it."""
     in_one_file(store)
-    data, right = store.paths.index.read_bytes(), b"CREATE INDEX turns_prompt ON turns(prompt)"
+    data, right = store.paths.index.read_bytes(), b"CREATE INDEX recorded_prompt ON recorded(prompt)"
     assert data.count(right) == 1
-    store.paths.index.write_bytes(data.replace(right, right.replace(b"ON turns", b"ON t\xf5rns")))
+    store.paths.index.write_bytes(data.replace(right, right.replace(b"ON recorded", b"ON rec\xf5rded")))
     assert picture(reopened()) == made_anew(store, tmp_path)
 
 
@@ -224,8 +224,8 @@ def test_values_that_are_damaged(store: Store, reopened: Any, tmp_path: Path, st
 @pytest.mark.parametrize("version", [0, 1, 99])
 def test_a_file_of_another_version(store: Store, reopened: Any, tmp_path: Path, version: int) -> None:
     db = sqlite3.connect(store.paths.index)
-    db.execute("DROP TABLE turns")
-    db.execute("CREATE TABLE turns(something TEXT)")
+    db.execute("DROP TABLE holdings")
+    db.execute("CREATE TABLE holdings(something TEXT)")
     db.execute(f"PRAGMA user_version = {version}")
     db.commit()
     db.close()
@@ -244,7 +244,7 @@ def test_an_index_that_lost_its_turns_does_not_keep_one_from_recording(
 ) -> None:
     index.sync()
     db = sqlite3.connect(store.paths.index)
-    db.execute("DELETE FROM turns")
+    db.execute("DELETE FROM holdings")
     db.commit()
     db.close()
     keep(rich.turns("four"))

@@ -260,5 +260,5 @@ def test_an_origin_that_moved(kept: Recorded) -> None:
 def test_rows_of_the_index(kept: Recorded) -> None:
     assert kept.found(index=kept.index) == []
     with closing(sqlite3.connect(kept.store.paths.index)) as db, db:
-        db.execute("UPDATE turns SET prompt = 'x' WHERE turn = 2")
+        db.execute("UPDATE recorded SET prompt = 'x'")
     assert kept.found(index=kept.index) == [("wrong", "index", "index.sqlite3")]

@@ -201,7 +201,7 @@ class Relatives:
 
     def are_copies(self, prompt: str, number: int) -> bool:
         """Return whether any has a turn of this number with this prompt, and the turns are copies of a few."""
-        turns = "SELECT DISTINCT substr(commits, -40) FROM turns NATURAL JOIN relatives WHERE prompt = ?3 AND turn = ?4"
+        turns = "SELECT DISTINCT commit_id FROM turns NATURAL JOIN relatives WHERE prompt = ?3 AND turn = ?4"
         found = self._query(f"{turns} LIMIT {_MOST_DIFFERENT + 1}", prompt, number)
         return 0 < len(found) <= _MOST_DIFFERENT
 

@@ -30,8 +30,9 @@ from sessgit.store import cache_file, layout, refs
 if TYPE_CHECKING:
     from sessgit.store.store import Store
 
-HAS_ORIGIN = "instr(message, char(10) || 'Origin: ')"
-"""Whether a turn comes from another conversation; the partial index is used by queries with just this expression."""
+_NAMES_ORIGIN = "instr(message, char(10) || 'Origin: ')"
+HAS_ORIGIN = f"commit_id IN (SELECT commit_id FROM recorded WHERE {_NAMES_ORIGIN})"
+"""Whether a turn comes from another conversation: a partial index answers."""
 
 
 class Outline(NamedTuple):
@@ -75,21 +76,24 @@ class Outline(NamedTuple):
 _SQL_TYPES = {str: "TEXT", int: "INTEGER", bool: "INTEGER"}
 _OUTLINE_COLUMNS = ", ".join(f"{name} {_SQL_TYPES[kind]} NOT NULL" for name, kind in get_type_hints(Outline).items())
 SCHEMA = cache_file.Schema(
-    18,
-    ("branches", "noted", "turns", "merges", "gists", "touched", "cells", "edited", "edits"),
+    19,
+    ("branches", "noted", "holdings", "recorded", "merges", "gists", "touched", "cells", "edited", "edits"),
     (
         f"CREATE TABLE branches({_OUTLINE_COLUMNS}, state BLOB NOT NULL, PRIMARY KEY(name)) WITHOUT ROWID",
         """CREATE TABLE noted(
             name TEXT PRIMARY KEY, source TEXT NOT NULL, facts TEXT NOT NULL, pad TEXT NOT NULL
         ) WITHOUT ROWID""",
-        """CREATE TABLE turns(
-            branch TEXT NOT NULL, turn INTEGER NOT NULL, commits TEXT NOT NULL, prompt TEXT NOT NULL,
-            time INTEGER NOT NULL, message TEXT NOT NULL, compacted INTEGER NOT NULL, bytes INTEGER NOT NULL,
-            PRIMARY KEY(branch, turn)
+        """CREATE TABLE holdings(
+            branch TEXT NOT NULL, turn INTEGER NOT NULL, commit_id TEXT NOT NULL, PRIMARY KEY(branch, turn)
         ) WITHOUT ROWID""",
-        "CREATE INDEX turns_prompt ON turns(prompt)",
-        "CREATE INDEX turns_commit ON turns(substr(commits, -40))",
-        f"CREATE INDEX turns_origin ON turns(branch) WHERE {HAS_ORIGIN}",
+        "CREATE INDEX holdings_commit ON holdings(commit_id)",
+        """CREATE TABLE recorded(
+            commit_id TEXT PRIMARY KEY, commits TEXT NOT NULL, prompt TEXT NOT NULL, time INTEGER NOT NULL,
+            message TEXT NOT NULL, compacted INTEGER NOT NULL, bytes INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+        "CREATE INDEX recorded_prompt ON recorded(prompt)",
+        f"CREATE INDEX recorded_origin ON recorded(commit_id) WHERE {_NAMES_ORIGIN}",
+        "CREATE VIEW IF NOT EXISTS turns AS SELECT * FROM holdings JOIN recorded USING (commit_id)",
         "CREATE TABLE merges(branch TEXT PRIMARY KEY) WITHOUT ROWID",
         "CREATE TABLE gists(commit_id TEXT PRIMARY KEY, gist TEXT NOT NULL) WITHOUT ROWID",
         """CREATE TABLE touched(
@@ -108,9 +112,9 @@ SCHEMA = cache_file.Schema(
     ),
 )
 """`branches` has each branch with its state as of its tip, `noted` what other systems say of sessions, and the texts of
-scratchpads, `turns` each turn of each branch, `merges` the sessions with a merge that added no turn, also an undone
-one. By a turn's last commit, `gists` has what it contains, `touched` the files that it read or changed, `cells` its
-cells, with a checksum, and `edits` what its calls wrote, once it is in `edited`."""
+scratchpads, `holdings` the turns that each branch holds, `merges` the sessions with a merge that added no turn, also an
+undone one. By a turn's last commit, `recorded` has what its commits say, `gists` what it contains, `touched` the files
+that it read or changed, `cells` its cells, with a checksum, and `edits` what its calls wrote once it is in `edited`."""
 
 _COLUMNS = "branch, turn, commits, prompt, time, message, compacted"
 _BRANCHES = "SELECT name, tip, state, archived FROM branches"
@@ -262,7 +266,7 @@ class Index:
     def _drop(self, branch: str) -> None:
         self._db.execute("DELETE FROM branches WHERE name = ?", (branch,))
         self._db.execute("DELETE FROM noted WHERE name = ?", (branch,))
-        self._db.execute("DELETE FROM turns WHERE branch = ?", (branch,))
+        self._db.execute("DELETE FROM holdings WHERE branch = ?", (branch,))
 
     def _update(self, store: Store, branch: str, tip: str, archived: bool) -> None:
         state = store.state(tip)
@@ -273,24 +277,25 @@ class Index:
         if any(noted := _noted(store, branch, tip)):
             self._db.execute("INSERT INTO noted VALUES (?,?,?,?)", _sqlite_values((branch, *noted)))
         kept = last if holder == branch else 0
-        self._db.execute("DELETE FROM turns WHERE branch = ? AND turn > ?", (branch, kept))
+        self._db.execute("DELETE FROM holdings WHERE branch = ? AND turn > ?", (branch, kept))
         if holder not in ("", branch):
-            copy = (
-                "INSERT INTO turns SELECT ?, turn, commits, prompt, time, message, compacted, bytes FROM turns"
-                " WHERE branch = ? AND turn <= ?"
-            )
+            copy = "INSERT INTO holdings SELECT ?, turn, commit_id FROM holdings WHERE branch = ? AND turn <= ?"
             self._db.execute(copy, (branch, holder, last))
-        self._db.executemany("INSERT OR REPLACE INTO turns VALUES (?,?,?,?,?,?,?,?)", rows)
+        self._db.executemany("INSERT OR REPLACE INTO recorded VALUES (?,?,?,?,?,?,?)", rows.values())
+        held = [(branch, turn, commit) for turn, (commit, *_) in rows.items()]
+        self._db.executemany("INSERT OR REPLACE INTO holdings VALUES (?,?,?)", held)
 
-    def _new_rows(self, store: Store, branch: str, tip: str) -> tuple[list[tuple[object, ...]], tuple[str, int]]:
-        """Return the rows from the tip back to the first known commit, and the branch and turn of that one."""
+    def _new_rows(self, store: Store, branch: str, tip: str) -> tuple[dict[int, tuple[Any, ...]], tuple[str, int]]:
+        """Return what is recorded of each turn from the tip back to the first known commit, and the branch and turn of
+        that one."""
         rows, size, compacted, last = dict[int, tuple[list[str], str, int, str]](), Counter[int](), set[int](), 0
         holder = ("", 0)
-        query = "SELECT tip, (SELECT ifnull(max(turn), 0) FROM turns WHERE branch = name) FROM branches WHERE name = ?"
+        last_turn = "SELECT ifnull(max(turn), 0) FROM holdings WHERE branch = name"
+        query = f"SELECT tip, ({last_turn}) FROM branches WHERE name = ?"
         known = self._db.execute(query, (branch,)).fetchone() or ("", 0)
         for commit in store.repo.first_parents(tip):
             if commit.id == known[0] and not rows:  # only edits, of which a program may make many
-                return [], (branch, known[1])
+                return {}, (branch, known[1])
             message = messages.parse_message(commit.message)
             turn, prompt = message.number("Turn"), message.get("Prompt")
             if not turn or not prompt:
@@ -298,19 +303,20 @@ class Index:
                 if message.get("Event") == "merge" and "@" not in message.get("Origin"):
                     self._db.execute("INSERT OR IGNORE INTO merges VALUES (?)", (message.get("Session"),))
                 continue
-            if turn not in rows and (holder := self._holder(branch, prompt, commit.id))[0]:
+            if turn not in rows and (holder := self._holder(branch, commit.id))[0]:
                 break
             last = turn
             size[turn] += sum(extent.length for extent in message.extents)
             rows.setdefault(turn, ([], prompt, commit.time, commit.message))[0].insert(0, commit.id)
-        new = [(branch, n, " ".join(c), p, t, m, n in compacted, size[n]) for n, (c, p, t, m) in sorted(rows.items())]
-        return list(new), holder
+        return {
+            turn: (commits[-1], " ".join(commits), *said, turn in compacted, size[turn])
+            for turn, (commits, *said) in sorted(rows.items())
+        }, holder
 
-    def _holder(self, branch: str, prompt: str, commit: str) -> tuple[str, int]:
+    def _holder(self, branch: str, commit: str) -> tuple[str, int]:
         """Return the branch, preferably this one, with a turn that ends with the commit, and the turn's number."""
-        rows = self._db.execute("SELECT branch, turn, commits FROM turns WHERE prompt = ?", (prompt,)).fetchall()
-        matches = [(name, turn) for name, turn, commits in rows if commits.endswith(commit)]
-        return min(matches, key=lambda match: (match[0] != branch, match), default=("", 0))
+        query = "SELECT branch, turn FROM holdings WHERE commit_id = ? ORDER BY branch != ?, branch, turn LIMIT 1"
+        return self._db.execute(query, (commit, branch)).fetchone() or ("", 0)
 
     def add_rows(self, other: Path) -> None:
         """Add all rows of the index of another store, whose branches have just come into this one. Without them `sync`
@@ -400,7 +406,7 @@ class Index:
 
     def commits_of_turns(self, branch: str) -> dict[int, str]:
         """Return the last commit of each turn of a branch, by the turn's number."""
-        query = "SELECT turn, substr(commits, -40) FROM turns WHERE branch = ? ORDER BY turn"
+        query = "SELECT turn, commit_id FROM holdings WHERE branch = ? ORDER BY turn"
         return dict(self.query(query, (branch,)))
 
     def with_prompt(self, prompt: str) -> list[Row]:
@@ -413,7 +419,7 @@ class Index:
 
     def turns_of_commits(self, commits: Sequence[str]) -> dict[str, tuple[str, int]]:
         """Return the same for many last commits of turns at once."""
-        return self._holders(commits, "substr(commits, -40) = value")
+        return self._holders(commits, "commit_id = value")
 
     def _holders(self, commits: Sequence[str], where: str) -> dict[str, tuple[str, int]]:
         """A turn that branches share belongs to its own session, and to a head rather than a side branch."""
@@ -444,7 +450,7 @@ class Index:
     def every_turn(self) -> list[tuple[Row, Gist | None]]:
         """Return each turn with its gist, without files; a shared one once, preferably of a head, else not rewound."""
         gist = "json_remove(gist, '$.files_read', '$.files_changed')"
-        turns = "turns LEFT JOIN gists ON commit_id = substr(commits, -40) GROUP BY substr(commits, -40)"
+        turns = "turns LEFT JOIN gists USING (commit_id) GROUP BY commit_id"
         place = "min((instr(branch, '.') > 0) + (instr(branch, '.r-') > 0))"  # the other columns are of that row
         rows = self.query(f"SELECT {gist}, {place}, {_COLUMNS} FROM {turns}")
         values = json.loads(f"[{','.join(row[0] or 'null' for row in rows)}]")
@@ -453,12 +459,12 @@ class Index:
 
     def sessions_holding(self, commits: Collection[str]) -> set[str]:
         """Return the sessions with a turn that ends with one of the commits, on any of their branches."""
-        query = "SELECT branch FROM json_each(?), turns WHERE substr(commits, -40) = value"
+        query = "SELECT branch FROM json_each(?), holdings WHERE commit_id = value"
         return {layout.session_of(row[0]) for row in self.query(query, (json.dumps(list(commits)),))}
 
     def raw_size(self) -> int:
         """Return how many bytes of the agents' files are recorded as turns; shared turns count once."""
-        ((size,),) = self.query("SELECT total(bytes) FROM (SELECT DISTINCT commits, bytes FROM turns)")
+        ((size,),) = self.query("SELECT total(bytes) FROM recorded WHERE commit_id IN (SELECT commit_id FROM holdings)")
         return int(size)
 
     def count_sessions(self) -> int:
@@ -469,7 +475,7 @@ class Index:
     def prompt_counts(self) -> tuple[int, list[Row]]:
         """Return the number of prompt uuids, and the turns with one that several commits have."""
         ((number,),) = self.query("SELECT count(DISTINCT prompt) FROM turns")
-        several = "SELECT prompt FROM turns GROUP BY prompt HAVING count(DISTINCT substr(commits, -40)) > 1"
+        several = "SELECT prompt FROM turns GROUP BY prompt HAVING count(DISTINCT commit_id) > 1"
         return int(number), self._rows(f"WHERE prompt IN ({several})")
 
     # Caches of what turns hold
@@ -503,8 +509,8 @@ class Index:
         """Return the turns of a branch from the first to the last, by number; None if nothing is stored of one, or its
         row is damaged."""
         query = (
-            "SELECT turn, folder, cells, proof FROM turns LEFT JOIN cells"
-            " ON commit_id = substr(commits, -40) WHERE branch = ? AND turn BETWEEN ? AND ? ORDER BY turn"
+            "SELECT turn, folder, cells, proof FROM holdings LEFT JOIN cells USING (commit_id)"
+            " WHERE branch = ? AND turn BETWEEN ? AND ? ORDER BY turn"
         )
         rows = self.query(query, (branch, first, _LAST if last is None else last))
         # There may be thousands: a function for each takes twice as long.
@@ -522,7 +528,7 @@ class Index:
         return self._missing("edited")
 
     def _missing(self, table: str) -> list[Row]:
-        missing = f"substr(commits, -40) NOT IN (SELECT commit_id FROM {table}) GROUP BY substr(commits, -40)"
+        missing = f"commit_id NOT IN (SELECT commit_id FROM {table}) GROUP BY commit_id"
         return self._rows(f"WHERE {missing} ORDER BY branch, turn", ())
 
     def store_edits(self, commits: Collection[str], edits: Sequence[CachedEdit]) -> None:
@@ -534,7 +540,7 @@ class Index:
 
     def edits_of(self, names: Collection[str]) -> list[CachedEdit]:
         """Return the stored edits of files with these names, without their folders, that a turn still has."""
-        held = "commit_id IN (SELECT substr(commits, -40) FROM turns)"
+        held = "commit_id IN (SELECT commit_id FROM holdings)"
         query = f"SELECT * FROM edits WHERE name IN (SELECT value FROM json_each(?)) AND {held} ORDER BY time, call"
         return [CachedEdit._make(row) for row in self.query(query, (json.dumps(list(names)),))]
 
@@ -573,8 +579,8 @@ class Index:
         """
         try:
             with self._db:
-                for table in ("gists", "touched", "cells", "edited", "edits"):
-                    unreachable = "commit_id NOT IN (SELECT substr(commits, -40) FROM turns)"
+                for table in ("recorded", "gists", "touched", "cells", "edited", "edits"):
+                    unreachable = "commit_id NOT IN (SELECT commit_id FROM holdings)"
                     self._db.execute(f"DELETE FROM {table} WHERE {unreachable}")
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
