@@ -215,7 +215,8 @@ class _LogPage:
     def block(self, row: Row) -> list[str]:
         """Return a turn with its texts, and the lines before and after it, in the order of the page."""
         compacted = [self._note("┊", "the conversation was compacted")] if row.compacted else []
-        turn = [self._turn(row), *(self._texts(row) if self.options.texts else self._answer_line(row))]
+        title = self.cli.index.title(row)
+        turn = [self._turn(row, title), *(self._texts(row) if self.options.texts else self._answer_line(row, title))]
         after = [*self.side_lines(row.turn), *self._merges_after(row)]
         return [*compacted, *turn, *after] if self.options.reverse else [*after, *turn, *compacted]
 
@@ -236,7 +237,7 @@ class _LogPage:
         rows = _side_rows(self.cli, side)
         forks = [fork for fork in self.log.forks.get(side.turn, ()) if fork.left.branch == side.branch.name]
         for row in rows if self.options.reverse else reversed(rows):
-            turn = self._turn(row, "○")
+            turn = self._turn(row, self.cli.index.title(row), "○")
             after = [
                 self._fork(replace(fork, turn=row.turn, cell=fork.left.cell))
                 for fork in forks
@@ -275,10 +276,10 @@ class _LogPage:
             place = f"  (from {blocks.fork_place(self.cli, fork.left)})"
         return f"{start}  ↳ {name}  {blocks.title(state)}{place}"
 
-    def _turn(self, row: Row, mark: str = "●") -> str:
+    def _turn(self, row: Row, title: str, mark: str = "●") -> str:
         paint, new = self.paint, text.new_tokens(row.tokens)
         number, moment = str(row.turn).ljust(self.number), text.at(self.clock, row.time).ljust(self.clock_width)
-        prompt = text.clean(self.cli.index.title(row))
+        prompt = text.clean(title)
         if names := self.tags.get(row.commit):
             tags = text.cut("".join(f"  ({text.clean(name)})" for name in names), self.prompt // 2)
             prompt = text.cut(prompt, self.prompt - text.width(tags)) + tags
@@ -293,9 +294,9 @@ class _LogPage:
         """Return a line between turns."""
         return self.paint("dim", text.cut(text.fit(rail, self.number + 4) + words, self.cli.width))
 
-    def _answer_line(self, row: Row) -> list[str]:
+    def _answer_line(self, row: Row, title: str) -> list[str]:
         """Return the first line of the answer if the prompt says too little, such as `ok`."""
-        if not is_terse(self.cli.index.title(row)):
+        if not is_terse(title):
             return []
         with suppress(SessgitError):  # damaged lines do not keep the other turns from being listed
             if answer := canonical.one_line(views.read_turn(self.cli.store, self.log.branch.tip, row).answer, _LONGEST):
