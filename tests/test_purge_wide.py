@@ -70,11 +70,11 @@ def test_a_regular_expression_is_looked_for_where_a_value_is(sessgit: Shell) -> 
     history = sessgit.config / "history.jsonl"
     history.write_text(json.dumps({"display": f"pay {told}"}) + "\n")
     (sessgit.config / "picture.png").write_bytes(b"\0acct-99999999")
+    sessgit.out("tag", f"v-{named}", f"{SESSION}@1")
+    (sessgit.store / "log").write_text(f"2026-03-01T10:00:00.000Z 0 {logged}\n")
     spool = sessgit.store / "spool"
     spool.mkdir(exist_ok=True)
     (spool / "1.json").write_text(json.dumps({"session_id": SESSION, "prompt": waits}))
-    (sessgit.store / "log").write_text(f"2026-03-01T10:00:00.000Z 0 {logged}\n")
-    sessgit.out("tag", f"v-{named}", f"{SESSION}@1")
     done = sessgit.json("purge", "--regex", "acct-[0-9]{8}", "--yes")
     assert (done["values"], done["client_files"], done["tags"]) == (4, [str(history)], ["v-purged"])
     assert "acct-" not in (sessgit.store / "log").read_text()
