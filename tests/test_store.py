@@ -11,12 +11,12 @@ from pictures import branches, text
 from plain import Git, Keep
 from transcripts import SESSION, Talk
 
-from sessgit.errors import DamageError, MovedError, NewerStoreError, NotFoundError, StoreError
+from sessgit.errors import DamageError, MovedError, NewerStoreError, NotFoundError, StoreError, UnreadableError
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
-from sessgit.store import backend, layout, locks, private_files, refs
+from sessgit.store import backend, layout, locks, objects, private_files, refs
 from sessgit.store import store as stores
-from sessgit.store.store import Store
+from sessgit.store.store import Store, TurnLines
 
 REF = "refs/heads/a41f"
 
@@ -283,6 +283,33 @@ def test_lines_come_back_with_their_long_strings(store: Store, recorded: str) ->
     assert [cell.operation for cell in store.cells(recorded, 2)] == ["claude-test-1", "Bash", "claude-test-1"]
     with pytest.raises(NotFoundError, match="no turn 3"):
         store.lines(recorded, 3)
+
+
+def test_many_turns_are_read_as_one_by_one(keep: Keep, store: Store) -> None:
+    talk = Talk()
+    for number in range(1, 401):
+        talk.prompt(f"prompt {number}")
+        if number == 300:
+            talk.tool("Bash", {}, "naïve\n" * 900)
+        talk.answer(f"Answer {number}.")
+    keep(talk, final=True)
+    tip = branches(store)[SESSION]
+    numbers = [*range(1, 401), 7]
+    assert [*Store(store.path).lines_of_turns(tip, numbers)] == [store.lines(tip, number) for number in numbers]
+    with pytest.raises(NotFoundError, match="no turn 401"):
+        next(store.lines_of_turns(tip, [*numbers, 401]))
+    body = store.repo.write_blob(b'{"type":"user"}\n' * objects.LARGE_SIZE)  # git is not asked for one so large
+    tree = store.repo.edit_tree(store.tree(tip), {"turns/0002/000250/transcript.jsonl": (body, False)})
+    large = store.repo.write_commit(tree, [tip], "x", 1)
+    counts = [len(lines.body) for lines in Store(store.path).lines_of_turns(large, numbers)]
+    assert counts == [objects.LARGE_SIZE if number == 250 else len(store.lines(tip, number).body) for number in numbers]
+    oid = store.folder(tip, 200)["transcript.jsonl"][0]
+    file, read = store.path / "objects" / oid[:2] / oid[2:], list[TurnLines]()
+    kept = file.rename(store.path.with_name("kept"))
+    with pytest.raises(UnreadableError):
+        read.extend(Store(store.path).lines_of_turns(tip, numbers))
+    assert len(read) == 199
+    kept.rename(file)
 
 
 def test_a_text_of_two_names_is_read_once(keep: Keep, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from sessgit.api.values import ImportedSession, ImportOutcome, SessionImport
 from sessgit.branch import edit, restore
 from sessgit.errors import ConflictError, MovedError, SessgitError, StoreError
 from sessgit.history import pad_lists, session_files
-from sessgit.history.reassemble import turn_lines
+from sessgit.history.reassemble import lines_of_turns
 from sessgit.history.session_files import SOURCE
 from sessgit.model import address, canonical, humanize, ids, unified_state
 from sessgit.model import pad as pads
@@ -204,7 +205,8 @@ class _Importer:
     def _data_to_record(self, session: ForeignSession, transcript: GivenTranscript, known: Branch) -> bytes | None:
         """Return the transcript to record, ``b""`` if all of it is recorded, None if the session here is another."""
         state, agent = known.state, agents.of(known.state)
-        here = [line for n in range(1, state.turns + 1) for line in turn_lines(self.store, known.tip, state, n)]
+        turns = lines_of_turns(self.store, known.tip, state, range(1, state.turns + 1))
+        here = [*chain.from_iterable(turns)]
         redact = secret_filter.line_cleaner(self.store.paths, state.rules, agent.protected_keys)
         if transcript.turns and (waiting := agent.programs.late_results(here)):
             transcript = _write_lines(transcript, waiting, state.turns)

@@ -20,7 +20,7 @@ from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history import pad_lists, program_lines, session_files
 from sessgit.history.client_files import check_folder, client_place, transcript_place
 from sessgit.history.fork_point import PROMPT, ForkPoint
-from sessgit.history.reassemble import turn_lines
+from sessgit.history.reassemble import lines_of_turns
 from sessgit.model import canonical, humanize, unified_state
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
@@ -127,8 +127,7 @@ def _beginning(
     """Return the beginning of the fork's transcript, made from the lines as they are stored, and again with the
     original text of redacted ones, if the agent's file has it; and the number of redactions that are left."""
     writer, last = agents.of(head).writer, [cut.lines] if cut else []
-    numbers = range(1, point.turn + 1 - bool(cut))
-    turns = (turn_lines(store, point.commit, head, number) for number in numbers)
+    turns = lines_of_turns(store, point.commit, head, range(1, point.turn + 1 - bool(cut)))
     if not store.state(point.commit).redacted:
         written = writer.resumable(chain(turns, last), plan.id, plan.name)
         return written, written, 0

@@ -454,8 +454,8 @@ def find_seam(store: Store, end: SessionFileEnd) -> Seam:
 
     def lines(tips: Iterable[str]) -> Iterator[list[Line]]:
         for tip in tips:
-            for number in range(1, store.state(tip).turns + 1):
-                yield agent.parsed(store.lines(tip, number).whole)
+            for stored in store.lines_of_turns(tip, range(1, store.state(tip).turns + 1)):
+                yield agent.parsed(stored.whole)
 
     seam = agent.writer.seam(lines([branch.tip]), lines(tips), agent.parsed(last.body), end.pending)
     # In the beginning that a fork of ours wrote the last line may be so much later than where it is recorded.

@@ -172,7 +172,7 @@ def _with_bases(
             restore_session(store, session, homes, local_path=local_path).path for session in missing
         )
     tip = _head_tip(store, state.id)
-    turns = [reassemble.turn_lines(store, tip, state, number) for number in range(1, state.turns + 1)]
+    turns = reassemble.lines_of_turns(store, tip, state, range(1, state.turns + 1))
     written = agent.writer.resumable([*turns, store.tail_lines(tip)[:-1]], state.agent_id, state.name)
     redacted = restored.redacted + reassemble.count_secrets(store, origin.commit, origin.turn)
     file = LineFile(written.data.split(b"\n")[:-1])

@@ -16,7 +16,7 @@ from sessgit import agents
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError, UsageError
 from sessgit.history import log as logs
 from sessgit.history import show
-from sessgit.history.reassemble import turn_lines
+from sessgit.history.reassemble import lines_of_turns
 from sessgit.history.resolve import row_of, session_title
 from sessgit.history.tree import TreeFamily
 from sessgit.history.views import Prices, read_pieces, sum_tokens, turn_gists
@@ -273,7 +273,7 @@ def render_json(session: Mapping[str, Any], turns: Iterable[Mapping[str, Any]]) 
 def export_lines(store: Store, choice: ExportChoice, rows: Sequence[Row]) -> ExportedLines:
     """Return the turns as a transcript that the client can resume."""
     branch = choice.branch
-    stored = [turn_lines(store, branch.tip, branch.state, row.turn) for row in rows]
+    stored = [*lines_of_turns(store, branch.tip, branch.state, [row.turn for row in rows])]
     if not choice.tools:
         stored = [agents.of(branch.state).writer.spoken(turn) for turn in stored]
     agent_id = _exported_agent_id(choice, rows)

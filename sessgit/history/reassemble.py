@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import chain, groupby
 
 from sessgit import agents
 from sessgit.agents.base import Agent
@@ -185,10 +185,16 @@ def fork_commit(store: Store, session: str, tips: Mapping[str, str]) -> str:
 
 def turn_lines(store: Store, commit: str, state: Session, number: int) -> list[bytes]:
     """Return the lines of a turn as the session's own file has them."""
-    lines = store.lines(commit, number).whole
-    if shared_turns.is_parent_folder(store, commit, state, number):
-        return [shared_turns.own_line(raw, state) for raw in lines]
-    return lines
+    return next(lines_of_turns(store, commit, state, [number]))
+
+
+def lines_of_turns(store: Store, commit: str, state: Session, numbers: Sequence[int]) -> Iterator[list[bytes]]:
+    """Yield the lines of each of these turns as the session's own file has them."""
+    for number, lines in zip(numbers, store.lines_of_turns(commit, numbers), strict=True):
+        if shared_turns.is_parent_folder(store, commit, state, number):
+            yield [shared_turns.own_line(raw, state) for raw in lines.whole]
+        else:
+            yield lines.whole
 
 
 def fork_prefix(store: Store, state: Session, origin: Origin, first: str) -> bytes:
@@ -198,7 +204,7 @@ def fork_prefix(store: Store, state: Session, origin: Origin, first: str) -> byt
     """
     parent = store.state(origin.commit)
     turns = origin.turn + bool(origin.cell and first != origin.commit)
-    lines = (turn_lines(store, first, parent, number) for number in range(1, turns + 1))
+    lines = lines_of_turns(store, first, parent, range(1, turns + 1))
     return agents.of(state).writer.resumable(lines, state.agent_id, store.state(first).name).data
 
 
@@ -249,8 +255,8 @@ class _Collector:
                 self._put(message, lines, lines, "", is_unended=bool(found[-1]), is_tail=True)
             elif event == "fork" and self.state.origin is not None and not self.state.origin.prefix:
                 turns = range(1, self.state.origin.turn + 1)
-                shared = (line for n in turns for line in turn_lines(self.store, commit, self.state, n))
-                self._take(message, list(shared), "")
+                shared = lines_of_turns(self.store, commit, self.state, turns)
+                self._take(message, [*chain.from_iterable(shared)], "")
             only_edits = only_edits and event in ("edit", "merge")
 
     def _take(self, message: Message, lines: list[bytes], key: str) -> None:

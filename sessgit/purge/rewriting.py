@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import chain
 from typing import Any
 
 from sessgit import agents
@@ -448,7 +449,7 @@ class Rewriter:
         state = self.store.state(commit.id)
         turns = range(1, state.origin.turn + 1) if state.origin else ()
         try:
-            old = [line for n in turns for line in reassemble.turn_lines(self.store, commit.id, state, n)]
+            old = [*chain.from_iterable(reassemble.lines_of_turns(self.store, commit.id, state, turns))]
         except SessgitError:
             old = []
         return self._clean_lines(self._agent(commit), [], old)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _ENV = {"PATH": os.defpath, "HOME": "/", "GIT_CONFIG_NOSYSTEM": "1"}
 """git sees no settings but the store's own."""
+_AHEAD = 150
+"""Two times as many ids fit into a pipe everywhere, so that git and this program never wait for each other."""
 
 
 class ObjectReader(ObjectSource):
@@ -45,15 +47,20 @@ class ObjectReader(ObjectSource):
         """Return an object's bytes; None if it is large, or cannot be read here, or is not of this kind."""
         self.count += 1
         with suppress(ValueError, OSError):
-            self._git.stdin.write(f"{oid}\n".encode())
-            _, actual, size = self._git.stdout.readline().split()
-            if int(size) <= LARGE_SIZE:
-                data = self._git.stdout.read(int(size))
-                self._git.stdout.read(1)
-                if actual == kind.encode() and object_id(kind, data) == oid:
-                    return data
+            self._git.ask([oid])
+            return self._git.answer(kind, oid)
         vars(self).pop("_git", None)  # it ended at damage, or is about to send a large file
         return None
+
+    def many(self, kind: str, oids: Sequence[str]) -> Iterator[bytes]:
+        """Yield the bytes of objects, while git reads the next ones. It ends before one that cannot be read here."""
+        with suppress(ValueError, OSError):
+            git = _CatFile(self._path)
+            git.ask(oids[:_AHEAD])
+            for number, oid in enumerate(oids):
+                if number % _AHEAD == 0:
+                    git.ask(oids[number + _AHEAD : number + 2 * _AHEAD])
+                yield git.answer(kind, oid)
 
     @cached_property
     def _git(self) -> _CatFile:
@@ -81,6 +88,21 @@ class _CatFile:
             os.close(input_end)
             os.close(output_end)
         weakref.finalize(self, _end, child, os.getpid(), (self.stdin, self.stdout))
+
+    def ask(self, oids: Iterable[str]) -> None:
+        """Ask for objects, of which each must be taken by `answer` in this order. Raises OSError."""
+        self.stdin.write("".join([f"{oid}\n" for oid in oids]).encode())
+
+    def answer(self, kind: str, oid: str) -> bytes:
+        """Return the bytes of the next object. Raises ValueError or OSError for one that is missing, damaged, large or
+        of another kind; nothing can be read after it."""
+        _, actual, size = self.stdout.readline().split()
+        if int(size) <= LARGE_SIZE and actual == kind.encode():
+            data = self.stdout.read(int(size))
+            self.stdout.read(1)
+            if object_id(kind, data) == oid:
+                return data
+        raise ValueError(oid)
 
 
 def _end(child: int, parent: int, pipes: Iterable[IO[bytes]]) -> None:

@@ -107,6 +107,15 @@ def _entry(mode: bytes, raw: bytes) -> Entry:
     return raw.hex(), mode == FOLDER_MODE
 
 
+def _entries(tree: Tree) -> dict[str, Entry]:
+    return {os.fsdecode(name): _entry(*value) for name, value in tree.items()}
+
+
+def tree_entries(oid: str, data: bytes) -> dict[str, Entry]:
+    """Return the entries of a tree by name from its bytes. Raises UnreadableError."""
+    return _entries(_decode_tree(oid, data))
+
+
 class ObjectSource(ABC):
     """A repository whose commits and trees are parsed from the bytes that `data` returns."""
 
@@ -125,7 +134,7 @@ class ObjectSource(ABC):
 
     def tree(self, oid: str) -> dict[str, Entry]:
         """Return the entries of a tree by name."""
-        return {os.fsdecode(name): _entry(*value) for name, value in self._tree(oid).items()}
+        return _entries(self._tree(oid))
 
     def irregular_entries(self, oid: str) -> list[str]:
         """Return the names of a tree's entries other than plain files and folders: links, programs, submodules."""
