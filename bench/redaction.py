@@ -21,7 +21,7 @@ from timing import SESSGIT, Place, Scale, Took
 from sessgit import agents
 from sessgit.model.homes import Homes
 from sessgit.record.install import install
-from sessgit.store import denylist, settings
+from sessgit.store import secret_filter, settings
 from sessgit.store.layout import StorePaths
 
 WITHOUT = "record, nothing replaced"
@@ -76,7 +76,7 @@ def _recorded(place: Place, home: Path, files: Path, *, redact: bool, purged: bo
     if not redact:
         settings.change_setting(StorePaths(store), "record.redact", False)
     if purged:
-        denylist.deny_values(StorePaths(store), _PURGED, 0)
+        secret_filter.deny_values(StorePaths(store), _PURGED, 0)
     command = " ".join(map(shlex.quote, [*SESSGIT, "import", str(files)]))
     return place.run(["sh", "-c", f"{command} || test $? = 1"])  # a folder may hold files that are no transcripts
 

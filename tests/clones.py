@@ -22,8 +22,8 @@ from sessgit.branch.merge_plan import MergeRequest
 from sessgit.check import verify
 from sessgit.history import resolve
 from sessgit.history.resolve import CallerContext, ResolvedTarget
-from sessgit.model.address import Address
 from sessgit.model.config import Privacy, RecordConfig
+from sessgit.model.ids import Address
 from sessgit.model.merge_decisions import Choice
 from sessgit.record.file_pass import RecordingResult
 from sessgit.record.recording import record

@@ -34,7 +34,7 @@ with atheris.instrument_imports(include=["sessgit"]) if FOUND else nullcontext()
     from sessgit.cli import text
     from sessgit.errors import SessgitError
     from sessgit.exchange import files
-    from sessgit.model import address, canonical, globs, humanize, long_strings, search_query, stored_fields
+    from sessgit.model import canonical, globs, humanize, ids, long_strings, search_query, stored_fields
     from sessgit.model import pad as pads
     from sessgit.model.conversation import message, session
     from sessgit.model.conversation.turn import Cell
@@ -137,9 +137,9 @@ def typed(data: bytes) -> None:
     """Addresses, names, queries, globs, messages, entries and cells."""
     word = data.decode("utf-8", "replace")
     for read in (
-        address.parse_address,
-        address.check_name,
-        address.check_tag,
+        ids.parse_address,
+        ids.check_name,
+        ids.check_tag,
         search_query.parse_query,
         message.parse_message,
         files.storable_path,

@@ -25,10 +25,10 @@ from sessgit.cli import completion
 from sessgit.errors import ConflictError, MovedError, NotFoundError
 from sessgit.history import at_operation, fork_point, resolve
 from sessgit.history.resolve import CallerContext
-from sessgit.model.address import Address
 from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
+from sessgit.model.ids import Address
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import operations, refs

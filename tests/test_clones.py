@@ -10,7 +10,7 @@ from shell import Shell
 from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import home
-from sessgit.store.clones import normalized_url, project_remote
+from sessgit.store.project import normalized_url, project_remote
 
 THERE = "/home/anna/work/shop"
 

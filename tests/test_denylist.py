@@ -15,7 +15,7 @@ from secret_samples import pem
 from shell import Done, Shell
 from transcripts import OTHER
 
-from sessgit.store import denylist
+from sessgit.store import secret_filter
 from sessgit.store import store as stores
 from sessgit.store.layout import StorePaths
 
@@ -144,9 +144,9 @@ def test_a_commit_that_was_rewritten_twice_leads_to_the_last_one(tmp_path: Path)
     paths = StorePaths(tmp_path)
     paths.state.mkdir()
     first, second, third = ("1" * 40, "2" * 40, "3" * 40)
-    denylist.add_commits(paths, {first: second})
-    denylist.add_commits(paths, {second: third})
-    assert denylist.load_map(paths) == {first: third, second: third}
+    secret_filter.add_commits(paths, {first: second})
+    secret_filter.add_commits(paths, {second: third})
+    assert secret_filter.load_map(paths) == {first: third, second: third}
 
 
 def test_likely_secrets_have_addresses(sessgit: Shell) -> None:

@@ -13,7 +13,7 @@ import pytest
 from plain import run_git
 
 from sessgit.errors import StoreError
-from sessgit.store import durable_write
+from sessgit.store import objects
 from sessgit.store.backend import Repository
 from sessgit.store.store import Store
 
@@ -131,7 +131,7 @@ def test_what_a_killed_process_left_goes_and_what_a_living_one_has_stays(repo: R
     repo.write_blob(b"y")
     (mine,) = aside(repo)
     assert len(left) == 1 and mine not in left
-    assert (durable_write.delete_stale_folders(repo.path), aside(repo)) == (0, [mine])
+    assert (objects.delete_stale_folders(repo.path), aside(repo)) == (0, [mine])
     other = Repository(repo.path, fsync=True)
     assert other.write_blob(b"y") and mine in aside(repo)  # it is nobody else's before it is on the disk
     assert len(aside(repo)) == 2

@@ -30,7 +30,7 @@ from sessgit.agents.reader import no_redaction
 from sessgit.cli import options, text
 from sessgit.cli.commands import watch
 from sessgit.errors import SessgitError
-from sessgit.model import address, canonical, globs, humanize, long_strings, search_query, stored_fields
+from sessgit.model import canonical, globs, humanize, ids, long_strings, search_query, stored_fields
 from sessgit.model import pad as pads
 from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.conversation import message, session
@@ -39,7 +39,7 @@ from sessgit.model.conversation.turn import Cell
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.recorder import drain
-from sessgit.store import denylist, journal, recorder_state, settings
+from sessgit.store import journal, recorder_state, secret_filter, settings
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -293,7 +293,7 @@ ENTRY = {
 WORD = st.sampled_from(EVIL) | st.text(max_size=30)
 PADS = ("insights", "claims", "cycles", "passes")
 WORD_READERS: tuple[Callable[[str], Any], ...] = (
-    address.parse_address, address.check_name, address.check_tag, search_query.parse_query,
+    ids.parse_address, ids.check_name, ids.check_tag, search_query.parse_query,
     lambda word: options.parse_time(word, 1e9),
     lambda word: globs.matches(word, "/home/ada/x.py"), humanize.quote_for_shell,
 )  # fmt: skip
@@ -348,7 +348,8 @@ NOTES: dict[str, tuple[Any, Callable[[StorePaths], Any]]] = {
                           "files": {"/x": "y"}, "undoes": "", "id": "12345678", "completes": "",
                           "appended": {"/x": [0, 3, "h"]}, "cut": {}}, journal.read),
     "state/forbidden": ({"version": 1, "values": [{"id": "x", "time": "t", "forms": [
-                         {"length": 9, "tail": "abc", "hash": "00ff", "base64": False}]}]}, denylist.denied_values),
+                         {"length": 9, "tail": "abc", "hash": "00ff", "base64": False}]}]},
+                        secret_filter.denied_values),
 }  # fmt: skip
 
 

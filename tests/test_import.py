@@ -11,7 +11,7 @@ from shell import Shell
 from transcripts import OTHER, SESSION
 
 from sessgit.record import imports
-from sessgit.store import durable_write, maintenance
+from sessgit.store import maintenance, objects
 
 
 def test_all_of_the_clients_and_again(sessgit: Shell) -> None:
@@ -154,8 +154,8 @@ def test_what_grows_by_an_import_is_on_the_disk(sessgit: Shell, monkeypatch: pyt
     talk = sessgit.talk().turns("one")
     sessgit.recorded(talk)
     synced = list[str]()
-    settle = durable_write.PendingObjects.flush
-    monkeypatch.setattr(durable_write.PendingObjects, "flush", lambda self: (synced.append("now"), settle(self))[1])
+    settle = objects.PendingObjects.flush
+    monkeypatch.setattr(objects.PendingObjects, "flush", lambda self: (synced.append("now"), settle(self))[1])
     sessgit.recorded(talk.turns("two"))
     assert synced
     synced.clear()

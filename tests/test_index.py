@@ -19,9 +19,9 @@ from transcripts import OTHER, SESSION, Talk
 from sessgit.errors import NewerStoreError
 from sessgit.history import stats
 from sessgit.history.resolve import CallerContext, resolve_target
-from sessgit.model.address import Address
 from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.conversation.turn import Gist, Tokens
+from sessgit.model.ids import Address
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import ancestry, layout

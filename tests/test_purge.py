@@ -16,7 +16,7 @@ from transcripts import OTHER, Talk, subagent
 
 from sessgit.agents.claude import home
 from sessgit.purge import purge as purges
-from sessgit.store import denylist
+from sessgit.store import secret_filter
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
@@ -287,7 +287,7 @@ def test_what_cannot_be_purged_changes_nothing(sessgit: Shell, words: tuple[str,
     done = sessgit("purge", *words)
     assert (done.code, done.out) == (code, ""), done
     assert refs(sessgit.store) == before
-    assert denylist.denied_values(StorePaths(sessgit.store)) == []
+    assert secret_filter.denied_values(StorePaths(sessgit.store)) == []
 
 
 def test_a_value_in_the_settings_is_a_persons_to_take_out(sessgit: Shell) -> None:

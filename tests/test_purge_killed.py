@@ -16,7 +16,7 @@ from purging import SESSION, VALUE, git, holders, refs, told, whole
 from shell import NOW, Shell
 
 from sessgit.purge import purge as purges
-from sessgit.store import denylist, layout, stub
+from sessgit.store import layout, secret_filter, stub
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -83,7 +83,7 @@ def test_another_purge_brings_the_killed_one_to_its_end(sessgit: Shell, held: Pa
     ended = set()
     for point in (steps // 4, steps // 2, steps * 9 // 10):
         assert _killed(sessgit, held, point) < 0, point
-        is_known = bool(denylist.denied_values(layout.StorePaths(sessgit.store)))
+        is_known = bool(secret_filter.denied_values(layout.StorePaths(sessgit.store)))
         done = sessgit("purge", "some other value", "--yes")
         assert done.code == 0, done
         assert (done.out.startswith("Finished an interrupted purge\n")) == is_known
@@ -128,7 +128,7 @@ def test_one_that_nothing_holds_is_killed(sessgit: Shell, tmp_path: Path) -> Non
         assert _killed(sessgit, tmp_path / "held", point) < 0, point
         assert sessgit("purge", VALUE, "--yes").code == 0
         assert [one["command"] for one in sessgit.json("ops")["operations"]] == ["purge"], point
-        assert len(denylist.denied_values(layout.StorePaths(sessgit.store))) == 1
+        assert len(secret_filter.denied_values(layout.StorePaths(sessgit.store))) == 1
     assert sessgit.json("verify")["findings"] == []
 
 

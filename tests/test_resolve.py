@@ -11,7 +11,7 @@ from plain import run_git
 from shell import Shell
 
 from sessgit.errors import UsageError
-from sessgit.model.address import Address, check_name, parse_address
+from sessgit.model.ids import Address, check_name, parse_address
 
 PARSER, LEXER, UPLOAD = (f"{c}-0000-4000-8000-{c}0000" for c in ("a41f9c02", "a41fd00d", "0b2d7f10"))
 

@@ -19,7 +19,7 @@ from shell import Shell
 from sessgit.branch import tag as tags
 from sessgit.errors import MovedError, UsageError
 from sessgit.history import resolve
-from sessgit.model.address import check_tag
+from sessgit.model.ids import check_tag
 from sessgit.store import layout, refs
 from sessgit.store import store as stores
 from sessgit.store.context import Context

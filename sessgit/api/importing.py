@@ -27,7 +27,7 @@ from sessgit.errors import ConflictError, MovedError, SessgitError, StoreError
 from sessgit.history import pad_lists, session_files
 from sessgit.history.reassemble import lines_of_turns
 from sessgit.history.session_files import SOURCE
-from sessgit.model import address, canonical, humanize, ids, unified_state
+from sessgit.model import canonical, humanize, ids, unified_state
 from sessgit.model import pad as pads
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.session import STAGES, Session
@@ -371,7 +371,7 @@ def _fields(session: ForeignSession, state: unified_state.Unified, clean: Cleane
 
 def _name(text: str) -> str:
     try:
-        return address.check_name(canonical.one_line(text, 100).replace("/", "-").replace("@", " "))
+        return ids.check_name(canonical.one_line(text, 100).replace("/", "-").replace("@", " "))
     except SessgitError:
         return ""
 

@@ -22,10 +22,10 @@ from sessgit.history import fork_point
 from sessgit.history.cells import read_turns
 from sessgit.history.views import read_pieces, read_turn
 from sessgit.model import dependency_graph
-from sessgit.model.address import check_name
 from sessgit.model.conversation.content import Words
 from sessgit.model.conversation.session import Session as SessionState
 from sessgit.model.foreign_session import ForeignSession
+from sessgit.model.ids import check_name
 from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Part, Reason, Saying, Task, ToolCall
 from sessgit.model.progress import Progress, no_progress
 from sessgit.record import catch_up

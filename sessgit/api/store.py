@@ -168,7 +168,7 @@ class Store(OpenStore):
         from sessgit.branch import merge as merges
         from sessgit.branch.edit import check_name_free
         from sessgit.branch.merge_plan import MergeRequest
-        from sessgit.model.address import check_name
+        from sessgit.model.ids import check_name
         from sessgit.model.merge_decisions import Choice
 
         for what, word, known in (

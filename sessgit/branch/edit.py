@@ -16,9 +16,9 @@ from sessgit.errors import ConflictError, UsageError
 from sessgit.history import resolve
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical, humanize
-from sessgit.model.address import check_name
 from sessgit.model.conversation.session import STAGES, Session
 from sessgit.model.frozen import frozen
+from sessgit.model.ids import check_name
 from sessgit.record import edit_commit
 from sessgit.record.edit_commit import StateEdit
 from sessgit.store import layout, locks, refs, secret_filter

@@ -8,8 +8,8 @@ from sessgit.branch.edit import without_secrets
 from sessgit.errors import ConflictError, MovedError, NotFoundError, UsageError
 from sessgit.history import resolve
 from sessgit.history.resolve import CallerContext, ResolvedTarget, Tag
-from sessgit.model.address import check_tag
 from sessgit.model.frozen import frozen
+from sessgit.model.ids import check_tag
 from sessgit.store import layout, operations, refs
 from sessgit.store.context import Context
 from sessgit.store.index import Index

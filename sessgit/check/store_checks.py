@@ -16,14 +16,13 @@ from pathlib import Path
 from sessgit.branch import lost_refs
 from sessgit.errors import SessgitError, StoreError
 from sessgit.model import ids
-from sessgit.model.address import is_tag
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import EVENTS, Message
 from sessgit.model.finding import Finding
 from sessgit.model.humanize import format_count, quote_for_shell
+from sessgit.model.ids import is_tag
 from sessgit.purge import denied_values
 from sessgit.store import (
-    denylist,
     journal,
     layout,
     object_scan,
@@ -31,6 +30,7 @@ from sessgit.store import (
     packed_refs,
     private_files,
     refs,
+    secret_filter,
     settings,
     tempdirs,
 )
@@ -198,7 +198,7 @@ def complete(paths: StorePaths) -> str:
     """Create what the store lacks: its folders, git's settings, and the key."""
     lost = 0
     if not paths.key.exists() and paths.forbidden.exists():
-        lost = denylist.keep_without_fingerprints(paths)
+        lost = secret_filter.keep_without_fingerprints(paths)
     stores.create_store(paths.store)
     if not lost:
         return "the store is complete again"
@@ -217,7 +217,7 @@ def check_settings(paths: StorePaths) -> Iterator[Finding]:
 def check_purges(paths: StorePaths) -> Iterator[Finding]:
     """Return findings for an unfinished purge, and for purged values that are no longer blocked."""
     try:
-        denylist.denied_values(paths)
+        secret_filter.denied_values(paths)
     except SessgitError as error:
         yield Finding("wrong", "purge", f"state/{paths.forbidden.name}", str(error), error.hint)
     yield from denied_values.denied_value_findings(paths)

@@ -17,10 +17,10 @@ from sessgit.errors import DamageError, SessgitError, StoreError
 from sessgit.history import pad_lists, session_files
 from sessgit.model import canonical, ids, unified_state
 from sessgit.model import pad as pads
-from sessgit.model.address import check_name
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.finding import Finding, Severity
+from sessgit.model.ids import check_name
 from sessgit.store import layout
 from sessgit.store.backend import Repository
 from sessgit.store.objects import Commit

@@ -103,7 +103,7 @@ def _summary(asof: AsOf, limit: int = 500) -> str:
 def _missing(cli: Invocation, asof: AsOf, address: str) -> NotFoundError | None:
     """Return why an address names nothing as of then if it names something now, or if that was deleted for good."""
     from sessgit.history import resolve
-    from sessgit.model.address import Address
+    from sessgit.model.ids import Address
     from sessgit.store.layout import session_of
 
     word = resolve.resolve_address(asof.now, address).session

@@ -146,7 +146,7 @@ def files(cli: Invocation, start: str) -> Iterable[Match]:
 
 def _target(cli: Invocation, session: str = "", turn: int | None = None) -> ResolvedTarget:
     from sessgit.history.resolve import resolve_target
-    from sessgit.model.address import Address
+    from sessgit.model.ids import Address
 
     return resolve_target(cli.index, Address(session, turn), cli.where)
 

@@ -19,9 +19,9 @@ from sessgit.history import resolve
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.history.views import commits_touching, sessions_touching
 from sessgit.model import humanize
-from sessgit.model.address import Address, parse_address
+from sessgit.model.ids import Address, parse_address
 from sessgit.record import catch_up
-from sessgit.store import layout, refs
+from sessgit.store import layout, packed_refs, refs
 
 if TYPE_CHECKING:
     from sessgit.store.remotes import Connection, Remote
@@ -158,7 +158,6 @@ def _note_unreadable(cli: Invocation, start: str) -> Iterator[None]:
 def _unreadable_branch(cli: Invocation, start: str) -> str | None:
     if len(start) < resolve.SHORTEST_PREFIX:
         return None
-    from sessgit.store import packed_refs
 
     every = {*refs.branches(cli.env.store), *packed_refs.branches_without_tips(cli.env.store)}
     names = {name for name in every if name.startswith(start)}

@@ -11,10 +11,10 @@ from functools import cache
 from sessgit import agents
 from sessgit.errors import AmbiguousError, ConflictError, NotFoundError, UsageError
 from sessgit.model import canonical, humanize, ids
-from sessgit.model.address import Address, parse_address
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
+from sessgit.model.ids import Address, parse_address
 from sessgit.store import layout, project
 from sessgit.store.index import Branch, Index, Outline, Row
 

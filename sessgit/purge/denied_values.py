@@ -8,9 +8,9 @@ from typing import Protocol, TypeVar
 from sessgit.errors import AmbiguousError, ConflictError, NotFoundError, SessgitError
 from sessgit.model.finding import Finding
 from sessgit.model.humanize import format_count
-from sessgit.store import denylist, journal, locks, operations
-from sessgit.store.denylist import DeniedValue
+from sessgit.store import journal, locks, operations, secret_filter
 from sessgit.store.layout import StorePaths
+from sessgit.store.secret_filter import DeniedValue
 
 _LIST_HINT = "`sessgit purge --list` lists purged values."
 _SHORTEST_ID = 4
@@ -37,7 +37,7 @@ def find_by_id(every: Sequence[T], prefix: str, kind: str, hint: str) -> T:
 
 def list_denied(paths: StorePaths) -> list[DeniedValue]:
     """Return all values that were purged and not lifted, lost ones first, then the oldest."""
-    return [*denylist.lost_values(paths), *denylist.denied_values(paths)]
+    return [*secret_filter.lost_values(paths), *secret_filter.denied_values(paths)]
 
 
 def allow_value(paths: StorePaths, prefix: str) -> DeniedValue:
@@ -52,13 +52,13 @@ def allow_value(paths: StorePaths, prefix: str) -> DeniedValue:
         if paths.purging.exists():
             raise ConflictError("a purge was interrupted", "Nothing was changed. `sessgit doctor --fix` completes it.")
         value = find_by_id(list_denied(paths), prefix, "purged value", _LIST_HINT)
-        denylist.allow_value(paths, value)
+        secret_filter.allow_value(paths, value)
         return value
 
 
 def denied_value_findings(paths: StorePaths) -> Iterator[Finding]:
     """Return a finding for purged values that can be stored again."""
-    if lost := denylist.lost_values(paths):
+    if lost := secret_filter.lost_values(paths):
         were, them = ("was", "it") if len(lost) == 1 else ("were", "them")
         what = f"{format_count(len(lost), 'value')} that {were} purged can be stored again"
         what += f": the key that recognized {them} is gone"

@@ -15,7 +15,7 @@ from sessgit.model.progress import Progress
 from sessgit.purge import scan
 from sessgit.redact.replacer import Secret, secrets_of_line
 from sessgit.redact.value_match import LONGEST, SHORTEST
-from sessgit.store import denylist, object_scan, refs
+from sessgit.store import object_scan, refs, secret_filter
 from sessgit.store.objects import Entry
 from sessgit.store.store import Store
 
@@ -62,7 +62,7 @@ def find_likely_secrets(store: Store, progress: Progress) -> list[LikelySecret]:
     places = _places_by_value(store, blobs) if secrets else {}
     every = [
         LikelySecret(
-            denylist.value_id(store.paths, value),
+            secret_filter.value_id(store.paths, value),
             kind,
             len(value),
             count,

@@ -31,13 +31,13 @@ from sessgit.redact import value_match
 from sessgit.redact.value_match import ValueMatcher, clean_lines, clean_text, cut_short
 from sessgit.store import (
     cache_file,
-    denylist,
     journal,
     layout,
     locks,
     maintenance,
     operations,
     refs,
+    secret_filter,
     tempdirs,
     transaction,
 )
@@ -135,7 +135,7 @@ def matching_values(store: Path, homes: Homes, pattern: str, progress: Progress)
 
 def preview_purge(store: Store, values: Sequence[str], homes: Homes, progress: PurgeProgress) -> PurgeResult:
     """Return what a purge would do. Raises ConflictError if it would."""
-    matcher = denylist.matcher(store.paths, ()).extended_with(values)
+    matcher = secret_filter.matcher(store.paths, ()).extended_with(values)
     scan.check_settings(store.path, matcher)
     with scratch_store.scratch_store(store.path) as scratch:
         plan = _Plan(scratch, values, matcher, progress)
@@ -237,24 +237,24 @@ class _Plan:
 def _purge(context: Context, values: Sequence[str], progress: PurgeProgress, held: Sequence[int]) -> PurgeResult:
     store, paths, now = context.store, context.store.paths, context.now()
     interrupted = _load_note(store)
-    before = [one for one in denylist.denied_values(paths) if one.id in interrupted.values]
-    matcher = denylist.matcher(paths, before).extended_with(values)
+    before = [one for one in secret_filter.denied_values(paths) if one.id in interrupted.values]
+    matcher = secret_filter.matcher(paths, before).extended_with(values)
     scan.check_settings(store.path, matcher)
     plan = _Plan(store, values, matcher, progress)
     result = plan.result(store, context.homes)
-    added = {denylist.value_id(paths, value) for value in plan.values}
+    added = {secret_filter.value_id(paths, value) for value in plan.values}
     note = _Note(interrupted.since or canonical.rfc3339(now), interrupted.values | added)
     is_outside = any(scan.files_with_value(store.path, plan.matcher, [store.path / "objects"]))
     if not result.had_value and not interrupted.since and not is_outside:
         return replace(result, operation=_deny_only(store, plan.values, note, now))
     store.repo.flush()
     _save_note(store, note)
-    denylist.add_commits(paths, plan.rewriter.commits)
+    secret_filter.add_commits(paths, plan.rewriter.commits)
     # Right before the refs move, so that whatever is recorded in between is compared with the same list.
-    denylist.deny_values(paths, plan.values, now)
+    secret_filter.deny_values(paths, plan.values, now)
     transaction.move_all(store.path, plan.moves)
     # The commits of a purge that was interrupted before its refs moved are still there.
-    commits = denylist.forget_existing(paths, _reachable_commits(store) if interrupted.since else ())
+    commits = secret_filter.forget_existing(paths, _reachable_commits(store) if interrupted.since else ())
     files = _StateRewriter(paths, plan.matcher, plan.values, commits, plan.rewriter.keys, result.client)
     files.rewrite_files()
     operation = files.rewrite_journal(_operation(f"{format_count(len(values), 'value')} purged", now), note.since)
@@ -275,11 +275,11 @@ def _operation(summary: str, now: float) -> Operation:
 
 def _deny_only(store: Store, values: Sequence[str], note: _Note, now: float) -> str:
     """Forbid values that nothing holds; return the operation that says so, ``""`` if none of them is new."""
-    new = note.values - {one.id for one in denylist.denied_values(store.paths)}
+    new = note.values - {one.id for one in secret_filter.denied_values(store.paths)}
     if not new:
         return ""
     _save_note(store, note)  # else a forbidden value might never get its operation
-    denylist.deny_values(store.paths, values, now)
+    secret_filter.deny_values(store.paths, values, now)
     summary = f"{format_count(len(new), 'value')} blocked, which nothing held"
     operation = journal.append(store.paths, _operation(summary, now)).id
     store.paths.purging.unlink(missing_ok=True)
@@ -324,7 +324,7 @@ def _load_note(store: Store) -> _Note:
         return _Note()
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         # A purge did begin; its values are in the list.
-        return _Note(canonical.rfc3339(0), frozenset(one.id for one in denylist.denied_values(store.paths)))
+        return _Note(canonical.rfc3339(0), frozenset(one.id for one in secret_filter.denied_values(store.paths)))
 
 
 def _save_note(store: Store, note: _Note) -> None:

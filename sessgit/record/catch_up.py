@@ -11,10 +11,10 @@ from sessgit.agents.transcript import Transcript, is_packed
 from sessgit.errors import AmbiguousError, NotFoundError, SessgitError
 from sessgit.history import client_files, resolve
 from sessgit.history.resolve import CallerContext, ResolvedTarget
-from sessgit.model.address import Address
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
 from sessgit.model.homes import Homes
+from sessgit.model.ids import Address
 from sessgit.store import layout, recorder_state
 from sessgit.store.context import Context
 from sessgit.store.recorder_state import Cursor

@@ -39,7 +39,7 @@ from sessgit.record.recorded_turns import (
     matches_cursor,
 )
 from sessgit.record.source import TranscriptSource
-from sessgit.store import clones, layout, packed_refs, recorder_state, refs
+from sessgit.store import layout, packed_refs, project, recorder_state, refs
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.objects import Entry
@@ -481,7 +481,7 @@ class FilePass:
     def _remote(self) -> str:
         """The remote of the project on this machine, or empty."""
         known = self.known.state
-        return clones.project_remote(self.file.facts.project or (known.project if known else ""))
+        return project.project_remote(self.file.facts.project or (known.project if known else ""))
 
     @cached_property
     def _place(self) -> str:

@@ -20,7 +20,7 @@ from pygit2.enums import ObjectType, Option
 
 from sessgit.errors import ROOM, DamageError, MovedError, NotFoundError, StoreError, UnreadableError
 from sessgit.model.line_list import Bytes
-from sessgit.store import durable_write, locks, objects, private_files, refs
+from sessgit.store import locks, objects, private_files, refs
 from sessgit.store.layout import StorePaths
 from sessgit.store.objects import Commit, Entry, ObjectSource
 
@@ -118,7 +118,7 @@ class Repository(ObjectSource):
         super().__init__()
         self.path = path
         self._paths = StorePaths(path)
-        self._pending = durable_write.PendingObjects(path) if fsync else None
+        self._pending = objects.PendingObjects(path) if fsync else None
         self._generation, self.was_reopened = locks.prune_generation(self._paths), False
         with _translate_errors(f"cannot open the store at {path}", "`sessgit doctor` shows the cause."):
             self._open()
@@ -355,7 +355,7 @@ class Repository(ObjectSource):
                 with locks.ref_move_lock(self._paths):
                     self._move(name, old, new)
                     if self._pending is not None:
-                        durable_write.flush_drive(self.path)
+                        objects.flush_drive(self.path)
                     return
             except (pygit2.GitError, pygit2.AlreadyExistsError, OSError, ValueError) as error:
                 locked = _is_locked(error) and not refs.is_denied(str(error))

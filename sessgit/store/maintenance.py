@@ -21,7 +21,7 @@ from typing import IO, Final, NamedTuple
 from sessgit.errors import ROOM, StoreError
 from sessgit.model.frozen import frozen
 from sessgit.model.progress import Progress, no_progress
-from sessgit.store import durable_write, git, locks, packed_refs, private_files, refs, tempdirs, transaction
+from sessgit.store import git, locks, objects, packed_refs, private_files, refs, tempdirs, transaction
 from sessgit.store.layout import StorePaths
 from sessgit.store.pack_file import index_ids, is_whole_index, pack_matches_index
 
@@ -286,7 +286,7 @@ def delete_leftovers(store: Path, now: float) -> int:
     """
     count = delete_unfinished(store) + sum(map(_delete_file, leftovers(store, now)))
     StorePaths(store).packing.unlink(missing_ok=True)
-    count += durable_write.delete_stale_folders(store) + tempdirs.delete_stale_folders()
+    count += objects.delete_stale_folders(store) + tempdirs.delete_stale_folders()
     return count + tempdirs.delete_stale_folders(StorePaths(store).state)
 
 
@@ -308,7 +308,7 @@ def delete_all_leftovers(store: Path) -> None:
     prune lock."""
     for path in [*_unfinished_files(store), *(store / "objects" / "pack").glob("*.keep")]:
         _delete_file(path)
-    durable_write.delete_stale_folders(store)
+    objects.delete_stale_folders(store)
 
 
 def delete_unfinished(store: Path, *, exclusive: bool = False) -> int:

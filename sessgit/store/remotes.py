@@ -20,8 +20,8 @@ from pathlib import Path
 
 from sessgit.errors import ROOM, ConflictError, MovedError, NotFoundError, RefusedError, StoreError, UsageError
 from sessgit.model import ids
-from sessgit.model.address import is_tag
 from sessgit.model.frozen import frozen
+from sessgit.model.ids import is_tag
 from sessgit.store import git, layout, locks, maintenance, object_scan, refs, tempdirs, transaction
 from sessgit.store import store as stores
 from sessgit.store.git import GitResult, execute, shown_url, unreachable_error, url_secrets

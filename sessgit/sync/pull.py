@@ -8,9 +8,9 @@ from sessgit import agents
 from sessgit.branch import delete
 from sessgit.errors import DamageError, MovedError, SessgitError, StoreError
 from sessgit.history import client_files
-from sessgit.model.address import is_tag
 from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count, quote_for_shell
+from sessgit.model.ids import is_tag
 from sessgit.record.tip_delivery import BranchChange, count_lacking, deliver_branches
 from sessgit.store import journal, layout, operations, recorder_state, refs, remotes
 from sessgit.store.context import Context

@@ -9,7 +9,7 @@ from functools import cached_property
 from sessgit.errors import SessgitError
 from sessgit.purge import rewriting
 from sessgit.redact.value_match import ValueMatcher
-from sessgit.store import denylist, layout, locks, maintenance, object_scan, refs, transaction
+from sessgit.store import layout, locks, maintenance, object_scan, refs, secret_filter, transaction
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 from sessgit.sync.session_refs import SessionRefs, SkippedItem
@@ -25,10 +25,10 @@ class PurgedHistory:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        pairs = denylist.load_map(store.paths)
+        pairs = secret_filter.load_map(store.paths)
         self.commits: Mapping[str, str] = {old: new for old, new in pairs.items() if not store.repo.has(old)}
         """By each commit that was rewritten, and is gone, the one that replaces it now."""
-        self._values = denylist.denied_values(store.paths)
+        self._values = secret_filter.denied_values(store.paths)
         self.refused = set[str]()
         """The sessions of which something was fetched that must not stay."""
 
@@ -75,7 +75,7 @@ class PurgedHistory:
 
     @cached_property
     def _matcher(self) -> ValueMatcher:
-        return denylist.matcher(self._store.paths, self._values)
+        return secret_filter.matcher(self._store.paths, self._values)
 
     def drop(self, remote: str) -> None:
         """Delete what was fetched of the refused sessions; while another process writes, the next prune does so."""

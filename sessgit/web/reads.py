@@ -24,10 +24,10 @@ from sessgit.history import client_files, resolve, tree, views
 from sessgit.history import log as logs
 from sessgit.history.resolve import CallerContext, ResolvedTarget
 from sessgit.model import canonical, ids, prices
-from sessgit.model.address import parse_address
 from sessgit.model.config import Privacy
 from sessgit.model.conversation.message import parse_tools
 from sessgit.model.frozen import frozen
+from sessgit.model.ids import parse_address
 from sessgit.model.progress import no_progress
 from sessgit.store import layout, operations, settings
 from sessgit.store.context import Context

@@ -22,8 +22,8 @@ from sessgit.history.cells import CellDetail, Node, cell_at, cell_details
 from sessgit.history.code import difference
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical, humanize
-from sessgit.model.address import Address
 from sessgit.model.frozen import frozen
+from sessgit.model.ids import Address
 from sessgit.replay.bisect import BisectResult, TestResult, TurnRange
 from sessgit.store.index import Row
 

@@ -23,7 +23,7 @@ from sessgit.history.cell_graph import Graph
 from sessgit.history.cells import NO_DETAIL, CellDetail, Node
 from sessgit.history.why import FileHistory, FileRead, FileStep
 from sessgit.model import canonical, humanize
-from sessgit.model.address import Address
+from sessgit.model.ids import Address
 from sessgit.store import layout
 from sessgit.store.index import Branch
 

@@ -17,9 +17,9 @@ from sessgit.errors import AmbiguousError, NotFoundError, UsageError
 from sessgit.history import resolve
 from sessgit.history.resolve import Tag, session_title
 from sessgit.model import canonical
-from sessgit.model.address import check_name
 from sessgit.model.conversation.session import Session
 from sessgit.model.humanize import quote_for_shell
+from sessgit.model.ids import check_name
 
 _LABEL_WIDTH = 13
 _NARROWEST = 16

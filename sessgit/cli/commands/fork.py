@@ -17,7 +17,7 @@ from sessgit.cli.options import ADDRESS, option
 from sessgit.errors import UsageError
 from sessgit.history import client_files, fork_point, resolve
 from sessgit.history.fork_point import ForkPoint
-from sessgit.model.address import check_name
+from sessgit.model.ids import check_name
 
 if TYPE_CHECKING:
     from sessgit.branch.worktree import Worktree

@@ -17,7 +17,7 @@ from sessgit.cli.options import DRY_RUN, INTO, NEW, argument, option
 from sessgit.errors import UsageError
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.model import canonical, unified_state
-from sessgit.model.address import check_name
+from sessgit.model.ids import check_name
 from sessgit.model.merge_decisions import SCALARS, Choice, Decision
 
 _PARSERS: dict[str, Callable[[str], object]] = {

@@ -20,7 +20,7 @@ from sessgit.store.layout import StorePaths
 if TYPE_CHECKING:
     from sessgit.purge.likely_secrets import LikelySecret
     from sessgit.purge.purge import PurgeProgress, PurgeResult
-    from sessgit.store.denylist import DeniedValue
+    from sessgit.store.secret_filter import DeniedValue
 
 _SHORTEST_ID = 4
 _FIND_HINT = "`sessgit purge --find` lists them."
