@@ -252,7 +252,7 @@ class _Collector:
             elif event == "end" and is_head and only_edits:
                 found = self.store.tail_lines(commit)
                 lines = file_lines(found)
-                self._put(message, lines, lines, "", is_unended=bool(found[-1]), is_tail=True)
+                self._put(message, lines, lines, "", is_unended=bool(found[-1]))
             elif event == "fork" and self.state.origin is not None and not self.state.origin.prefix:
                 turns = range(1, self.state.origin.turn + 1)
                 shared = lines_of_turns(self.store, commit, self.state, turns)
@@ -274,9 +274,8 @@ class _Collector:
             self._put(message, placed[:most], placed, key, is_unended=message.is_unended)
 
     def _put(
-        self, message: Message, lines: Sequence[bytes], every: Sequence[bytes], key: str, *, is_unended: bool,
-        is_tail: bool = False,
-    ) -> None:  # fmt: skip
+        self, message: Message, lines: Sequence[bytes], every: Sequence[bytes], key: str, *, is_unended: bool
+    ) -> None:
         """Add those of the lines for which the message has extents; raises DamageError if the hash of `every` line is
         not the recorded one."""
         expected, extents = message.get("Lines-SHA256"), message.extents
@@ -291,6 +290,7 @@ class _Collector:
             end = max(extent.end for extent in extents)
             self.out.hashes.append((message.file, end, message.get(messages.FILE_HASH)))
         self.out.redacted += message.number("Redacted") or 0
+        is_tail = not key and message.get("Event") == "end"
         leads = is_tail or (bool(key) and key == self.leading)
         for extent in extents:
             own, lines = tuple(lines[: extent.lines]), lines[extent.lines :]
