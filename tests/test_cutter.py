@@ -54,7 +54,7 @@ def summary(lines: list[Line]) -> str:
 def parts(cutter: Cutter) -> list[tuple[str, str]]:
     """Of each turn of the head what stands before and in its body, and at last what waits."""
     nodes = [] if cutter.head is None else list(line_of(cutter.head))[::-1]
-    return [*((summary(node.before), summary(node.body)) for node in nodes), (summary(cutter.pending), "")]
+    return [*((summary(node.before), summary(node.body)) for node in nodes), (summary(cutter.pending.lines), "")]
 
 
 @pytest.mark.parametrize(
@@ -261,14 +261,14 @@ def test_a_uuid_that_is_no_name_is_none(uuid: str) -> None:
 
 def test_an_answer_without_a_prompt_waits() -> None:
     cutter = cut(Talk().answer("Hello?").data)
-    assert (cutter.head, summary(cutter.pending)) == (None, "a")
+    assert (cutter.head, summary(cutter.pending.lines)) == (None, "a")
 
 
 @given(transcripts())
 def test_no_line_is_lost_and_none_is_twice(transcript: Transcript) -> None:
     cutter = cut(transcript.data)
     nodes = {node for tip in (cutter.head, *cutter.rewound.values()) for node in line_of(tip)}
-    kept = [line for node in nodes for line in (*node.before[node.copied :], *node.body)] + cutter.pending
+    kept = [line for node in nodes for line in (*node.before[node.copied :], *node.body)] + cutter.pending.lines
     places = [extent for _, extent in split(transcript.data, 0)]
     assert sorted((line.extent for line in kept), key=lambda extent: extent.offset) == places
 

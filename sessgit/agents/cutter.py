@@ -30,6 +30,26 @@ class _Anchor:
     """Lines on the way that come before another turn's prompt."""
 
 
+class Waiting:
+    """Lines that belong to no body yet. The first `stuck` of them came before the body that was fed last: they wait for
+    the next prompt."""
+
+    def __init__(self, lines: Iterable[Line] = (), stuck: int = 0) -> None:
+        self.lines, self.by_uuid = list[Line](), dict[str, Line]()
+        self.stuck = stuck
+        self.is_rolled_back = False
+        """Whether they say that the next prompt leaves turns behind: none of these grows any more."""
+        for line in lines:
+            self.add(line)
+
+    def add(self, line: Line) -> None:
+        """Let one more line wait."""
+        self.lines.append(line)
+        self.is_rolled_back = self.is_rolled_back or bool(line.turns_rolled_back)
+        if line.uuid:
+            self.by_uuid[line.uuid] = line
+
+
 class Cutter:
     """Takes lines in the order of the file; `head`, `rewound`, `current` and `pending` are the state between two.
 
@@ -43,9 +63,7 @@ class Cutter:
         self.head: Node | None = None
         self.rewound: dict[str, Node] = {}
         self.current: Node | None = None
-        self.pending: list[Line] = []
-        self.stuck = 0
-        """The number of pending lines that come before the body that was fed last: they wait for the next prompt."""
+        self.pending = Waiting()
         self.finished: list[Node] = []
         """Turns that got their last line; the recorder takes them from here."""
         self.is_behind = False
@@ -54,9 +72,6 @@ class Cutter:
         self._resumed = False
         self._nodes: dict[str, Node] = {}
         self._places: dict[str, Place] = {}
-        self._waiting: dict[str, Line] = {}
-        self._is_rolled_back = False
-        """Whether the pending lines say that the next prompt leaves turns behind: none of these grows any more."""
 
     def resume(self, head: Node | None, rewound: dict[str, Node], current: Node | None, uuids: Iterable[str]) -> None:
         """Continue where an earlier pass stopped; `uuids` are those of the current turn's body."""
@@ -65,12 +80,6 @@ class Cutter:
         if current is not None:
             self._nodes[current.key] = current
             self._places.update(dict.fromkeys(uuids, Place(current)))
-
-    def await_prompt(self, pending: list[Line], stuck: int) -> None:
-        """Take the lines that belong to no body yet, the first `stuck` of them from before the last body line."""
-        self.pending, self.stuck = pending, stuck
-        self._waiting = {line.uuid: line for line in pending if line.uuid}
-        self._is_rolled_back = any(line.turns_rolled_back for line in pending)
 
     def keep(self, head: Node | None, rewound: dict[str, Node], *, has_grown: bool = False) -> None:
         """Keep the recorded branches that a file which was cut shorter or written anew does not lead to any more.
@@ -102,7 +111,7 @@ class Cutter:
         elif line.is_body:
             self._place(line)
         else:
-            self._wait(line)
+            self.pending.add(line)
 
     def is_open(self, node: Node) -> bool:
         """Return whether no turn follows the node yet, so that it may still grow."""
@@ -123,14 +132,14 @@ class Cutter:
             node = Node(key, parent.number + 1 if parent else 1, lambda: parent)
         self._move_head(node, node.parent)
         self._nodes[key] = self.current = node
-        node.before = [*anchor.copied, *self.pending]
+        node.before = [*anchor.copied, *self.pending.lines]
         node.body = [line]
         node.copied = len(anchor.copied)
         node.is_in_file = node.has_new_lines = True
-        self._places.update((b.uuid, Place(node, b)) for b in self.pending if b.uuid)
+        self._places.update((uuid, Place(node, before)) for uuid, before in self.pending.by_uuid.items())
         if line.uuid:
             self._places[line.uuid] = Place(node)
-        self.pending, self.stuck, self._waiting, self._is_rolled_back = [], 0, {}, False
+        self.pending = Waiting()
 
     def _anchor_of_prompt(self, line: Line) -> _Anchor:
         if line.uuid and line.is_root:
@@ -139,7 +148,7 @@ class Cutter:
         if anchor.known:
             return anchor
         here = self.current if self.current is not None and self.is_open(self.current) else self.head
-        for waiting in self.pending:
+        for waiting in self.pending.lines:
             for _ in range(min(waiting.turns_rolled_back, here.number if here is not None else 0)):
                 here = here.parent if here is not None else None
         return _Anchor(here, copied=anchor.copied)
@@ -165,27 +174,21 @@ class Cutter:
 
     # Any other line
 
-    def _wait(self, line: Line) -> None:
-        self.pending.append(line)
-        self._is_rolled_back = self._is_rolled_back or bool(line.turns_rolled_back)
-        if line.uuid:
-            self._waiting[line.uuid] = line
-
     def _place(self, line: Line) -> None:
         anchor = self._anchor(line.parent) if line.parent else _Anchor(None, known=False)
         if anchor.compacting and not line.is_work:
-            self._wait(line)
+            self.pending.add(line)
             return
         target = anchor.node
         if target is None or anchor.compacting or not self.is_open(target):
             target = self.current
-        if target is None or self._is_rolled_back or self.history.is_closed(target, line):
-            self._wait(line)
+        if target is None or self.pending.is_rolled_back or self.history.is_closed(target, line):
+            self.pending.add(line)
             return
         if target is self.current:
             self._absorb(target)
         else:
-            self.current, self.stuck = target, len(self.pending)
+            self.current, self.pending.stuck = target, len(self.pending.lines)
             self._nodes.setdefault(target.key, target)
         target.body.append(line)
         target.has_new_lines = True
@@ -194,12 +197,12 @@ class Cutter:
 
     def _absorb(self, target: Node) -> None:
         """Put the lines that came since the last one of the body into it: the turn went on after them."""
-        absorbed = self.pending[self.stuck :]
+        stuck = self.pending.stuck
+        absorbed = self.pending.lines[stuck:]
         if absorbed:
             target.body += absorbed
             self._places.update((line.uuid, Place(target)) for line in absorbed if line.uuid)
-            del self.pending[self.stuck :]
-            self._waiting = {line.uuid: line for line in self.pending if line.uuid}
+            self.pending = Waiting(self.pending.lines[:stuck], stuck)
 
     # The chain
 
@@ -208,7 +211,7 @@ class Cutter:
         passed: set[str] = set()
         while uuid not in passed and len(passed) < _CHAIN_LIMIT:
             passed.add(uuid)
-            line = self._waiting.get(uuid)
+            line = self.pending.by_uuid.get(uuid)
             place = None if line else self._places.get(uuid) or self.history.find(uuid)
             if place is not None:
                 line = place.line

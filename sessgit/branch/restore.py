@@ -469,7 +469,7 @@ def compare_file(store: Store, session: str, laid: LaidOutFile, path: Path) -> F
     ahead = diverged or is_torn
     ahead |= any(  # those with a name are from `restore`
         _line_name(line) not in names and not agent.is_titles(line.raw + b"\n", state.agent_id)
-        for line in file.cutter.pending
+        for line in file.cutter.pending.lines
     )
     if not any(piece.key in chain for piece in every) and not (reader.torn and rest):
         return FileComparison(True, ahead, diverged, size=size, torn=is_torn)
@@ -550,7 +550,7 @@ class _ParsedFile:
         """Return the lines of pieces that the file lacks, except those that already wait after its last turn for the
         next prompt."""
         lines = self.agent.parsed(line + end for piece in pieces for line, end in piece.ended)
-        waiting = [line.raw for line in self.cutter.pending]
+        waiting = [line.raw for line in self.cutter.pending.lines]
         given = [line.raw.removesuffix(b"\n") for line in lines]
         same = max((ids.common_prefix_length(waiting[at:], given) for at in range(len(waiting))), default=0)
         new = [line for line in lines[same:] if line.uuid not in self.there]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sessgit.agents import facts
 from sessgit.agents.base import Agent, Subagents
-from sessgit.agents.cutter import Cutter
+from sessgit.agents.cutter import Cutter, Waiting
 from sessgit.agents.facts import Facts
 from sessgit.agents.line import CHOSEN, Line
 from sessgit.agents.reader import Opened, Reader
@@ -279,9 +279,8 @@ class FilePass:
         cutter = self._cutter(commit_finder(self.context.index, self.session, self.known.tips))
         last = self.turns.node_at(self.known.tips[branch])
         cutter.resume(self.head, self.rewound, last, cursor.uuids)
-        cutter.await_prompt(
-            [line for extent in cursor.pending for line in self.file.reader.again(extent)], cursor.stuck
-        )
+        waiting = (line for extent in cursor.pending for line in self.file.reader.again(extent))
+        cutter.pending = Waiting(waiting, cursor.stuck)
         if cutter.current is not None and self.file.reader.offset > cursor.offset:
             cutter.current.has_new_lines = True  # its last line may have got its newline
         return cutter
@@ -515,7 +514,7 @@ class FilePass:
         if not self.source.final or cutter.is_behind:
             return top
         torn = self.file.reader.tail()
-        lines = [*cutter.pending, *torn]
+        lines = [*cutter.pending.lines, *torn]
         state = self.store.state(top)
         if state.state != "active" and commits.has_tail(self.store, top, lines):
             return top
@@ -581,8 +580,8 @@ class FilePass:
             commit=commit,
             current=None if is_known else names.get(cutter.current),
             uuids=cutter.uuids(),
-            pending=messages.join_extents(line.extent for line in cutter.pending),
-            stuck=cutter.stuck,
+            pending=messages.join_extents(line.extent for line in cutter.pending.lines),
+            stuck=cutter.pending.stuck,
             final=self.source.final,
             agents=self.file.agents.done,
             facts=vars(self.file.facts),
