@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -157,6 +158,26 @@ def test_what_is_whole_but_not_what_its_name_says(store: Store, git: Git, kind: 
             reader()
     assert repo.read_problem(oid) == "damaged"
     assert (repo.blob(blobs[1]), repo.commit(commits[1]).tree) == (b"two", trees[1])
+
+
+@pytest.mark.parametrize("length", [0, 1, 20, 100])
+def test_a_history_ends_at_a_truncated_commit(store: Store, length: int) -> None:
+    """libgit2's own reader never returns from it."""
+    first = commit(store, "1")
+    second = commit(store, "2", (first,))
+    third = commit(store, "3", (second,))
+    path = store.path / "objects" / second[:2] / second[2:]
+    path.chmod(0o600)
+    path.write_bytes(path.read_bytes()[:length])
+    signal.alarm(60)  # ends this process: a signal's handler in Python would have to wait as well
+    try:
+        repo = Store(store.path).repo
+        for reader in (lambda: list(repo.since([third], [])), lambda: repo.merge_bases(first, third)):
+            with pytest.raises(StoreError, match=f"{second}: Error -5 while decompressing"):
+                reader()
+        assert (repo.is_ancestor(first, third), repo.peel(second), repo.peel(third)) == (False, None, third)
+    finally:
+        signal.alarm(0)
 
 
 def exchange(store: Path, oid: str, other: str) -> None:

@@ -7,6 +7,7 @@ that, and are then synced together.
 
 from __future__ import annotations
 
+import os
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,7 +34,7 @@ _LOCK_WAIT = 0.01
 _UNBORN_HEAD = "refs/heads/HEAD-stays-unborn"
 _PACK_PRIORITY = 2
 """The priority that libgit2 gives packs."""
-_KINDS = {"commit": ObjectType.COMMIT, "tree": ObjectType.TREE, "blob": ObjectType.BLOB}
+_KINDS = {kind.name.lower(): kind for kind in (ObjectType.COMMIT, ObjectType.TREE, ObjectType.BLOB, ObjectType.TAG)}
 _NAMES: dict[int, str] = {int(number): name for name, number in _KINDS.items()}
 _FSYNC_OPTION_LOCK = Lock()
 _READ_ERRORS = (KeyError, ValueError, pygit2.GitError)
@@ -69,6 +70,16 @@ def create(path: Path) -> None:
                 part.chmod(0o700 if part.is_dir() else 0o600)
 
 
+def _object_folders(path: Path) -> list[str]:
+    """Return the repository's folder of objects, and those that it borrows from (gitrepository-layout(5))."""
+    own = path / "objects"
+    try:
+        borrowed = (own / "info" / "alternates").read_bytes().splitlines()
+    except OSError:
+        borrowed = []
+    return [str(own), *(str(own / os.fsdecode(line)) for line in borrowed)]
+
+
 def is_trusted(path: Path) -> bool:
     """Return whether git would work in a repository of this owner, by the user's settings and sudo."""
     try:
@@ -76,6 +87,41 @@ def is_trusted(path: Path) -> bool:
     except pygit2.GitError as error:
         return "not owned by" not in str(error)
     return True
+
+
+class _LooseBackend(pygit2.OdbBackend):
+    """libgit2's view of a folder of loose objects: its own reader never ends at one that is truncated."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def read_cb(self, oid: pygit2.Oid | str) -> tuple[int, bytes]:
+        try:
+            found = objects.read_loose(self._folder, str(oid))
+        except ValueError as error:
+            raise pygit2.GitError(str(error)) from error
+        if found is None:
+            raise KeyError(str(oid))
+        return int(_KINDS[found[0]]), found[1]
+
+    def read_header_cb(self, oid: pygit2.Oid) -> tuple[int, int]:
+        kind, data = self.read_cb(oid)
+        return kind, len(data)
+
+    def read_prefix_cb(self, oid: str) -> tuple[int, bytes, pygit2.Oid]:
+        kind, data = self.read_cb(oid)
+        return kind, data, pygit2.Oid(hex=oid)
+
+    def exists_cb(self, oid: pygit2.Oid) -> bool:
+        name = str(oid)
+        return os.path.exists(f"{self._folder}/{name[:2]}/{name[2:]}")  # noqa: PTH110 - as in `read_loose`
+
+    def exists_prefix_cb(self, oid: object) -> object:
+        raise KeyError(oid)
+
+    def refresh_cb(self) -> None:
+        """Do nothing: nothing is remembered."""
 
 
 class _PackBackend(pygit2.OdbBackend):
@@ -162,16 +208,19 @@ class Repository(ObjectSource):
     def _open(self) -> None:
         repo = pygit2.Repository(str(self.path))
         self._trees.clear()
-        odb = repo.odb
-        packs = next(iter(odb.backends))
+        odb = pygit2.Odb()
+        own, *_ = packs = [pygit2.OdbBackendPack(folder) for folder in _object_folders(self.path)]
+        for backend in (*packs, *map(_LooseBackend, _object_folders(self.path))):
+            odb.add_backend(backend, _PACK_PRIORITY)
+        repo.set_odb(odb)
         if self._pending is not None:
-            odb.add_backend(pygit2.OdbBackendLoose(str(self._pending.folder), -1, False), _PACK_PRIORITY)
+            odb.add_backend(_LooseBackend(str(self._pending.folder)), _PACK_PRIORITY)
             # libgit2 looks at the option when it opens the refs, and at each object. Only refs are to be synced.
             with _FSYNC_OPTION_LOCK:
                 pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
                 repo.references.get("HEAD")
                 pygit2.option(Option.ENABLE_FSYNC_GITDIR, False)
-        self._read_packed = packs.read  # a part of `odb`, so it must be released before that
+        self._read_packed = own.read  # a part of `odb`, so it must be released before that
         self._repo, self._odb = repo, odb
 
     def flush(self) -> None:
@@ -253,8 +302,7 @@ class Repository(ObjectSource):
         raise StoreError(f"object {oid} is not a {'file' if kind == 'blob' else kind}")
 
     def _read(self, oid: str) -> tuple[str, bytes]:
-        """Return the kind and the bytes of an object, verified by its id. libgit2 takes longer to verify it, and never
-        ends at a loose one that is truncated."""
+        """Return the kind and the bytes of an object, verified by its id; libgit2 takes longer to verify it."""
         with suppress(*_READ_ERRORS):
             number, data = self._read_packed(oid)
             if objects.object_id(_NAMES[number], data) == oid:
