@@ -21,9 +21,9 @@ from rollouts import THREAD, Rollout
 
 from sessgit import agents
 from sessgit.agents.hook_settings import stub_command
-from sessgit.model.homes import Homes
 from sessgit.record.install import install
 from sessgit.store import refs
+from sessgit.store.context import Homes
 from sessgit.store.layout import head_ref
 
 CLAUDE, OLDER, NEWER = "Claude Code", "Codex 0.118", "Codex 0.169"

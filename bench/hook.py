@@ -20,10 +20,10 @@ from timing import PASS, PASS_COMMAND, Scale, Took
 
 from sessgit import agents
 from sessgit.agents.hook_settings import stub_command
-from sessgit.model.homes import Homes
 from sessgit.record.install import install
 from sessgit.store import refs, stub
 from sessgit.store import store as stores
+from sessgit.store.context import Homes
 from sessgit.store.layout import head_ref
 
 SESSION = "b0000000-0000-4000-8000-000000000001"

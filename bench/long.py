@@ -17,11 +17,10 @@ from frame import Figure, Table
 from timing import SESSGIT, Scale
 
 from sessgit import agents
-from sessgit.model.homes import Homes
 from sessgit.record.install import install
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
-from sessgit.store.context import Context
+from sessgit.store.context import Context, Homes
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 

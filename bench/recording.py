@@ -20,8 +20,8 @@ from frame import Table
 from timing import SESSGIT, Place, Scale, Took
 
 from sessgit import agents
-from sessgit.model.homes import Homes
 from sessgit.record.install import install
+from sessgit.store.context import Homes
 
 SESSION = "b0000000-0000-4000-8000-000000000001"
 BY_HAND = "git add -A && git commit"

@@ -19,9 +19,9 @@ from recording import Desk
 from timing import SESSGIT, Place, Scale, Took
 
 from sessgit import agents
-from sessgit.model.homes import Homes
 from sessgit.record.install import install
 from sessgit.store import secret_filter, settings
+from sessgit.store.context import Homes
 from sessgit.store.layout import StorePaths
 
 WITHOUT = "record, nothing replaced"

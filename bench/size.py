@@ -28,14 +28,13 @@ from timing import Scale, Took
 
 from sessgit.agents.line import parse
 from sessgit.model import canonical, ids, long_strings
-from sessgit.model.homes import Homes
 from sessgit.model.progress import no_progress
 from sessgit.record import fork_detection
 from sessgit.record.import_files import TranscriptFile
 from sessgit.record.imports import ImportRun
 from sessgit.store import maintenance
 from sessgit.store import store as stores
-from sessgit.store.context import Context
+from sessgit.store.context import Context, Homes
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 

@@ -33,8 +33,8 @@ from sessions import Conversation
 from timing import SESSGIT, Place, Scale
 
 from sessgit import agents
-from sessgit.model.homes import Homes
 from sessgit.record.install import install
+from sessgit.store.context import Homes
 
 LONG = "b0000000-0000-4000-8000-000000000001"
 LIVE = "b0000000-0000-4000-8000-000000000002"

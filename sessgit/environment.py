@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sessgit import agents
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import Homes
+from sessgit.store.context import Homes
 
 
 @frozen

@@ -22,13 +22,12 @@ import pygit2
 from transcripts import BIRTH, Talk
 
 from sessgit.history.blame import blame
-from sessgit.model.config import Privacy, RecordConfig
-from sessgit.model.homes import Homes
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores
-from sessgit.store.context import Context
+from sessgit.store.context import Context, Homes
 from sessgit.store.index import Index
+from sessgit.store.settings import Privacy, RecordConfig
 from sessgit.store.store import Store
 
 Lines = tuple["Line", ...]

@@ -22,7 +22,6 @@ from sessgit.branch.merge_plan import MergeRequest
 from sessgit.check import verify
 from sessgit.history import resolve
 from sessgit.history.resolve import CallerContext, ResolvedTarget
-from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.ids import Address
 from sessgit.model.merge_decisions import Choice
 from sessgit.record.file_pass import RecordingResult
@@ -34,6 +33,7 @@ from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.remotes import Connection
+from sessgit.store.settings import Privacy, RecordConfig
 from sessgit.store.store import Store
 from sessgit.sync import pull as pulling
 from sessgit.sync import push as pushing

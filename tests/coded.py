@@ -18,13 +18,13 @@ from transcripts import BIRTH, Talk
 
 from sessgit.agents.claude import home
 from sessgit.history.code import git
-from sessgit.model.config import Privacy, RecordConfig
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import owner
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
+from sessgit.store.settings import Privacy, RecordConfig
 from sessgit.store.store import Store
 
 _BIRTH = int(BIRTH.timestamp())

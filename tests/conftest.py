@@ -19,13 +19,13 @@ from shown import parser_rewrite
 from transcripts import Talk
 
 from sessgit import Store as ProgramsStore
-from sessgit.model.config import Privacy, RecordConfig
 from sessgit.record.file_pass import RecordingResult
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
+from sessgit.store.settings import Privacy, RecordConfig
 from sessgit.store.store import Store
 
 # A function-scoped fixture stays the same for all examples of a test; those that need fresh folders make them.

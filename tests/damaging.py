@@ -15,12 +15,12 @@ from transcripts import SESSION, Talk
 
 from sessgit.check import verify
 from sessgit.model import canonical
-from sessgit.model.config import Privacy, RecordConfig
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import refs
 from sessgit.store.context import Context
 from sessgit.store.index import Index
+from sessgit.store.settings import Privacy, RecordConfig
 from sessgit.store.store import Store
 
 LONG = "x = 1\n" * 1000

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sessgit import agents
 from sessgit.agents import Client
-from sessgit.model.homes import Homes
+from sessgit.store.context import Homes
 
 
 def claude_homes(folder: Path) -> Homes:

@@ -9,11 +9,11 @@ from pathlib import Path
 from shell import Shell
 from transcripts import Talk
 
-from sessgit.model.config import Privacy, RecordConfig
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store.context import Context
 from sessgit.store.index import Index
+from sessgit.store.settings import Privacy, RecordConfig
 from sessgit.store.store import Store
 
 

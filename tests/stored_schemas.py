@@ -19,7 +19,6 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from sessgit.model import pad as pads
-from sessgit.model import unified_state
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.turn import Cell
 from sessgit.model.stored_fields import OPTIONAL, CellId, CellType, Count, EntryId, Hash, Mode, Number, Rate, Time
@@ -86,7 +85,7 @@ class Kinds(TypedDict):
 
 
 def _section(name: str, doc: str, section: str) -> Any:
-    kind = unified_state.PARTS.get(section)
+    kind = sessions.PARTS.get(section)
     optional = optional_keys(kind) if kind else {}
     places = sessions.PLACES.get(section, {})
     missing = {field.name for field in fields(sessions.Session) if field.metadata == OPTIONAL}
@@ -110,12 +109,12 @@ Used = shape(
         "total_tokens_used": _described(Annotated[int, Field(ge=0)], "The sum of all tokens in by_model."),
         "by_model": _described(dict[str, Kinds], "Tokens by model; the model <synthetic> is left out."),
     },
-    optional_keys(unified_state.Budget),
+    optional_keys(sessions.Budget),
 )
 CellCount = _section("CellCount", "The cells of the session.", "cells")
 Trajectory = _section("Trajectory", "The length of the session along the branch, shared turns included.", "trajectory")
-Activation = _section("Activation", str(unified_state.Activation.__doc__), "activation")
-Memory = _section("Memory", str(unified_state.Memory.__doc__), "context")
+Activation = _section("Activation", str(sessions.Activation.__doc__), "activation")
+Memory = _section("Memory", str(sessions.Memory.__doc__), "context")
 Authored = _section("Authored", "What a person or a program set. A rewind keeps it.", "authored")
 Session = shape(
     "Session",

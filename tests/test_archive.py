@@ -14,7 +14,6 @@ from shell import NOW, Shell
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.branch import archive
-from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.conversation import session as states
 from sessgit.model.conversation.message import Message
 from sessgit.record.recording import record
@@ -24,6 +23,7 @@ from sessgit.store import layout, locks, refs, spool
 from sessgit.store.backend import Repository
 from sessgit.store.context import Context
 from sessgit.store.index import Index
+from sessgit.store.settings import Privacy, RecordConfig
 from sessgit.store.store import Store
 
 DAY = 86_400

@@ -25,7 +25,6 @@ from sessgit.cli import completion
 from sessgit.errors import ConflictError, MovedError, NotFoundError
 from sessgit.history import at_operation, fork_point, resolve
 from sessgit.history.resolve import CallerContext
-from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.ids import Address
@@ -37,6 +36,7 @@ from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.journal import Operation
 from sessgit.store.layout import StorePaths
+from sessgit.store.settings import Privacy, RecordConfig
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 

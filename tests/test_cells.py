@@ -14,8 +14,7 @@ from sessgit import agents
 from sessgit.agents import turn_folder
 from sessgit.agents.claude import cells
 from sessgit.agents.claude.lines import make
-from sessgit.agents.line import Line, split
-from sessgit.agents.reader import no_redaction
+from sessgit.agents.line import Line, no_redaction, split
 from sessgit.model import stored_fields
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import Cell, Tokens, Turn

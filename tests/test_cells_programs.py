@@ -16,10 +16,9 @@ from transcripts import SESSION
 from sessgit.cli.pages import cells as pages
 from sessgit.history import views
 from sessgit.history.cells import NO_DETAIL, Node
-from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.session import Budget, Session, Unified
 from sessgit.model.conversation.turn import Cell, Tokens
 from sessgit.model.program_input import GivenTurn, Outcome, Step, Task
-from sessgit.model.unified_state import Budget, Unified
 
 
 def step(kind: str, operation: str, own: str, *depends: str, failed: bool = False, **args: str) -> Step:

@@ -20,13 +20,13 @@ from transcripts import OTHER, SESSION, Talk
 from sessgit.history import cell_graph as graph
 from sessgit.history.cell_graph import KINDS, Graph
 from sessgit.model import stored_fields
-from sessgit.model.config import Privacy, RecordConfig
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import layout
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
+from sessgit.store.settings import Privacy, RecordConfig
 from sessgit.store.store import Store
 
 Rows = dict[str, tuple[Any, ...]]

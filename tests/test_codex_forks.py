@@ -13,10 +13,9 @@ from pictures import conversation
 from rollouts import THREAD, Rollout
 from shell import Shell
 
-from sessgit.model.homes import Homes
 from sessgit.record.imports import ImportProgress, run_import
 from sessgit.store import store as stores
-from sessgit.store.context import Context
+from sessgit.store.context import Context, Homes
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 

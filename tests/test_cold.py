@@ -151,7 +151,7 @@ def loaded_by_recorder(store: Path) -> set[str]:
 
 def test_a_recorder_loads_neither_what_tells_secrets_nor_a_search() -> None:
     """Until a line may hold a secret: most sessions hold none."""
-    names = {"sessgit.redact.replacer", "sessgit.store.fulltext_search", "sessgit.history.search"}
+    names = {"sessgit.redact.replacer", "sessgit.history.search"}
     code = f"import sys, sessgit.recorder.drain; print({names!r} & sys.modules.keys())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 

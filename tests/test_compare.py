@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.model import edit_script
-from sessgit.model.edit_script import Edit
+from sessgit.history import diff
+from sessgit.history.diff import Edit
 
 Turn = tuple[str, str]
 """A prompt and what came of it."""
@@ -19,11 +19,11 @@ Differ = Callable[[Sequence[Turn], Sequence[Turn]], list[Edit[Turn]]]
 
 
 def related(a: Sequence[Turn], b: Sequence[Turn]) -> list[Edit[Turn]]:
-    return edit_script.diff(a, b, itemgetter(0), eq)
+    return diff.diff(a, b, itemgetter(0), eq)
 
 
 def unrelated(a: Sequence[Turn], b: Sequence[Turn]) -> list[Edit[Turn]]:
-    return edit_script.diff_unrelated(a, b, itemgetter(0), eq)
+    return diff.diff_unrelated(a, b, itemgetter(0), eq)
 
 
 TURNS = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("xy")), max_size=7)

@@ -14,7 +14,7 @@ from strategies import SECRET
 from transcripts import SESSION
 
 from sessgit.errors import SessgitError
-from sessgit.model.config import Config, parse_config
+from sessgit.store.settings import Config, parse_config
 
 
 @pytest.fixture

@@ -13,8 +13,7 @@ from transcripts import SESSION, Talk
 
 from sessgit.agents.claude.lines import make
 from sessgit.agents.cutter import Cutter
-from sessgit.agents.line import Line, parse, split
-from sessgit.agents.reader import no_redaction
+from sessgit.agents.line import Line, no_redaction, parse, split
 from sessgit.agents.values import Node, Place, line_of
 from sessgit.model.conversation.message import Extent
 

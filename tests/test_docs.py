@@ -25,8 +25,8 @@ from sessgit.errors import SessgitError
 from sessgit.model import canonical, ids, json_scan
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
+from sessgit.model.conversation.session import Activation, Budget, Memory, Metadata, Trajectory, Unified
 from sessgit.model.stored_fields import State
-from sessgit.model.unified_state import Activation, Budget, Memory, Metadata, Trajectory, Unified
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import layout

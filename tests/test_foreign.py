@@ -14,7 +14,7 @@ from shell import Shell
 
 from sessgit.agents.claude.lines import parsed as lines_parsed
 from sessgit.api import importing
-from sessgit.model import unified_state
+from sessgit.model.conversation import session as sessions
 from sessgit.model.foreign_session import ForeignSession, agent_id
 from sessgit.model.program_input import GivenTurn
 from sessgit.record import scratch_store
@@ -435,6 +435,6 @@ def test_whatever_a_prompt_begins_with_comes_back(words: str) -> None:
 
 def test_a_name_that_is_the_title_too_is_a_name() -> None:
     told = importing._fields(
-        ForeignSession("1", name="parser", title="parser"), unified_state.NO_STATE, lambda data: (data, 0)
+        ForeignSession("1", name="parser", title="parser"), sessions.NO_STATE, lambda data: (data, 0)
     )
     assert (told["name"], told["title"]) == ("parser", "parser")

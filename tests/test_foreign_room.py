@@ -14,7 +14,7 @@ from plain import run_git
 from shell import Shell
 
 from sessgit.model import pad as pads
-from sessgit.model import unified_state
+from sessgit.model.conversation import session as sessions
 from sessgit.model.foreign_session import agent_id
 
 A, B = "cell_a1b2c3d4", "cell_e5f6g7h8"
@@ -41,7 +41,7 @@ def cells(sessgit: Shell, address: str = RLM) -> dict[str, Any]:
 
 @pytest.mark.parametrize("is_flat", [False, True])
 def test_a_working_memory_that_is_too_large(sessgit: Shell, tmp_path: Path, is_flat: bool) -> None:
-    memory = {"notes": "x" * unified_state.LARGEST_MEMORY, "plan": ["ü", 1, None]}
+    memory = {"notes": "x" * sessions.LARGEST_MEMORY, "plan": ["ü", 1, None]}
     if is_flat:
         path = f"rlm-state/{RLM}.json"
         put(tmp_path / "s" / path, {"session_id": RLM, "created_at": BORN, "rlm_active": True,

@@ -26,13 +26,12 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude import home, marks
 from sessgit.agents.claude.lines import make
-from sessgit.agents.reader import no_redaction
+from sessgit.agents.line import no_redaction
 from sessgit.cli import options, text
 from sessgit.cli.commands import watch
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, globs, humanize, ids, long_strings, search_query, stored_fields
 from sessgit.model import pad as pads
-from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.conversation import message, session
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import Cell
@@ -44,6 +43,7 @@ from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
+from sessgit.store.settings import Privacy, RecordConfig
 from sessgit.store.store import Store
 from sessgit.store.stub import write_stub
 

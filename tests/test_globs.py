@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from plain import run_git
 
 from sessgit.model import globs
-from sessgit.model.config import RecordConfig
 from sessgit.record import privacy
 from sessgit.record.privacy import Privacy, Verdict
 from sessgit.store import project
+from sessgit.store.settings import RecordConfig
 
 
 @pytest.mark.parametrize(

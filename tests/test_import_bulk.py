@@ -26,7 +26,6 @@ from transcripts import OTHER, SESSION, Talk
 from waiting import until
 
 from sessgit.errors import StoreError
-from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.progress import no_progress
 from sessgit.record import fork_detection, import_files, import_workers, imports
 from sessgit.record.import_files import ImportFailure, TranscriptFile
@@ -37,6 +36,7 @@ from sessgit.store import maintenance, pack_file, private_files, refs, tempdirs
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index, Row
+from sessgit.store.settings import Privacy, RecordConfig
 from sessgit.store.store import Store
 
 THIRD = "5e551011-0000-4000-8000-000000000003"

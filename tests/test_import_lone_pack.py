@@ -10,12 +10,12 @@ from plain import run_git
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.model.config import Privacy
 from sessgit.record.fork_detection import first_prompt
 from sessgit.record.import_files import TranscriptFile
 from sessgit.record.import_workers import RecordTask, record_families
 from sessgit.store import refs
 from sessgit.store import store as stores
+from sessgit.store.settings import Privacy
 
 
 @pytest.mark.parametrize("half", ["index", "damaged index"])

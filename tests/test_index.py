@@ -19,7 +19,6 @@ from transcripts import OTHER, SESSION, Talk
 from sessgit.errors import NewerStoreError
 from sessgit.history import stats
 from sessgit.history.resolve import CallerContext, resolve_target
-from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.conversation.turn import Gist, Tokens
 from sessgit.model.ids import Address
 from sessgit.record.recording import record
@@ -27,6 +26,7 @@ from sessgit.record.source import TranscriptSource
 from sessgit.store import ancestry, layout
 from sessgit.store.context import Context
 from sessgit.store.index import Index, PastIndex
+from sessgit.store.settings import Privacy, RecordConfig
 from sessgit.store.store import Store
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from plain import Git, Keep
 from transcripts import SESSION, Talk
 
-from sessgit.agents import reader
+from sessgit.agents import line
 from sessgit.agents.claude.lines import make
-from sessgit.agents.reader import Reader, opened
+from sessgit.agents.line import Reader, opened
 from sessgit.branch import restore
 from sessgit.model import long_strings
 from sessgit.model.conversation.message import Extent
@@ -32,7 +32,7 @@ from pathlib import Path
 from sessgit import agents
 from sessgit.branch import restore
 from sessgit.history.fulltext_update import TurnTexts
-from sessgit.model.homes import Homes
+from sessgit.store.context import Homes
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores
@@ -142,7 +142,7 @@ def test_lines_are_the_same_in_whatever_pieces_they_are_read(
         end = sum(len(line) + 1 for line in whole) - unended
         assert (found.offset, found.torn, [line.raw for line in found.tail()]) == (end, rest, [rest] if rest else [])
         assert found.unended == unended
-        patched.setattr(reader, "_CHUNK", chunk)
+        patched.setattr(line, "_CHUNK", chunk)
         assert [line.raw for line in found.again(Extent(0, end, len(whole)))] == whole
         assert found.again(Extent(0, end + len(rest) + 1, len(whole))) == []
         assert found.again(Extent(0, end, len(whole) + 1)) == []

@@ -23,8 +23,7 @@ from transcripts import SESSION, Talk, subagent
 
 from sessgit.agents.claude import home
 from sessgit.agents.claude import sidecars as beside
-from sessgit.agents.line import parse
-from sessgit.agents.reader import complete_lines
+from sessgit.agents.line import complete_lines, parse
 from sessgit.agents.values import SUBAGENT, SideFile
 from sessgit.branch import restore, sidecars
 from sessgit.model import long_strings
@@ -39,7 +38,7 @@ PEAKS = """
 import sys
 from pathlib import Path
 from sessgit.branch import restore
-from sessgit.model.homes import Homes
+from sessgit.store.context import Homes
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores

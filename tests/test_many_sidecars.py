@@ -15,7 +15,7 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude import sidecars as sidecar_files
 from sessgit.agents.claude.sidecars import Subagents
-from sessgit.agents.reader import no_redaction
+from sessgit.agents.line import no_redaction
 
 _NAME = st.from_regex(r"[a-b][a-b._]{0,6}(?:\.txt)?", fullmatch=True)
 

@@ -27,18 +27,19 @@ from sessgit.branch import undo as undoing
 from sessgit.branch.merge import MergeResult
 from sessgit.branch.merge_plan import MergeRequest
 from sessgit.errors import ConflictError, SessgitError, UsageError
-from sessgit.history import reassemble
+from sessgit.history import diff, reassemble
+from sessgit.history.diff import Edit
 from sessgit.history.resolve import ResolvedTarget
-from sessgit.model import canonical, edit_script, merge_decisions, unified_state
-from sessgit.model.config import Privacy, RecordConfig
+from sessgit.model import canonical, merge_decisions
+from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
-from sessgit.model.edit_script import Edit
 from sessgit.model.merge_decisions import Base, Choice
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
+from sessgit.store.settings import Privacy, RecordConfig
 from sessgit.store.store import Store
 
 NOW = 1_800_000_000.0
@@ -183,7 +184,7 @@ def test_a_merge(broken: bool, data: st.DataObject) -> None:
         now = found.keys(SESSION)
         assert now[: len(keys)] == keys
         assert len(now) == len(keys) + len(done.turns)
-        assert patched(keys, edit_script.diff(keys, now, str, eq)) == now
+        assert patched(keys, diff.diff(keys, now, str, eq)) == now
         assert restore.rebuild_file(found.store, SESSION).data == after
         # The recorder finds nothing that is not recorded, with its cursor or without.
         assert found.record(found.ours) == ()
@@ -364,10 +365,8 @@ def test_swapped_sides_swap_conflicts(base: Session, ours: Session, theirs: Sess
         assert (left.description, left.stage, left.confidence, left.labels) == (
             right.description, right.stage, right.confidence, right.labels,
         )  # fmt: skip
-        own = unified_state.decided_state(right.unified, left.unified)
-        assert unified_state.is_same_json(
-            unified_state.state_document(own), unified_state.state_document(right.unified)
-        )
+        own = sessions.decided_state(right.unified, left.unified)
+        assert sessions.is_same_json(sessions.state_document(own), sessions.state_document(right.unified))
 
 
 @given(_STATES, _STATES, _STATES)
@@ -376,19 +375,19 @@ def test_only_what_both_changed_is_a_conflict(base: Session, ours: Session, thei
     for path in merge_decisions.SCALARS:
         values = getattr(base, path), getattr(ours, path), getattr(theirs, path)
         assert (path in found) == (len(set(values)) == 3)
-    for path in unified_state.SCALARS:
-        values = tuple(unified_state.value_at(one.unified, path) for one in (base, ours, theirs))
+    for path in sessions.SCALARS:
+        values = tuple(sessions.value_at(one.unified, path) for one in (base, ours, theirs))
         assert (path in found) == (len(set(values)) == 3)
     memories = [one.unified.working_memory for one in (base, ours, theirs)]
     for key in {key for memory in memories for key in memory}:
         said = {canonical.compact(memory[key]) if key in memory else None for memory in memories}
-        assert (f"{unified_state.MEMORY}.{key}" in found) == (len(said) == 3)
+        assert (f"{sessions.MEMORY}.{key}" in found) == (len(said) == 3)
 
 
 @given(_STATES, _STATES)
 def test_a_state_merged_with_itself_or_its_base_stays(base: Session, state: Session) -> None:
-    same = {path: unified_state.value_at(state.unified, path) for path in unified_state.COUNTERS}
-    counted = replace(base, unified=unified_state.with_values(base.unified, same))
+    same = {path: sessions.value_at(state.unified, path) for path in sessions.COUNTERS}
+    counted = replace(base, unified=sessions.with_values(base.unified, same))
     for began, theirs in ((counted, state), (base, base)):
         assert (
             merge_decisions.resolve_state(
@@ -407,22 +406,20 @@ def test_a_side_decides_every_conflict(
     assert not any(d.conflict for d in found)
     assert {d.path for d in found if d.action == side} >= open_
     after, chosen = merge_decisions.resolve_state(ours, found), ours if side == "ours" else theirs
-    for path in open_ & set(unified_state.SCALARS):
-        assert unified_state.value_at(after.unified, path) == unified_state.value_at(chosen.unified, path)
+    for path in open_ & set(sessions.SCALARS):
+        assert sessions.value_at(after.unified, path) == sessions.value_at(chosen.unified, path)
     memory, wanted = after.unified.working_memory, chosen.unified.working_memory
-    for key in (
-        path.removeprefix(f"{unified_state.MEMORY}.") for path in open_ if path.startswith(f"{unified_state.MEMORY}.")
-    ):
+    for key in (path.removeprefix(f"{sessions.MEMORY}.") for path in open_ if path.startswith(f"{sessions.MEMORY}.")):
         assert (key in memory) == (key in wanted)
-        assert key not in memory or unified_state.is_same_json(memory[key], wanted[key])
+        assert key not in memory or sessions.is_same_json(memory[key], wanted[key])
 
 
 @given(_STATES, _STATES, _STATES)
 def test_counters_add_up_what_both_counted(base: Session, ours: Session, theirs: Session) -> None:
     """Where neither side began anew, the result is what was there, and what each added to it."""
     after = merge_decisions.resolve_state(ours, merge_decisions.decide_all(Base(base, base), ours, theirs, Choice()))
-    for path in unified_state.COUNTERS:
-        b, o, t, found = (unified_state.value_at(one.unified, path) or 0 for one in (base, ours, theirs, after))
+    for path in sessions.COUNTERS:
+        b, o, t, found = (sessions.value_at(one.unified, path) or 0 for one in (base, ours, theirs, after))
         if o >= b and t >= b:
             assert found == pytest.approx(b + (o - b) + (t - b))
         assert found >= 0

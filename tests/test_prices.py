@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sessgit.model import prices
-from sessgit.model.config import Price
 from sessgit.model.conversation.turn import Tokens
+from sessgit.model.prices import Price
 
 
 def test_the_cost_of_a_conversation_as_the_client_computed_it() -> None:

@@ -16,12 +16,12 @@ from shell import Shell
 from transcripts import OTHER, SESSION
 
 from sessgit.agents.claude import home
-from sessgit.model.config import RecordConfig
 from sessgit.record import privacy
 from sessgit.record.privacy import Privacy, Verdict
 from sessgit.recorder import drain
 from sessgit.store import cache_file, refs, settings
 from sessgit.store.layout import StorePaths
+from sessgit.store.settings import RecordConfig
 
 THIRD = "0b2d7f10-0000-4000-8000-00000000000b"
 

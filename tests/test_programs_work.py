@@ -14,7 +14,7 @@ from transcripts import SESSION, Talk
 
 from sessgit import Cell, Session, Store
 from sessgit.agents.claude import programs as agent_programs
-from sessgit.agents.reader import Opened
+from sessgit.agents.line import Opened
 from sessgit.api import writer
 from sessgit.errors import UsageError
 from sessgit.history.cells import read_turns

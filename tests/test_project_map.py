@@ -20,7 +20,7 @@ from transcripts import SESSION, Talk
 from sessgit.agents.claude import home
 from sessgit.branch import restore
 from sessgit.history import client_files
-from sessgit.model import config
+from sessgit.store import settings
 from sessgit.store.store import Store
 
 THERE = "/Users/anna/src"
@@ -78,7 +78,7 @@ def test_a_folder_that_is_here_stays(tmp_path: Path) -> None:
 
 @given(st.dictionaries(st.text(max_size=6), st.text(max_size=6)), st.text(max_size=9))
 def test_any_text_has_a_folder(mapping: dict[str, str], folder: str) -> None:
-    known = {left: right for left, right in mapping.items() if config.is_folder(left) and config.is_folder(right)}
+    known = {left: right for left, right in mapping.items() if settings.is_folder(left) and settings.is_folder(right)}
     assert isinstance(client_files.local_path_map(known, "/home/me")(folder), str)
 
 

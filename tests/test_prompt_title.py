@@ -7,7 +7,7 @@ from plain import run_git
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.model.conversation.prompt_title import prompt_title
+from sessgit.model.conversation.session import prompt_title
 
 PLAN = "Implement the following plan:\n\n# Retry uploads\n\n## Why\nThey fail."
 

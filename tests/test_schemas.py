@@ -24,7 +24,7 @@ from sessgit.api import documents as programs
 from sessgit.api import program_state
 from sessgit.api.program_state import StateRequest
 from sessgit.history import cell_graph
-from sessgit.model import canonical, unified_state
+from sessgit.model import canonical
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens
@@ -139,16 +139,16 @@ def test_the_files_are_what_the_code_says() -> None:
 
 def test_the_shapes_have_the_keys_of_the_values() -> None:
     """What is validated is what is stored: neither has a key that the other lacks."""
-    assert unified_state.KEYS["activation"] == tuple(one.name for one in fields(unified_state.Activation))
-    assert unified_state.KEYS["budget"] == tuple(one.name for one in fields(unified_state.Budget))
-    every = {f"{part}.{key}" for part, keys in unified_state.KEYS.items() for key in keys}
-    assert every == {*unified_state.SCALARS, *unified_state.COUNTERS, *unified_state.OWN, unified_state.MEMORY}
-    assert set(stored_schemas.UnifiedActivation.__annotations__) == set(unified_state.KEYS["activation"])
+    assert sessions.KEYS["activation"] == tuple(one.name for one in fields(sessions.Activation))
+    assert sessions.KEYS["budget"] == tuple(one.name for one in fields(sessions.Budget))
+    every = {f"{part}.{key}" for part, keys in sessions.KEYS.items() for key in keys}
+    assert every == {*sessions.SCALARS, *sessions.COUNTERS, *sessions.OWN, sessions.MEMORY}
+    assert set(stored_schemas.UnifiedActivation.__annotations__) == set(sessions.KEYS["activation"])
 
 
 def test_the_shape_of_a_state_has_every_key_that_is_written() -> None:
     whole = Session(
-        "a", "a", remote="a.example/b", tokens={"m": Tokens(1, 2, 3, 4)}, unified=unified_state.parse_state(EVERYTHING)
+        "a", "a", remote="a.example/b", tokens={"m": Tokens(1, 2, 3, 4)}, unified=sessions.parse_state(EVERYTHING)
     )
     document = json.loads(sessions.dumps(whole))
     shapes = {

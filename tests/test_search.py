@@ -363,7 +363,7 @@ def test_no_query_is_too_odd(
 def test_frequent_words(keep: Keep, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where all words are in more lines than are ranked, the newest turns come first and the rest is not counted."""
     keep(Talk().turns(*("alpha gamma" if n < 15 else "alpha beta" for n in range(29)), "alpha 7"))
-    monkeypatch.setattr("sessgit.store.fulltext_search._MOST_ROWS", 10)
+    monkeypatch.setattr("sessgit.history.search._MOST_ROWS", 10)
 
     def turns(query: str, limit: int, **where: Any) -> tuple[list[int], int | None]:
         results = search.search(index, query, SearchScope(**where), limit, 80, lambda done, all_: None)

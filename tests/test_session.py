@@ -12,10 +12,19 @@ from hypothesis import strategies as st
 from unifying import PARTS
 
 from sessgit.model.conversation import session as sessions
-from sessgit.model.conversation.session import Origin, Session
+from sessgit.model.conversation.session import (
+    NO_STATE,
+    Activation,
+    Budget,
+    Memory,
+    Metadata,
+    Origin,
+    Session,
+    Trajectory,
+    Unified,
+)
 from sessgit.model.conversation.turn import Tokens, Turn
 from sessgit.model.stored_fields import State
-from sessgit.model.unified_state import NO_STATE, Activation, Budget, Memory, Metadata, Trajectory, Unified
 
 COUNT = st.integers(0, 2**53 - 1)
 TEXT = st.text(max_size=8)

@@ -20,12 +20,12 @@ from transcripts import MODEL, OTHER, SESSION, Talk, subagent
 
 from sessgit.agents.claude import home
 from sessgit.history import stats
-from sessgit.model.config import Privacy, RecordConfig
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
+from sessgit.store.settings import Privacy, RecordConfig
 from sessgit.store.store import Store
 
 PARSER, LEXER, UPLOAD = (f"{c * 8}-0000-4000-8000-{c * 12}" for c in "abc")

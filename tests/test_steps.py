@@ -16,13 +16,13 @@ from strategies import REDACTED, SECRET, Transcript, pieces, transcripts
 from transcripts import SESSION, Talk
 
 from sessgit.branch import restore
-from sessgit.model.config import Privacy, RecordConfig
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import recorder_state
 from sessgit.store import store as stores
 from sessgit.store.context import Context
 from sessgit.store.index import Index
+from sessgit.store.settings import Privacy, RecordConfig
 from sessgit.store.store import Store
 
 STEPS = ("record", "record", "record", "forget", "end", "prompting", "no index", "wait")

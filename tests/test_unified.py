@@ -29,11 +29,10 @@ from sessgit.branch import undo as undoing
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import fork_point
 from sessgit.history.resolve import ResolvedTarget
-from sessgit.model import merge_decisions, unified_state
-from sessgit.model.config import Price
+from sessgit.model import merge_decisions
 from sessgit.model.conversation import session as sessions
-from sessgit.model.conversation.session import Session
-from sessgit.model.unified_state import Activation, Budget, Memory, Trajectory, Unified
+from sessgit.model.conversation.session import Activation, Budget, Memory, Session, Trajectory, Unified
+from sessgit.model.prices import Price
 from sessgit.store import cache_file, layout, operations
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Index
@@ -194,9 +193,9 @@ def test_a_session_that_is_not_there(store: Store, index: Index) -> None:
 
 def test_a_memory_may_be_as_large_as_that(store: Store, index: Index, keep: Keep) -> None:
     keep(Talk().turns("one"))
-    room = unified_state.LARGEST_MEMORY - len('{"x":"","y":0}')
+    room = sessions.LARGEST_MEMORY - len('{"x":"","y":0}')
     change(store, index, SESSION, remember={"x": "é" * (room // 2), "y": 0})
-    assert unified_state.memory_size(own(index).working_memory) == unified_state.LARGEST_MEMORY
+    assert sessions.memory_size(own(index).working_memory) == sessions.LARGEST_MEMORY
     with pytest.raises(UsageError, match="at most"):
         change(store, index, SESSION, remember={"y": 10})
     change(store, index, SESSION, remember={"y": 1})
@@ -215,7 +214,7 @@ def test_what_nobody_could_read_goes_where_it_is_set(store: Store, index: Index,
     document = json.loads(sessions.dumps(head(index).state))
     document["activation"] = {"activation_mode": "sometimes", "mood": "good"}
     odd = sessions.loads(document)
-    assert odd.unified == unified_state.NO_STATE
+    assert odd.unified == sessions.NO_STATE
     commit = store.write_commit(tip, {}, odd, store.message(tip), [tip], store.commit(tip).time)
     store.repo.move(layout.head_ref(SESSION), tip, commit)
     done = change(store, index, SESSION, {"activation": {"rlm_active": True}})
@@ -250,7 +249,7 @@ def test_a_rewind_carries_it_over(store: Store, index: Index, keep: Keep) -> Non
     change(store, index, SESSION, EVERYTHING)
     keep(talk.turns("three"))
     keep(talk.rewind(1).turns("instead"))
-    assert unified_state.state_document(own(index)) == EVERYTHING
+    assert sessions.state_document(own(index)) == EVERYTHING
     assert head(index).state.turns == 2
 
 
@@ -267,7 +266,7 @@ def test_a_fork_takes_it_as_of_its_turn(store: Store, index: Index, keep: Keep) 
     keep(talk.turns("two"))
     change(store, index, SESSION, {"activation": {"current_depth": 2}}, remember={"plan": "later"})
     first = _forked(store, index, 1, "f1").unified
-    assert unified_state.state_document(first) == INHERITED
+    assert sessions.state_document(first) == INHERITED
     second = _forked(store, index, 2, "f2").unified
     assert (second.activation.current_depth, second.working_memory["plan"]) == (2, "later")
     keep(talk.turns("three"))
@@ -282,7 +281,7 @@ def test_a_copy_that_the_client_made_takes_it_as_of_its_turn(store: Store, index
     copy = talk.fork_session()
     change(store, index, SESSION, remember={"plan": "later"})
     keep(copy.turns("theirs"))
-    assert unified_state.state_document(own(index, OTHER)) == INHERITED
+    assert sessions.state_document(own(index, OTHER)) == INHERITED
 
 
 # Two machines
@@ -353,14 +352,14 @@ def test_a_join_is_the_same_from_both_sides(
     began = base if known else None
     there = joined(began, ours, theirs, later=later)
     back = joined(began, theirs, ours, later=not later)
-    assert unified_state.is_same_json(unified_state.state_document(there), unified_state.state_document(back))
+    assert sessions.is_same_json(sessions.state_document(there), sessions.state_document(back))
 
 
 @given(PARTS, PARTS, st.booleans())
 def test_a_join_keeps_what_only_one_side_changed(base: Unified, ours: Unified, later: bool) -> None:
     for left, right in ((ours, base), (base, ours)):
         found = joined(base, left, right, later=later)
-        assert unified_state.is_same_json(unified_state.state_document(found), unified_state.state_document(ours))
+        assert sessions.is_same_json(sessions.state_document(found), sessions.state_document(ours))
     assert joined(None, ours, ours, later=later) == ours
 
 

@@ -17,10 +17,9 @@ from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import lines as claude_lines
 from sessgit.agents.claude import writer as transcript
-from sessgit.agents.reader import opened
+from sessgit.agents.line import opened
 from sessgit.branch import merge_plan
 from sessgit.history import reassemble
-from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.conversation import session as sessions
 from sessgit.record import recording
 from sessgit.record.recording import record
@@ -29,6 +28,7 @@ from sessgit.store import secret_filter
 from sessgit.store.backend import Repository
 from sessgit.store.context import Context
 from sessgit.store.index import Index
+from sessgit.store.settings import Privacy, RecordConfig
 from sessgit.store.store import Store
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from sessgit.api import program_state
 from sessgit.api.program_state import StateRequest, StateResult
+from sessgit.model.conversation.session import NO_STATE, Activation, Budget, Memory, Metadata, Trajectory, Unified
 from sessgit.model.stored_fields import Mode
-from sessgit.model.unified_state import NO_STATE, Activation, Budget, Memory, Metadata, Trajectory, Unified
 from sessgit.store.context import Context
 from sessgit.store.index import Index
 from sessgit.store.store import Store

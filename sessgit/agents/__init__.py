@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sessgit.agents import processes
 from sessgit.agents.transcript import Transcript
 from sessgit.errors import UsageError
-from sessgit.model.homes import DEFAULT, Homes
+from sessgit.store.context import DEFAULT_AGENT, Homes
 from sessgit.store.layout import session_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ PACKAGES = {"codex": "sessgit.agents.codex", "claude": "sessgit.agents.claude"}
 @cache
 def named(name: str) -> Agent:
     """Return the agent with a name."""
-    agent: Agent = importlib.import_module(PACKAGES.get(name) or PACKAGES[DEFAULT]).AGENT
+    agent: Agent = importlib.import_module(PACKAGES.get(name) or PACKAGES[DEFAULT_AGENT]).AGENT
     return agent
 
 
@@ -46,7 +46,7 @@ def every() -> list[Agent]:
 
 def of_programs() -> Agent:
     """Return the agent in whose form programs and other systems write sessions."""
-    return named(DEFAULT)
+    return named(DEFAULT_AGENT)
 
 
 def of(state: Session) -> Agent:
@@ -66,12 +66,12 @@ def of_commit(store: Store, commit: str) -> Agent:
 
 def of_file(path: Path) -> Agent:
     """Return the agent that wrote a transcript, wherever that lies: the first one that takes the name for its own."""
-    return next((agent for agent in every() if agent.home.agent_id(path)), named(DEFAULT))
+    return next((agent for agent in every() if agent.home.agent_id(path)), named(DEFAULT_AGENT))
 
 
 def at(folder: Path) -> Agent:
     """Return the agent that keeps its files in a folder: the first one that takes the folder for its own."""
-    return next((agent for agent in every() if agent.home.is_home(folder)), named(DEFAULT))
+    return next((agent for agent in every() if agent.home.is_home(folder)), named(DEFAULT_AGENT))
 
 
 def homes(env: Mapping[str, str], user: Path) -> Homes:
@@ -96,7 +96,7 @@ def hooked_clients(homes: Homes) -> list[Client]:
     return [client for client in clients(homes) if client.agent.has("hooks")]
 
 
-def client(homes: Homes, name: str = DEFAULT) -> Client:
+def client(homes: Homes, name: str = DEFAULT_AGENT) -> Client:
     """Return the client of the agent with a name."""
     return Client(named(name), homes.folders[name])
 

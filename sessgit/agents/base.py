@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # types alone: defining the classes of these modules would be a tenth of what `log` takes
-    from sessgit.agents.line import Line
+    from sessgit.agents.line import Line, Redact
     from sessgit.agents.processes import LiveClient
-    from sessgit.agents.reader import Redact
     from sessgit.agents.values import (
         Document,
         FileEdit,

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sessgit.agents.line import CHOSEN, Line
-from sessgit.model import canonical, ids, unified_state
-from sessgit.model.conversation.session import Session
-from sessgit.model.unified_state import Unified
+from sessgit.model import canonical, ids
+from sessgit.model.conversation import session as sessions
+from sessgit.model.conversation.session import Session, Unified
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Facts:
         """Return what is set of the state, with the session that began this one if nothing else is said of it."""
         if not self.parent or state.unified.metadata.parent:
             return state.unified
-        return unified_state.with_values(state.unified, {"metadata.parent": ids.session_id(self.parent)})
+        return sessions.with_values(state.unified, {"metadata.parent": ids.session_id(self.parent)})
 
 
 def load(document: Mapping[str, Any]) -> Facts | None:

@@ -27,17 +27,17 @@ from sessgit.errors import ConflictError, MovedError, SessgitError, StoreError
 from sessgit.history import pad_lists, session_files
 from sessgit.history.reassemble import lines_of_turns
 from sessgit.history.session_files import SOURCE
-from sessgit.model import canonical, humanize, ids, unified_state
+from sessgit.model import canonical, humanize, ids
 from sessgit.model import pad as pads
+from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Extent
-from sessgit.model.conversation.session import STAGES, Session
+from sessgit.model.conversation.session import STAGES, Session, Unified
 from sessgit.model.foreign_session import ForeignSession, agent_id, clean_description, clean_label
 from sessgit.model.frozen import frozen
 from sessgit.model.humanize import format_count
 from sessgit.model.pad import Entry
 from sessgit.model.program_input import GivenTurn, Step
 from sessgit.model.progress import Progress
-from sessgit.model.unified_state import Unified
 from sessgit.record import commits, edit_commit, fork_detection, scratch_store
 from sessgit.record import privacy as private
 from sessgit.record.edit_commit import StateEdit
@@ -305,13 +305,13 @@ def commit_authored(
     clean_line = secret_filter.line_cleaner(store.paths, before.rules, agents.of(before).protected_keys)
     clean_text = secret_filter.text_cleaner(store.paths, before.rules)
     notes, files = list[str](), dict(session.kept)
-    state = unified_state.parse_state(session.unified)
-    if (size := unified_state.memory_size(state.working_memory)) > unified_state.LARGEST_MEMORY:
-        sizes = humanize.format_size(size), humanize.format_size(unified_state.LARGEST_MEMORY)
+    state = sessions.parse_state(session.unified)
+    if (size := sessions.memory_size(state.working_memory)) > sessions.LARGEST_MEMORY:
+        sizes = humanize.format_size(size), humanize.format_size(sessions.LARGEST_MEMORY)
         notes.append(f"its working memory has {sizes[0]}, but at most {sizes[1]} are allowed: kept as a file")
         text = json.dumps(state.working_memory, ensure_ascii=False, indent=2)
         files[f"{system}/working-memory.json"] = text.encode("utf-8", "replace") + b"\n"
-        state = replace(state, context=unified_state.Memory())
+        state = replace(state, context=sessions.Memory())
     fields = _fields(session, state, clean_line)
     note = session_files.source_note(store, tip, before.id)
     known = note["said"] if isinstance(note.get("said"), dict) else {}
@@ -349,7 +349,7 @@ def commit_authored(
 # Authored fields and state
 
 
-def _fields(session: ForeignSession, state: unified_state.Unified, clean: Cleaner) -> dict[str, Any]:
+def _fields(session: ForeignSession, state: sessions.Unified, clean: Cleaner) -> dict[str, Any]:
     """Return what the source says in the form that a session here can have, with secrets redacted."""
     name = _name(session.name)
     fields: dict[str, Any] = {
@@ -360,7 +360,7 @@ def _fields(session: ForeignSession, state: unified_state.Unified, clean: Cleane
         "stage": session.stage if session.stage in STAGES else "",
         "confidence": session.confidence,
         "state": "interrupted" if session.state == "interrupted" else "",
-        "unified": unified_state.state_document(state),
+        "unified": sessions.state_document(state),
     }
     for key in ("created", "updated", "ended"):
         seconds = canonical.seconds(getattr(session, key))
@@ -417,10 +417,10 @@ def _merge_program_state(ours: Unified, theirs: Unified, known: Mapping[str, Any
     """Return our state of programs with what the source says otherwise than before; of what was changed here too, ours.
     Without a note of what it said, the source is right."""
     if not known:
-        return ours if theirs == unified_state.NO_STATE else theirs
-    was, values = unified_state.parse_state(known.get("unified") or {}), dict[str, Any]()
-    for path in (*unified_state.SCALARS, *unified_state.COUNTERS, *unified_state.OWN):
-        here, there, before = (unified_state.value_at(one, path) for one in (ours, theirs, was))
+        return ours if theirs == sessions.NO_STATE else theirs
+    was, values = sessions.parse_state(known.get("unified") or {}), dict[str, Any]()
+    for path in (*sessions.SCALARS, *sessions.COUNTERS, *sessions.OWN):
+        here, there, before = (sessions.value_at(one, path) for one in (ours, theirs, was))
         if there in (before, here):
             continue
         if here == before:
@@ -428,12 +428,12 @@ def _merge_program_state(ours: Unified, theirs: Unified, known: Mapping[str, Any
         else:
             notes.append(f"{path} is {_shown(here)} here and {_shown(there)} there: kept as it is here")
     began = was.working_memory, was.working_memory
-    memory, both = unified_state.merged_memory(began, ours.working_memory, theirs.working_memory)
-    if not unified_state.is_same_json(memory, ours.working_memory):
-        values[unified_state.MEMORY] = memory or None
+    memory, both = sessions.merged_memory(began, ours.working_memory, theirs.working_memory)
+    if not sessions.is_same_json(memory, ours.working_memory):
+        values[sessions.MEMORY] = memory or None
     if both:
         notes.append(f"changed here and there, and kept as it is here: {', '.join(both)} of its working memory")
-    return unified_state.with_values(ours, values)
+    return sessions.with_values(ours, values)
 
 
 # Scratchpad

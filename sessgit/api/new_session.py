@@ -12,7 +12,8 @@ from sessgit.branch import edit as edits
 from sessgit.branch.edit import EditChanges
 from sessgit.errors import ConflictError, UsageError
 from sessgit.history import pad_lists
-from sessgit.model import canonical, ids, unified_state
+from sessgit.model import canonical, ids
+from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
 from sessgit.record import commits, edit_commit
 from sessgit.record import privacy as private
@@ -45,10 +46,10 @@ def create_session(  # noqa: PLR0913 - what a session is given
     time = canonical.rfc3339(context.now())
     blank = Session(id, id, project=project, transcript=str(place), rules=stored_rules(context.privacy.rules))
     state = replace(edits.changed_state(context.store, blank, changes).after, created=time, updated=time)
-    role = _checked_line(context, "role", role, unified_state.LONGEST_ROLE, state)
-    own = unified_state.with_values(state.unified, {"metadata.role": role, "metadata.parent": parent})
+    role = _checked_line(context, "role", role, sessions.LONGEST_ROLE, state)
+    own = sessions.with_values(state.unified, {"metadata.role": role, "metadata.parent": parent})
     title = _checked_line(context, "title", title, _LONGEST_TITLE, state)
-    state = replace(state, unified=unified_state.NO_STATE if own == unified_state.NO_STATE else own, title=title)
+    state = replace(state, unified=sessions.NO_STATE if own == sessions.NO_STATE else own, title=title)
     is_heir = parent and inherits
     pad = pad_lists.inherited_changes(context.store, context.branch(parent).tip) if is_heir else {}
     with (

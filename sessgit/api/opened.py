@@ -13,13 +13,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from sessgit.errors import NotFoundError
-from sessgit.model.homes import Homes
+from sessgit.store.context import Homes
 from sessgit.store.layout import StorePaths
 
 if TYPE_CHECKING:
     from sessgit.history.resolve import ResolvedTarget
-    from sessgit.model.config import Config, Privacy
     from sessgit.store.context import Context
+    from sessgit.store.settings import Config, Privacy
 
 
 class OpenStore:
@@ -74,8 +74,8 @@ class OpenStore:
 
     def read_settings(self) -> tuple[Config, Privacy]:
         """Return the current settings, and what may be recorded; the store need not exist."""
-        from sessgit.model.config import Privacy
         from sessgit.store import settings
+        from sessgit.store.settings import Privacy
 
         config = settings.load_settings(StorePaths(self.path))
         return config, Privacy(config.record, str(self.home), self._off)

@@ -12,10 +12,10 @@ from typing import Any
 
 from sessgit import agents
 from sessgit.errors import UsageError
-from sessgit.model import canonical, humanize, program_input, unified_state
-from sessgit.model.conversation.session import Session
+from sessgit.model import canonical, humanize, program_input
+from sessgit.model.conversation import session as sessions
+from sessgit.model.conversation.session import Session, Unified
 from sessgit.model.frozen import frozen
-from sessgit.model.unified_state import Unified
 from sessgit.record import edit_commit
 from sessgit.record.edit_commit import StateEdit
 from sessgit.store import secret_filter
@@ -77,28 +77,28 @@ def changed_state(store: Store, before: Session, request: StateRequest) -> State
 
     request, secrets = _redacted(store, request, before)
     values = program_values(request.parts)
-    after = unified_state.with_values(before.unified, values)
+    after = sessions.with_values(before.unified, values)
     for path, more in program_values({"budget": request.more} if request.more else {}).items():
-        total = unified_state.merged_counter(None, unified_state.value_at(after, path), more)
-        after = unified_state.with_values(after, {path: total})
+        total = sessions.merged_counter(None, sessions.value_at(after, path), more)
+        after = sessions.with_values(after, {path: total})
     kept = {key: value for key, value in after.working_memory.items() if key not in request.forget}
     memory, old_memory = {**kept, **request.remember}, before.unified.working_memory
-    size = unified_state.memory_size(memory)
-    if size > max(unified_state.LARGEST_MEMORY, unified_state.memory_size(old_memory)):
+    size = sessions.memory_size(memory)
+    if size > max(sessions.LARGEST_MEMORY, sessions.memory_size(old_memory)):
         raise UsageError(
             f"the working memory would have {humanize.format_size(size)}, "
-            f"but at most {humanize.format_size(unified_state.LARGEST_MEMORY)} are allowed",
+            f"but at most {humanize.format_size(sessions.LARGEST_MEMORY)} are allowed",
             "Remove something, or keep large values in a cell or a file, and only their name here.",
         )
-    if unified_state.is_deeper(memory, unified_state.DEEPEST_MEMORY):
+    if sessions.is_deeper(memory, sessions.DEEPEST_MEMORY):
         raise UsageError(
-            f"the working memory is nested more than {unified_state.DEEPEST_MEMORY} deep",
+            f"the working memory is nested more than {sessions.DEEPEST_MEMORY} deep",
             "Store deeper values as text.",
         )
-    is_same_memory = unified_state.is_same_json(memory, old_memory)
-    after = replace(after, context=before.unified.context if is_same_memory else unified_state.Memory(memory or None))
+    is_same_memory = sessions.is_same_json(memory, old_memory)
+    after = replace(after, context=before.unified.context if is_same_memory else sessions.Memory(memory or None))
     if request.remember or request.forget:
-        values[unified_state.MEMORY] = memory
+        values[sessions.MEMORY] = memory
     extra = dict(before.extra)
     for path in values:  # what is set now replaces a value that could not be read
         part, _, key = path.partition(".")
@@ -126,13 +126,13 @@ def _redacted(store: Store, request: StateRequest, state: Session) -> tuple[Stat
 def _change_summary(before: Unified, after: Unified) -> str:
     """Return what changed, for the commit's subject: `rlm active true, memory +plan`."""
     parts = []
-    for path in (*unified_state.SCALARS, *unified_state.COUNTERS, *unified_state.OWN):
-        value = unified_state.value_at(after, path)
-        if value != unified_state.value_at(before, path):
+    for path in (*sessions.SCALARS, *sessions.COUNTERS, *sessions.OWN):
+        value = sessions.value_at(after, path)
+        if value != sessions.value_at(before, path):
             name = path.partition(".")[2].replace("_", " ")
             parts.append(f"no {name}" if value is None else f"{name} {_shown_value(value)}")
     old, new = before.working_memory, after.working_memory
-    keys = [f"+{key}" for key in new if key not in old or not unified_state.is_same_json(new[key], old[key])]
+    keys = [f"+{key}" for key in new if key not in old or not sessions.is_same_json(new[key], old[key])]
     keys += [f"-{key}" for key in old if key not in new]
     if keys:
         more = f" and {len(keys) - _MOST_NAMED} more" if len(keys) > _MOST_NAMED else ""

@@ -11,7 +11,8 @@ from sessgit.agents.line import Line
 from sessgit.api.importing import without_mark
 from sessgit.history import pad_lists, session_files
 from sessgit.history.views import body_of
-from sessgit.model import canonical, ids, prices, unified_state
+from sessgit.model import canonical, ids, prices
+from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.content import Call, Piece
 from sessgit.model.conversation.turn import Cell, Tokens, Turn
 from sessgit.model.foreign_session import ForeignSession, agent_id
@@ -41,7 +42,7 @@ def session_snapshot(context: Context, branch: Branch, system: str, progress: Pr
     parent = context.index.branch(layout.session_of(origin.session)) if origin else None
     own = _source_id(context, branch, system)
     # The parent is a field of the session.
-    unified = unified_state.state_document(unified_state.with_values(state.unified, {"metadata.parent": None}))
+    unified = sessions.state_document(sessions.with_values(state.unified, {"metadata.parent": None}))
     manager = context.index.branch(state.unified.metadata.parent or "")
     above = parent or manager
     below = [*context.index.forks_of(state.id), *context.index.children_of(state.id)]

@@ -14,11 +14,10 @@ from sessgit import agents
 from sessgit.errors import ConflictError, NotFoundError
 from sessgit.history import ls
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import Homes
 from sessgit.model.humanize import format_count
 from sessgit.record import catch_up
 from sessgit.store import ancestry, layout, operations, refs
-from sessgit.store.context import Context
+from sessgit.store.context import Context, Homes
 from sessgit.store.index import Index
 from sessgit.store.journal import Operation
 from sessgit.store.transaction import Move

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sessgit import agents
 from sessgit.agents.base import Agent
-from sessgit.agents.reader import opened
+from sessgit.agents.line import opened
 from sessgit.agents.values import PLAN, SideFile
 from sessgit.branch import restore, sidecars
 from sessgit.branch.sidecars import ALREADY, LEFT, WRITTEN, WrittenFile

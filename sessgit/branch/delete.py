@@ -17,10 +17,9 @@ from sessgit.history import client_files, resolve
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import Homes
 from sessgit.model.humanize import format_count
 from sessgit.store import ancestry, layout, locks, operations, refs, transaction
-from sessgit.store.context import Context
+from sessgit.store.context import Context, Homes
 from sessgit.store.index import Branch, Index
 from sessgit.store.journal import Operation
 from sessgit.store.store import Store

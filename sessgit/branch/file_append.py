@@ -14,12 +14,12 @@ from pathlib import Path
 
 from sessgit import agents
 from sessgit.agents import file_end
-from sessgit.agents.reader import opened
+from sessgit.agents.line import opened
 from sessgit.errors import ConflictError, SessgitError, StoreError
 from sessgit.model.conversation.message import Message
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import Homes
 from sessgit.store import locks, recorder_state
+from sessgit.store.context import Homes
 from sessgit.store.journal import FileRange, FileWrites, Operation
 from sessgit.store.layout import StorePaths
 from sessgit.store.private_files import path_exists

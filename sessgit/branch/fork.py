@@ -11,8 +11,7 @@ from pathlib import Path
 from sessgit import agents
 from sessgit.agents import new_file, turn_folder
 from sessgit.agents.base import Agent, SidecarPlace
-from sessgit.agents.line import Line
-from sessgit.agents.reader import Reader, opened
+from sessgit.agents.line import Line, Reader, opened
 from sessgit.agents.values import SideFile, Written
 from sessgit.branch import sidecars
 from sessgit.branch.sidecars import WrittenFile
@@ -21,15 +20,15 @@ from sessgit.history import pad_lists, program_lines, session_files
 from sessgit.history.client_files import check_folder, client_place, transcript_place
 from sessgit.history.fork_point import PROMPT, ForkPoint
 from sessgit.history.reassemble import lines_of_turns
-from sessgit.model import canonical, humanize, unified_state
+from sessgit.model import canonical, humanize
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import Homes
 from sessgit.store import layout, operations, refs, secret_filter
+from sessgit.store.context import Homes
 from sessgit.store.journal import FileWrites, Operation
 from sessgit.store.store import Store, with_newlines
 from sessgit.store.transaction import Move
@@ -95,7 +94,7 @@ def _make_fork(store: Store, head: Session, point: ForkPoint, plan: ForkPlan) ->
     project = plan.project or store.state(_present_tip(store, point)).project
     state = replace(
         _first_state(store, base, cut, plan, project),
-        unified=unified_state.inherited_state(store.state(point.pad or base).unified),
+        unified=sessions.inherited_state(store.state(point.pad or base).unified),
         origin=origin,
         transcript=str(target or ""),
     )

@@ -16,8 +16,8 @@ from sessgit import agents
 from sessgit.branch import file_append, undo
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import canonical, humanize
-from sessgit.model.homes import Homes
 from sessgit.store import journal, layout, locks, maintenance, recorder_state, refs
+from sessgit.store.context import Homes
 from sessgit.store.journal import Operation
 from sessgit.store.recorder_state import AppendIntent
 from sessgit.store.store import Store

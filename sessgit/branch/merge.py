@@ -16,8 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents.line import Line
-from sessgit.agents.reader import Reader, opened
+from sessgit.agents.line import Line, Reader, opened
 from sessgit.agents.values import NewTurn, Seam
 from sessgit.branch import file_append, sidecars
 from sessgit.branch import fork as forks
@@ -38,19 +37,19 @@ from sessgit.errors import ConflictError, NotFoundError, SessgitError
 from sessgit.history import client_files, fork_point, reassemble
 from sessgit.history.resolve import ResolvedTarget, session_title
 from sessgit.history.views import Prices, read_turn, sum_tokens
-from sessgit.model import canonical, humanize, ids, merge_decisions, prices, unified_state
+from sessgit.model import canonical, humanize, ids, merge_decisions, prices
+from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import Homes
 from sessgit.record import catch_up, open_turns
 from sessgit.record.privacy import transcript_verdict
 from sessgit.record.recorded_turns import is_at_commit
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import layout, operations, recorder_state, refs, tempdirs
-from sessgit.store.context import Context
+from sessgit.store.context import Context, Homes
 from sessgit.store.index import Branch, Index, Row
 from sessgit.store.journal import FileWrites
 from sessgit.store.private_files import path_exists
@@ -333,7 +332,7 @@ def _merge_commit(store: Store, branch: Branch, plan: MergePlan, authored: Sessi
         labels=authored.labels,
         stage=authored.stage,
         confidence=authored.confidence,
-        unified=unified_state.decided_state(top.unified, authored.unified),
+        unified=sessions.decided_state(top.unified, authored.unified),
         state=before.state,
         ended=max(top.updated, before.ended) if before.ended else "",
     )

@@ -16,8 +16,9 @@ from sessgit.history import pad_lists, program_lines, session_files, shared_turn
 from sessgit.history.resolve import ResolvedTarget, row_of
 from sessgit.history.shared_turns import is_same_turn
 from sessgit.history.views import turn_gists
-from sessgit.model import canonical, humanize, ids, merge_decisions, unified_state
+from sessgit.model import canonical, humanize, ids, merge_decisions
 from sessgit.model import pad as pads
+from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
 from sessgit.model.merge_decisions import Base, Choice, Decision, Mode
@@ -425,12 +426,12 @@ def plan_merge(context: Context, ours: Branch, theirs: Branch, turn: int | None,
             f"there would be {labels} labels, but at most {MOST_LABELS} are allowed",
             "Remove one: `sessgit edit --label -LABEL`",
         )
-    known = [unified_state.memory_size(one.state.unified.working_memory) for one in (ours, theirs)]
-    size = max((unified_state.memory_size(d.value) for d in authored if d.path == unified_state.MEMORY), default=0)
-    if size > max(unified_state.LARGEST_MEMORY, *known):
+    known = [sessions.memory_size(one.state.unified.working_memory) for one in (ours, theirs)]
+    size = max((sessions.memory_size(d.value) for d in authored if d.path == sessions.MEMORY), default=0)
+    if size > max(sessions.LARGEST_MEMORY, *known):
         raise ConflictError(
             f"the working memory would have {humanize.format_size(size)}, but at most "
-            f"{humanize.format_size(unified_state.LARGEST_MEMORY)} are allowed",
+            f"{humanize.format_size(sessions.LARGEST_MEMORY)} are allowed",
             "The program that owns it can remove something from one of the two.",
         )
     appended = Decision("turns", "bring", len(sides.own), len(sides.new), [turn_address(row) for row in rows])
@@ -493,7 +494,7 @@ def _has_authored_changes(store: Store, sides: MergeSides) -> bool:
     ours = sides.ours.state
     authored = merge_decisions.decide_all(base_states(store, sides), ours, sides.theirs.state, Choice())
     return (
-        any(decision.conflict or decision.path == unified_state.MEMORY for decision in authored)
+        any(decision.conflict or decision.path == sessions.MEMORY for decision in authored)
         or merge_decisions.resolve_state(ours, authored) != ours
         or bool(merge_pads(store, sides, Choice()).decisions)
     )

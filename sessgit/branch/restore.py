@@ -18,8 +18,7 @@ from sessgit import agents
 from sessgit.agents import new_file
 from sessgit.agents.base import Agent
 from sessgit.agents.cutter import Cutter
-from sessgit.agents.line import Base, Line
-from sessgit.agents.reader import Opened, Reader, opened
+from sessgit.agents.line import Base, Line, Opened, Reader, opened
 from sessgit.agents.values import Node, line_of
 from sessgit.branch import file_append, sidecars
 from sessgit.branch.sidecars import WrittenFile
@@ -30,14 +29,13 @@ from sessgit.history.reassemble import LaidOutFile, Piece
 from sessgit.model import ids
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import Homes
 from sessgit.model.line_list import LineFile
 from sessgit.model.progress import Progress, counted
 from sessgit.record import catch_up, commits, edit_commit, fork_detection
 from sessgit.record.edit_commit import StateEdit
 from sessgit.record.recorded_turns import RecordedTurns
 from sessgit.store import recorder_state, settings
-from sessgit.store.context import Context
+from sessgit.store.context import Context, Homes
 from sessgit.store.index import Branch, Index
 from sessgit.store.layout import StorePaths
 from sessgit.store.objects import chunks

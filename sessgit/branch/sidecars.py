@@ -16,15 +16,14 @@ from pathlib import Path
 from sessgit import agents
 from sessgit.agents import new_file
 from sessgit.agents.base import Agent, SidecarPlace
-from sessgit.agents.line import parse
-from sessgit.agents.reader import Redact, complete_lines, opened
+from sessgit.agents.line import Redact, complete_lines, opened, parse
 from sessgit.agents.values import PLAN, RESULT, SUBAGENT, TASK, TODO, SideFile
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import Homes
 from sessgit.model.line_list import Bytes, file_lines, file_of_lines, file_of_split, file_pieces, split_lines
 from sessgit.store import layout, secret_filter
+from sessgit.store.context import Homes
 from sessgit.store.objects import chunks
 from sessgit.store.store import Store
 

@@ -10,8 +10,8 @@ from sessgit import agents
 from sessgit.branch import file_append
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import Homes
 from sessgit.store import git, journal, layout, recorder_state, refs
+from sessgit.store.context import Homes
 from sessgit.store.journal import Operation
 from sessgit.store.operations import (
     BACKGROUND,

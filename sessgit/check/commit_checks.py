@@ -19,8 +19,9 @@ from sessgit.check import store_checks, stored_forms
 from sessgit.check.stored_forms import Report
 from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreError
 from sessgit.history import session_files, shared_turns
-from sessgit.model import canonical, ids, merge_decisions, unified_state
+from sessgit.model import canonical, ids, merge_decisions
 from sessgit.model.conversation import message as messages
+from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import EVENTS
 from sessgit.model.conversation.session import Session
 from sessgit.model.finding import Finding, Severity
@@ -52,7 +53,7 @@ _OTHER_EVENTS = ("end", "edit", "merge")
 """The events of commits that belong to no turn."""
 _SIDES = Choice("ours"), Choice("theirs")
 _NAMES = {layout.PAD: "pad", layout.KEPT: "kept files"}
-_PROGRAM_VALUES = (*unified_state.SCALARS, *unified_state.COUNTERS)
+_PROGRAM_VALUES = (*sessions.SCALARS, *sessions.COUNTERS)
 
 
 @frozen
@@ -461,12 +462,12 @@ class _MergeCheck:
             yield "labels"
         own, sides = self.state.unified, [result.unified for result in results]
         for path in _PROGRAM_VALUES:
-            if unified_state.value_at(own, path) not in [unified_state.value_at(side, path) for side in sides]:
+            if sessions.value_at(own, path) not in [sessions.value_at(side, path) for side in sides]:
                 yield "values of programs"
                 break
         memory, memories = own.working_memory, [side.working_memory for side in sides]
         for key in {*memory, *(key for one in memories for key in one)}:
-            same = ((key in memory) == (key in one) and unified_state.is_same_json(memory.get(key), one.get(key))
+            same = ((key in memory) == (key in one) and sessions.is_same_json(memory.get(key), one.get(key))
                 for one in memories)  # fmt: skip
             if not any(same):
                 yield "working memory"

@@ -28,10 +28,8 @@ from sessgit.check import gc, lost_objects, status, store_checks
 from sessgit.check.store_checks import FIX
 from sessgit.errors import ConflictError, NewerStoreError, SessgitError, StoreError
 from sessgit.model import canonical, humanize, ids
-from sessgit.model.config import Privacy
 from sessgit.model.finding import Finding, Severity, is_sound, sorted_by_severity
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import Homes
 from sessgit.model.humanize import format_count, format_size, quote_for_shell
 from sessgit.purge import purge
 from sessgit.record import imports, install
@@ -53,9 +51,10 @@ from sessgit.store import (
     tempdirs,
 )
 from sessgit.store import store as stores
-from sessgit.store.context import Context
+from sessgit.store.context import Context, Homes
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
+from sessgit.store.settings import Privacy
 from sessgit.store.store import Store
 
 _ROUNDS = 3

@@ -18,7 +18,6 @@ from sessgit.check import store_checks, verify
 from sessgit.errors import SessgitError, StoreError
 from sessgit.history.client_files import transcript_place
 from sessgit.model import ids
-from sessgit.model.config import Privacy
 from sessgit.model.conversation.session import Session
 from sessgit.model.finding import Finding
 from sessgit.record import fork_detection, import_files
@@ -31,6 +30,7 @@ from sessgit.store.index import Index
 from sessgit.store.object_scan import GitObject
 from sessgit.store.private_files import path_exists
 from sessgit.store.remotes import Connection
+from sessgit.store.settings import Privacy
 from sessgit.store.store import Store
 
 _WAIT = 30.0

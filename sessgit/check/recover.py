@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from sessgit import agents
-from sessgit.agents.line import Line
-from sessgit.agents.reader import Reader, opened
+from sessgit.agents.line import Line, Reader, opened
 from sessgit.agents.transcript import Transcript
 from sessgit.errors import SessgitError
 from sessgit.history import client_files, resolve, session_files

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents import new_file, reader
+from sessgit.agents import line, new_file
 from sessgit.agents.values import Mend
 from sessgit.branch import lost_refs, sidecars
 from sessgit.branch.sidecars import WrittenFile
@@ -22,7 +22,8 @@ from sessgit.check import commit_checks, lost_objects
 from sessgit.errors import DamageError, SessgitError, StoreError, UnreadableError
 from sessgit.history import pad_lists, reassemble, session_files
 from sessgit.history.client_files import transcript_place
-from sessgit.model import canonical, humanize, ids, unified_state
+from sessgit.model import canonical, humanize, ids
+from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.finding import Finding
@@ -92,7 +93,7 @@ def repair(
     `copy` cannot be."""
     if copy is not None:
         try:
-            with reader.opened(copy):
+            with line.opened(copy):
                 pass
         except SessgitError as error:  # the user asked to search it
             raise type(error)(str(error), "--from needs a copy of the conversation's transcript.") from error
@@ -446,7 +447,7 @@ def _commit_beginning(context: Context, plan: LinePlan, new_id: str, data: bytes
         origin = Origin(lines.branch, plan.shared, base, prefix=len(data), prefix_sha256=sha256)
         state = store.state(base)
         latest = max(state.updated, moment) if plan.shared else moment
-        unified = unified_state.inherited_state(state.unified)
+        unified = sessions.inherited_state(state.unified)
         state = replace(state, unified=unified, origin=origin, created=moment, updated=latest)
     state = replace(
         state, id=new_id, agent_id=new_id, rules={**lines.state.rules}, transcript=str(target), name="", description="",

@@ -14,18 +14,18 @@ from sessgit import __version__, agents
 from sessgit.agents import Client, hook_settings
 from sessgit.errors import SessgitError, StoreError
 from sessgit.history import client_files, stats
-from sessgit.model.config import Privacy
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import Homes
 from sessgit.model.humanize import quote_for_shell
 from sessgit.record import catch_up
 from sessgit.record import privacy as private
 from sessgit.record.privacy import Verdict
 from sessgit.store import ancestry, locks, log, project, recorder_state, refs, spool, stub
+from sessgit.store.context import Homes
 from sessgit.store.index import Index, Outline
 from sessgit.store.layout import StorePaths
 from sessgit.store.log import LogEntry
 from sessgit.store.recorder_state import LatestTurn
+from sessgit.store.settings import Privacy
 
 INSTALL = "sessgit install"
 WEEK = 7 * 86_400

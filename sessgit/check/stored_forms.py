@@ -15,7 +15,7 @@ from sessgit.agents.values import PLAIN
 from sessgit.branch import edit
 from sessgit.errors import DamageError, SessgitError, StoreError
 from sessgit.history import pad_lists, session_files
-from sessgit.model import canonical, ids, unified_state
+from sessgit.model import canonical, ids
 from sessgit.model import pad as pads
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Origin, Session
@@ -31,7 +31,7 @@ REPAIR = "`sessgit repair {session}` searches the conversation's file and remote
 
 _MOST_PATHS = 3
 _PROGRAM_KEYS: Mapping[str, Collection[str]] = {
-    **unified_state.KEYS,
+    **sessions.KEYS,
     "context": ("working_memory", "files", "tool_outputs"),
     "trajectory": ("export_path", "events_count"),
 }

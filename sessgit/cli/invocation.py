@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from sessgit.environment import Environment
     from sessgit.history.client_files import LocalPath
     from sessgit.history.resolve import CallerContext
-    from sessgit.model.config import Config, Privacy
     from sessgit.store.context import Context
     from sessgit.store.index import Index
+    from sessgit.store.settings import Config, Privacy
     from sessgit.store.store import Store
 
 _PIPE_WIDTH = 80
@@ -117,7 +117,7 @@ class Invocation:
     @cached_property
     def privacy(self) -> Privacy:
         """What a command may record."""
-        from sessgit.model.config import Privacy
+        from sessgit.store.settings import Privacy
 
         return Privacy(self.settings.record, str(self.env.home), self.env.off)
 

@@ -1,4 +1,5 @@
-"""The conversation, turn or cell that an address names, recorded as far as the client's transcript goes."""
+"""The conversation, turn or cell that an address names, recorded as far as the client's transcript goes, or as it was
+after an operation."""
 
 from __future__ import annotations
 
@@ -10,20 +11,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sessgit.cli import render, text
+from sessgit.cli import frame, render, text
 from sessgit.cli.invocation import Invocation
 from sessgit.errors import AmbiguousError, DamageError, NotFoundError, StoreError, UnreadableError, UsageError
 from sessgit.history import resolve
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.history.views import commits_touching, sessions_touching
 from sessgit.model import humanize
+from sessgit.model.frozen import frozen
 from sessgit.model.ids import Address, parse_address
 from sessgit.record import catch_up
 from sessgit.store import layout, packed_refs, refs
 
 if TYPE_CHECKING:
+    from sessgit.history.at_operation import PastStore
+    from sessgit.store.index import Index
     from sessgit.store.remotes import Connection, Remote
 
 _CELL_ID = re.compile(r"(?:(?P<session>[^@]*)@\.?)?(?P<cell>cell_[0-9a-z]{8})")
@@ -243,3 +247,110 @@ def commits(cli: Invocation, paths: Sequence[str]) -> set[str]:
     """Return the last commits of the turns that read or changed one of the paths."""
     with render.progress(cli, "Reading turns", unit="turns") as progress:
         return commits_touching(cli.context, paths, cli.cwd, progress)
+
+
+# The store as it was after an operation, for a command with --at-op
+
+
+@frozen
+class AsOf:
+    """The store as of an operation, and the index of it as it is now."""
+
+    past: PastStore
+    now: Index
+
+
+def as_of(cli: Invocation, at_op: str) -> AsOf | None:
+    """Give the invocation the index as of an operation, and return what was there then; None if none is named.
+
+    Raises NotFoundError if no operation matches, or several do, and ConflictError if it was never completed.
+    """
+    if not at_op:
+        return None
+    from sessgit.history import at_operation
+    from sessgit.store.index import PastIndex
+
+    now = cli.index
+    past = at_operation.as_of_operation(cli.context, at_op)
+    cli.index = PastIndex(now, past.tips, past.tags)
+    return AsOf(past, now)
+
+
+def target_as_of(cli: Invocation, asof: AsOf | None, address: str) -> ResolvedTarget:
+    """Return what the address names; as of an operation nothing is recorded for it.
+
+    Raises NotFoundError, with the reason if it names something only now.
+    """
+    from sessgit.history import resolve
+
+    if asof is None:
+        return target(cli, address)
+    try:
+        resolved = resolve.resolve_target(cli.index, resolve.resolve_address(cli.index, address), cli.where)
+    except AmbiguousError:
+        raise
+    except NotFoundError as error:
+        raise _why_missing(cli, asof, address) or error from None
+    if resolved.guess:
+        render.tell(f"({resolved.guess})")
+    return resolved
+
+
+def as_of_headline(cli: Invocation, asof: AsOf | None) -> Iterator[str]:
+    """Yield the line above a page that says as of when it is; nothing if it is as of now."""
+    if asof is None:
+        return
+    from sessgit.cli import blocks
+    from sessgit.model import canonical
+
+    past, operation = asof.past, asof.past.operation
+    notes = [f"{text.counted(past.later, 'operation')} ago" if past.later else "the last operation"]
+    if past.listed.standing == "undone":
+        notes.append("undone since")
+    moment = canonical.seconds(operation.time) or 0.0
+    when = time.strftime(text.clock(cli.now, [moment]), time.localtime(moment))
+    before, after = f"As of {when}, after “", f"” ({', '.join(notes)})"
+    room = max(12, cli.width - text.width(before) - text.width(after))
+    yield from blocks.paragraph(cli, before + text.cut(_operation_summary(asof), room) + after, "dim")
+    if past.lost:
+        count = text.counted(len(past.lost), "conversation")
+        yield from blocks.paragraph(cli, f"Not shown: {count} deleted for good by sessgit gc --prune.", "dim")
+
+
+def as_of_json(asof: AsOf | None) -> dict[str, Any] | None:
+    """Return what `at_op` holds in documents: null as of now."""
+    if asof is None:
+        return None
+    past, operation = asof.past, asof.past.operation
+    return {
+        **frame.attributes(operation, "id", "time", "command", "summary"),
+        "standing": past.listed.standing,
+        "later": past.later,
+        "lost": list(past.lost),
+    }
+
+
+def _operation_summary(asof: AsOf, limit: int = 500) -> str:
+    operation = asof.past.operation
+    return text.clean(operation.summary, limit) or text.clean(operation.command) or operation.id
+
+
+def _why_missing(cli: Invocation, asof: AsOf, address: str) -> NotFoundError | None:
+    """Return why an address names nothing as of then if it names something now, or if that was deleted for good."""
+    from sessgit.history import resolve
+    from sessgit.model.ids import Address
+    from sessgit.store.layout import session_of
+
+    word = resolve.resolve_address(asof.now, address).session
+    try:
+        name = resolve.resolve_target(asof.now, Address(word), cli.where).branch.name
+    except NotFoundError:
+        lost = [session for session in asof.past.lost if session.startswith(word)]
+        name = lost[0] if len(lost) == 1 and len(word) >= resolve.SHORTEST_PREFIX else ""
+    if session_of(name) in asof.past.lost:
+        hint = "`sessgit gc --prune` made the deletion final."
+        return NotFoundError(f"{name[:8]} as it was then was deleted for good", hint)
+    if name and cli.index.branch(name) is None:
+        hint = f"`sessgit log {cli.ident(name)}` shows it as it is now."
+        return NotFoundError(f"{cli.ident(name)} did not exist after “{_operation_summary(asof, 60)}”", hint)
+    return None

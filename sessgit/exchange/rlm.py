@@ -20,7 +20,8 @@ from sessgit.exchange import files, mapping, values
 from sessgit.exchange.files import DamagedFileError, Folder, Link
 from sessgit.exchange.mapping import OWN_KEY
 from sessgit.exchange.values import Document
-from sessgit.model import dependency_graph, ids, program_input, stored_fields, unified_state
+from sessgit.model import dependency_graph, ids, program_input, stored_fields
+from sessgit.model.conversation import session as sessions
 from sessgit.model.foreign_session import ForeignFolder, ForeignSession
 from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Part, Reason, Saying, Step, Task
 from sessgit.model.progress import Progress
@@ -264,7 +265,7 @@ def with_state(session: ForeignSession, document: Document) -> ForeignSession:
         updated=updated,
         ended=ended,
         state="ended" if ended or session.archived else "active",
-        unified=unified_state.state_document(unified_state.parse_state(document)),
+        unified=sessions.state_document(sessions.parse_state(document)),
     )
 
 

@@ -14,14 +14,14 @@ from pathlib import Path, PurePosixPath
 
 from sessgit import agents
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError
-from sessgit.model.config import is_folder
 from sessgit.model.conversation.session import Session
-from sessgit.model.homes import Homes
 from sessgit.store import ancestry, recorder_state
+from sessgit.store.context import Homes
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths, short_name
 from sessgit.store.private_files import path_exists
 from sessgit.store.project import project_remote, project_root
+from sessgit.store.settings import is_folder
 
 LocalPath = Callable[[str], str]
 """From the folder of a project, as a session's state names it, to the one that stands for it on this machine."""

@@ -13,9 +13,9 @@ from sessgit.errors import AmbiguousError, ConflictError, NotFoundError, UsageEr
 from sessgit.model import canonical, humanize, ids
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import Homes
 from sessgit.model.ids import Address, parse_address
 from sessgit.store import layout, project
+from sessgit.store.context import Homes
 from sessgit.store.index import Branch, Index, Outline, Row
 
 SHORTEST_PREFIX = 4

@@ -16,7 +16,8 @@ from sessgit.agents.base import Agent
 from sessgit.agents.values import FILE_KINDS
 from sessgit.history import session_files
 from sessgit.history.views import Prices, total_tokens
-from sessgit.model import canonical, prices, unified_state
+from sessgit.model import canonical, prices
+from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens, Turn
@@ -145,7 +146,7 @@ def _cost_json(tokens: Mapping[str, Tokens], overrides: Prices) -> dict[str, flo
 _STATE_PATH = f"{layout.KEPT}/rlm/session.json"
 _KEYS_THAT_GROW = ("updated_at", "ended_at", "claude_transcript_path")
 """The keys that change with each turn."""
-_PROGRAM_KEYS = (*unified_state.SCALARS, *unified_state.COUNTERS)
+_PROGRAM_KEYS = (*sessions.SCALARS, *sessions.COUNTERS)
 
 
 @frozen
@@ -206,7 +207,7 @@ class ImportedState:
         if part == "metadata" and key in _KEYS_THAT_GROW:
             return session.turns <= self.turns
         path = f"{part}.{key}"
-        return path not in _PROGRAM_KEYS or unified_state.value_at(session.unified, path) is None
+        return path not in _PROGRAM_KEYS or sessions.value_at(session.unified, path) is None
 
 
 def imported_state(store: Store, branch: Branch) -> ImportedState | None:

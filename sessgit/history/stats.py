@@ -12,22 +12,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from sessgit import agents
 from sessgit.agents.line import Line
 from sessgit.errors import SessgitError
 from sessgit.history import shared_turns, views
 from sessgit.model import prices
-from sessgit.model.config import Price
 from sessgit.model.conversation.turn import Gist, Tokens
 from sessgit.model.frozen import frozen
+from sessgit.model.prices import Price
 from sessgit.model.progress import Progress, counted, no_progress
 from sessgit.store import ancestry, layout, project
 from sessgit.store.index import Branch, Index, Outline, Row
-
-if TYPE_CHECKING:
-    pass
 
 GroupBy = Literal["day", "project", "agent", "model", "session", "tool"]
 Counts = Counter[tuple[str, str, str]]

@@ -15,10 +15,10 @@ from sessgit import agents
 from sessgit.errors import DamageError, NotFoundError, SessgitError
 from sessgit.history import program_lines
 from sessgit.model import canonical, prices, stored_fields
-from sessgit.model.config import Price
 from sessgit.model.conversation.message import parse_tools
 from sessgit.model.conversation.turn import Gist, Tokens, Turn
 from sessgit.model.line_list import Bytes, file_of_split
+from sessgit.model.prices import Price
 from sessgit.model.progress import Progress, counted, no_progress
 from sessgit.store import layout
 from sessgit.store.context import Context

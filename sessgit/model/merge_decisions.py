@@ -10,10 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, field, replace
 from typing import Any, Literal
 
-from sessgit.model import unified_state
-from sessgit.model.conversation.session import Session
+from sessgit.model.conversation import session as sessions
+from sessgit.model.conversation.session import Session, Unified
 from sessgit.model.frozen import frozen
-from sessgit.model.unified_state import Unified
 
 Mode = Literal["forward", "summary", "graft", "pick"]
 """How turns are merged: as one turn that tells of them, all of them, or some; `forward` is all of them where
@@ -25,7 +24,7 @@ SCALARS = ("description", "stage", "confidence")
 """What a person sets and only one value of can stay. The name is not among them: it stays ours."""
 PROGRESS = ("stage", "confidence")
 """How far each side has come: a new session of both begins where ours is."""
-_PROGRAM_PATHS = frozenset({*unified_state.SCALARS, *unified_state.COUNTERS, unified_state.MEMORY})
+_PROGRAM_PATHS = frozenset({*sessions.SCALARS, *sessions.COUNTERS, sessions.MEMORY})
 
 
 @frozen
@@ -72,8 +71,8 @@ def decide_all(base: Base, ours: Session, theirs: Session, choice: Choice) -> li
     decisions = [
         *(_decide_scalar(path, base, ours, theirs, choice) for path in SCALARS),
         Decision("labels", "unite", sorted(ours.labels), sorted(theirs.labels), labels) if has_labels else None,
-        *(_decide_scalar(path, base, ours, theirs, choice) for path in unified_state.SCALARS),
-        *(_decide_counter(path, base, ours, theirs) for path in unified_state.COUNTERS),
+        *(_decide_scalar(path, base, ours, theirs, choice) for path in sessions.SCALARS),
+        *(_decide_counter(path, base, ours, theirs) for path in sessions.COUNTERS),
         *_decide_memory(base, ours, theirs, choice),
     ]
     return [decision for decision in decisions if decision is not None]
@@ -85,24 +84,22 @@ def resolve_state(ours: Session, decisions: Sequence[Decision]) -> Session:
     if "labels" in values:
         values["labels"] = tuple(values["labels"])
     set_ = {d.path: d.value for d in decisions if d.path in _PROGRAM_PATHS}
-    return replace(ours, **values, unified=unified_state.with_values(ours.unified, set_))
+    return replace(ours, **values, unified=sessions.with_values(ours.unified, set_))
 
 
 def join_program_states(base: Unified | None, ours: Unified, theirs: Unified, side: Side) -> Unified:
     """Return what programs set of one session that two machines went on with: what only one of them changed, of what
     both did that of the side. Without a base nothing is known of growth, and the larger counter holds."""
-    lower = {
-        path: min(unified_state.value_at(one, path) or 0 for one in (ours, theirs)) for path in unified_state.COUNTERS
-    }
-    start = base or unified_state.with_values(unified_state.NO_STATE, lower)
+    lower = {path: min(sessions.value_at(one, path) or 0 for one in (ours, theirs)) for path in sessions.COUNTERS}
+    start = base or sessions.with_values(sessions.NO_STATE, lower)
     began, mine, other = (Session("", "", unified=one) for one in (start, ours, theirs))
     both_began, choice = Base(began, began), Choice(side)
     decisions = [
-        *(_decide_scalar(path, both_began, mine, other, choice) for path in unified_state.SCALARS + unified_state.OWN),
-        *(_decide_counter(path, both_began, mine, other) for path in unified_state.COUNTERS),
-        *(one for one in _decide_memory(both_began, mine, other, choice) if one.path == unified_state.MEMORY),
+        *(_decide_scalar(path, both_began, mine, other, choice) for path in sessions.SCALARS + sessions.OWN),
+        *(_decide_counter(path, both_began, mine, other) for path in sessions.COUNTERS),
+        *(one for one in _decide_memory(both_began, mine, other, choice) if one.path == sessions.MEMORY),
     ]
-    return unified_state.with_values(ours, {one.path: one.value for one in decisions if one is not None})
+    return sessions.with_values(ours, {one.path: one.value for one in decisions if one is not None})
 
 
 def merge_sets(
@@ -114,7 +111,7 @@ def merge_sets(
 
 
 def _value_at(session: Session, path: str) -> Any:
-    return unified_state.value_at(session.unified, path) if "." in path else getattr(session, path)
+    return sessions.value_at(session.unified, path) if "." in path else getattr(session, path)
 
 
 def _decide_scalar(path: str, base: Base, ours: Session, theirs: Session, choice: Choice) -> Decision | None:
@@ -134,7 +131,7 @@ def _decide_scalar(path: str, base: Base, ours: Session, theirs: Session, choice
 def _decide_counter(path: str, base: Base, ours: Session, theirs: Session) -> Decision | None:
     """Add what theirs counted since it began."""
     began, o, t = (_value_at(one, path) for one in (base.theirs, ours, theirs))
-    both = unified_state.merged_counter(began, o, t)
+    both = sessions.merged_counter(began, o, t)
     return None if both == o else Decision(path, "add", o, t, both)
 
 
@@ -142,15 +139,15 @@ def _decide_memory(base: Base, ours: Session, theirs: Session, choice: Choice) -
     """Return a decision for each key of the working memory that both changed, and one for all of it if ours changes."""
     mine, other = ours.unified.working_memory, theirs.unified.working_memory
     began = base.ours.unified.working_memory, base.theirs.unified.working_memory
-    both, keys = unified_state.merged_memory(began, mine, other)
+    both, keys = sessions.merged_memory(began, mine, other)
     decisions = list[Decision]()
     for key in keys:
         o, t = mine.get(key), other.get(key)
         value = {"ours": o, "theirs": t}.get(choice.side)
-        decisions.append(Decision(f"{unified_state.MEMORY}.{key}", choice.side or "conflict", o, t, value))
+        decisions.append(Decision(f"{sessions.MEMORY}.{key}", choice.side or "conflict", o, t, value))
     if choice.side == "theirs":
         kept = {key: value for key, value in both.items() if key not in keys}
         both = kept | {key: other[key] for key in keys if key in other}
-    if not unified_state.is_same_json(both, mine):
-        decisions.append(Decision(unified_state.MEMORY, "unite", dict(mine), dict(other), both))
+    if not sessions.is_same_json(both, mine):
+        decisions.append(Decision(sessions.MEMORY, "unite", dict(mine), dict(other), both))
     return decisions

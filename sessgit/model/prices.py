@@ -13,8 +13,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from sessgit.model.config import Price
 from sessgit.model.conversation.turn import Tokens
+from sessgit.model.frozen import frozen
+
+
+@frozen
+class Price:
+    """US dollars for a million tokens of each kind."""
+
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
+
 
 _FAMILIES = (
     ("claude-opus-5-5", Price(4.0, 20.0, 0.2, 5.0)),

@@ -10,7 +10,8 @@ from typing import Any, NotRequired, get_args, get_type_hints
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from sessgit.errors import UsageError
-from sessgit.model import canonical, unified_state
+from sessgit.model import canonical
+from sessgit.model.conversation import session as sessions
 
 if sys.version_info >= (3, 12):
     from typing import TypedDict
@@ -34,18 +35,16 @@ def program_values(values: Mapping[str, Any]) -> dict[str, Any]:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(_shown_value(step) for step in first["loc"])
         raise UsageError(f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}", _NOTHING_CHANGED) from error
-    state = unified_state.parse_state(document)
+    state = sessions.parse_state(document)
     paths = (f"{part}.{key}" for part, keys in parts.items() for key in keys)
-    return {path: unified_state.value_at(state, path) for path in paths}
+    return {path: sessions.value_at(state, path) for path in paths}
 
 
 def _check_part(part: str, part_value: object) -> Mapping[str, Any]:
     """Return what is said of a part, with keys that can be set; of one that shall not be there None for each."""
-    known = unified_state.KEYS.get(part)
+    known = sessions.KEYS.get(part)
     if known is None:
-        raise UsageError(
-            f"a program sets no “{_shown_value(part)}” of a state", f"It sets {', '.join(unified_state.KEYS)}."
-        )
+        raise UsageError(f"a program sets no “{_shown_value(part)}” of a state", f"It sets {', '.join(sessions.KEYS)}.")
     if part_value is None:
         return dict.fromkeys(known)
     if not isinstance(part_value, Mapping):
@@ -61,9 +60,7 @@ def _check_part(part: str, part_value: object) -> Mapping[str, Any]:
 @cache
 def _adapter() -> TypeAdapter[Any]:
     """Return the validator of an object with some of the parts, each with some of its keys."""
-    return TypeAdapter(
-        _object_type({part: _object_type(_key_types(kind)) for part, kind in unified_state.PARTS.items()})
-    )
+    return TypeAdapter(_object_type({part: _object_type(_key_types(kind)) for part, kind in sessions.PARTS.items()}))
 
 
 def _object_type(keys: Mapping[str, Any]) -> Any:

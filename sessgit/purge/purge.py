@@ -20,7 +20,6 @@ from sessgit.branch import lost_refs
 from sessgit.errors import ConflictError, DamageError, UsageError
 from sessgit.model import canonical, ids
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import Homes
 from sessgit.model.humanize import format_count
 from sessgit.model.progress import Progress, no_progress
 from sessgit.purge import rewriting, scan
@@ -41,7 +40,7 @@ from sessgit.store import (
     tempdirs,
     transaction,
 )
-from sessgit.store.context import Context
+from sessgit.store.context import Context, Homes
 from sessgit.store.journal import Operation
 from sessgit.store.layout import StorePaths
 from sessgit.store.private_files import write_private

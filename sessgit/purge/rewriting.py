@@ -27,8 +27,7 @@ from sessgit.model import canonical, ids, long_strings
 from sessgit.model import pad as pads
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message
-from sessgit.model.conversation.prompt_title import prompt_title
-from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.session import Session, prompt_title
 from sessgit.model.frozen import frozen
 from sessgit.model.line_list import file_lines
 from sessgit.redact import value_match

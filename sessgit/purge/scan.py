@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from sessgit.agents.reader import opened
+from sessgit.agents.line import opened
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import ids
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import Homes
 from sessgit.model.json_scan import decode_string, string_tokens
 from sessgit.model.progress import Progress
 from sessgit.redact import value_match
 from sessgit.redact.value_match import ValueMatcher
 from sessgit.redact.views import is_json
 from sessgit.store import layout, object_scan, recorder_state, refs
+from sessgit.store.context import Homes
 from sessgit.store.layout import StorePaths
 from sessgit.store.objects import Entry
 from sessgit.store.store import Store

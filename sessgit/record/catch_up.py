@@ -13,10 +13,9 @@ from sessgit.history import client_files, resolve
 from sessgit.history.resolve import CallerContext, ResolvedTarget
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import Homes
 from sessgit.model.ids import Address
 from sessgit.store import layout, recorder_state
-from sessgit.store.context import Context
+from sessgit.store.context import Context, Homes
 from sessgit.store.recorder_state import Cursor
 
 _OFF_HINT = "To record the project again: `sessgit on`"
@@ -60,7 +59,7 @@ def is_level(paths: layout.StorePaths, session: str, path: Path, *, final: bool 
 
 def _is_moved_copy(known: Cursor, path: Path) -> bool:
     """Return whether a file that was read at another path, as in a home that was moved since, ends as that one did."""
-    from sessgit.agents.reader import opened
+    from sessgit.agents.line import opened
 
     try:
         with opened(path) as source:

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sessgit.agents.cutter import Cutter
-from sessgit.agents.line import Line
-from sessgit.agents.reader import Opened, Redact, no_redaction
+from sessgit.agents.line import Line, Opened, Redact, no_redaction
 from sessgit.history import reassemble
 from sessgit.model.conversation.message import Extent
 from sessgit.record.file_pass import FilePass, RecordingResult

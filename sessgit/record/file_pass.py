@@ -16,8 +16,7 @@ from sessgit.agents import facts
 from sessgit.agents.base import Agent, Subagents
 from sessgit.agents.cutter import Cutter, Waiting
 from sessgit.agents.facts import Facts
-from sessgit.agents.line import CHOSEN, Line
-from sessgit.agents.reader import Opened, Reader
+from sessgit.agents.line import CHOSEN, Line, Opened, Reader
 from sessgit.agents.values import Node
 from sessgit.history import reassemble, shared_turns
 from sessgit.model.conversation import message as messages

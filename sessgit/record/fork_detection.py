@@ -19,13 +19,12 @@ from sessgit.agents import turn_folder
 from sessgit.agents.base import Agent
 from sessgit.agents.cutter import Cutter
 from sessgit.agents.facts import begin as begin_facts
-from sessgit.agents.line import Base, Line
-from sessgit.agents.reader import Opened, Reader, opened
+from sessgit.agents.line import Base, Line, Opened, Reader, opened
 from sessgit.agents.values import Node, Place
 from sessgit.errors import MovedError, SessgitError
 from sessgit.history import session_files
 from sessgit.history.shared_turns import LineComparison, body_relation
-from sessgit.model import ids, unified_state
+from sessgit.model import ids
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin, Session
@@ -367,7 +366,7 @@ class Lineage:
             name="",
             description="",
             title="",
-            unified=unified_state.inherited_state(parent.unified),
+            unified=sessions.inherited_state(parent.unified),
         )
 
     def _message(self, session: str, file_hash: str) -> Message:

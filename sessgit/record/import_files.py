@@ -9,16 +9,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents.reader import Reader, opened
+from sessgit.agents.line import Reader, opened
 from sessgit.agents.transcript import is_real_folder
 from sessgit.errors import SessgitError
 from sessgit.model import ids
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import DEFAULT, Homes
 from sessgit.record import catch_up, fork_detection
 from sessgit.record.fork_detection import TranscriptOutline
 from sessgit.record.source import TranscriptSource
 from sessgit.store import layout, recorder_state
+from sessgit.store.context import DEFAULT_AGENT, Homes
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
 
@@ -38,7 +38,7 @@ class TranscriptFile:
     root: str
     folder: Path | None = None
     """The client's folder that it is a part of, whose sidecar files are imported too."""
-    agent: str = DEFAULT
+    agent: str = DEFAULT_AGENT
     by_name: bool = False
     """Whether the session's id is the file's name, since no line says it and the name is no uuid."""
     base: str = ""

@@ -22,9 +22,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from sessgit.errors import ROOM, SessgitError, StoreError
-from sessgit.model.config import Privacy
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import Homes
 from sessgit.record import import_files
 from sessgit.record.file_pass import RecordingResult
 from sessgit.record.import_files import ImportFailure, TranscriptFile
@@ -32,10 +30,11 @@ from sessgit.record.recording import record
 from sessgit.store import layout, refs
 from sessgit.store import store as stores
 from sessgit.store.backend import PackedRepository
-from sessgit.store.context import Context
+from sessgit.store.context import Context, Homes
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
 from sessgit.store.pack_file import Pack
+from sessgit.store.settings import Privacy
 from sessgit.store.store import Store
 
 PACK_NAME = "gathered.pack"

@@ -24,7 +24,6 @@ from sessgit.errors import (
 )
 from sessgit.model import ids
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import Homes
 from sessgit.model.progress import Progress, no_progress
 from sessgit.record import import_files, import_workers
 from sessgit.record import privacy as private
@@ -33,7 +32,7 @@ from sessgit.record.import_files import ImportFailure, SkippedFiles, TranscriptF
 from sessgit.record.import_workers import PACK_NAME, RecordedTask, RecordTask, Workers
 from sessgit.record.recording import record
 from sessgit.store import layout, locks, maintenance, operations, refs, tempdirs, transaction
-from sessgit.store.context import Context
+from sessgit.store.context import Context, Homes
 from sessgit.store.layout import StorePaths
 from sessgit.store.pack_file import is_whole_index, pack_matches_index
 from sessgit.store.store import Store

@@ -11,10 +11,10 @@ from sessgit.agents.base import Agent, Hooks
 from sessgit.agents.values import Document, Installation
 from sessgit.errors import ConflictError, UsageError
 from sessgit.model import ids
-from sessgit.model.config import Granularity, Privacy
 from sessgit.model.frozen import frozen
 from sessgit.record import import_files
 from sessgit.record import privacy as private
+from sessgit.store.settings import Granularity, Privacy
 from sessgit.store.store import create_store
 from sessgit.store.stub import remove_stub, write_stub
 

@@ -10,14 +10,14 @@ from functools import cache, partial
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.agents.reader import Reader, opened
+from sessgit.agents.line import Reader, opened
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, UsageError
 from sessgit.model import globs
-from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.frozen import frozen
 from sessgit.store import project, settings
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
+from sessgit.store.settings import Privacy, RecordConfig
 
 
 @frozen

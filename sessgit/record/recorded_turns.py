@@ -9,11 +9,9 @@ from heapq import heappop, heappush
 from math import inf
 
 from sessgit.agents.base import Agent
-from sessgit.agents.line import Line
-from sessgit.agents.reader import Redact, no_redaction
+from sessgit.agents.line import Line, Redact, no_redaction
 from sessgit.agents.values import Node, Place, line_of
 from sessgit.errors import MovedError
-from sessgit.model.config import RecordConfig
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.frozen import frozen
@@ -22,6 +20,7 @@ from sessgit.store import layout, recorder_state, secret_filter
 from sessgit.store.index import Index
 from sessgit.store.objects import LARGE_SIZE, Entry
 from sessgit.store.recorder_state import Cursor
+from sessgit.store.settings import RecordConfig
 from sessgit.store.store import Store, lines_hash
 
 _FILE_END_ORDER = 1 << 200

@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sessgit.agents.base import Agent
-from sessgit.agents.line import Base
-from sessgit.agents.reader import opened
+from sessgit.agents.line import Base, opened
 from sessgit.agents.transcript import Transcript
 from sessgit.errors import ConflictError, MovedError, SessgitError, StoreError
 from sessgit.record import fork_detection, privacy

@@ -12,11 +12,11 @@ from sessgit.agents import Client
 from sessgit.agents.base import Agent
 from sessgit.model import ids, long_strings
 from sessgit.model.frozen import frozen
-from sessgit.model.homes import DEFAULT
 from sessgit.redact import RULES_VERSION
+from sessgit.store.context import DEFAULT_AGENT
 
 if TYPE_CHECKING:
-    from sessgit.model.config import RecordConfig
+    from sessgit.store.settings import RecordConfig
 
 Head = str | Callable[[], str]
 """The project's commit, or a function that waits for the process that looks for it."""
@@ -45,7 +45,7 @@ class TranscriptSource:
     head: Head = ""
     at_rest: bool = False
     own: Path | None = None
-    client: str = DEFAULT
+    client: str = DEFAULT_AGENT
     origins: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     place: str | None = None
     imported: bool = False

@@ -19,17 +19,16 @@ from sessgit.errors import SessgitError
 from sessgit.history import client_files
 from sessgit.history.code import git
 from sessgit.model import ids
-from sessgit.model.config import Privacy, span_seconds
-from sessgit.model.homes import Homes
 from sessgit.record import privacy, program_cells
 from sessgit.record.recording import record
 from sessgit.record.source import TranscriptSource
 from sessgit.store import locks, log, recorder_state, settings, spool
-from sessgit.store.context import Context
+from sessgit.store.context import Context, Homes
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
 from sessgit.store.private_files import path_exists
 from sessgit.store.recorder_state import LatestTurn
+from sessgit.store.settings import Privacy, span_seconds
 from sessgit.store.spool import Claim, Event, UnreadableEvent
 from sessgit.store.store import Store
 

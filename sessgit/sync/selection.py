@@ -8,11 +8,11 @@ from collections.abc import Collection, Sequence
 from sessgit.errors import AmbiguousError, NotFoundError
 from sessgit.history import resolve
 from sessgit.history.resolve import CallerContext
-from sessgit.model.config import Privacy, RecordConfig, label_of
 from sessgit.model.frozen import frozen
 from sessgit.record import privacy
 from sessgit.store import layout
 from sessgit.store.index import Index, Outline
+from sessgit.store.settings import Privacy, RecordConfig, label_of
 
 _SHORTEST = resolve.SHORTEST_PREFIX
 

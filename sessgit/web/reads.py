@@ -24,7 +24,6 @@ from sessgit.history import client_files, resolve, tree, views
 from sessgit.history import log as logs
 from sessgit.history.resolve import CallerContext, ResolvedTarget
 from sessgit.model import canonical, ids, prices
-from sessgit.model.config import Privacy
 from sessgit.model.conversation.message import parse_tools
 from sessgit.model.frozen import frozen
 from sessgit.model.ids import parse_address
@@ -33,6 +32,7 @@ from sessgit.store import layout, operations, settings
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Index, Row
 from sessgit.store.layout import StorePaths
+from sessgit.store.settings import Privacy
 from sessgit.store.store import Store
 
 T = TypeVar("T")

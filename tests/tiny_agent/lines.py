@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit.agents.line import NOWHERE, Line, parse
-from sessgit.agents.reader import Redact, no_redaction
+from sessgit.agents.line import NOWHERE, Line, Redact, no_redaction, parse
 from sessgit.model.conversation.message import Extent
 
 

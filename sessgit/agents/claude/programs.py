@@ -29,8 +29,7 @@ from sessgit.agents.claude.lines import (
     parsed,
     result_ids,
 )
-from sessgit.agents.line import Line, split
-from sessgit.agents.reader import Opened, opened
+from sessgit.agents.line import Line, Opened, opened, split
 from sessgit.errors import ROOM, SessgitError
 from sessgit.model import canonical, ids
 from sessgit.model.conversation.session import Session

@@ -26,8 +26,7 @@ from sessgit.agents.claude import home
 from sessgit.agents.claude.cells import describe, message_key
 from sessgit.agents.claude.lines import parsed
 from sessgit.agents.claude.writer import as_session
-from sessgit.agents.line import Line, parse
-from sessgit.agents.reader import Redact, complete_lines, opened
+from sessgit.agents.line import Line, Redact, complete_lines, opened, parse
 from sessgit.agents.values import PLAIN, SUBAGENT, SideFile
 from sessgit.errors import SessgitError
 from sessgit.model import long_strings

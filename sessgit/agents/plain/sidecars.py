@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from sessgit.agents.line import Line
-from sessgit.agents.reader import Redact
+from sessgit.agents.line import Line, Redact
 from sessgit.agents.values import SideFile
 from sessgit.model.conversation.turn import Gist
 from sessgit.model.line_list import Bytes

@@ -15,8 +15,8 @@ from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import option
 from sessgit.cli.pages import findings
 from sessgit.errors import SessgitError
-from sessgit.model.config import Privacy, RecordConfig
 from sessgit.model.finding import Finding
+from sessgit.store.settings import Privacy, RecordConfig
 
 _CLIENTS = 4
 

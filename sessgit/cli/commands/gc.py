@@ -10,8 +10,8 @@ from sessgit.cli import frame, render, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import YES, option
-from sessgit.model.config import span_seconds
 from sessgit.store.maintenance import ObjectCount
+from sessgit.store.settings import span_seconds
 
 _NAMED_SESSIONS = 8
 

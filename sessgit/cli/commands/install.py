@@ -17,11 +17,11 @@ from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import AGENT, FOLDER, argument, option
 from sessgit.errors import ConflictError, UsageError
 from sessgit.model import canonical
-from sessgit.model.homes import DEFAULT
 from sessgit.record import install as hooks
 from sessgit.record import privacy
 from sessgit.record.install import InstallResult, UninstallResult
 from sessgit.store import refs, settings
+from sessgit.store.context import DEFAULT_AGENT
 from sessgit.store.layout import StorePaths
 from sessgit.store.settings import Setting
 
@@ -56,7 +56,7 @@ def install(
     if plugin:
         return _prepared(cli)
     if statusline:
-        client = agents.client(cli.env.homes, agents.check_name(agent) or DEFAULT)
+        client = agents.client(cli.env.homes, agents.check_name(agent) or DEFAULT_AGENT)
         hooks.show_status_line(cli.env.store, client, python=sys.executable)
     clients = _clients(cli, agent)
     is_first = not cli.has_store
@@ -160,7 +160,7 @@ def _running_clients(result: InstallResult, *, has_settings: bool) -> Iterator[s
     """Say from when on clients that are running are recorded."""
     if not result.added:
         return
-    if result.agent.name != DEFAULT:
+    if result.agent.name != DEFAULT_AGENT:
         yield f"Restart {result.agent.title} where it is running."
     elif has_settings:
         yield "If Claude Code is running, it is recorded from its next prompt."

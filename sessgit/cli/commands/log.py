@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from sessgit.cli import at_operation, blocks, frame, operands, render, text
+from sessgit.cli import blocks, frame, operands, render, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
@@ -24,7 +24,7 @@ from sessgit.history.log import BranchLog, ForkEntry, SideBranch, list_merges
 from sessgit.history.resolve import tags_by_commit
 from sessgit.model import canonical
 from sessgit.model.conversation.message import parse_tools
-from sessgit.model.conversation.prompt_title import is_terse
+from sessgit.model.conversation.session import is_terse
 from sessgit.model.frozen import frozen
 from sessgit.store import ancestry, layout
 from sessgit.store.index import Branch, Row
@@ -73,8 +73,8 @@ def run(
     if everything:
         hint = "`sessgit ls --all` lists all conversations, `sessgit tree --all` draws them."
         raise UsageError("log shows one conversation.", hint)
-    asof = at_operation.read(cli, at_op)
-    target = at_operation.target(cli, asof, address)
+    asof = operands.as_of(cli, at_op)
+    target = operands.target_as_of(cli, asof, address)
     commits = None
     if paths:
         commits = operands.commits(cli, paths)
@@ -92,9 +92,9 @@ def run(
         prices = cli.settings.prices
         turns = [views.turn_json(row, views.read_turn(cli.store, tip, row), prices) for tip, row in rows]
         session = views.session_json(log.branch, prices)
-        return {"session": session, "turns": turns, "at_op": at_operation.as_json(asof)}
+        return {"session": session, "turns": turns, "at_op": operands.as_of_json(asof)}
 
-    headline = at_operation.headline(cli, asof)
+    headline = operands.as_of_headline(cli, asof)
     if graph:
         lines = _graph_lines(
             cli, [branch for branch, _ in logs.session_family(cli.index, target.branch)], limit, rewound=rewound

@@ -16,7 +16,8 @@ from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import DRY_RUN, INTO, NEW, argument, option
 from sessgit.errors import UsageError
 from sessgit.history.resolve import ResolvedTarget
-from sessgit.model import canonical, unified_state
+from sessgit.model import canonical
+from sessgit.model.conversation import session as sessions
 from sessgit.model.ids import check_name
 from sessgit.model.merge_decisions import SCALARS, Choice, Decision
 
@@ -181,7 +182,7 @@ def _plan_lines(cli: Invocation, plan: MergePlan) -> Iterator[str]:
     yield from _line(cli, "union", [_united(decision) for decision in plan.decisions if decision.action == "unite"])
     for decision in plan.decisions:
         if decision.action in _SOURCES:
-            is_scalar = decision.path in SCALARS or decision.path in unified_state.SCALARS
+            is_scalar = decision.path in SCALARS or decision.path in sessions.SCALARS
             value = f" {_value(decision.value)}" if is_scalar else ""
             what = f"{text.clean(decision.path, _PATH)}{value} ({_SOURCES[decision.action]})"
             yield from _line(cli, "take", [what])
@@ -234,7 +235,7 @@ def _united(decision: Decision) -> str:
     if decision.path == "labels":
         return f"labels {', '.join(map(text.label, decision.value))}"
     name = decision.path.removeprefix("pad/").removesuffix(".jsonl")
-    name = "working memory" if decision.path == unified_state.MEMORY else text.clean(name)
+    name = "working memory" if decision.path == sessions.MEMORY else text.clean(name)
     ours, theirs, both = (
         value if isinstance(value, int) else len(value) for value in (decision.ours, decision.theirs, decision.value)
     )

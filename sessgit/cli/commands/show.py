@@ -20,7 +20,8 @@ from sessgit.errors import NotFoundError, UsageError
 from sessgit.history import resolve, show, views
 from sessgit.history.resolve import ResolvedTarget
 from sessgit.history.show import SessionCard, SessionStart, ShownCell, ShownTurn
-from sessgit.model import canonical, prices, unified_state
+from sessgit.model import canonical, prices
+from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.content import failure
 from sessgit.model.conversation.turn import Tokens
 from sessgit.store import layout
@@ -239,7 +240,7 @@ def _card_lines(cli: Invocation, shown: SessionCard, options: ShowOptions) -> It
     for label, parts in (*_session_facts(cli, shown), *_program_facts(cli, shown)):
         yield from _field(cli, label, parts)
     if memory := state.unified.working_memory:
-        size = f"{text.counted(len(memory), 'key')}, {text.size(unified_state.memory_size(memory))}:"
+        size = f"{text.counted(len(memory), 'key')}, {text.size(sessions.memory_size(memory))}:"
         keys = [text.clean(key, 30) or "(no name)" for key in sorted(memory)]
         yield from _field(cli, "Memory", [size, *text.some(keys, _KEYS)], between="  ")
     yield from _field(cli, "Exported", [text.clean(cli.short(state.unified.trajectory.export_path or ""), 300)])

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from sessgit import agents
-from sessgit.cli import at_operation, blocks, frame, text
+from sessgit.cli import blocks, frame, operands, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
@@ -42,10 +42,10 @@ def run(
 
     With --at-op, draws the state after that operation, and marks nothing as live.
     """
-    asof = at_operation.read(cli, at_op)
+    asof = operands.as_of(cli, at_op)
     if not cli.json and asof is None:
         cli.check_recorded()
-    session = at_operation.target(cli, asof, address).session if address else ""
+    session = operands.target_as_of(cli, asof, address).session if address else ""
     live = agents.open_sessions(cli.env.homes) if asof is None else frozenset[str]()
     query = tree.TreeFilter(
         session=session,
@@ -58,8 +58,8 @@ def run(
     forest = tree.build_forest(cli.index, query, cli.settings.prices)
     options = TreeOptions(bool(address), everything, str(project or ""), limit is not None, live)
     return Answer(
-        lambda: tree.forest_json(forest, live, cli.settings.prices) | {"at_op": at_operation.as_json(asof)},
-        chain(at_operation.headline(cli, asof), full(cli, forest, options)),
+        lambda: tree.forest_json(forest, live, cli.settings.prices) | {"at_op": operands.as_of_json(asof)},
+        chain(operands.as_of_headline(cli, asof), full(cli, forest, options)),
     )
 
 
