@@ -307,7 +307,7 @@ def test_the_page_forks_names_and_undoes(told: Shell, page: Page) -> None:
     done = page.run("fork", address=SESSION, at="2").json
     fork = done["document"]["id"]
     assert done["document"]["resume"].endswith(f"claude --resume {fork}")
-    assert [one["id"] for one in page.get(f"/api/conversation?address={SESSION}").json["forks"]["2"]] == [fork]
+    assert [one["id"] for one in page.get(f"/api/conversation?address={SESSION}&turn=0").json["forks"]["2"]] == [fork]
     assert page.run("rename", address=fork, name="other way").json["document"]["name"] == "other way"
     assert page.run("edit", address=fork, labels="+review").json["document"]["labels"] == ["review"]
     merging = page.run("merge", "dry-run", into=fork, theirs=SESSION).json
@@ -334,8 +334,13 @@ def test_a_conversation_opens_without_reading_its_turns(page: Page, monkeypatch:
         raise StoreError("lost")
 
     monkeypatch.setattr(Index, "turns", turns)
-    assert list(page.get(f"/api/conversation?address={SESSION}").json["commits"]) == ["1", "2", "3"]
-    assert rows == []
+    conversation = page.get(f"/api/conversation?address={SESSION}&turn=0").json
+    assert (list(conversation["commits"]), conversation["turns"], rows) == (["3"], [], [1])  # of the family
+    rows.clear()
+    monkeypatch.setattr(reads, "_BLOCK", 2)
+    conversation = page.get(f"/api/conversation?address={SESSION}&turn=1").json
+    assert (list(conversation["commits"]), rows) == (["2", "3"], [1, 1, 2])
+    rows.clear()
     monkeypatch.setattr(reads.views, "read_turn", lost)
     found = page.get(f"/api/turns?address={SESSION}&first=2&last=3").json["turns"]
     assert [(turn["title"], turn["answer"]) for turn in found] == [("second prompt", ""), ("third prompt", "")]
@@ -357,9 +362,11 @@ def test_what_the_page_reads_is_what_the_commands_say(told: Shell, page: Page) -
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reads, "_MOST_TURNS", 2)
         assert page.get(f"/api/turns?address={SESSION}&first=1&last=9").json["turns"] == read[:2]
-    conversation = page.get(f"/api/conversation?address={SESSION}").json
+    conversation = page.get(f"/api/conversation?address={SESSION}&turn=2").json
     assert conversation["session"] == log["session"]
-    assert conversation["commits"] == {str(turn["turn"]): turn["commit"] for turn in log["turns"]}
+    assert conversation["commits"] == {"3": log["turns"][2]["commit"]}
+    assert conversation["turns"] == read
+    assert (conversation["families"], conversation["sessions"]) == (forest["families"], forest["sessions"])
     found = page.get("/api/search?q=second").json
     assert {"query": "second"} | found == told.json("search", "second") | {"hits": found["hits"]}
     fork = forest["families"][0]["nodes"][1]["id"]
@@ -367,7 +374,7 @@ def test_what_the_page_reads_is_what_the_commands_say(told: Shell, page: Page) -
     assert compared.pop("titles").keys() == {"a", "b"}
     assert (compared.pop("last_a"), compared.pop("last_b")) == ("<p>About third prompt.</p>\n", "")
     assert compared == told.json("diff", SESSION, fork, "--code")
-    missing = page.get("/api/conversation?address=nope")
+    missing = page.get("/api/conversation?address=nope&turn=1")
     assert (missing.status, missing.json["error"]["message"]) == (404, "no conversation starts with “nope”")
 
 
@@ -585,6 +592,31 @@ def test_vendored_files_are_what_they_were() -> None:
     found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in vendor.iterdir()}
     found.pop("SHA256SUMS")
     assert found == known
+
+
+def test_a_page_asks_for_its_scripts_and_data_at_once(page: Page) -> None:
+    html = (STATIC / "page.html").read_text()
+    assert set(re.findall(r'/static/(\S+\.js)"', html)) == {str(p.relative_to(STATIC)) for p in STATIC.rglob("*.js")}
+    for path, data in (
+        ("/", "/api/forest?"),
+        (f"/s/{SESSION}", f"/api/conversation?address={SESSION}&amp;turn=1"),
+        (f"/s/{SESSION}@2.1?q=x", f"/api/conversation?address={SESSION}&amp;turn=2"),
+        ("/s/%22%3E%3Cb%3E", "/api/conversation?address=%22%3E%3Cb%3E&amp;turn=1"),
+    ):
+        assert f'<link rel="preload" as="fetch" crossorigin href="{data}">\n<title>' in page.get(path).text, path
+    assert "as=" not in page.get("/stats").text
+
+
+def test_the_first_answer_needs_no_event_loop_but_that_of_python(told: Shell) -> None:
+    code = """if True:
+        import asyncio, sys
+        from sessgit.web.app import _static
+        from starlette.requests import Request
+        request = Request({"type": "http", "path_params": {"name": "app.js"}})
+        assert asyncio.run(_static(request)).status_code == 200
+        print([name for name in sys.modules if name.startswith("anyio._backends")])
+    """
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
 
 
 def test_the_page_needs_nothing_from_elsewhere() -> None:

@@ -18,7 +18,7 @@ from sessgit.api.writer import LOCK_TIMEOUT, Writer
 from sessgit.branch import edit as edits
 from sessgit.branch import fork as forks
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.history import fork_point
+from sessgit.history import client_files, fork_point
 from sessgit.history.cells import read_turns
 from sessgit.history.views import read_pieces, read_turn
 from sessgit.model import dependency_graph
@@ -152,7 +152,7 @@ class Session:
     @property
     def resume_command(self) -> str:
         """The command that continues it in the client."""
-        return forks.resume_command(self.state, "")
+        return client_files.resume_command(self.state, "")
 
     def turns(self) -> list[Turn]:
         """Return all recorded turns, oldest first."""

@@ -147,15 +147,6 @@ def _beginning(
     )
 
 
-def resume_command(state: Session, cwd: str) -> str:
-    """Return the command that continues the session in the client, quoted for a shell, with `cd` if the client needs
-    it."""
-    command = " ".join(map(humanize.quote_for_shell, agents.of(state).home.resume(state)))
-    if state.project and state.project != cwd:
-        return f"cd {humanize.quote_for_shell(state.project)} && {command}"
-    return command
-
-
 @frozen
 class _CutTurn:
     """A turn up to a cell, with all results of the message that the cell belongs to; cell 0 is the prompt."""

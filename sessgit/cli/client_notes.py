@@ -22,12 +22,10 @@ if TYPE_CHECKING:
 
 def continuation(cli: Invocation, state: Session) -> tuple[str, str]:
     """Return the command that continues a session in the client, "" if its folder is gone, and a line that says how."""
-    from sessgit.branch import fork
-
     state = client_files.localize_state(state, cli.local_path)
     if client_files.is_folder_gone(state.project):
         return "", f"Its folder is gone. Continue it in another:  sessgit fork {cli.ident(state.id)} --project DIR"
-    command = fork.resume_command(state, cli.cwd)
+    command = client_files.resume_command(state, cli.cwd)
     return command, f"Continue it:  {command}"
 
 

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from sessgit import agents
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError
 from sessgit.model.conversation.session import Session
+from sessgit.model.humanize import quote_for_shell
 from sessgit.store import ancestry, recorder_state
 from sessgit.store.context import Homes
 from sessgit.store.index import Index
@@ -168,6 +169,15 @@ def is_elsewhere(homes: Homes, state: Session, local_path: LocalPath) -> bool:
 def is_folder_gone(project: str) -> bool:
     """Return whether a session's project folder is gone, so that the client cannot be started in it."""
     return bool(project) and not (path_exists(project) and Path(project).is_dir())
+
+
+def resume_command(state: Session, cwd: str) -> str:
+    """Return the command that continues the session in the client, quoted for a shell, with `cd` if the client needs
+    it."""
+    command = " ".join(map(quote_for_shell, agents.of(state).home.resume(state)))
+    if state.project and state.project != cwd:
+        return f"cd {quote_for_shell(state.project)} && {command}"
+    return command
 
 
 def check_folder(project: str) -> None:

@@ -404,10 +404,11 @@ class Index:
         """Return the turn of that number, or None."""
         return next(iter(self.turns(branch, number, number)), None)
 
-    def commits_of_turns(self, branch: str) -> dict[int, str]:
-        """Return the last commit of each turn of a branch, by the turn's number."""
-        query = "SELECT turn, commit_id FROM holdings WHERE branch = ? ORDER BY turn"
-        return dict(self.query(query, (branch,)))
+    def commits_of_blocks(self, branch: str, size: int) -> dict[int, str]:
+        """Return the last commit of each turn that ends a block of `size`, and of the last, by the turn's number."""
+        ends = "turn % ? = 0 OR turn = (SELECT max(turn) FROM holdings WHERE branch = ?)"
+        query = f"SELECT turn, commit_id FROM holdings WHERE branch = ? AND ({ends}) ORDER BY turn"
+        return dict(self.query(query, (branch, size, branch)))
 
     def with_prompt(self, prompt: str) -> list[Row]:
         """Return the turns with this prompt uuid in all sessions."""

@@ -6,15 +6,16 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import Route
 
 from sessgit.errors import NotFoundError, SessgitError, UsageError
 from sessgit.formats.template_files import read_template_file
@@ -24,6 +25,8 @@ from sessgit.web.live import HIDDEN_SECONDS, Live
 from sessgit.web.reads import Place, Reader
 
 STATIC = Path(__file__).parent / "static"
+_FILES = {path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*") if path.is_file()}
+_MEDIA_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 _STATUS_BY_ERROR = {NotFoundError: 404, UsageError: 400}
 _MOST_OPERATIONS = 30
 
@@ -43,7 +46,7 @@ class Site:
         """Return the application."""
         reads: dict[str, Callable[[Request], Awaitable[Any]]] = {
             "/api/forest": lambda request: self._read(request, self.reader.forest),
-            "/api/conversation": lambda request: self._read(request, self.reader.conversation, "address"),
+            "/api/conversation": self._conversation,
             "/api/turns": self._turns,
             "/api/turn": self._turn,
             "/api/diff": lambda request: self._read(request, self.reader.diff, "a", "b"),
@@ -60,11 +63,11 @@ class Site:
             for path in ("/", "/search", "/s/{address}", "/d/{a}/{b}", "/why", "/pad/{address}", "/stats")
         ]
         routes += [Route("/api/events", self._events), Route("/api/image", _endpoint(self._image))]
+        routes.append(Route("/static/{name:path}", _static))
         if not self.read_only:
             routes.append(Route("/api/run", _endpoint(self._run), methods=["POST"]))
-        static = [Route("/static/turn.css", _turn_style), Mount("/static", StaticFiles(directory=STATIC))]
         return Starlette(
-            routes=[*routes, *static],
+            routes=routes,
             middleware=[Middleware(Gate, self.access)],
             lifespan=self._lifespan,
             max_body_size=gate.MOST_BYTES,
@@ -85,10 +88,17 @@ class Site:
 
     async def _page(self, request: Request) -> Response:
         page = (STATIC / "page.html").read_text("utf-8")
+        if data := _first_read(request.path_params.get("address", ""), request.url.path):
+            hint = f'<link rel="preload" as="fetch" crossorigin href="{escape(data)}">'
+            page = page.replace("<title>", f"{hint}\n<title>", 1)
         return HTMLResponse(page.replace("<html", "<html data-read-only", 1) if self.read_only else page)
 
     async def _read(self, request: Request, question: Callable[..., Any], *names: str) -> Any:
         return await self.reader.read(question, *(request.query_params.get(name, "") for name in names))
+
+    async def _conversation(self, request: Request) -> Any:
+        address = request.query_params.get("address", "")
+        return await self.reader.read(self.reader.conversation, address, _number(request, "turn"))
 
     async def _turns(self, request: Request) -> Any:
         first, last = _number(request, "first"), _number(request, "last")
@@ -171,8 +181,22 @@ def _endpoint(answer: Callable[[Request], Awaitable[Any]]) -> Callable[[Request]
     return endpoint
 
 
-async def _turn_style(request: Request) -> Response:
-    return Response(read_template_file("turn.css"), media_type="text/css")
+async def _static(request: Request) -> Response:
+    """Return a file of the page. StaticFiles would load anyio's event loop for it, a tenth of the server's start."""
+    name = request.path_params["name"]
+    if name == "turn.css":
+        return Response(read_template_file(name), media_type="text/css")
+    if name not in _FILES:
+        return Response(status_code=404)
+    return Response(_FILES[name].read_bytes(), media_type=_MEDIA_TYPES.get(_FILES[name].suffix, "text/plain"))
+
+
+def _first_read(address: str, path: str) -> str:
+    """Return what the scripts of a page ask first, as they spell it, or "". The browser asks while it loads them."""
+    if path.startswith("/s/"):
+        name, _, place = address.partition("@")
+        return f"/api/conversation?{urlencode({'address': name, 'turn': place.partition('.')[0] or '1'})}"
+    return "/api/forest?" if path == "/" else ""
 
 
 def _json(document: object, status: int = 200) -> Response:

@@ -38,6 +38,8 @@ from sessgit.store.store import Store
 T = TypeVar("T")
 Json = dict[str, Any]
 
+_BLOCK = 25
+"""Turns that the page draws and reads together."""
 _MOST_TURNS = 200
 """Turns that are read at once."""
 _MOST_HITS = 40
@@ -95,7 +97,7 @@ class Reader:
         live = agents.open_sessions(self.place.env.homes)
         state = self.context.index.tips(), live
         if self._forest is None or self._forest[0] != state:  # all open tabs ask for it after a change
-            self._forest = state, self._read_forest(live)
+            self._forest = state, self._read_families(live)
         return {
             **self._forest[1],
             "current": self._current(),
@@ -103,9 +105,10 @@ class Reader:
             "home": str(self.place.env.home),
         }
 
-    def _read_forest(self, live: frozenset[str]) -> Json:
+    def _read_families(self, live: frozenset[str], session: str = "") -> Json:
+        """Return the family of a session, or all, and their sessions."""
         overrides = self.context.prices
-        choice = tree.TreeFilter(everything=True, live=live, fold=False)
+        choice = tree.TreeFilter(session, everything=True, live=live, fold=False)
         forest = tree.build_forest(self.context.index, choice, overrides)
         branches = [node.branch for family in forest.families for node in family.nodes]
         sessions = [views.session_json(one, overrides) for one in branches if not layout.is_side_branch(one.name)]
@@ -119,19 +122,22 @@ class Reader:
             return name if self.context.index.branch(name) else None
         return None
 
-    def conversation(self, address: str) -> Json:
-        """Return a conversation: the session as `log --json` prints it, the last commit of each turn, and what left it
-        and came back."""
+    def conversation(self, address: str, turn: int) -> Json:
+        """Return the session as `log --json` prints it, its family, what left it and came back; the last
+        turn of each block of turns with its commit, which another turn in the block would change; and the turns of the
+        block that has `turn`, if that is not 0."""
         branch = self._target(address).branch
-        index, overrides = self.context.index, self.context.prices
+        index, start = self.context.index, (turn - 1) // _BLOCK * _BLOCK + 1
         log = logs.branch_log(index, branch, limit=0)
         parent = index.branch(branch.state.origin.session) if branch.state.origin else None
         return {
-            "session": views.session_json(branch, overrides),
+            "session": views.session_json(branch, self.context.prices),
             "short": self._short(branch.name),
             "resume": self._resume(branch),
             "origin": self._title(parent) if parent else None,
-            "commits": index.commits_of_turns(branch.name),
+            **self._read_families(agents.open_sessions(self.place.env.homes), layout.session_of(branch.name)),
+            "commits": index.commits_of_blocks(branch.name, _BLOCK),
+            "turns": self._turns(branch, start, start + _BLOCK - 1) if turn else [],
             "forks": {
                 turn: [{**self._title(fork.branch), "cell": fork.cell} for fork in forks]
                 for turn, forks in log.forks.items()
@@ -149,10 +155,12 @@ class Reader:
     def turns(self, address: str, first: int, last: int) -> Json:
         """Return turns, at most 200, under the keys of `log --json`: what the index knows, and the answer, or "" if the
         turn cannot be read."""
-        branch = self._target(address).branch
+        return {"turns": self._turns(self._target(address).branch, first, min(last, first + _MOST_TURNS - 1))}
+
+    def _turns(self, branch: Branch, first: int, last: int) -> list[Json]:
         store, index, overrides = self.context.store, self.context.index, self.context.prices
-        rows = index.turns(branch.name, first, min(last, first + _MOST_TURNS - 1))
-        turns = [
+        rows = index.turns(branch.name, first, last)
+        return [
             {
                 "turn": row.turn,
                 "commit": row.commit,
@@ -169,7 +177,6 @@ class Reader:
             }
             for row, gist in zip(rows, views.indexed_gists(index, rows), strict=True)
         ]
-        return {"turns": turns}
 
     def turn_html(self, address: str, number: int) -> Json:
         """Return a turn as an exported page has it."""
@@ -279,11 +286,9 @@ class Reader:
         return ids.shortest_unique(session, others, _SHORT) + branch[len(session) :]
 
     def _resume(self, branch: Branch) -> str | None:
-        from sessgit.branch.fork import resume_command
-
         state = client_files.localize_state(branch.state, self.context.index.local_path)
         gone = layout.is_side_branch(branch.name) or client_files.is_folder_gone(state.project)
-        return None if gone else resume_command(state, "")
+        return None if gone else client_files.resume_command(state, "")
 
 
 def _answer(store: Store, branch: Branch, row: Row) -> str:

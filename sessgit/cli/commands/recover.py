@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
-from sessgit.branch import fork
 from sessgit.check import recover as checks
 from sessgit.check.recover import Outcome
 from sessgit.cli import blocks, frame, render, text
@@ -95,4 +94,4 @@ def _session_lines(cli: Invocation, outcome: Outcome) -> Iterator[str]:
 
 def _command(cli: Invocation, state: Session) -> str:
     """Return the command that continues the conversation, or ``""`` if its folder is gone."""
-    return "" if client_files.is_folder_gone(state.project) else fork.resume_command(state, cli.cwd)
+    return "" if client_files.is_folder_gone(state.project) else client_files.resume_command(state, cli.cwd)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from sessgit import agents
 from sessgit.agents.transcript import Transcript
-from sessgit.branch import fork as forks
 from sessgit.branch import restore as restores
 from sessgit.branch.restore import RebuiltFile, RestoreAllResult, RestoreResult, VerifiedFile
 from sessgit.cli import blocks, client_notes, frame, operands, render, text
@@ -298,6 +297,6 @@ def resume(
         if not prompt:
             render.tell("Its scratchpad is empty: starting without a brief.")
     if show:
-        render.write(forks.resume_command(state, cli.cwd) + (f" {shlex.quote(prompt)}" if prompt else "") + "\n")
+        render.write(client_files.resume_command(state, cli.cwd) + (f" {shlex.quote(prompt)}" if prompt else "") + "\n")
     else:
         client_notes.start_client(state, cli.cwd, prompt)

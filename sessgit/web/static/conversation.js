@@ -6,14 +6,11 @@ import {
   useLive, useLoaded, useMemo, useNear, useRef, useState,
 } from "/static/util.js";
 
-const BLOCK = 50;
-
 export function Conversation({ address, readOnly }) {
   const [id, at] = address.split("@");
-  const { value, error, reload } = useLoaded(() => get("/api/conversation", { address: id }), id);
-  const forest = useLoaded(() => get("/api/forest"), "forest");
-  useLive(() => (reload(), forest.reload()));
   const turn = at ? Number(at.split(".")[0]) : 0, cell = at?.split(".")[1];
+  const { value, error, reload } = useLoaded((old) => get("/api/conversation", { address: id, turn: old ? 0 : turn || 1 }), id);
+  useLive(reload);
   const [open, setOpen] = useState(() => new Set(turn ? [turn] : []));
   useEffect(() => setOpen((old) => (turn && !old.has(turn) ? new Set([...old, turn]) : old)), [turn]);
   const seen = useMemo(() => (value ? Number(localStorage.getItem(`seen ${value.session.id}`) ?? value.session.turns) : Infinity), [id, !value]);
@@ -24,10 +21,8 @@ export function Conversation({ address, readOnly }) {
   }, [value]);
   if (error && !value) return html`<${Problem} error=${error} />`;
   if (!value) return html`<p class="quiet">Loading…</p>`;
-  const { session } = value, turns = Object.entries(value.commits).map(([turn, commit]) => ({ turn: Number(turn), commit }));
+  const { session } = value, [family] = value.families, ends = Object.keys(value.commits).map(Number);
   const toggle = (number) => setOpen((old) => new Set(old.has(number) ? [...old].filter((n) => n !== number) : [...old, number]));
-  const blocks = Array.from({ length: Math.ceil(turns.length / BLOCK) }, (_, n) => turns.slice(n * BLOCK, (n + 1) * BLOCK));
-  const family = forest.value?.families.find((one) => one.nodes.some((node) => node.id === session.id));
   const node = family?.nodes.find((one) => one.id === session.id);
   const own = session.id === sessionOf(session.id);
   const labels = session.labels.map((label) => html` <span class="tag">#${label}</span>`);
@@ -52,50 +47,47 @@ export function Conversation({ address, readOnly }) {
       </div>
     </header>
     ${family && family.nodes.length > 1 && html`<details class="relatives" open><summary>Family</summary>
-      <${Family} family=${family} sessions=${new Map(forest.value.sessions.map((one) => [one.id, one]))} here=${session.id} /></details>`}
+      <${Family} family=${family} sessions=${new Map(value.sessions.map((one) => [one.id, one]))} here=${session.id} /></details>`}
     <ol class="turns" aria-label="Turns">
       <${Between} after=${0} value=${value} />
-      ${blocks.map((block, n) => html`<${Block} key=${block[0].turn} block=${block} value=${value} open=${open} toggle=${toggle}
-        isAtEnd=${n === 0 || n === blocks.length - 1} seen=${seen} asked=${turn} cell=${cell} readOnly=${readOnly} />`)}
+      ${ends.map((last, n) => html`<${Block} key=${n} first=${(ends[n - 1] || 0) + 1} last=${last} value=${value} open=${open} toggle=${toggle}
+        isAtEnd=${n === 0 || n === ends.length - 1} seen=${seen} asked=${turn} cell=${cell} readOnly=${readOnly} />`)}
     </ol>`;
 }
 
 /**
- * Fifty turns. They are drawn and read once they are near the screen; until then there is room for as many rows. The first
- * and the last ones are always there, for the keys g and G. What was known of a turn stays until its new commit is read.
+ * Some turns. They are drawn and read once they are near the screen; until then there is room for as many rows. The first
+ * and the last ones are always there, for the keys g and G. What was known of a turn stays until the block is read again.
  */
-function Block({ block, value, open, toggle, isAtEnd, seen, asked, cell, readOnly }) {
-  const place = useRef(), known = useRef(new Map());
-  const [near, setNear] = useState(false), [, drawn] = useState(0);
-  const id = value.session.id, unread = block.filter(({ turn, commit }) => known.current.get(turn)?.commit !== commit);
+function Block({ first, last, value, open, toggle, isAtEnd, seen, asked, cell, readOnly }) {
+  const place = useRef();
+  const id = value.session.id, commit = value.commits[last], numbers = Array.from({ length: last - first + 1 }, (_, n) => first + n);
+  const [near, setNear] = useState(false);
+  const [read, setRead] = useState(value.turns[0]?.turn === first ? { commit, turns: value.turns } : { turns: [] });
   useNear(place, () => setNear(true));
-  useEffect(() => {
-    if (!near || !unread.length) return;
-    get("/api/turns", { address: id, first: unread[0].turn, last: unread.at(-1).turn }).then((found) => {
-      for (const turn of found.turns) known.current.set(turn.turn, turn);
-      drawn((n) => n + 1);
-    }, () => {});
-  }, [near, unread.map(({ commit }) => commit).join()]);
-  if (!near && !isAtEnd && !block.some((turn) => turn.turn === asked || open.has(turn.turn)))
-    return html`<li class="block" ref=${place} style=${{ "--rows": block.length }}></li>`;
+  useLayoutEffect(() => {
+    if (near && read.commit !== commit) get("/api/turns", { address: id, first, last }).then(({ turns }) => setRead({ commit, turns }), () => {});
+  }, [near, commit]);
+  if (!near && !isAtEnd && !numbers.some((number) => number === asked || open.has(number)))
+    return html`<li class="block" ref=${place} style=${{ "--rows": numbers.length }}></li>`;
   return html`<li class="block" ref=${place}><ol>
-    ${block.map((turn) => html`<${Turn} key=${turn.turn} turn=${turn} more=${known.current.get(turn.turn)} id=${id} isNew=${turn.turn > seen}
-        isOpen=${open.has(turn.turn)} toggle=${toggle} isAsked=${turn.turn === asked} cell=${cell} readOnly=${readOnly} />
-      <${Between} key=${`after ${turn.turn}`} after=${turn.turn} value=${value} />`)}
+    ${numbers.map((number) => html`<${Turn} key=${number} number=${number} more=${read.turns[number - first]} id=${id} isNew=${number > seen}
+        isOpen=${open.has(number)} toggle=${toggle} isAsked=${number === asked} cell=${cell} readOnly=${readOnly} />
+      <${Between} key=${`after ${number}`} after=${number} value=${value} />`)}
   </ol></li>`;
 }
 
-function Turn({ turn, more, id, isNew, isOpen, toggle, isAsked, cell, readOnly }) {
+function Turn({ number, more, id, isNew, isOpen, toggle, isAsked, cell, readOnly }) {
   const place = useRef();
   useEffect(() => {
     if (isAsked && !cell) place.current.scrollIntoView();
   }, [isAsked]);
-  const tools = Object.entries(more?.tools || {}).map(([name, number]) => `${name.split("__").pop()}${number > 1 ? ` ${number}` : ""}`);
-  const address = `${id}@${turn.turn}`, tokens = more && count(newTokens(more.tokens));
-  return html`<li class=${`row ${isOpen ? "open" : ""} ${isNew ? "new" : ""}`} ref=${place} id=${`row-${turn.turn}`}>
+  const tools = Object.entries(more?.tools || {}).map(([name, calls]) => `${name.split("__").pop()}${calls > 1 ? ` ${calls}` : ""}`);
+  const address = `${id}@${number}`, tokens = more && count(newTokens(more.tokens));
+  return html`<li class=${`row ${isOpen ? "open" : ""} ${isNew ? "new" : ""}`} ref=${place} id=${`row-${number}`}>
     ${more?.compacted && html`<p class="between">The conversation so far was compacted to a summary here.</p>`}
-    <button class="head" data-row data-turn=${turn.turn} aria-expanded=${isOpen} onClick=${() => toggle(turn.turn)}>
-      <span class="number">${turn.turn}</span>
+    <button class="head" data-row data-turn=${number} aria-expanded=${isOpen} onClick=${() => toggle(number)}>
+      <span class="number">${number}</span>
       <span class="what">
         <bdi class="title">${more && (more.title || "(no text)")}</bdi>${isNew && html` <b class="tag live">new</b>`}
         ${!isOpen && html`<bdi class="words">${firstLine(more?.answer)}</bdi>`}
@@ -107,25 +99,25 @@ function Turn({ turn, more, id, isNew, isOpen, toggle, isAsked, cell, readOnly }
     ${isOpen && html`<div class="full">
       <div class="actions">
         <button onClick=${() => copy(`${location.origin}/s/${address}`)}>Copy link</button>
-        ${!readOnly && html`<button data-fork onClick=${() => act("fork", { address: id, at: String(turn.turn) })}>Fork here…</button>
+        ${!readOnly && html`<button data-fork onClick=${() => act("fork", { address: id, at: String(number) })}>Fork here…</button>
           <button data-pick onClick=${() => act("pick", { address })}>Pick…</button>`}
       </div>
-      <${Body} address=${id} turn=${turn} cell=${isAsked ? cell : null} />
+      ${more && html`<${Body} address=${id} turn=${number} commit=${more.commit} cell=${isAsked ? cell : null} />`}
     </div>`}
   </li>`;
 }
 
 /** A turn in full, as an exported page has it. What is unfolded stays so when the turn grows. */
-function Body({ address, turn, cell }) {
+function Body({ address, turn, commit, cell }) {
   const place = useRef();
-  const { value, error } = useLoaded(() => get("/api/turn", { address, turn: turn.turn }), `${address} ${turn.turn} ${turn.commit}`);
+  const { value, error } = useLoaded(() => get("/api/turn", { address, turn }), `${address} ${turn} ${commit}`);
   const text = value?.html;
   useLayoutEffect(() => {
     if (text === undefined) return;
     const open = [...place.current.querySelectorAll("details")].map((one) => one.open);
     place.current.innerHTML = text;
     place.current.querySelectorAll("details").forEach((one, number) => (one.open = open[number] || false));
-    const wanted = cell && document.getElementById(`turn-${turn.turn}.${cell}`);
+    const wanted = cell && document.getElementById(`turn-${turn}.${cell}`);
     if (wanted) {
       wanted.open = true;
       wanted.classList.add("asked");

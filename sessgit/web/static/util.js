@@ -1,6 +1,6 @@
 // Requests, formats and hooks that all views share.
 export * from "/static/vendor/htm-preact.js";
-import { html, useEffect, useRef, useState } from "/static/vendor/htm-preact.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "/static/vendor/htm-preact.js";
 
 /** Get a document. Rejects with an Error that has the command's message and hint. */
 export async function get(path, values = {}) {
@@ -21,19 +21,21 @@ async function answer(response) {
 }
 
 /**
- * What a promise of `load` gives, loaded again when `key` changes or after `reload()`; the old value stays meanwhile. A
- * burst of changes is read once while it lasts and once after it.
+ * What a promise of `load` gives, loaded again when `key` changes or after `reload()`; the old value stays meanwhile, and
+ * `load` gets it. A burst of changes is read once while it lasts and once after it.
  */
 export function useLoaded(load, key) {
   const [state, set] = useState({ key, value: null, error: null });
   const [count, again] = useState(0);
   const reading = useRef(false), isStale = useRef(false);
   const reload = () => (reading.current ? (isStale.current = true) : again((n) => n + 1));
-  useEffect(() => {
+  const own = state.key === key ? state : { value: null, error: null };
+  // Before the browser paints: an effect after it would ask a frame later.
+  useLayoutEffect(() => {
     let current = true;
     reading.current = true;
     isStale.current = false;
-    load().then(
+    load(own.value).then(
       (value) => current && set({ key, value, error: null }),
       (error) => current && set((old) => ({ key, value: old.key === key ? old.value : null, error })),
     ).finally(() => {
@@ -43,7 +45,6 @@ export function useLoaded(load, key) {
     });
     return () => (current = false);
   }, [key, count]);
-  const own = state.key === key ? state : { value: null, error: null };
   return { ...own, reload };
 }
 
