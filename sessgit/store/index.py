@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sessgit.store.store import Store
 
 _NAMES_ORIGIN = "instr(message, char(10) || 'Origin: ')"
+_RECORD = "commit_id, commits, prompt, time, message, compacted, bytes"
 HAS_ORIGIN = f"commit_id IN (SELECT commit_id FROM recorded WHERE {_NAMES_ORIGIN})"
 """Whether a turn comes from another conversation: a partial index answers."""
 
@@ -76,7 +77,7 @@ class Outline(NamedTuple):
 _SQL_TYPES = {str: "TEXT", int: "INTEGER", bool: "INTEGER"}
 _OUTLINE_COLUMNS = ", ".join(f"{name} {_SQL_TYPES[kind]} NOT NULL" for name, kind in get_type_hints(Outline).items())
 SCHEMA = cache_file.Schema(
-    19,
+    20,
     ("branches", "noted", "holdings", "recorded", "merges", "gists", "touched", "cells", "edited", "edits"),
     (
         f"CREATE TABLE branches({_OUTLINE_COLUMNS}, state BLOB NOT NULL, PRIMARY KEY(name)) WITHOUT ROWID",
@@ -84,16 +85,16 @@ SCHEMA = cache_file.Schema(
             name TEXT PRIMARY KEY, source TEXT NOT NULL, facts TEXT NOT NULL, pad TEXT NOT NULL
         ) WITHOUT ROWID""",
         """CREATE TABLE holdings(
-            branch TEXT NOT NULL, turn INTEGER NOT NULL, commit_id TEXT NOT NULL, PRIMARY KEY(branch, turn)
+            branch TEXT NOT NULL, turn INTEGER NOT NULL, record INTEGER NOT NULL, PRIMARY KEY(branch, turn)
         ) WITHOUT ROWID""",
-        "CREATE INDEX holdings_commit ON holdings(commit_id)",
+        "CREATE INDEX holdings_record ON holdings(record)",
         """CREATE TABLE recorded(
-            commit_id TEXT PRIMARY KEY, commits TEXT NOT NULL, prompt TEXT NOT NULL, time INTEGER NOT NULL,
-            message TEXT NOT NULL, compacted INTEGER NOT NULL, bytes INTEGER NOT NULL
-        ) WITHOUT ROWID""",
+            id INTEGER PRIMARY KEY, commit_id TEXT NOT NULL UNIQUE, commits TEXT NOT NULL, prompt TEXT NOT NULL,
+            time INTEGER NOT NULL, message TEXT NOT NULL, compacted INTEGER NOT NULL, bytes INTEGER NOT NULL
+        )""",
         "CREATE INDEX recorded_prompt ON recorded(prompt)",
         f"CREATE INDEX recorded_origin ON recorded(commit_id) WHERE {_NAMES_ORIGIN}",
-        "CREATE VIEW IF NOT EXISTS turns AS SELECT * FROM holdings JOIN recorded USING (commit_id)",
+        f"CREATE VIEW IF NOT EXISTS turns AS SELECT branch, turn, {_RECORD} FROM holdings JOIN recorded ON record = id",
         "CREATE TABLE merges(branch TEXT PRIMARY KEY) WITHOUT ROWID",
         "CREATE TABLE gists(commit_id TEXT PRIMARY KEY, gist TEXT NOT NULL) WITHOUT ROWID",
         """CREATE TABLE touched(
@@ -279,11 +280,12 @@ class Index:
         kept = last if holder == branch else 0
         self._db.execute("DELETE FROM holdings WHERE branch = ? AND turn > ?", (branch, kept))
         if holder not in ("", branch):
-            copy = "INSERT INTO holdings SELECT ?, turn, commit_id FROM holdings WHERE branch = ? AND turn <= ?"
+            copy = "INSERT INTO holdings SELECT ?, turn, record FROM holdings WHERE branch = ? AND turn <= ?"
             self._db.execute(copy, (branch, holder, last))
-        self._db.executemany("INSERT OR REPLACE INTO recorded VALUES (?,?,?,?,?,?,?)", rows.values())
+        self._db.executemany("INSERT OR IGNORE INTO recorded VALUES (NULL,?,?,?,?,?,?,?)", rows.values())
         held = [(branch, turn, commit) for turn, (commit, *_) in rows.items()]
-        self._db.executemany("INSERT OR REPLACE INTO holdings VALUES (?,?,?)", held)
+        hold = "INSERT OR REPLACE INTO holdings SELECT ?, ?, id FROM recorded WHERE commit_id = ?"
+        self._db.executemany(hold, held)
 
     def _new_rows(self, store: Store, branch: str, tip: str) -> tuple[dict[int, tuple[Any, ...]], tuple[str, int]]:
         """Return what is recorded of each turn from the tip back to the first known commit, and the branch and turn of
@@ -315,7 +317,7 @@ class Index:
 
     def _holder(self, branch: str, commit: str) -> tuple[str, int]:
         """Return the branch, preferably this one, with a turn that ends with the commit, and the turn's number."""
-        query = "SELECT branch, turn FROM holdings WHERE commit_id = ? ORDER BY branch != ?, branch, turn LIMIT 1"
+        query = "SELECT branch, turn FROM turns WHERE commit_id = ? ORDER BY branch != ?, branch, turn LIMIT 1"
         return self._db.execute(query, (commit, branch)).fetchone() or ("", 0)
 
     def add_rows(self, other: Path) -> None:
@@ -326,8 +328,11 @@ class Index:
             try:
                 with self._db:
                     self._db.execute("BEGIN IMMEDIATE")
-                    for table in SCHEMA.tables:
+                    for table in (name for name in SCHEMA.tables if name not in ("holdings", "recorded")):
                         self._db.execute(f"INSERT OR REPLACE INTO main.{table} SELECT * FROM other.{table}")
+                    self._db.execute(f"INSERT OR IGNORE INTO recorded SELECT NULL, {_RECORD} FROM other.recorded")
+                    rows = "SELECT branch, turn, id FROM other.turns JOIN main.recorded USING (commit_id)"
+                    self._db.execute(f"INSERT OR REPLACE INTO holdings {rows}")
             finally:
                 self._db.execute("DETACH other")
 
@@ -407,7 +412,7 @@ class Index:
     def commits_of_blocks(self, branch: str, size: int) -> dict[int, str]:
         """Return the last commit of each turn that ends a block of `size`, and of the last, by the turn's number."""
         ends = "turn % ? = 0 OR turn = (SELECT max(turn) FROM holdings WHERE branch = ?)"
-        query = f"SELECT turn, commit_id FROM holdings WHERE branch = ? AND ({ends}) ORDER BY turn"
+        query = f"SELECT turn, commit_id FROM turns WHERE branch = ? AND ({ends}) ORDER BY turn"
         return dict(self.query(query, (branch, size, branch)))
 
     def with_prompt(self, prompt: str) -> list[Row]:
@@ -460,12 +465,12 @@ class Index:
 
     def sessions_holding(self, commits: Collection[str]) -> set[str]:
         """Return the sessions with a turn that ends with one of the commits, on any of their branches."""
-        query = "SELECT branch FROM json_each(?), holdings WHERE commit_id = value"
+        query = "SELECT branch FROM json_each(?), turns WHERE commit_id = value"
         return {layout.session_of(row[0]) for row in self.query(query, (json.dumps(list(commits)),))}
 
     def raw_size(self) -> int:
         """Return how many bytes of the agents' files are recorded as turns; shared turns count once."""
-        ((size,),) = self.query("SELECT total(bytes) FROM recorded WHERE commit_id IN (SELECT commit_id FROM holdings)")
+        ((size,),) = self.query("SELECT total(bytes) FROM recorded WHERE id IN (SELECT record FROM holdings)")
         return int(size)
 
     def count_sessions(self) -> int:
@@ -510,7 +515,7 @@ class Index:
         """Return the turns of a branch from the first to the last, by number; None if nothing is stored of one, or its
         row is damaged."""
         query = (
-            "SELECT turn, folder, cells, proof FROM holdings LEFT JOIN cells USING (commit_id)"
+            "SELECT turn, folder, cells, proof FROM turns LEFT JOIN cells USING (commit_id)"
             " WHERE branch = ? AND turn BETWEEN ? AND ? ORDER BY turn"
         )
         rows = self.query(query, (branch, first, _LAST if last is None else last))
@@ -541,7 +546,7 @@ class Index:
 
     def edits_of(self, names: Collection[str]) -> list[CachedEdit]:
         """Return the stored edits of files with these names, without their folders, that a turn still has."""
-        held = "commit_id IN (SELECT commit_id FROM holdings)"
+        held = "commit_id IN (SELECT commit_id FROM turns)"
         query = f"SELECT * FROM edits WHERE name IN (SELECT value FROM json_each(?)) AND {held} ORDER BY time, call"
         return [CachedEdit._make(row) for row in self.query(query, (json.dumps(list(names)),))]
 
@@ -580,8 +585,9 @@ class Index:
         """
         try:
             with self._db:
-                for table in ("recorded", "gists", "touched", "cells", "edited", "edits"):
-                    unreachable = "commit_id NOT IN (SELECT commit_id FROM holdings)"
+                self._db.execute("DELETE FROM recorded WHERE id NOT IN (SELECT record FROM holdings)")
+                for table in ("gists", "touched", "cells", "edited", "edits"):
+                    unreachable = "commit_id NOT IN (SELECT commit_id FROM recorded)"
                     self._db.execute(f"DELETE FROM {table} WHERE {unreachable}")
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
