@@ -21,7 +21,7 @@ from shell import Shell
 from transcripts import OTHER, SESSION
 
 from sessgit import __version__
-from sessgit.cli import app, completion, invocation
+from sessgit.cli import app, completion, invocation, options
 from sessgit.errors import ROOM, SessgitError
 
 EVERY_SESSION = ("log", "fork", "diff", "restore", "resume", "id")
@@ -418,6 +418,14 @@ def test_completion_tells_what_an_id_is(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two").title("parser"))
     assert completion.addresses("5e") == [("5e551011", "parser")]
     assert completion.addresses("5e55@") == [("5e55@1", "one"), ("5e55@2", "two")]
+
+
+def test_each_named_completion_is_there() -> None:
+    sources = (Path(app.__file__).parent / "options.py", *(Path(app.__file__).parent / "commands").glob("*.py"))
+    named = {name for path in sources for name in re.findall(r'complete="(\w+)"', path.read_text("utf-8"))}
+    assert {"addresses", "cells", "files", "tags", "destinations"} <= named
+    for name in named | {*options._COMPLETIONS.values()}:
+        assert getattr(completion, name)("no such word") == []
 
 
 def test_completion_offers_titles_as_the_shell_needs_them(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

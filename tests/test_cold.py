@@ -100,14 +100,14 @@ MODULES = {
 @pytest.mark.parametrize(
     ("command", "most"),
     [
-        (("--version",), 19),
-        (("ls",), 70),
-        (("log", "5e55"), 71),
-        (("diff", "5e55", "5e55"), 77),
-        (("search", "two"), 80),
-        (("status",), 89),
-        (("show", "5e55@1"), 90),
-        (("fork", "5e55"), 101),
+        (("--version",), 18),
+        (("ls",), 64),
+        (("log", "5e55"), 63),
+        (("diff", "5e55", "5e55"), 67),
+        (("search", "two"), 71),
+        (("status",), 78),
+        (("show", "5e55@1"), 80),
+        (("fork", "5e55"), 88),
     ],
 )
 def test_how_much_of_the_program_a_command_loads(sessgit: Shell, command: tuple[str, ...], most: int) -> None:
@@ -119,6 +119,10 @@ def test_how_much_of_the_program_a_command_loads(sessgit: Shell, command: tuple[
 
 def test_without_settings_no_parser_of_settings_is_loaded(sessgit: Shell) -> None:
     assert loaded("sessgit", "log", "5e55", names={"tomllib"}) == set()
+
+
+def test_only_a_shell_loads_what_completes(sessgit: Shell) -> None:
+    assert loaded("sessgit", "log", "5e55", names={"sessgit.cli.completion"}) == set()
 
 
 def test_completion_loads_nothing_large(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

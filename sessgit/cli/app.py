@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from sessgit import __version__
-from sessgit.cli import completion, frame, render
+from sessgit.cli import frame, render
 from sessgit.cli.options import Command, Light
 from sessgit.errors import ROOM, SessgitError, StoreError, UnreadableError, UsageError
 
@@ -246,7 +246,6 @@ def _start(
 @functools.cache
 def _program() -> Any:
     """Return the program as one command, with the options that all commands share."""
-    completion.use_own_scripts()
     return typer.main.get_command(app)
 
 
@@ -261,8 +260,14 @@ def main() -> NoReturn:
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")  # the user's terminal may have another encoding
     if os.environ.get("_SESSGIT_COMPLETE", "").startswith("complete_"):
+        from sessgit.cli import completion
+
         completion.answer(_program())
         sys.exit(0)
+    if any(word.endswith("-completion") for word in sys.argv[1:2]):
+        from sessgit.cli import completion
+
+        completion.use_own_scripts()
     try:
         _check_arguments(sys.argv)
         code = _program()(prog_name="sessgit", standalone_mode=False)

@@ -12,12 +12,12 @@ from typing import Any, Literal, get_args, get_origin
 import typer
 from typer.core import TyperCommand
 
-from sessgit.cli import completion
 from sessgit.errors import UsageError
 
 _MOST = 1 << 31
 """More than there ever is of anything, and less than a database cannot count."""
-_COMPLETIONS = {"ADDRESS": completion.addresses, "OP": completion.operations, "REMOTE": completion.remotes}
+_COMPLETIONS = {"ADDRESS": "addresses", "OP": "operations", "REMOTE": "remotes"}
+"""By metavar the function of `completion.py` that completes it."""
 _AGO = re.compile(r"([0-9]{1,9})[ .]*(m|h|d|w|min|minutes?|hours?|days?|weeks?)([ .]+ago)?")
 BY_TYPE = object()
 """The default of an option that has none of its own: see `not_given`."""
@@ -28,7 +28,8 @@ def option(spec: str, help_text: str, **settings: Any) -> Any:
     """Declare an option as --help shows it: `"-n, --limit N"`; a flag has no metavar.
 
     An option that is not given is "", 0, False, [] or None, as its type says, unless `settings` has a default.
-    `complete` completes its value; other settings are those of `typer.Option`. Without a help text it is hidden.
+    `complete` names the function of `completion.py` that completes its value; other settings are those of
+    `typer.Option`. Without a help text it is hidden.
     """
     words = spec.replace(", ", " ").split()
     names = [word for word in words if word.startswith("-")]
@@ -54,10 +55,19 @@ def spellings(declared: Any) -> list[str]:
 
 
 def _parameter(metavar: str, settings: dict[str, Any]) -> dict[str, Any]:
-    complete: Callable[[str], object] | None = settings.pop("complete", _COMPLETIONS.get(metavar.rstrip(".")))
+    finder = settings.pop("complete", _COMPLETIONS.get(metavar.rstrip(".")))
     default = ... if settings.pop("required", False) else settings.pop("default", BY_TYPE)
     shown = {"metavar": metavar or None, "show_default": default not in (..., BY_TYPE)}
-    return {"default": default, "autocompletion": complete, **shown, **settings}
+    return {"default": default, "autocompletion": finder and _completed_by(finder), **shown, **settings}
+
+
+def _completed_by(finder: str) -> Callable[[str], object]:
+    def complete(incomplete: str) -> object:
+        from sessgit.cli import completion  # most runs complete nothing
+
+        return getattr(completion, finder)(incomplete)
+
+    return complete
 
 
 def at_least_0(value: int | None) -> int | None:
@@ -91,7 +101,7 @@ def parse_time(text: str, now: float) -> float | None:
 
 ADDRESS = argument("ADDRESS", "SESSION[@TURN] (default: the current session).")
 ANY_ADDRESS = argument("ADDRESS", "SESSION[@TURN[.CELL]] (default: the current session).")
-CELL_ADDRESS = argument("ADDRESS", "SESSION@TURN.CELL, or the cell's id.", required=True, complete=completion.cells)
+CELL_ADDRESS = argument("ADDRESS", "SESSION@TURN.CELL, or the cell's id.", required=True, complete="cells")
 ADDRESSES = argument("ADDRESS...", "The conversations.")
 FOLDER = argument("DIR", "A folder of the project (default: this folder).")
 PATHS = argument("[-- PATH...]", "Files that a tool read or changed.")
@@ -103,9 +113,7 @@ AGENT = option("--agent NAME", "Only this agent: claude or codex.")
 LIMIT = option("-n, --limit N", "Show at most N.", callback=at_least_0)
 SINCE = option("--since WHEN", "Since then: 2d, 3h, yesterday, 2026-03-01.")
 AT_OP = option("--at-op OP", "Show the state after operation OP, an id from `sessgit ops`.")
-INTO = option(
-    "--into OURS", "The conversation to change (default: the current session).", complete=completion.addresses
-)
+INTO = option("--into OURS", "The conversation to change (default: the current session).", complete="addresses")
 NEW = option("--new [NAME]", "Create a new conversation instead of changing ours.")
 DRY_RUN = option("-n, --dry-run", "Show what would be done, change nothing.")
 YES = option("-y, --yes", "Do not ask for confirmation.")

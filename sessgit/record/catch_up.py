@@ -90,6 +90,8 @@ def catch_up(context: Context, state: Session) -> CatchUpResult:
 
 def _catch_up_file(context: Context, state: Session, path: Path) -> CatchUpResult:
     paths = layout.StorePaths(context.index.path)
+    if is_level(paths, state.id, path, final=True):
+        return CatchUpResult(True)
     final = _seems_closed(paths, context.homes, path, state)
     file = None if is_level(paths, state.id, path, final=final) else agents.transcript_at(context.homes, path)
     if file is None:

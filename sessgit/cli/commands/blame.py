@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from sessgit.cli import completion, frame, render, text
+from sessgit.cli import frame, render, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
@@ -24,7 +24,7 @@ _RANGE = re.compile(r"(?P<first>[0-9]{1,9})?(?:,(?P<count>\+)?(?P<last>[0-9]{1,9
 @frame.command("blame", reads=True, needs="conversations", excludes={"--porcelain": "--json --explain -s"})
 def run(
     cli: Invocation,
-    file: str = argument("FILE", "A file of this machine.", complete=completion.files, required=True),
+    file: str = argument("FILE", "A file of this machine.", complete="files", required=True),
     revision: str = argument("REV", "A commit of the project (default: the file as it is now)."),
     lines: str = option("-L RANGE", "Only these lines: 10,40 or 10,+5."),
     short: bool = option("-s", "Leave out prompts, authors and times."),

@@ -11,7 +11,7 @@ from io import StringIO
 import typer
 
 from sessgit.api.bridge import LONGEST_REQUEST, Answer, Bridge
-from sessgit.cli import completion, frame, operands, render
+from sessgit.cli import frame, operands, render
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
 from sessgit.errors import NotFoundError, UsageError
@@ -21,7 +21,7 @@ from sessgit.store.index import Branch
 @frame.command("bridge", reads=True, requires={"--args": "--op"})
 def run(
     cli: Invocation,
-    session: str = argument("SESSION", "The session (default: the current one).", complete=completion.addresses),
+    session: str = argument("SESSION", "The session (default: the current one).", complete="addresses"),
     operation: str = option("--op OP", "Ask this one question, then exit."),
     args: str = option("--args JSON", "With --op: its arguments, a JSON object."),
 ) -> None:

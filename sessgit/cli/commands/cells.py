@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from sessgit.cli import completion, frame, operands, render, text
+from sessgit.cli import frame, operands, render, text
 from sessgit.cli.blocks import paragraph, session_heading
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
@@ -109,7 +109,7 @@ def deps(
 @frame.command("why", reads=True)
 def explain(
     cli: Invocation,
-    file: str = argument("FILE", "A path, or the end of one.", complete=completion.files, required=True),
+    file: str = argument("FILE", "A path, or the end of one.", complete="files", required=True),
     address: str = ADDRESS,
     limit: int | None = LIMIT,
     full: bool = option("--full", "Also follow the reads behind each read."),

@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from sessgit.cli import blocks, completion, frame, operands, text
+from sessgit.cli import blocks, frame, operands, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 @frame.command("diff", reads=True, requires={"--patch": "--code"})
 def run(
     cli: Invocation,
-    a: str = argument("A", "SESSION[@TURN] (default: the current session).", complete=completion.addresses),
-    b: str = argument(
-        "B", "SESSION[@TURN] (default: the conversation A was forked from).", complete=completion.addresses
-    ),
+    a: str = argument("A", "SESSION[@TURN] (default: the current session).", complete="addresses"),
+    b: str = argument("B", "SESSION[@TURN] (default: the conversation A was forked from).", complete="addresses"),
     code: bool = option("--code", "Also compare the project's code."),
     patch: bool = option("-p, --patch", "With --code: show the patch."),
 ) -> Answer:

@@ -8,7 +8,7 @@ from typing import Literal
 from sessgit.branch import edit as edits
 from sessgit.branch import tag as tags
 from sessgit.branch.edit import EditChanges
-from sessgit.cli import blocks, completion, frame, operands, text
+from sessgit.cli import blocks, frame, operands, text
 from sessgit.cli.blocks import Column
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
@@ -167,7 +167,7 @@ def tag(
     cli: Invocation,
     name: str | None = argument("NAME", "The tag, a single word."),
     address: str = ADDRESS,
-    delete: str = option("-d, --delete NAME", "Delete a tag.", complete=completion.tags),
+    delete: str = option("-d, --delete NAME", "Delete a tag.", complete="tags"),
     force: bool = option("-f, --force", "Move an existing tag."),
     listed: bool = option("-l, --list", "List the tags (the default without NAME)."),
 ) -> Answer:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from sessgit.branch import edit
 from sessgit.branch.merge import MergeResult, NewSession
 from sessgit.branch.merge_plan import MergePlan, PickPlan
-from sessgit.cli import blocks, client_notes, completion, frame, operands, text
+from sessgit.cli import blocks, client_notes, frame, operands, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import DRY_RUN, INTO, NEW, argument, option
@@ -35,7 +35,7 @@ def merge(
         "THEIRS",
         "The conversation to merge: SESSION[@TURN], up to TURN.",
         required=True,
-        complete=completion.addresses,
+        complete="addresses",
     ),
     into: str = INTO,
     mode: Literal["summary", "graft", "pick"] | None = option(

@@ -8,7 +8,7 @@ from typing import Any
 
 from sessgit.branch import edit, pad_changes
 from sessgit.branch.pad_changes import EntryPlace, MakeChange, PadResult
-from sessgit.cli import blocks, completion, frame, operands, text
+from sessgit.cli import blocks, frame, operands, text
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.options import argument, option
@@ -28,7 +28,7 @@ _LONGEST_INPUT = 1 << 20
 @frame.command("pad", reads=True)
 def run(
     cli: Invocation,
-    words: list[str] = argument("ADDRESS | ACTION...", "A conversation, or an action.", complete=completion.addresses),
+    words: list[str] = argument("ADDRESS | ACTION...", "A conversation, or an action.", complete="addresses"),
     into: str = option("--into ADDRESS", "The conversation (default: the current session)."),
     turn: int | None = option("--turn N", "The turn it comes from."),
     source: str = option("--source TEXT", "Another source."),

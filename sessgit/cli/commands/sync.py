@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sessgit.cli import blocks, completion, frame, operands, text
+from sessgit.cli import blocks, frame, operands, text
 from sessgit.cli.blocks import Column, paragraph
 from sessgit.cli.frame import Answer
 from sessgit.cli.invocation import Invocation
@@ -92,7 +92,7 @@ def pull(
 @frame.command("push", needs="store", excludes={"--all": "--label --project"})
 def push(
     cli: Invocation,
-    remote: str = argument("REMOTE", "The remote (default: the only one).", complete=completion.destinations),
+    remote: str = argument("REMOTE", "The remote (default: the only one).", complete="destinations"),
     addresses: list[str] = argument("ADDRESS...", "The conversations to send."),
     label: list[str] = LABELS,
     project: Path | None = PROJECT,
