@@ -94,7 +94,7 @@ SCHEMA = cache_file.Schema(
         )""",
         "CREATE INDEX recorded_prompt ON recorded(prompt)",
         f"CREATE INDEX recorded_origin ON recorded(commit_id) WHERE {_NAMES_ORIGIN}",
-        f"CREATE VIEW IF NOT EXISTS turns AS SELECT branch, turn, {_RECORD} FROM holdings JOIN recorded ON record = id",
+        f"CREATE VIEW turns AS SELECT branch, turn, {_RECORD} FROM holdings JOIN recorded ON record = id",
         "CREATE TABLE merges(branch TEXT PRIMARY KEY) WITHOUT ROWID",
         "CREATE TABLE gists(commit_id TEXT PRIMARY KEY, gist TEXT NOT NULL) WITHOUT ROWID",
         """CREATE TABLE touched(
