@@ -282,7 +282,9 @@ class Index:
         if holder not in ("", branch):
             copy = "INSERT INTO holdings SELECT ?, turn, record FROM holdings WHERE branch = ? AND turn <= ?"
             self._db.execute(copy, (branch, holder, last))
-        self._db.executemany("INSERT OR IGNORE INTO recorded VALUES (NULL,?,?,?,?,?,?,?)", rows.values())
+        self._db.executemany(
+            "INSERT INTO recorded VALUES (NULL,?,?,?,?,?,?,?) ON CONFLICT(commit_id) DO NOTHING", rows.values()
+        )
         held = [(branch, turn, commit) for turn, (commit, *_) in rows.items()]
         hold = "INSERT OR REPLACE INTO holdings SELECT ?, ?, id FROM recorded WHERE commit_id = ?"
         self._db.executemany(hold, held)
