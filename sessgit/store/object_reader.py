@@ -6,6 +6,7 @@ does not have. And it says what is wrong with an object.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 _ENV = {"PATH": os.defpath, "HOME": "/", "GIT_CONFIG_NOSYSTEM": "1"}
 """git sees no settings but the store's own."""
+_PIPE_SIZE = 1 << 20
+"""The largest that Linux allows everyone: with the usual 64 kB a third of the time goes to changing between the two
+processes."""
 _AHEAD = 150
 """Two times as many ids fit into a pipe everywhere, so that git and this program never wait for each other."""
 
@@ -72,7 +76,10 @@ class _CatFile:
 
     def __init__(self, path: Path) -> None:
         (input_end, stdin), (stdout, output_end) = os.pipe(), os.pipe()
-        self.stdin, self.stdout = os.fdopen(stdin, "wb", 0), os.fdopen(stdout, "rb")
+        if hasattr(fcntl, "F_SETPIPE_SZ"):
+            with suppress(OSError):
+                fcntl.fcntl(stdout, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
+        self.stdin, self.stdout = os.fdopen(stdin, "wb", 0), os.fdopen(stdout, "rb", _PIPE_SIZE)
         actions = [
             (os.POSIX_SPAWN_DUP2, input_end, 0), (os.POSIX_SPAWN_DUP2, output_end, 1),
             (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
