@@ -124,7 +124,7 @@ class Store:
         self.commit = lru_cache(maxsize=4096)(self._commit)
         self.tree = lru_cache(maxsize=4096)(self._tree)
         """Returns the tree of a commit, once its format is known to be one that this program reads."""
-        self._folders = dict[tuple[str, int], Mapping[str, Entry]]()
+        self._folders = dict[str, Mapping[str, Entry]]()
         """The entries of the folders of turns: a fork reads one for its lines, and then for its sidecar files."""
         self.message = lru_cache(maxsize=4096)(lambda oid: messages.parse_message(self.commit(oid).message))
 
@@ -218,11 +218,12 @@ class Store:
                 yield self._filled(folder, body)
 
     def _read_folders(self, commit: str, numbers: Sequence[int]) -> list[Mapping[str, Entry]]:
-        oids = {number: self._folder_id(commit, number) for number in numbers if (commit, number) not in self._folders}
-        if len(oids) >= _MANY:
-            for (number, oid), data in zip(oids.items(), self._reader.many("tree", [*oids.values()]), strict=False):
-                self._keep_folder(commit, number, objects.tree_entries(oid, data))
-        return [self.folder(commit, number) for number in numbers]
+        oids = [self._folder_id(commit, number) for number in numbers]
+        unread = [oid for oid in oids if oid not in self._folders]
+        if len(unread) >= _MANY:
+            for oid, data in zip(unread, self._reader.many("tree", unread), strict=False):
+                self._keep_folder(oid, objects.tree_entries(oid, data))
+        return [self._folder(oid) for oid in oids]
 
     def _stored_lines(self, folder: Mapping[str, Entry], name: str, longest: float = float("inf")) -> list[bytes]:
         return self.objects.lines(folder[name][0], longest)[:-1] if name in folder else []
@@ -280,8 +281,7 @@ class Store:
 
     def folder(self, commit: str, number: int) -> Mapping[str, tuple[str, bool]]:
         """Return the entries of a turn's folder as of a commit."""
-        known = self._folders.get((commit, number))
-        return known or self._keep_folder(commit, number, self.objects.tree(self._folder_id(commit, number)))
+        return self._folder(self._folder_id(commit, number))
 
     def _folder_id(self, commit: str, number: int) -> str:
         entry = self.entry(commit, layout.turn_folder(number))
@@ -289,8 +289,11 @@ class Store:
             raise NotFoundError(f"commit {commit[:12]} has no turn {number}")
         return entry[0]
 
-    def _keep_folder(self, commit: str, number: int, entries: Mapping[str, Entry]) -> Mapping[str, Entry]:
-        self._folders[commit, number] = entries
+    def _folder(self, oid: str) -> Mapping[str, Entry]:
+        return self._folders.get(oid) or self._keep_folder(oid, self.objects.tree(oid))
+
+    def _keep_folder(self, oid: str, entries: Mapping[str, Entry]) -> Mapping[str, Entry]:
+        self._folders[oid] = entries
         if len(self._folders) > _MOST_FOLDERS:
             del self._folders[next(iter(self._folders))]
         return entries
