@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
 import urllib.request
 from collections.abc import Iterator
@@ -526,6 +527,28 @@ def test_an_open_stream_ends_with_the_server_without_a_trace(told: Shell) -> Non
             server.send_signal(signal.SIGINT)
             assert b"ready" in events.read()
         assert server.stderr.read() == ""
+
+
+def test_ctrl_c_waits_for_no_read_and_leaves_no_trace(told: Shell) -> None:
+    slow = "import time; from sessgit.web.reads import Reader; Reader.operations = lambda *_: time.sleep(600)"
+    code = f"{slow}; from sessgit.__main__ import main; main()"
+    command = [sys.executable, "-c", code, "web", "--no-open", "--all"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        link = server.stdout.readline().strip()
+        state = StorePaths(told.store).web
+        until(state.exists)
+        with urllib.request.urlopen(link) as entered:
+            cookie = entered.headers["Set-Cookie"].split(";")[0]
+        connection = http.client.HTTPConnection(link.split("/")[2])
+        connection.request("GET", "/api/forest", headers={"Cookie": cookie})
+        assert connection.getresponse().read()
+        connection.request("GET", "/api/operations", headers={"Cookie": cookie})
+        time.sleep(0.2)  # it is being read
+        server.send_signal(signal.SIGINT)
+        assert (server.wait(PATIENCE), server.communicate()) == (130, ("", ""))
+        connection.close()
+    assert not state.exists()
 
 
 def test_the_page_asks_what_commands_answer(told: Shell, page: Page) -> None:

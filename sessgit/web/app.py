@@ -79,12 +79,11 @@ class Site:
         following = asyncio.create_task(self.live.follow())
         first_view = asyncio.create_task(self.reader.read(self.reader.forest))  # while the browser starts
         yield
-        following.cancel()
-        with suppress(asyncio.CancelledError):
-            await following
-        with suppress(Exception):  # a page that needs it says what is wrong
-            await first_view
-        await self.reader.close()
+        for task in (following, first_view):
+            task.cancel()
+            with suppress(Exception, asyncio.CancelledError):  # a page that needs it says what is wrong
+                await task
+        self.reader.close()
 
     async def _page(self, request: Request) -> Response:
         page = (STATIC / "page.html").read_text("utf-8")

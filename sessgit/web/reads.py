@@ -78,11 +78,11 @@ class Reader:
         self.context.index.sync()
         return question(*arguments)
 
-    async def close(self) -> None:
-        """Close the index."""
+    def close(self) -> None:
+        """Close the index as soon as nothing is being read."""
         if "context" in vars(self):
-            await asyncio.get_running_loop().run_in_executor(self._thread, self.context.index.close)
-        self._thread.shutdown()
+            self._thread.submit(self.context.index.close)
+        self._thread.shutdown(wait=False)
 
     @cached_property
     def context(self) -> Context:

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import http.client
 import json
+import logging
 import os
 import socket
 import tempfile
@@ -81,7 +82,8 @@ def _redirecting_path(link: str) -> Path:
 
 
 class Server(uvicorn.Server):
-    """Ends the streams of events first when it shuts down: it would wait for them, then cancel them with a trace."""
+    """Ends the streams of events first when it shuts down, as it would wait for them; cancels other requests after a
+    second, without a trace of each."""
 
     def __init__(self, site: Site) -> None:
         super().__init__(
@@ -99,6 +101,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.site.live.end()
+        logging.getLogger("uvicorn.error").disabled = True
         await super().shutdown(sockets)
 
 

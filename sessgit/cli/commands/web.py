@@ -42,7 +42,10 @@ def run(
     _open(access.link(), no_open=no_open)
     if not no_open:
         render.tell(f"Serving {access.address} until the last tab is closed; Ctrl-C ends.")
-    server.serve(place, listening, access, options)
+    try:
+        server.serve(place, listening, access, options)
+    except KeyboardInterrupt:
+        os._exit(130)  # without waiting for what is being read
 
 
 def _open(link: str, *, no_open: bool) -> None:
