@@ -35,6 +35,16 @@ mention the file.
     )
 
 
+def test_a_file_of_no_conversation_in_a_folder_without_any(lexer: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    done = lexer("why", "lexr.py")
+    assert (done.code, done.out) == (4, "")
+    assert done.err == (
+        "Error: no tool read or wrote “lexr.py” in any conversation.\n"
+        "Hint: `sessgit show ID` lists the files of a conversation.\n"
+    )
+
+
 def test_the_story_of_another_one(lexer: Shell) -> None:
     assert (
         lexer.out("why", "parser.py", "5e55", "--full")

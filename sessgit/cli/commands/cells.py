@@ -129,7 +129,13 @@ def explain(
     if others and not _is_current(cli, others):
         address = others[0]
         render.tell(f"(using {cli.ident(address)}, the most recent conversation that read or wrote {file})")
-    target = operands.whole_turn(cli, address, f"why {file}")
+    try:
+        target = operands.whole_turn(cli, address, f"why {file}")
+    except NotFoundError:
+        if address or others or not cli.index.outlines():
+            raise
+        hint = "`sessgit show ID` lists the files of a conversation."
+        raise NotFoundError(f"no tool read or wrote “{file}” in any conversation", hint) from None
     branch = target.branch
     others = [other for other in others if other != target.session]
     whole = _graph(cli, branch, target.turn)
