@@ -379,6 +379,21 @@ def test_what_the_page_reads_is_what_the_commands_say(told: Shell, page: Page) -
     assert (missing.status, missing.json["error"]["message"]) == (404, "no conversation starts with “nope”")
 
 
+def test_a_title_is_cut_by_the_page_only(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("words " * 40 + "end\nanother line"))
+    with serving(sessgit) as page:
+        (turn,) = page.get(f"/api/turns?address={SESSION}&first=1&last=1").json["turns"]
+    assert turn["title"] == "words " * 40 + "end"
+
+
+def test_files_tells_which_were_written(sessgit: Shell) -> None:
+    talk = sessgit.talk(cwd="/code").prompt("go").tool("Read", {"file_path": "/code/b.py"}, "x")
+    talk.tool("Write", {"file_path": "/code/a.py", "content": "x\n"}).answer("done").stop_lines()
+    sessgit.recorded(talk)
+    with serving(sessgit) as page:
+        assert page.get(f"/api/files?address={SESSION}").json == {"written": ["/code/a.py"]}
+
+
 def test_a_hostile_turn_is_text(sessgit: Shell) -> None:
     texts = (hostile.MARKDOWN, "<svg onload=alert(1)>", "\x1b[31mred\x1b[0m \u202eltr", "[x](javascript:alert(1))")
     talk = sessgit.talk()
@@ -630,14 +645,14 @@ def test_a_page_asks_for_its_scripts_and_data_at_once(page: Page) -> None:
     assert "as=" not in page.get("/stats").text
 
 
-def test_the_first_answer_needs_no_event_loop_but_that_of_python(told: Shell) -> None:
+def test_the_first_answer_needs_neither_another_event_loop_nor_what_shows_turns(told: Shell) -> None:
     code = """if True:
         import asyncio, sys
         from sessgit.web.app import _static
         from starlette.requests import Request
         request = Request({"type": "http", "path_params": {"name": "app.js"}})
         assert asyncio.run(_static(request)).status_code == 200
-        print([name for name in sys.modules if name.startswith("anyio._backends")])
+        print([name for name in sys.modules if name.startswith(("anyio._backends", "jinja2", "sessgit.web.details"))])
     """
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
 

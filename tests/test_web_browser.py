@@ -194,6 +194,9 @@ def test_the_conversations_that_wrote_a_file_have_names(program: Any, sessgit: S
         names = tab.page.locator(".facts a, .steps + .quiet a")
         names.filter(has_text="the second").wait_for()
         assert sorted(names.all_inner_texts()) == ["the first", "the second"]
+        tab.goto(f"/why?of={SESSION}")
+        tab.page.wait_for_selector("section")
+        assert tab.page.locator("section :is(h2, code)").all_inner_texts() == ["Written", "/code/a.py"]
         tab.context.close()
 
 

@@ -6,9 +6,10 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from starlette.applications import Starlette
@@ -24,11 +25,16 @@ from sessgit.web.gate import Access, Gate
 from sessgit.web.live import HIDDEN_SECONDS, Live
 from sessgit.web.reads import Place, Reader
 
+if TYPE_CHECKING:
+    from sessgit.web.details import Details
+
 STATIC = Path(__file__).parent / "static"
 _FILES = {path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*") if path.is_file()}
 _MEDIA_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 _STATUS_BY_ERROR = {NotFoundError: 404, UsageError: 400}
 _MOST_OPERATIONS = 30
+_FILTERS = ("q", "project", "in", "label", "file", "days")
+"""What a search is asked with."""
 
 
 class Site:
@@ -42,17 +48,23 @@ class Site:
         self.live = Live(place.env.store)
         self._writing = asyncio.Lock()
 
+    @cached_property
+    def _details(self) -> Details:
+        """What the reader's thread imports when it is asked for: neither the start nor the first views need it."""
+        from sessgit.web.details import Details
+
+        return Details(self.reader)
+
     def app(self) -> Starlette:
         """Return the application."""
         reads: dict[str, Callable[[Request], Awaitable[Any]]] = {
-            "/api/forest": lambda request: self._read(request, self.reader.forest),
+            "/api/forest": lambda request: self._read(request, lambda: self.reader.forest),
             "/api/conversation": self._conversation,
             "/api/turns": self._turns,
             "/api/turn": self._turn,
-            "/api/diff": lambda request: self._read(request, self.reader.diff, "a", "b"),
-            "/api/search": lambda request: self._read(
-                request, self.reader.search, "q", "project", "in", "label", "file", "days"
-            ),
+            "/api/diff": lambda request: self._read(request, lambda: self._details.diff, "a", "b"),
+            "/api/files": lambda request: self._read(request, lambda: self._details.files, "address"),
+            "/api/search": lambda request: self._read(request, lambda: self._details.search, *_FILTERS),
             "/api/answer": self._answer,
             "/api/operations": self._operations,
             "/api/here": self._here,
@@ -92,8 +104,10 @@ class Site:
             page = page.replace("<title>", f"{hint}\n<title>", 1)
         return HTMLResponse(page.replace("<html", "<html data-read-only", 1) if self.read_only else page)
 
-    async def _read(self, request: Request, question: Callable[..., Any], *names: str) -> Any:
-        return await self.reader.read(question, *(request.query_params.get(name, "") for name in names))
+    async def _read(self, request: Request, question: Callable[[], Callable[..., Any]], *names: str) -> Any:
+        """Return what a method of the reader returns, which its thread looks up: that may import it."""
+        values = [request.query_params.get(name, "") for name in names]
+        return await self.reader.read(lambda: question()(*values))
 
     async def _conversation(self, request: Request) -> Any:
         address = request.query_params.get("address", "")
@@ -104,13 +118,13 @@ class Site:
         return await self.reader.read(self.reader.turns, request.query_params.get("address", ""), first, last)
 
     async def _turn(self, request: Request) -> Any:
-        address = request.query_params.get("address", "")
-        return await self.reader.read(self.reader.turn_html, address, _number(request, "turn"))
+        address, turn = request.query_params.get("address", ""), _number(request, "turn")
+        return await self.reader.read(lambda: self._details.turn_html(address, turn))
 
     async def _image(self, request: Request) -> Response:
         address = request.query_params.get("address", "")
         turn, number = _number(request, "turn"), _number(request, "number")
-        content, kind = await self.reader.read(self.reader.image, address, turn, number)
+        content, kind = await self.reader.read(lambda: self._details.image(address, turn, number))
         return Response(content, media_type=kind)
 
     async def _operations(self, request: Request) -> Any:

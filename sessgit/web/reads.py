@@ -1,21 +1,14 @@
-"""What the page reads: the documents of the commands, from one thread that has the index open.
-
-What neither the server's start nor the first view needs is imported when it is asked for.
-"""
+"""What the page reads: the documents of the commands, from one thread that has the index open."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import os
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
-from urllib.parse import urlencode
 
 from sessgit import agents
 from sessgit.environment import Environment
@@ -27,7 +20,6 @@ from sessgit.model import canonical, ids, prices
 from sessgit.model.conversation.message import parse_tools
 from sessgit.model.frozen import frozen
 from sessgit.model.ids import parse_address
-from sessgit.model.progress import no_progress
 from sessgit.store import layout, operations, settings
 from sessgit.store.context import Context
 from sessgit.store.index import Branch, Index, Row
@@ -42,10 +34,8 @@ _BLOCK = 25
 """Turns that the page draws and reads together."""
 _MOST_TURNS = 200
 """Turns that are read at once."""
-_MOST_HITS = 40
-_SNIPPET_LENGTH = 200
+_LONGEST_TITLE = 300
 _SHORT = 8
-_DAY = 86_400
 
 
 @frozen
@@ -126,7 +116,7 @@ class Reader:
         """Return the session as `log --json` prints it, its family, what left it and came back; the last
         turn of each block of turns with its commit, which another turn in the block would change; and the turns of the
         block that has `turn`, if that is not 0."""
-        branch = self._target(address).branch
+        branch = self.target(address).branch
         index, start = self.context.index, (turn - 1) // _BLOCK * _BLOCK + 1
         log = logs.branch_log(index, branch, limit=0)
         parent = index.branch(branch.state.origin.session) if branch.state.origin else None
@@ -134,28 +124,27 @@ class Reader:
             "session": views.session_json(branch, self.context.prices),
             "short": self._short(branch.name),
             "resume": self._resume(branch),
-            "origin": self._title(parent) if parent else None,
+            "origin": self.title(parent) if parent else None,
             **self._read_families(agents.open_sessions(self.place.env.homes), layout.session_of(branch.name)),
             "commits": index.commits_of_blocks(branch.name, _BLOCK),
             "turns": self._turns(branch, start, start + _BLOCK - 1) if turn else [],
             "forks": {
-                turn: [{**self._title(fork.branch), "cell": fork.cell} for fork in forks]
+                turn: [{**self.title(fork.branch), "cell": fork.cell} for fork in forks]
                 for turn, forks in log.forks.items()
             },
             "left": {
-                turn: [{**self._title(side.branch), "rewound": side.rewound, "count": side.count} for side in sides]
+                turn: [{**self.title(side.branch), "rewound": side.rewound, "count": side.count} for side in sides]
                 for turn, sides in log.left.items()
             },
             "merged": {
-                turn: [self._title(found) for found in index.branches_named(names)]
-                for turn, names in log.merged.items()
+                turn: [self.title(found) for found in index.branches_named(names)] for turn, names in log.merged.items()
             },
         }
 
     def turns(self, address: str, first: int, last: int) -> Json:
-        """Return turns, at most 200, under the keys of `log --json`: what the index knows, and the answer, or "" if the
-        turn cannot be read."""
-        return {"turns": self._turns(self._target(address).branch, first, min(last, first + _MOST_TURNS - 1))}
+        """Return turns, at most 200, under the keys of `log --json`: what the index knows, the answer, and as `title`
+        the beginning of the prompt."""
+        return {"turns": self._turns(self.target(address).branch, first, min(last, first + _MOST_TURNS - 1))}
 
     def _turns(self, branch: Branch, first: int, last: int) -> list[Json]:
         store, index, overrides = self.context.store, self.context.index, self.context.prices
@@ -166,8 +155,7 @@ class Reader:
                 "commit": row.commit,
                 "event": row.trailer("Event"),
                 "time": canonical.rfc3339(row.time),
-                "title": index.title(row),
-                "answer": _answer(store, branch, row),
+                **_words(store, branch, row, index.title(row)),
                 "tools": dict(parse_tools(row.trailer("Tools"))),
                 "files": len(gist.files),
                 "tokens": row.tokens.as_json(),
@@ -177,69 +165,6 @@ class Reader:
             }
             for row, gist in zip(rows, views.indexed_gists(index, rows), strict=True)
         ]
-
-    def turn_html(self, address: str, number: int) -> Json:
-        """Return a turn as an exported page has it."""
-        from sessgit.formats import html
-        from sessgit.history import export, show
-        from sessgit.history.export import ExportChoice
-
-        branch = self._target(address).branch
-        choice = ExportChoice(branch, turns=str(number))
-        rows = export.chosen_rows(self.context.index, choice)
-        (turn,) = export.read_story_turns(self.context, choice, rows, self.context.prices, no_progress)
-        turn = replace(turn, subagents=tuple(show.read_subagents(self.context.store, rows[0], turn.pieces)))
-        source = f"/api/image?{urlencode({'address': branch.name, 'turn': number})}&number="
-        return {"html": html.render_turn(turn, branch.state.project, lambda image: f"{source}{image}")}
-
-    def image(self, address: str, number: int, image: int) -> tuple[bytes, str]:
-        """Return an image of a turn with its media type; raises NotFoundError for one that a browser may not show."""
-        from sessgit.formats import html
-
-        branch = self._target(address).branch
-        for row in self.context.index.turns(branch.name, number, number):
-            data = html.turn_images(views.read_pieces(self.context.store, branch, row)[1])[image : image + 1]
-            with suppress(ValueError):
-                if data and (kind := html.media_type(data[0])):
-                    return base64.b64decode(data[0]), kind
-        raise NotFoundError(f"turn {number} has no image {image} to show.", "")
-
-    def diff(self, a: str, b: str) -> Json:
-        """Return what `diff --code --json` prints, both titles, and the last answers in HTML."""
-        from sessgit.formats import html
-        from sessgit.history import diff
-        from sessgit.history.code.difference import code_json, compare_code
-
-        left, right = self._target(a), self._target(b)
-        context = self.context
-        found = diff.diff_branches(context, (left.branch, left.turn), (right.branch, right.turn))
-        ends = [(one.branch, one.end) for one in (left, right)]
-        document = diff.diff_json(context.store, found, context.prices)
-        document["code"] = code_json(compare_code(context, ends[0], ends[1], context.env))
-        for side in ("a", "b"):
-            turns = document[f"only_{side}"]
-            document[f"last_{side}"] = html.render_answer(turns[-1]["answer"]) if turns else ""
-        return {**document, "titles": {"a": self._title(left.branch), "b": self._title(right.branch)}}
-
-    def search(self, query: str, project: str, place: str, label: str, file: str, days: str) -> Json:
-        """Return what `search --json` prints; `days` is how many back from now, or "". Without a query, the turns that
-        read or changed the file."""
-        from sessgit.history import search
-
-        context = self.context
-        paths = [file] if file.startswith("/") else [file, f"*/{file}"]
-        where = search.SearchScope(
-            folder=project,
-            place=place if place in search.COLUMNS_BY_PLACE else "",
-            label=label,
-            since=time.time() - int(days) * _DAY if days.isascii() and days.isdecimal() and len(days) < 6 else None,
-            commits=views.commits_touching(context, paths, self.place.cwd, no_progress) if file else None,
-        )
-        if file and not query.strip():
-            found = search.turns_at(context.index, where, _MOST_HITS, _SNIPPET_LENGTH)
-        else:
-            found = search.search(context.index, query, where, _MOST_HITS, _SNIPPET_LENGTH, no_progress)
-        return search.results_json(query, found)
 
     def operations(self, limit: int) -> list[Json]:
         """Return the last operations, the newest first."""
@@ -264,7 +189,8 @@ class Reader:
         name, at, turn = value.partition("@") if isinstance(value, str) else ("", "", "")
         return f"{self._short(name)}{at}{turn}" if name and self.context.index.branch(name) else value
 
-    def _target(self, address: str) -> ResolvedTarget:
+    def target(self, address: str) -> ResolvedTarget:
+        """Return what an address names; raises NotFoundError if it names nothing."""
         env = self.place.env
         parsed = parse_address(address)
         if not parsed.session:
@@ -272,7 +198,8 @@ class Reader:
         where = CallerContext(env.homes, self.place.cwd, os.getpid(), env.session)
         return resolve.resolve_target(self.context.index, parsed, where)
 
-    def _title(self, branch: Branch) -> Json:
+    def title(self, branch: Branch) -> Json:
+        """Return the ids, the title and the number of turns of a branch."""
         return {
             "id": branch.name,
             "short": self._short(branch.name),
@@ -291,8 +218,9 @@ class Reader:
         return None if gone else client_files.resume_command(state, "")
 
 
-def _answer(store: Store, branch: Branch, row: Row) -> str:
-    """Return the answer of a turn, or "" if it cannot be read."""
+def _words(store: Store, branch: Branch, row: Row, title: str) -> Json:
+    """Return the answer of a turn and the beginning of its prompt; if it cannot be read, a shorter `title`."""
     with suppress(SessgitError):
-        return views.read_turn(store, branch.tip, row).answer
-    return ""
+        turn = views.read_turn(store, branch.tip, row)
+        return {"title": canonical.one_line(turn.prompt, _LONGEST_TITLE) or title, "answer": turn.answer}
+    return {"title": title, "answer": ""}

@@ -34,13 +34,16 @@ export function Why() {
 
 function Files({ of }) {
   const { value, error } = useAnswer({ command: "show", address: of });
+  const { value: known, reload } = useLoaded(() => get("/api/files", { address: of }), of);
+  useLive(reload);
   if (error) return html`<${Message} error=${error} />`;
-  if (!value) return html`<p class="quiet">Reading…</p>`;
-  const { project } = value.document.session;
+  if (!value || !known) return html`<p class="quiet">Reading…</p>`;
+  const { project } = value.document.session, written = new Set(known.written);
   const files = Object.entries(value.document.session.files).sort(([, a], [, b]) => (a.last < b.last ? 1 : -1));
   return html`${!files.length && html`<p class="quiet">No tool read or wrote a file.</p>`}
-    <ol class="plain">${files.map(([path, one]) => html`<li><a data-row href=${`/why?${new URLSearchParams({ file: path, of })}`}><code>${path.startsWith(`${project}/`) ? path.slice(project.length + 1) : path}</code></a>
-      <time class="ago" datetime=${one.last}>${moment(one.last)}</time></li>`)}</ol>`;
+    ${[["Written", true], ["Only read", false]].map(([title, isWritten]) => [title, files.filter(([path]) => written.has(path) === isWritten)]).map(([title, some]) => some.length > 0 && html`<section><h2>${title}</h2>
+    <ol class="plain">${some.map(([path, one]) => html`<li><a data-row href=${`/why?${new URLSearchParams({ file: path, of })}`}><code>${path.startsWith(`${project}/`) ? path.slice(project.length + 1) : path}</code></a>
+      <time class="ago" datetime=${one.last}>${moment(one.last)}</time></li>`)}</ol></section>`)}`;
 }
 
 function History({ file, of }) {

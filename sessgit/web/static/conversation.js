@@ -89,7 +89,7 @@ function Turn({ number, more, id, isNew, isOpen, toggle, isAsked, cell, readOnly
     <button class="head" data-row data-turn=${number} aria-expanded=${isOpen} onClick=${() => toggle(number)}>
       <span class="number">${number}</span>
       <span class="what">
-        <bdi class="title">${more && (more.title || "(no text)")}</bdi>${isNew && html` <b class="tag live">new</b>`}
+        <bdi class="title" title=${more?.title}>${more && (more.title || "(no text)")}</bdi>${isNew && html` <b class="tag live">new</b>`}
         ${!isOpen && html`<bdi class="words">${firstLine(more?.answer)}</bdi>`}
       </span>
       ${more && html`<span class="meta"><span class="tools" title=${tools.join(", ")}>${tools.join(", ")}</span>

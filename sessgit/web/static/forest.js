@@ -138,7 +138,7 @@ function Row({ node, session, current, here }) {
     <a data-row href=${`/s/${node.id}`} aria-current=${here ? "true" : null}>
       <span class="what">
         ${node.live && html`<b class="tag live">live</b> `}${current && html`<b class="tag">current</b> `}
-        <bdi class="title">${title}</bdi>
+        <bdi class="title" title=${title}>${title}</bdi>
         ${node.first_words && !title.startsWith(node.first_words.replace(/…$/, "")) && html` <bdi class="words">${node.first_words}</bdi>`}
       </span>
       <span class="meta">
