@@ -173,6 +173,12 @@ def test_the_page_reaches_its_first_view_without_what_shows_a_turn(sessgit: Shel
     )
 
 
+def test_the_page_is_opened_before_its_server_is_imported() -> None:
+    names = {"asyncio", "starlette", "uvicorn"}
+    code = f"import sys, sessgit.cli.commands.web, sessgit.web.access; print({names!r} & sys.modules.keys())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
 def test_a_command_lets_go_of_the_index(sessgit: Shell) -> None:
     """Though nobody looks for cycles at the end: what SQLite keeps beside its file while it is open is gone."""
     gc.collect()  # those of this process

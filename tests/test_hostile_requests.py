@@ -28,8 +28,8 @@ from sessgit import environment
 from sessgit.history.watch import RefPoller, RefState
 from sessgit.store.layout import StorePaths
 from sessgit.web import gate
+from sessgit.web.access import Access
 from sessgit.web.app import Site
-from sessgit.web.gate import Access
 from sessgit.web.live import Live
 from sessgit.web.reads import Place
 

@@ -36,10 +36,10 @@ from sessgit.errors import StoreError
 from sessgit.history.watch import RefState
 from sessgit.store.index import Index, Row
 from sessgit.store.layout import StorePaths
-from sessgit.web import reads
+from sessgit.web import access, reads
 from sessgit.web import server as servers
+from sessgit.web.access import Access
 from sessgit.web.app import STATIC, Site
-from sessgit.web.gate import Access
 from sessgit.web.live import Live
 from sessgit.web.reads import Place
 
@@ -95,15 +95,15 @@ class Page:
 
 @contextmanager
 def serving(sessgit: Shell, *, read_only: bool = False) -> Iterator[Page]:
-    listening = servers.listen(0)
-    access = Access(listening.getsockname()[1])
-    site = Site(Place(environment.read(os.environ), os.environ, str(sessgit.project)), access, read_only=read_only)
+    listening = access.listen(0)
+    own = Access(listening.getsockname()[1])
+    site = Site(Place(environment.read(os.environ), os.environ, str(sessgit.project)), own, read_only=read_only)
     server = servers.Server(site)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
         until(lambda: server.started)
-        yield Page(access)
+        yield Page(own)
     finally:
         server.should_exit = True
         thread.join(60)
@@ -150,8 +150,8 @@ def test_the_code_is_good_for_one_browser(page: Page) -> None:
 
 
 def test_a_code_ends(page: Page) -> None:
-    access = Access(1, clock=iter([0.0, 601.0]).__next__)
-    assert not access.take_code(access.link().partition("=")[2])
+    old = Access(1, clock=iter([0.0, 601.0]).__next__)
+    assert not old.take_code(old.link().partition("=")[2])
 
 
 def test_the_host_is_this_server(page: Page) -> None:
@@ -471,17 +471,17 @@ def test_many_changes_need_no_more_memory_and_a_slow_tab_delays_none(
 
 def test_a_second_call_finds_the_first_server(told: Shell) -> None:
     store = told.store
-    assert servers.running_link(store, servers.Options()) == ""
+    assert access.running_link(store, read_only=False) == ""
     with serving(told) as page:
         state = {"port": page.port, "key": page.access.key, "pid": 1, "read_only": False}
         StorePaths(store).web.write_text(json.dumps(state))
-        link = servers.running_link(store, servers.Options())
+        link = access.running_link(store, read_only=False)
         assert page.get(link.removeprefix(page.access.address), Cookie=None).status == 200
-        assert servers.running_link(store, servers.Options(read_only=True)) == ""
+        assert access.running_link(store, read_only=True) == ""
         for authorization in (None, "Bearer x", f"Bearer {page.access.token}", f"Basic {page.access.key}"):
             assert page.request("POST", "/code", Authorization=authorization, Origin=None).status == 401
         assert page.request("POST", "/code", Authorization=f"Bearer {page.access.key}").status == 401  # with an origin
-    assert servers.running_link(store, servers.Options()) == ""
+    assert access.running_link(store, read_only=False) == ""
 
 
 def test_the_command_serves_until_it_is_interrupted(told: Shell) -> None:
@@ -500,7 +500,7 @@ def test_the_command_serves_until_it_is_interrupted(told: Shell) -> None:
 
 def test_what_opens_the_browser_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    file = servers.redirecting_file("http://127.0.0.1:1/open?code=x")
+    file = access.redirecting_file("http://127.0.0.1:1/open?code=x")
     assert file.stat().st_mode & 0o777 == 0o600
     assert "url=http://127.0.0.1:1/open?code=x" in file.read_text()
 

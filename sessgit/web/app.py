@@ -21,7 +21,8 @@ from starlette.routing import Route
 from sessgit.errors import NotFoundError, SessgitError, UsageError
 from sessgit.formats.template_files import read_template_file
 from sessgit.web import commands, gate
-from sessgit.web.gate import Access, Gate
+from sessgit.web.access import Access
+from sessgit.web.gate import Gate
 from sessgit.web.live import HIDDEN_SECONDS, Live
 from sessgit.web.reads import Place, Reader
 

@@ -4,22 +4,19 @@ can send requests to the loopback interface.
 
 from __future__ import annotations
 
-import hmac
-import secrets
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sessgit.web.access import Access, is_equal
+
 OWN_HEADER = "X-Sessgit"
 """A header that only a script of the same origin can send."""
 MOST_BYTES = 64 * 1024
 """The largest body of a request."""
-_CODE_SECONDS = 600.0
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -39,60 +36,6 @@ _NO_ACCESS = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>sess
 _ENTER = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>sessgit</title>
 <link rel="icon" href="data:,"><meta http-equiv="refresh" content="0;url=/"><a href="/">Continue</a></html>"""
 """Not a redirect: a browser does not send a SameSite=Strict cookie along a redirect from another site's link."""
-
-
-@dataclass
-class Access:
-    """The secrets of one server. `key` is for the user's other processes, which read it from the state file."""
-
-    port: int
-    token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    key: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    clock: Callable[[], float] = time.monotonic
-    _codes: dict[str, float] = field(default_factory=dict)
-    _links: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def address(self) -> str:
-        """The address of the page."""
-        return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def cookie(self) -> str:
-        """The name of the cookie; browsers share the cookies of a host among its ports."""
-        return f"sessgit-{self.port}"
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The values that the header Host may have."""
-        return tuple(f"{name}:{self.port}" for name in ("127.0.0.1", "localhost", "[::1]"))
-
-    def link(self) -> str:
-        """Return the page's address with a new one-time code, which is valid for ten minutes."""
-        code = secrets.token_urlsafe(32)
-        self._codes[code] = self._links[code] = self.clock() + _CODE_SECONDS
-        return self._link(code)
-
-    def _link(self, code: str) -> str:
-        return f"{self.address}/open?code={code}"
-
-    def spent_links(self, *, every: bool = False) -> list[str]:
-        """Return the links that were opened or have expired since the last call; with `every` all others too."""
-        now = self.clock()
-        spent = [code for code, until in self._links.items() if every or code not in self._codes or until < now]
-        for code in spent:
-            del self._links[code]
-        return [self._link(code) for code in spent]
-
-    def take_code(self, code: str) -> bool:
-        """Return whether a code is valid; it is valid once."""
-        given = next((known for known in self._codes if is_equal(known, code)), None)
-        return given is not None and self._codes.pop(given) >= self.clock()
-
-
-def is_equal(known: str, given: str) -> bool:
-    """Compare two secrets in constant time."""
-    return hmac.compare_digest(known.encode(), given.encode("utf-8", "replace"))
 
 
 class Gate:

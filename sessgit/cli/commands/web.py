@@ -27,23 +27,23 @@ def run(
     for another one: it opens the page that is already being served. The server exits a minute after the last tab is
     closed, or on Ctrl-C.
     """
-    from sessgit.web import server
-    from sessgit.web.gate import Access
-    from sessgit.web.reads import Place
+    from sessgit.web import access as accesses
 
-    options = server.Options(read_only, keep)
-    link = server.running_link(cli.env.store, options)
+    link = accesses.running_link(cli.env.store, read_only=read_only)
     if link:
         _open(link, no_open=no_open)
         return
-    listening = server.listen(port)
-    access = Access(listening.getsockname()[1])
-    place = Place(cli.env, os.environ, cli.cwd, "" if everything else cli.folder(project))
+    folder = "" if everything else cli.folder(project)
+    listening = accesses.listen(port)
+    access = accesses.Access(listening.getsockname()[1])
     _open(access.link(), no_open=no_open)
     if not no_open:
         render.tell(f"Serving {access.address} until the last tab is closed; Ctrl-C ends.")
+    from sessgit.web import server  # while the browser starts
+    from sessgit.web.reads import Place
+
     try:
-        server.serve(place, listening, access, options)
+        server.serve(Place(cli.env, os.environ, cli.cwd, folder), listening, access, server.Options(read_only, keep))
     except KeyboardInterrupt:
         os._exit(130)  # without waiting for what is being read
 
@@ -53,8 +53,8 @@ def _open(link: str, *, no_open: bool) -> None:
     if no_open:
         render.write(f"{link}\n")
         return
-    from sessgit.web import server
+    from sessgit.web.access import redirecting_file
 
-    if not webbrowser.open(server.redirecting_file(link).as_uri()):
+    if not webbrowser.open(redirecting_file(link).as_uri()):
         render.tell("Cannot open a browser. Open this address:")
         render.write(f"{link}\n")
