@@ -25,7 +25,7 @@ def test_a_cell_ends_with_its_block_whatever_it_came_to(store: Store, seal: Path
     (failed,) = session.cells()
     assert (failed.operation, failed.state) == ("sum", "failed")
     error = session.cell_document(failed)["output"]["error"]
-    assert error.startswith("UsageError: the result of a cell cannot be written as JSON")
+    assert error.startswith("UsageError: result: cannot be written as JSON")
     with session.turn("go on") as turn:
         turn.answer("Done.")
     assert (turn.number, session.turns()[1].answer) == (2, "Done.")

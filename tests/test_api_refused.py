@@ -69,44 +69,49 @@ def test_one_text_where_there_are_several(place: Place) -> None:
     assert place.store.sessions()[0].labels == ("abc",)
 
 
-LINE = "of a cell must be one line of at most 200 characters"
+LINE = "is not one line of at most 200 characters"
+ID = "is not a cell id: cell_ and eight of a-z0-9"
+TIME = "is not a time in seconds since 1970"
 BAD: list[tuple[Callable[[Any], object], str]] = [
-    (lambda s: s.begin_cell(type="message", operation="x"), "there are no cells of type “message”"),
-    (lambda s: s.begin_cell(type="repl", operation=""), "a cell needs an operation, such as “peek”"),
-    (lambda s: s.begin_cell(type="repl", operation="a\nb"), f"the operation {LINE}"),
-    (lambda s: s.begin_cell(type="repl", operation="x" * 201), f"the operation {LINE}"),
-    (lambda s: s.begin_cell(type="repl", operation="x", source="\x1b[31m"),
-     f"the source {LINE}"),
-    (lambda s: s.begin_cell(type="repl", operation="x", id="mine"),
-     "“mine” is not a cell id: cell_ and eight of a-z0-9"),
-    (lambda s: s.begin_cell(type="repl", operation="x", dependencies=["cell_X"]),
-     "“cell_X” is not a cell id"),
-    (lambda s: s.begin_cell(type="repl", operation="x", args=[1]), "the arguments of a cell are an object with names"),
+    (lambda s: s.begin_cell(type="message", operation="x"),
+     "type: 'message' is not a type of cells: repl, tool, llm_call, map_reduce, verification"),
+    (lambda s: s.begin_cell(type="repl", operation=""), "operation: '' is not an operation, such as 'peek'"),
+    (lambda s: s.begin_cell(type="repl", operation="a\nb"), f"operation: 'a\\nb' {LINE}"),
+    (lambda s: s.begin_cell(type="repl", operation="x" * 201), f"operation: '{'x' * 58}… {LINE}"),
+    (lambda s: s.begin_cell(type="repl", operation="x", source="\x1b[31m"), f"source: '\\x1b[31m' {LINE}"),
+    (lambda s: s.begin_cell(type="repl", operation="x", source=3), "source: 3 is not a text"),
+    (lambda s: s.begin_cell(type="repl", operation="x", id="mine"), f"id: 'mine' {ID}"),
+    (lambda s: s.begin_cell(type="repl", operation="x", dependencies=["cell_X"]), f"dependencies: 'cell_X' {ID}"),
+    (lambda s: s.begin_cell(type="repl", operation="x", args=[1]), "args: [1] is not an object"),
+    (lambda s: s.begin_cell(type="repl", operation="x", args={1: 2}), "args: 1 is not a text"),
+    (lambda s: s.begin_cell(type="repl", operation="x", args={"a": math.nan}),
+     "args: cannot be written as JSON: Out of range float values are not JSON compliant"),
     (lambda s: s.record_turn("  "), "the prompt of a turn is empty"),
     (lambda s: s.record_turn(3), "the prompt of a turn is empty"),
     (lambda s: s.record_turn("<command-name>x"),
      "“<command-name>x” cannot start a turn: the client's own notes start like that"),
-    (lambda s: s.record_turn("x", 3), "the words of a turn must be a text, not int"),
-    (lambda s: s.record_turn("x", model="a\nb"), "the name of a model must be one line of at most 200 characters"),
-    (lambda s: s.record_turn("x", tokens={"all": 3}), "“all” is not a kind of tokens"),
-    (lambda s: s.record_turn("x", tokens={"input": -1}), "-1 is not a token count"),
-    (lambda s: s.record_turn("x", tokens={"input": True}), "True is not a token count"),
-    (lambda s: s.record_turn("x", tokens={"input": 1.5}), "1.5 is not a token count"),
-    (lambda s: s.record_turn("x", tool_calls=[ToolCall("no name")]), "“no name” is not a tool name"),
-    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", [1])]), "the input of a tool must be an object "
-    "with string keys"),
-    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", {}, b"x")]), "the output of a tool must be a text, "
-    "not bytes"),
-    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", id="a b")]), "“a b” is not a call id"),
-    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", id=3)]), "“3” is not a call id"),
-    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", time=math.nan)]),
-     "nan is not a time in seconds since 1970"),
-    (lambda s: s.record_turn("x", tool_calls=["ls"]), "str is not a part of a turn"),
-    (lambda s: s.record_reasoning(" "), "a reason must be a trace or a decision, as text"),
-    (lambda s: s.record_reasoning("x", kind="guess"), "a reason must be a trace or a decision, as text"),
-    (lambda s: s.record_reasoning("x", confidence=1.5), "1.5 is not a confidence"),
-    (lambda s: s.record_reasoning("x", confidence=math.nan), "nan is not a confidence"),
-    (lambda s: s.record_reasoning("x", options=[3]), "evidence and options of a reason must be cells or texts"),
+    (lambda s: s.record_turn("x", 3), "answer: 3 is not a text"),
+    (lambda s: s.record_turn("x", model="a\nb"), f"model: 'a\\nb' {LINE}"),
+    (lambda s: s.record_turn("x", tokens={"all": 3}),
+     "tokens: 'all' is not a kind of tokens: input, output, cache_read, cache_write"),
+    (lambda s: s.record_turn("x", tokens={"input": -1}), "tokens: -1 is not a count"),
+    (lambda s: s.record_turn("x", tokens={"input": True}), "tokens: True is not a whole number"),
+    (lambda s: s.record_turn("x", tokens={"input": 1.5}), "tokens: 1.5 is not a whole number"),
+    (lambda s: s.record_turn("x", tool_calls=[ToolCall("no name")]),
+     "parts: name: 'no name' is not at most 128 letters, digits, _ and -"),
+    (lambda s: s.record_turn("x", tool_calls=[ToolCall("")]), "parts: name: '' is not the name of a tool"),
+    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", [1])]), "parts: input: [1] is not an object"),
+    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", {}, b"x")]), "parts: output: b'x' is not a text"),
+    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", id="a b")]),
+     "parts: id: 'a b' is not at most 128 letters, digits, _ and -"),
+    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", id=3)]), "parts: id: 3 is not a text"),
+    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", time=math.nan)]), f"parts: time: nan {TIME}"),
+    (lambda s: s.record_turn("x", tool_calls=["ls"]), "parts: 'ls' is not Step or ToolCall or Reason or Saying"),
+    (lambda s: s.record_reasoning(" "), "text: ' ' is not a text that says something"),
+    (lambda s: s.record_reasoning("x", kind="guess"), "kind: 'guess' is none of trace, decision"),
+    (lambda s: s.record_reasoning("x", confidence=1.5), "confidence: 1.5 is not a number from 0 to 1"),
+    (lambda s: s.record_reasoning("x", confidence=math.nan), "confidence: nan is not a number from 0 to 1"),
+    (lambda s: s.record_reasoning("x", options=[3]), "options: 3 is not a text"),
     (lambda s: s.write_todos([{"content": " "}]), "a todo has a content and a status"),
     (lambda s: s.write_todos([{"content": "x", "status": "later"}]), "a todo has a content and a status"),
     (lambda s: s.write_todos(["x"]), "a todo has a content and a status"),
@@ -194,7 +199,8 @@ def test_large_things(place: Place) -> None:
     session.complete_cell(last, 1)
     assert session.dependency_chain(last) == [one.id for one in needs]
     too_many = [f"cell_{number:08d}" for number in range(10_001)]
-    message = "a cell can depend on at most 10,000 others, not on 10,001"
+    some = "'cell_00000000', 'cell_00000001', 'cell_00000002', 'cell_0…"
+    message = f"dependencies: ({some} is not a list of at most 10,000 cells"
     raises(UsageError, message, lambda: session.begin_cell(type="repl", operation="x", dependencies=too_many))
     assert len(session.cells()) == 10_002
 

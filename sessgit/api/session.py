@@ -11,7 +11,6 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from sessgit.api import validation
 from sessgit.api.opened import OpenStore
 from sessgit.api.values import Cell, Turn, check_several, recorded_cell
 from sessgit.api.writer import LOCK_TIMEOUT, Writer
@@ -21,7 +20,7 @@ from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history import client_files, fork_point
 from sessgit.history.cells import read_turns
 from sessgit.history.views import read_pieces, read_turn
-from sessgit.model import dependency_graph
+from sessgit.model import dependency_graph, program_input
 from sessgit.model.conversation.content import Words
 from sessgit.model.conversation.session import Session as SessionState
 from sessgit.model.foreign_session import ForeignSession
@@ -54,7 +53,7 @@ class OpenTurn:
 
         Raises UsageError, and keeps the answer before, if an argument is invalid.
         """
-        validation.check_words(text, model, tokens or {})
+        program_input.check(GivenTurn("", (), text, model, tokens=tokens or {}))
         self._answer = (text, model, tokens or {})
 
     def say(self, text: str, *, model: str = "") -> None:

@@ -3,12 +3,14 @@
 The transcript is a write-ahead log: a cell is in the file when it begins, so a crash leaves it there as pending. The
 store is brought up to date when a turn ends; after a cell outside turns when something is read, the session ends, or
 `_FLUSH_SECONDS` have passed, so that many such cells in a row are recorded together. One turn can be open at a time:
-another process or thread that wants to open one waits.
+another process or thread that wants to open one waits. What a program passes is checked before anything is written, so
+that an error leaves no trace.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 import threading
 import time
 import uuid
@@ -20,7 +22,6 @@ from typing import Any, Literal
 
 from sessgit import agents
 from sessgit.agents.base import Chain
-from sessgit.api import validation
 from sessgit.api.opened import OpenStore
 from sessgit.api.values import Cell, State
 from sessgit.branch.restore import append_missing_turns, restore_session
@@ -51,6 +52,9 @@ _FLUSH_SECONDS = 0.1
 _MOST_NAMED = 3
 _LONGEST_CALL_SECONDS = 660.0
 """Seconds after which a client that wrote nothing is taken as gone: it lets a command run for 10 minutes at most."""
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+_NOTHING_RECORDED = "Nothing was recorded."
+_UNKNOWN_DEPENDENCY_HINT = "Nothing was started. A cell can depend only on cells started before it, or with it."
 
 
 class Writer:
@@ -237,7 +241,7 @@ class Writer:
         Raises UsageError if this thread has a turn open, ConflictError after `timeout` seconds or if a client has the
         session open.
         """
-        validation.check_prompt(prompt)
+        _check_prompt(prompt)
         with self._writing(timeout) as turn:
             self.append(lambda chain: [*self._abandoned(chain), *chain.prompt(prompt, self.context.now())])
             turn.key = self.end.key
@@ -252,7 +256,7 @@ class Writer:
         with self.store.lock:
             turn = self._opened()
             try:
-                validation.check_words(answer, model, tokens or {})
+                program_input.check(GivenTurn("", (), answer, model, tokens=tokens or {}))
                 if answer.strip():
                     self.append(lambda chain: chain.words(answer, self.context.now(), model, tokens), turn.key)
                 return self.record()
@@ -263,14 +267,14 @@ class Writer:
 
     def add(self, parts: Sequence[Part], model: str = "") -> None:
         """Add parts to the open turn; raises UsageError, and adds nothing, as `begin` does."""
-        validation.check_parts(parts)
+        program_input.check(GivenTurn("", tuple(parts)))
         with self.store.lock:
             self._add(self._opened(), parts, model)
 
     def note(self, turn: GivenTurn) -> None:
         """Add the parts of a turn to the one that this process or a client has open; if there is none, record it as a
         turn."""
-        validation.check_turn(turn)
+        _check_turn(turn)
         with self.store.lock:
             if self._turn is not None:
                 self._add(self._turn, turn.parts, turn.model)
@@ -282,7 +286,7 @@ class Writer:
 
     def whole(self, turn: GivenTurn) -> int:
         """Record a whole turn and return its number; raises what `begin_turn` and `begin` raise."""
-        validation.check_turn(turn)
+        _check_turn(turn)
         with self._writing(LOCK_TIMEOUT):
             started = self.context.now() if turn.time is None else turn.time
             named = replace(turn, parts=self._identified(turn.parts), time=started)
@@ -291,7 +295,7 @@ class Writer:
 
     def reason(self, reason: Reason) -> None:
         """Add a reason to the open turn; outside one it becomes a turn. Raises UsageError."""
-        validation.check_reason(reason)
+        program_input.check(reason)
         self.note(GivenTurn(f"{reason.kind}: {canonical.one_line(reason.text, 100)}", (reason,)))
 
     def write_todos(self, todos: Sequence[Mapping[str, Any]]) -> None:
@@ -325,7 +329,7 @@ class Writer:
         is invalid, an id is used, a dependency is unknown, or they depend on each other in a cycle; its message has the
         path.
         """
-        checked = [program_input.check_task(task) for task in tasks]
+        checked = list(map(program_input.check, tasks))
         if not checked:
             return []
         with self.store.lock:
@@ -355,7 +359,7 @@ class Writer:
         has its turn open.
         """
         for outcome in outcomes.values():
-            validation.check_outcome(outcome)
+            program_input.check(outcome)
         if not outcomes:
             return
         with self.store.lock:
@@ -548,7 +552,7 @@ class Writer:
             if self.id in self.store.waiting:
                 self.record()
             self._load_known_cells()
-            validation.check_calls(parts, self._is_called)
+            _check_calls(parts, self._is_called)
         tasks = iter(self._named([part.task for part in parts if isinstance(part, Step)]))
         return tuple(replace(part, task=next(tasks)) if isinstance(part, Step) else part for part in parts)
 
@@ -556,7 +560,7 @@ class Writer:
         """Return the tasks with ids; raises UsageError if an id is used or a dependency unknown."""
         if any(task.id or task.dependencies for task in tasks):
             self._load_known_cells()
-        return validation.check_tasks(tasks, self._is_taken, self.id)
+        return _check_tasks(tasks, self._is_taken, self.id)
 
     def _load_known_cells(self) -> None:
         if not self._is_known:
@@ -646,3 +650,60 @@ def _write_client_file(folder: Path, name: str, text: str) -> None:
         write_private(path, text.encode("utf-8", "replace"))
     except OSError as error:
         raise SessgitError(f"cannot write {path}: {error.strerror or error}", ROOM) from error
+
+
+# Checks
+
+
+def _check_prompt(text: str) -> None:
+    """Raise UsageError if the text cannot open a turn."""
+    if not isinstance(text, str) or not text.strip():
+        raise UsageError("the prompt of a turn is empty", "Describe the purpose of the turn, as a person would.")
+    if not agents.of_programs().lines.opens_turn(text):
+        raise UsageError(
+            f"“{canonical.one_line(text, 40)}” cannot start a turn: the client's own notes start like that",
+            "Describe the purpose of the turn, as a person would.",
+        )
+
+
+def _check_turn(turn: GivenTurn) -> None:
+    """Raise UsageError if a whole turn is invalid; `_check_tasks` checks the ids of its cells."""
+    _check_prompt(turn.prompt)
+    program_input.check(turn)
+
+
+def _check_tasks(tasks: Sequence[Task], is_taken: Callable[[str], bool], session: str) -> list[Task]:
+    """Return the tasks, each with an id; `is_taken` tells whether the session has a cell with an id.
+
+    Raises UsageError if an id is used, a dependency is unknown, or they depend on each other in a cycle; its message
+    has the path.
+    """
+    named = list[Task]()
+    own: dict[str, tuple[str, ...]] = {}
+    for task in tasks:
+        if task.id and (task.id in own or is_taken(task.id)):
+            raise UsageError(f"the cell {task.id} already exists", "Each cell of a session needs its own id.")
+        named.append(
+            task if task.id else replace(task, id="cell_" + "".join(secrets.choice(_LETTERS) for _ in range(8)))
+        )
+        own[named[-1].id] = task.dependencies
+    for task in named:
+        if lost := next((other for other in task.dependencies if other not in own and not is_taken(other)), ""):
+            raise UsageError(
+                f"{task.operation} depends on {lost}, which is not a cell of {session[:8]}", _UNKNOWN_DEPENDENCY_HINT
+            )
+    if way := dependency_graph.find_cycle(own):
+        raise UsageError(f"the cells depend on each other in a cycle: {' → '.join(way)}", "Nothing was begun.")
+    return named
+
+
+def _check_calls(parts: Sequence[Part], is_taken: Callable[[str], bool]) -> None:
+    """Raise UsageError if the id of a call is used; `is_taken` tells whether the session has it."""
+    own = set[str]()
+    for part in parts:
+        if isinstance(part, ToolCall) and part.id:
+            if part.id in own or is_taken(part.id):
+                raise UsageError(
+                    f"the call {part.id} already exists", f"Each call needs its own id. {_NOTHING_RECORDED}"
+                )
+            own.add(part.id)

@@ -617,7 +617,7 @@ def parse_step(document: Document) -> Step:
     invalid."""
     if not values.text(document, "cell_id"):
         raise UsageError("it has no id")
-    task = program_input.check_task(
+    task = program_input.check(
         Task(
             values.text(document, "type"),
             values.text(document, "input.operation"),

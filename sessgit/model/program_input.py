@@ -6,22 +6,37 @@ one. Its id is `cell_` and eight of `a-z0-9`.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from sessgit.errors import UsageError
-from sessgit.model import canonical
+from sessgit.model import stored_fields
+from sessgit.model.conversation.turn import Tokens
 from sessgit.model.frozen import frozen
-from sessgit.model.stored_fields import CellType, Count
+from sessgit.model.stored_fields import MAX_COUNT, CellType, Count, Rate, Rule
 
 TYPES: tuple[str, ...] = get_args(CellType)
 CELL_ID = re.compile(r"cell_[a-z0-9]{8}")
-LONGEST_NAME = 200
-"""Characters of an operation or a source."""
-MOST_DEPENDENCIES = 10_000
+T = TypeVar("T")
+Name = Annotated[str, Rule(what="one line of at most 200 characters", max_length=200, printable=True)]
+Operation = Annotated[Name, Rule(what="an operation, such as 'peek'", pattern=".+")]
+CellKind = Annotated[str, Rule(what=f"a type of cells: {', '.join(TYPES)}", pattern="|".join(TYPES))]
+CellId = Annotated[str, Rule(what="a cell id: cell_ and eight of a-z0-9", pattern=CELL_ID.pattern)]
+GivenId = Annotated[str, Rule(what="a cell id: cell_ and eight of a-z0-9", pattern=f"{CELL_ID.pattern}|")]
+Dependencies = Annotated[tuple[CellId, ...], Rule(what="a list of at most 10,000 cells", max_length=10_000)]
+CallId = Annotated[str, Rule(what="at most 128 letters, digits, _ and -", pattern="[a-zA-Z0-9_-]{0,128}")]
+ToolName = Annotated[CallId, Rule(what="the name of a tool", pattern=".+")]
+Words = Annotated[str, Rule(what="a text that says something", pattern=r"(?s)\s*\S.*")]
+Moment = Annotated[float, Rule(what="a time in seconds since 1970", ge=0, le=1e11)]
+Milliseconds = Annotated[float, Rule(what="a number of milliseconds", ge=0, lt=MAX_COUNT)]
+Json = Annotated[Any, Rule(json=True)]
+Arguments = Annotated[Mapping[str, Any], Rule(json=True)]
+TokenKind = Annotated[
+    str, Rule(what=f"a kind of tokens: {', '.join(Tokens._fields)}", pattern="|".join(Tokens._fields))
+]
+TokenCounts = Mapping[TokenKind, Count]
 _NOTHING_RECORDED = "Nothing was recorded."
 
 
@@ -39,13 +54,13 @@ class Task:
     """What a cell shall do. `source` says where it comes from, as `repl` or the name of a program; `created` is in
     seconds since 1970, None for now; without an `id` the cell gets one of its own."""
 
-    type: str
-    operation: str
-    args: Mapping[str, Any] = field(default_factory=dict)
-    source: str = ""
-    dependencies: tuple[str, ...] = ()
-    id: str = ""
-    created: float | None = None
+    type: CellKind
+    operation: Operation
+    args: Arguments = field(default_factory=dict)
+    source: Name = ""
+    dependencies: Dependencies = ()
+    id: GivenId = ""
+    created: Moment | None = None
     metadata: Metadata = Metadata()
 
 
@@ -56,11 +71,11 @@ class Outcome:
     `tokens` are what a call of the model `model` used, by kind: `input`, `output`, `cache_read`, `cache_write`.
     """
 
-    result: Any = None
+    result: Json = None
     error: str | None = None
-    execution_time_ms: float | None = None
-    model: str = ""
-    tokens: Mapping[str, int] = field(default_factory=dict)
+    execution_time_ms: Milliseconds | None = None
+    model: Name = ""
+    tokens: TokenCounts = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -80,12 +95,12 @@ class Step:
 class ToolCall:
     """A call of a tool as the agent itself makes it, with what the tool said; `time` as that of a `Saying`."""
 
-    name: str
-    input: Mapping[str, Any] = field(default_factory=dict)
+    name: ToolName
+    input: Arguments = field(default_factory=dict)
     output: str = ""
     is_error: bool = False
-    id: str = ""
-    time: float | None = None
+    id: CallId = ""
+    time: Moment | None = None
 
 
 @frozen
@@ -94,12 +109,12 @@ class Reason:
     `time` as that of a `Saying`."""
 
     kind: Literal["trace", "decision"]
-    text: str
+    text: Words
     evidence: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     chosen: str = ""
-    confidence: float | None = None
-    time: float | None = None
+    confidence: Rate | None = None
+    time: Moment | None = None
 
 
 @frozen
@@ -108,8 +123,8 @@ class Saying:
     for that of the turn."""
 
     text: str
-    model: str = ""
-    time: float | None = None
+    model: Name = ""
+    time: Moment | None = None
 
 
 Part = Step | ToolCall | Reason | Saying
@@ -126,49 +141,26 @@ class GivenTurn:
     prompt: str
     parts: tuple[Part, ...] = ()
     answer: str = ""
-    model: str = ""
-    time: float | None = None
-    ended: float | None = None
+    model: Name = ""
+    time: Moment | None = None
+    ended: Moment | None = None
     key: str = ""
-    tokens: Mapping[str, int] = field(default_factory=dict)
+    tokens: TokenCounts = field(default_factory=dict)
 
 
-def check_task(task: Task) -> Task:
-    """Return the task; raises UsageError that says what of it is wrong."""
-    if task.type not in TYPES:
-        raise UsageError(
-            f"there are no cells of type “{_shown_value(task.type)}”", f"A type is one of {', '.join(TYPES)}."
-        )
-    for what, value in (("operation", task.operation), ("source", task.source)):
-        if not isinstance(value, str) or len(value) > LONGEST_NAME or not canonical.is_printable(value):
-            raise UsageError(
-                f"the {what} of a cell must be one line of at most {LONGEST_NAME} characters", _NOTHING_RECORDED
-            )
-    if not task.operation:
-        raise UsageError("a cell needs an operation, such as “peek”", _NOTHING_RECORDED)
-    if task.id and not CELL_ID.fullmatch(task.id):
-        raise UsageError(f"“{_shown_value(task.id)}” is not a cell id: cell_ and eight of a-z0-9", _NOTHING_RECORDED)
-    if len(task.dependencies) > MOST_DEPENDENCIES:
-        raise UsageError(
-            f"a cell can depend on at most {MOST_DEPENDENCIES:,} others, not on {len(task.dependencies):,}",
-            _NOTHING_RECORDED,
-        )
-    for other in task.dependencies:
-        if not isinstance(other, str) or not CELL_ID.fullmatch(other):
-            raise UsageError(f"“{_shown_value(other)}” is not a cell id", _NOTHING_RECORDED)
-    to_json_line(task.args, "the arguments of a cell")
-    if not isinstance(task.args, Mapping):
-        raise UsageError("the arguments of a cell are an object with names", _NOTHING_RECORDED)
-    return task
+def check(value: T) -> T:
+    """Return one of these values, all of whose fields are of their types; raises UsageError that names the first one
+    that is not."""
+    try:
+        stored_fields.check_fields(value)
+    except ValueError as error:
+        raise UsageError(str(error), _NOTHING_RECORDED) from error
+    return value
 
 
 def to_json_line(value: Any, what: str) -> str:
     """Return the value in JSON on one line; raises UsageError where it is none."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"{what} cannot be written as JSON: {error}", _NOTHING_RECORDED) from error
-
-
-def _shown_value(value: object) -> str:
-    return canonical.one_line(str(value), 40)
+        return stored_fields.json_line(value)
+    except ValueError as error:
+        raise UsageError(f"{what} {error}", _NOTHING_RECORDED) from error

@@ -154,7 +154,7 @@ def _task(cell: Mapping[str, Any], call: Mapping[str, Any]) -> Task | None:
     if not all(isinstance(other, str) for other in dependencies):
         return None
     try:
-        return program_input.check_task(
+        return program_input.check(
             Task(
                 string(cell, "type"),
                 string(cell, "operation") or string(call, "name"),
