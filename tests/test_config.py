@@ -166,11 +166,11 @@ def test_comments_in_a_list_stay(sessgit: Shell) -> None:
 @pytest.mark.parametrize(
     ("value", "wrong"),
     [
-        ("~/private", 'record.exclude: a list is needed, such as ["~/private/*"]'),
-        ("[1]", "record.exclude.0: text in quotes is needed"),
-        ('["private"]', "record.exclude: “private” matches no path: start it with /, ~/ or *"),
-        ('["~ada/x"]', "record.exclude: “~ada/x” matches no path: start it with /, ~/ or *"),
-        ('[""]', "record.exclude: “” matches no path: start it with /, ~/ or *"),
+        ("~/private", 'record.exclude: “~/private” is not a list of globs, such as ["~/private/*"]'),
+        ("[1]", "record.exclude: 1 is not a glob of paths: start it with /, ~/ or *"),
+        ('["private"]', "record.exclude: “private” is not a glob of paths: start it with /, ~/ or *"),
+        ('["~ada/x"]', "record.exclude: “~ada/x” is not a glob of paths: start it with /, ~/ or *"),
+        ('[""]', "record.exclude: “” is not a glob of paths: start it with /, ~/ or *"),
     ],
 )
 def test_lists_that_mean_nothing(sessgit: Shell, value: str, wrong: str) -> None:

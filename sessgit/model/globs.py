@@ -22,11 +22,6 @@ def literal_path(glob: str) -> str | None:
     return None if _MAGIC.search(_ESCAPED.sub("", glob)) else _ESCAPED.sub(r"\1", glob)
 
 
-def is_valid_glob(glob: str) -> bool:
-    """Return whether the glob can fit a path at all: every path begins with `/`, which `~` stands for too."""
-    return glob.startswith(("/", "*", "~/")) or glob == "~"
-
-
 def matches(glob: str, path: str) -> bool:
     """Return whether the absolute path, or a folder above it, fits the glob."""
     fit = _compile_glob(glob.rstrip("/") or "/")

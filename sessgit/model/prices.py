@@ -15,16 +15,17 @@ from collections.abc import Mapping
 
 from sessgit.model.conversation.turn import Tokens
 from sessgit.model.frozen import frozen
+from sessgit.model.stored_fields import Cost
 
 
 @frozen
 class Price:
     """US dollars for a million tokens of each kind."""
 
-    input: float
-    output: float
-    cache_read: float
-    cache_write: float
+    input: Cost
+    output: Cost
+    cache_read: Cost
+    cache_write: Cost
 
 
 _FAMILIES = (

@@ -38,6 +38,13 @@ class Rule:
             if not _LIMIT_CHECKS[name](value, limit):
                 raise ValueError(f"{_shown(value)} is not {self.what or f'{name} {limit}'}")
 
+    def typed(self, hint: Any, value: Any) -> Any:
+        """Return a JSON value as one of a type, see `typed`."""
+        try:
+            return typed(hint, value)
+        except TypeError as error:
+            raise ValueError(f"{_shown(value)} is not {self.what}" if self.what else str(error)) from error
+
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
         return {**handler(source), **self.limits}
 
@@ -74,7 +81,7 @@ Depth = Annotated[int, Rule(ge=1, le=MOST_DEPTH)]
 Seconds = Annotated[float, Rule(ge=0)]
 Rate = Annotated[float, Rule(what="a number from 0 to 1", ge=0, le=1)]
 Score = Annotated[float, Rule(ge=-MAX_COST, le=MAX_COST)]
-Cost = Annotated[float, Rule(ge=0, le=MAX_COST)]
+Cost = Annotated[float, Rule(what="a cost in US dollars", ge=0, le=MAX_COST)]
 CellId = Annotated[str, Rule({"pattern": "^cell_[a-z0-9]{8}$"})]
 EntryId = Annotated[str, Rule({"pattern": "^[0-9a-f]{8}$"})]
 Hash = Annotated[str, Rule({"pattern": "^[0-9a-f]{64}$"})]
@@ -157,7 +164,7 @@ def typed(hint: Any, value: Any) -> Any:
     if hint is Any:
         return value
     if kind is Annotated:
-        value = typed(args[0], value)
+        value = args[1].typed(args[0], value)
         for rule in args[1:]:
             rule.check(value)
         return value
@@ -216,4 +223,5 @@ _NAMES: Mapping[Any, str] = {
 
 def _shown(value: object) -> str:
     """Return a value as messages have it."""
-    return canonical.one_line(repr(value), 60)
+    is_plain = isinstance(value, str) and canonical.is_printable(value)
+    return canonical.one_line(f"“{value}”" if is_plain else repr(value), 60)

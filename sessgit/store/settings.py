@@ -8,19 +8,28 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, field, fields
+from dataclasses import asdict, field, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_type_hints
 
 from sessgit.errors import ConflictError, SessgitError, StoreError, UsageError
-from sessgit.model import globs
+from sessgit.model import stored_fields
 from sessgit.model.frozen import frozen
 from sessgit.model.prices import Price
+from sessgit.model.stored_fields import Rule
 from sessgit.store import locks
 from sessgit.store.layout import StorePaths
 from sessgit.store.private_files import write_private
 
+_GLOB = r"(?s:[/*].*|~|~/.*)"
+_FOLDER = r"~|~?/[^\0]*"
+_SPAN = r"([1-9][0-9]{0,5})([hdw])"
 Granularity = Literal["turn", "cell"]
+Glob = Annotated[str, Rule(what="a glob of paths: start it with /, ~/ or *", pattern=_GLOB)]
+Globs = Annotated[tuple[Glob, ...], Rule(what='a list of globs, such as ["~/private/*"]')]
+Shared = Annotated[str, Rule(what="a glob or a label: start it with /, ~/, * or label:", pattern=f"{_GLOB}|label:.+")]
+Folder = Annotated[str, Rule(what="an absolute path: start it with / or ~/", pattern=_FOLDER)]
+Span = Annotated[str, Rule(what="a time span: use a number and a unit, such as 30d, 12w or 48h", pattern=f"({_SPAN})?")]
 SPANS = ("archive.after", "undo.keep")
 """The settings that are time spans."""
 
@@ -35,8 +44,8 @@ class RecordConfig:
     granularity: Granularity = "turn"
     redact: bool = True
     fsync: bool = True
-    exclude: tuple[str, ...] = ()
-    include: tuple[str, ...] = ()
+    exclude: Globs = ()
+    include: Globs = ()
 
 
 @frozen
@@ -58,21 +67,21 @@ class Privacy:
 class ArchiveConfig:
     """How long after its last turn a session is archived by itself, as `90d`; ``""`` is never."""
 
-    after: str = ""
+    after: Span = ""
 
 
 @frozen
 class UndoConfig:
     """How long what an operation took away is kept, as `90d`; ``""`` is for ever."""
 
-    keep: str = "90d"
+    keep: Span = "90d"
 
 
 @frozen
 class ProjectConfig:
     """`map` says by folder of another machine which folder here stands for it, and for all below it."""
 
-    map: dict[str, str] = field(default_factory=dict)
+    map: dict[Folder, Folder] = field(default_factory=dict)
 
 
 @frozen
@@ -86,7 +95,7 @@ class PluginConfig:
 class SyncConfig:
     """What `push` and `sync` send by default: globs of projects, and labels as `label:keep`."""
 
-    include: tuple[str, ...] = ()
+    include: Annotated[tuple[Shared, ...], Rule(what='a list, such as ["~/code/*", "label:shared"]')] = ()
 
 
 @frozen
@@ -106,15 +115,15 @@ def span_seconds(span: str) -> float:
     """Return how long a span is: `90d`, `12w`, `48h`; infinite for "". Raises ValueError where it is none."""
     if not span:
         return math.inf
-    match = _SPAN_PATTERN.fullmatch(span)
+    match = re.fullmatch(_SPAN, span)
     if not match:
-        raise ValueError(f"“{span}” is not a time span: use a number and a unit, such as 30d, 12w or 48h")
+        raise ValueError(span)
     return int(match[1]) * _UNIT_SECONDS[match[2]]
 
 
 def is_folder(path: str) -> bool:
     """Return whether a path is whole: absolute, or from the home on."""
-    return (path == "~" or path.startswith(("/", "~/"))) and "\0" not in path
+    return re.fullmatch(_FOLDER, path) is not None
 
 
 def label_of(item: str) -> str:
@@ -125,107 +134,39 @@ def label_of(item: str) -> str:
 def parse_config(document: Mapping[str, Any], where: str) -> Config:
     """Return the settings of a document; raise SessgitError that names the first key that is wrong."""
     try:
-        return Config(**{name: _parse_table(name, table) for name, table in document.items()})
-    except _WrongSettingError as error:
-        raise SessgitError(f"{where}: {error}", FILE_HINT) from error
-
-
-class _WrongSettingError(Exception):
-    def __init__(self, key: str, fault: str) -> None:
-        super().__init__(f"{key}: {fault}")
-
-
-def _parse_table(name: str, table: object) -> Any:
-    if name not in _TABLES:
-        raise _WrongSettingError(name, "no such setting")
-    if not isinstance(table, dict):
-        raise _WrongSettingError(name, "a table is needed")
-    if name == "prices":
-        return {model: _parse_price(f"prices.{model}", price) for model, price in table.items()}
-    return _TABLES[name](**{key: _parse_value(f"{name}.{key}", value) for key, value in table.items()})
-
-
-def _parse_value(key: str, value: object) -> Any:
-    if key not in _PARSERS:
-        raise _WrongSettingError(key, "no such setting")
-    return _PARSERS[key](key, value)
-
-
-def _parse_price(key: str, price: object) -> Price:
-    if not isinstance(price, dict):
-        raise _WrongSettingError(key, "a table is needed, such as {input = 5, output = 25} for a price")
-    kinds = [kind.name for kind in fields(Price)]
-    for kind in dict.fromkeys((*kinds, *price)):
-        fault = "no such setting" if kind not in kinds else "a value is needed" if kind not in price else ""
-        if fault or type(price[kind]) not in (int, float) or not math.isfinite(price[kind]):
-            raise _WrongSettingError(f"{key}.{kind}", fault or "a number is needed")
-    return Price(**{kind: float(dollars) for kind, dollars in price.items()})
-
-
-def _parse_granularity(key: str, value: object) -> Any:
-    if value not in get_args(Granularity):
-        raise _WrongSettingError(key, f"use {' or '.join(get_args(Granularity))}")
-    return value
-
-
-def _parse_bool(key: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise _WrongSettingError(key, "use true or false")
-    return value
-
-
-def _parse_span(key: str, value: object) -> str:
-    try:
-        span_seconds(str(value))
+        config: Config = _parse_value(Config, document, "")
     except ValueError as error:
-        raise _WrongSettingError(key, str(error)) from error
-    return str(value)
+        raise SessgitError(f"{where}: {error}", FILE_HINT) from error
+    return config
 
 
-def _parse_list(key: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise _WrongSettingError(key, 'a list is needed, such as ["~/private/*"]')
-    is_glob = key.startswith("record.")
-    for number, item in enumerate(value):
-        if not isinstance(item, str):
-            raise _WrongSettingError(f"{key}.{number}", "text in quotes is needed")
-        if is_glob and not globs.is_valid_glob(item):
-            raise _WrongSettingError(key, f"“{item}” matches no path: start it with /, ~/ or *")
-        if not is_glob and not (label_of(item) or globs.is_valid_glob(item)):
-            raise _WrongSettingError(
-                key, f"“{item}” selects nothing: start a path with /, ~/ or *, a label with label:"
-            )
-    return tuple(value)
-
-
-def _parse_map(key: str, value: object) -> dict[str, str]:
+def _parse_value(hint: Any, value: Any, key: str) -> Any:
+    """Return the value of a setting, or the settings of a table; raises ValueError that names the first key that is
+    wrong."""
+    if hint == _PRICES and isinstance(value, dict):
+        return {model: _parse_value(Price, price, f"{key}.{model}") for model, price in value.items()}
+    if not is_dataclass(hint):
+        try:
+            return stored_fields.typed(hint, value)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise ValueError(f"{key}: {error}") from error
     if not isinstance(value, dict):
-        raise _WrongSettingError(key, "a table of folders is needed")
-    for folder in (folder for pair in value.items() for folder in pair):
-        if not isinstance(folder, str) or not is_folder(folder):
-            raise _WrongSettingError(key, f"“{folder}” is not an absolute path: start it with / or ~/")
-    return value
+        raise ValueError(f"{key}: a table is needed{_PRICE_EXAMPLE if hint is Price else ''}")
+    hints, inside = get_type_hints(hint, include_extras=True), f"{key}." if key else ""
+    for name in dict.fromkeys((*hints, *value)):
+        if name not in hints:
+            raise ValueError(f"{inside}{name}: no such setting")
+        if hint is Price and name not in value:
+            raise ValueError(f"{inside}{name}: a value is needed")
+    settings: Any = hint
+    return settings(**{name: _parse_value(hints[name], each, f"{inside}{name}") for name, each in value.items()})
 
 
 FILE_HINT = "Correct the file, or delete it: all settings have defaults."
 _LABEL_PREFIX = "label:"
-_SPAN_PATTERN = re.compile(r"([1-9][0-9]{0,5})([hdw])")
 _UNIT_SECONDS = {"h": 3600, "d": 86_400, "w": 604_800}
-_TABLES: Mapping[str, Any] = {
-    "record": RecordConfig, "archive": ArchiveConfig, "undo": UndoConfig, "project": ProjectConfig, "sync": SyncConfig,
-    "plugin": PluginConfig, "prices": Price,
-}  # fmt: skip
-_PARSERS: Mapping[str, Callable[[str, object], Any]] = {
-    "record.granularity": _parse_granularity,
-    "record.redact": _parse_bool,
-    "record.fsync": _parse_bool,
-    "record.exclude": _parse_list,
-    "record.include": _parse_list,
-    **dict.fromkeys(SPANS, _parse_span),
-    "project.map": _parse_map,
-    "sync.include": _parse_list,
-    "plugin.answer": _parse_bool,
-}
+_PRICES = dict[str, Price]
+_PRICE_EXAMPLE = ", such as {input = 5, output = 25} for a price"
 
 
 # The file
