@@ -210,6 +210,14 @@ def test_no_lane_crosses_another(tab: Tab, sessgit: Shell) -> None:
     assert (titles[0], titles[-1]) == ("first prompt", "early")
 
 
+def test_no_merge_covers_another(tab: Tab, sessgit: Shell) -> None:
+    for _ in range(2):
+        sessgit.out("merge", SESSION, "--into", sessgit.json("fork", SESSION, "--at", "2")["id"])
+    arcs = tab.page.locator(".lanes .merge")
+    arcs.nth(1).wait_for(state="attached")
+    assert len({arc.get_attribute("d").split()[1] for arc in arcs.all()}) == 2
+
+
 def test_a_merge_from_the_comparison(tab: Tab, sessgit: Shell) -> None:
     fork = sessgit.json("fork", SESSION, "--at", "2", "--name", "a fork")["id"]
     sessgit.out("edit", SESSION, "--label", "+draft", "--label", "+review")

@@ -158,6 +158,7 @@ function Lanes({ nodes, width, row, here }) {
   const x = (turn) => 8 + ((width - 24) * Math.log2(1 + turn)) / Math.log2(1 + most);
   const place = new Map(nodes.map((node, number) => [node.id, number * row + row / 2]));
   const known = new Map(nodes.map((node) => [node.id, node]));
+  let arcs = 0;  // each bends further than the last one, so that they do not cover each other
   const shapes = nodes.map((node) => {
     const y = place.get(node.id), from = place.get(origin(node, known)?.id);
     const start = x(from === undefined ? 0 : node.fork_turn || 0), stop = Math.max(x(end(node)), start + 14);
@@ -165,8 +166,8 @@ function Lanes({ nodes, width, row, here }) {
     const merges = node.merged_into
       .filter((merge) => place.has(merge.session_id))
       .map((merge) => {
-        const to = x(merge.turn), above = place.get(merge.session_id);
-        return html`<path class="merge" d=${`M${stop} ${y}C${Math.max(to, stop) + 14} ${y} ${Math.max(to, stop) + 14} ${above} ${to} ${above}`} />`;
+        const to = x(merge.turn), above = place.get(merge.session_id), bend = Math.max(to, stop) + 6 + 3 * (arcs++ % 5);
+        return html`<path class="merge" d=${`M${stop} ${y}C${bend} ${y} ${bend} ${above} ${to} ${above}`} />`;
       });
     const kind = `${node.kind} ${node.archived ? "archived" : ""} ${node.id === here ? "here" : ""}`;
     const dot = html`<circle class=${kind} cx=${stop} cy=${y} r=${node.kind === "session" ? 4 : 3} />`;
